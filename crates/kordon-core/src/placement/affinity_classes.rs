@@ -1,4 +1,4 @@
-//! The pods of the cluster by their affinity terms, which a new pod must not violate.
+//! Pods of the cluster, grouped by their affinity terms. A new pod must not violate the terms of existing pods.
 
 use std::{collections::BTreeMap, slice, sync::Arc};
 
@@ -15,32 +15,32 @@ use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
     all: CowVec<Arc<AffinityClass>>,
-    /// Those whose terms select pods of their own namespace only.
+    /// Classes whose terms select only pods of their own namespace.
     in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
-    /// Those whose terms select pods of other namespaces too.
+    /// Classes with a term that also selects pods of other namespaces.
     across_namespaces: Arc<ClassesByTerm>,
     ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
 }
 
-/// Classes by the labels that their terms select.
+/// Classes, indexed by the labels that their terms select.
 #[derive(Clone, Debug, Default)]
 struct ClassesByTerm {
     by_label: LabelIndex,
-    /// Those with a term that requires no value of a label.
+    /// Classes with a term whose selector requires no particular label value.
     others: Vec<u32>,
 }
 
-/// The pods of a namespace that share one spec with affinity terms.
+/// Pods of one namespace that share one spec with affinity terms.
 #[derive(Clone, Debug)]
 pub(super) struct AffinityClass {
     pub namespace: Namespace,
     pub spec: Arc<SchedulingSpec>,
-    /// Pods that are being deleted count until they are gone.
+    /// The nodes with pods of the class. Terminating pods count until they are gone.
     pub on: PresenceList,
 }
 
 impl AffinityClasses {
-    /// The number of a pod's class; none if it has no affinity terms.
+    /// Returns the number of the pod's class, or `None` if the pod has no affinity terms.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
         if !pod.scheduling.has_pod_terms() {
             return None;
@@ -64,22 +64,22 @@ impl AffinityClasses {
         number
     }
 
-    /// Whether no pod of the class has been counted yet.
+    /// Returns whether no pod of the class has been counted yet.
     pub fn is_new(&self, number: u32) -> bool {
         self.all[number as usize].on.is_empty()
     }
 
-    /// Where the pods of a class are, to be changed.
+    /// Returns the nodes with pods of a class, for changes.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
         &mut Arc::make_mut(self.all.get_mut(number as usize)).on
     }
 
-    /// Sorts all lists after [`PresenceList::push`].
+    /// Sorts all presence lists; required after [`PresenceList::push`].
     pub fn sort(&mut self) {
         self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
-    /// The classes whose terms may select a pod in this namespace with these labels.
+    /// Returns the classes whose terms may select a pod with these labels in this namespace.
     pub fn concerning(
         &self,
         namespace: &Namespace,
@@ -112,12 +112,12 @@ impl ClassesByTerm {
     }
 }
 
-/// The namespaces of the cluster and their labels.
+/// Namespaces of the cluster with their labels.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct NamespaceLabels(pub BTreeMap<Namespace, Labels>);
 
 impl NamespaceLabels {
-    /// The namespaces that a term of a pod in `home` covers.
+    /// Returns the namespaces that an affinity term covers if its pod is in `home`.
     pub fn scope(&self, term: &PodTerm, home: &Namespace) -> NamespaceScope {
         let Some(selector) = &term.namespace_selector else {
             let home = slice::from_ref(home);
@@ -131,7 +131,7 @@ impl NamespaceLabels {
         NamespaceScope::Some(each_once(term.namespaces.iter().chain(selected).cloned().collect()))
     }
 
-    /// Whether a term of a pod in `home` selects a pod in `namespace` with these labels.
+    /// Returns whether an affinity term of a pod in `home` selects a pod with these labels in `namespace`.
     pub fn selects(&self, term: &PodTerm, home: &Namespace, namespace: &Namespace, labels: &Labels) -> bool {
         let Some(selector) = &term.selector else { return false };
         let is_in_scope = match &term.namespace_selector {

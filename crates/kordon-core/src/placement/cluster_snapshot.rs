@@ -1,4 +1,4 @@
-//! A snapshot together with the state of the cluster that it is of, from which those of later states are made.
+//! Snapshots of the cluster that are updated from one cluster state to the next.
 
 use super::{Snapshot, snapshot::SnapshotBuilder};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// A snapshot, and the state of the cluster that it is of.
+/// A snapshot together with the cluster state that it was made from.
 ///
-/// Copies are cheap. To bring one up to a later state costs by what has changed; a new snapshot of a large cluster takes a tenth of
-/// a second, and as much memory as the first.
+/// Copies are cheap. An update to a later state costs time in proportion to what has changed. A new snapshot of a large
+/// cluster takes a tenth of a second, and as much memory as the first one.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
     pub cluster: Cluster,
@@ -17,13 +17,14 @@ pub struct ClusterSnapshot {
 }
 
 impl ClusterSnapshot {
-    /// That of this state, made from that of an earlier one if there is one by the rules of the same release.
+    /// Makes the snapshot of a cluster state. An earlier snapshot is updated if it follows the rules of the same
+    /// release.
     pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<Self>) -> Self {
         SnapshotInProgress::new(cluster, version, earlier).finish()
     }
 }
 
-/// A [`ClusterSnapshot`] that is made in steps, where there is none of an earlier state.
+/// A [`ClusterSnapshot`] that is built in steps. Steps are needed only if there is no earlier snapshot.
 #[derive(Debug)]
 pub struct SnapshotInProgress {
     cluster: Cluster,
@@ -37,7 +38,7 @@ enum Stage {
 }
 
 impl SnapshotInProgress {
-    /// Starts to make that of this state. It is complete at once where it is made from that of an earlier one.
+    /// Starts the snapshot of a cluster state. It is complete at once if an earlier snapshot could be updated.
     pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<ClusterSnapshot>) -> Self {
         let stage = match earlier.filter(|earlier| earlier.snapshot.rules().version == version) {
             Some(ClusterSnapshot { cluster: before, mut snapshot }) => {
@@ -49,8 +50,9 @@ impl SnapshotInProgress {
         Self { cluster, stage }
     }
 
-    /// Continues until it is complete, or until `continues`, which is asked before each step, returns false. Returns whether it
-    /// is complete.
+    /// Continues until the snapshot is complete or `continues` returns false. `continues` is called before each step.
+    ///
+    /// Returns whether the snapshot is complete.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         match &mut self.stage {
             Stage::Reading(builder) => builder.advance(&self.cluster, continues),
@@ -58,7 +60,7 @@ impl SnapshotInProgress {
         }
     }
 
-    /// Does what is left.
+    /// Completes the remaining steps and returns the snapshot.
     pub fn finish(self) -> ClusterSnapshot {
         let Self { cluster, stage } = self;
         let snapshot = match stage {
@@ -69,7 +71,7 @@ impl SnapshotInProgress {
     }
 }
 
-/// What has changed from one state of the cluster to another.
+/// Returns the differences between two cluster states.
 fn changes(old: &Cluster, new: &Cluster) -> Vec<Applied> {
     let mut changes: Vec<Applied> = Vec::new();
     old.nodes().changes(new.nodes(), |delta| changes.push(Applied::Node(delta)));

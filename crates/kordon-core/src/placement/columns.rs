@@ -1,30 +1,30 @@
-//! The values of single node labels, as numbers.
+//! Values of node labels, stored as numbers.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cluster::{Name, Node};
 
-/// The node has no such label.
+/// Stands for a node without the label.
 pub(super) const ABSENT: u32 = u32::MAX;
 
-/// A column for each label that the spec of some pod names.
+/// One column for each node label that occurs in the spec of any pod.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumns {
     by_key: BTreeMap<Name, Arc<LabelColumn>>,
 }
 
-/// One label of all nodes.
+/// The values of one label on all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumn {
-    /// By node: the number of its value, or [`ABSENT`].
+    /// Value number of each node, or [`ABSENT`].
     pub of_node: Vec<u32>,
-    /// The values by number.
+    /// The values in the order of their numbers.
     pub values: Vec<Name>,
     numbers: BTreeMap<Name, u32>,
 }
 
 impl LabelColumns {
-    /// Makes the column of a label, where there is none yet.
+    /// Creates the column of a label unless it exists.
     pub fn ensure(&mut self, key: &Name, nodes: &[Option<Arc<Node>>]) {
         if self.by_key.contains_key(key) {
             return;
@@ -36,12 +36,11 @@ impl LabelColumns {
         self.by_key.insert(key.clone(), Arc::new(column));
     }
 
-    /// How many columns there are.
     pub fn len(&self) -> usize {
         self.by_key.len()
     }
 
-    /// The column of a label, which exists.
+    /// Returns the column of a label. It must exist.
     pub fn column(&self, key: &Name) -> &Arc<LabelColumn> {
         self.by_key.get(key).expect("columns are made before they are used")
     }
@@ -58,7 +57,7 @@ impl LabelColumns {
 }
 
 impl LabelColumn {
-    /// The number of a value, where any node has it.
+    /// Returns the number of a value, or `None` if no node has it.
     pub fn number(&self, value: &Name) -> Option<u32> {
         self.numbers.get(value).copied()
     }

@@ -2,15 +2,15 @@
 
 use std::{ops::Index, sync::Arc};
 
-/// The items of a chunk. Copies share chunks; the first write to a shared chunk copies its items.
+/// Items per chunk. Copies share chunks; the first write to a shared chunk copies its items.
 const CHUNK: usize = 64;
 
-/// A vector in copy-on-write chunks: a copy of 5,000 items costs some 80 reference counts.
+/// A vector in copy-on-write chunks: copying 5,000 items increments about 80 reference counts.
 ///
-/// A plan copies its snapshot for each of its runs, and changes a few nodes of each copy.
+/// A plan copies its snapshot for each of its runs, and changes only a few nodes of each copy.
 #[derive(Clone, Debug)]
 pub(super) struct CowVec<T> {
-    /// All full but the last.
+    /// The chunks; all but the last are full.
     chunks: Vec<Arc<Vec<T>>>,
 }
 
@@ -43,12 +43,12 @@ impl<T: Clone> CowVec<T> {
         }
     }
 
-    /// The item at a place that exists, to be changed.
+    /// Returns the item at an index, for changes. The index must exist.
     pub fn get_mut(&mut self, place: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.chunks[place / CHUNK])[place % CHUNK]
     }
 
-    /// All items, to be changed.
+    /// Returns all items, for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.chunks.iter_mut().flat_map(|chunk| Arc::make_mut(chunk).iter_mut())
     }

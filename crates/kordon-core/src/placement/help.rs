@@ -1,4 +1,4 @@
-//! How a pod without a feasible node could be placed: which of its constraints exclude nodes, and what node it needs.
+//! Advice for a pod without a feasible node: which constraints exclude nodes, and what node the pod needs.
 
 use std::{fmt, sync::Arc};
 
@@ -14,46 +14,47 @@ use crate::cluster::{
     scheduling::NodeOperator,
 };
 
-/// How a pod without a feasible node could be placed.
+/// Ways to find a node for a pod that has no feasible one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Help {
-    /// Constraints each of which alone excludes some nodes, first those that exclude most.
+    /// Constraints that each exclude nodes on their own, those that exclude most first.
     pub lifts: Vec<Lift>,
-    /// The node that is feasible except for its resources, and lacks the least.
+    /// The node that lacks the smallest share of the requests and is feasible otherwise.
     pub nearest: Option<Shortage>,
-    /// What a new node must offer; none if a new node does not help, because it must be near other pods.
+    /// Requirements on a new node; `None` if a new node cannot help, because the pod must be near other pods or its
+    /// volumes are bound to a place that is not a zone.
     pub node: Option<RequiredNode>,
 }
 
-/// A constraint, and the nodes that are feasible without it.
+/// A constraint, with the nodes that are feasible without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lift {
     pub constraint: Constraint,
-    /// By name; at least one.
+    /// Names of the nodes, sorted; at least one.
     pub nodes: Vec<NodeName>,
 }
 
-/// What excludes nodes and can be changed.
+/// A changeable property of a pod or node that excludes nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Constraint {
     /// The nodes are cordoned.
     Cordon,
-    /// Taints that it does not tolerate.
+    /// Taints that the pod does not tolerate.
     Taints,
     NodeSelector,
     /// The required nodeAffinity.
     NodeAffinity,
-    /// Both, where it has both.
+    /// Both constraints, for a pod that has both.
     NodeSelectorAndAffinity,
     /// The required podAffinity.
     PodAffinity,
     /// The required podAntiAffinity.
     PodAntiAffinity,
-    /// Its hard spread constraints.
+    /// Hard topology spread constraints.
     Spread,
-    /// Its host ports.
+    /// Host ports.
     Ports,
-    /// The topology of its volumes.
+    /// The topology of the pod's volumes.
     Volumes,
 }
 
@@ -86,7 +87,7 @@ impl Constraint {
         }
     }
 
-    /// Whether a pod with this constraint has a nodeSelector, and a required nodeAffinity.
+    /// Returns whether the constraint includes the nodeSelector, and whether it includes the required nodeAffinity.
     const fn selects_nodes_of(self) -> (bool, bool) {
         (
             matches!(self, Self::NodeSelector | Self::NodeSelectorAndAffinity),
@@ -94,7 +95,7 @@ impl Constraint {
         )
     }
 
-    /// The pod without the constraint; none if it has no such constraint.
+    /// Returns the pod without the constraint, or `None` if the pod has no such constraint.
     fn lifted(self, request: &SchedulingRequest) -> Option<SchedulingRequest> {
         let spec = &request.spec;
         let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
@@ -130,25 +131,26 @@ impl Constraint {
     }
 }
 
-/// What a node lacks.
+/// The resources that a node lacks for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     pub node: NodeName,
-    /// By resource, in its own unit (CPU in thousandths); at least one.
+    /// Missing amount of each resource, in the resource's own unit (CPU in millicores); at least one.
     pub lacks: Vec<(Name, i64)>,
 }
 
-/// What a node must offer.
+/// Requirements on a new node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequiredNode {
-    /// By resource, in its own unit (CPU in thousandths).
+    /// Amount of each resource, in the resource's own unit (CPU in millicores).
     pub resources: Vec<(Name, i64)>,
-    /// The labels that it must have, in words.
+    /// Required labels as text, such as `key=value` and `no key`.
     pub labels: Vec<String>,
 }
 
 impl Snapshot {
-    /// How a pod could be placed that [`Snapshot::place`] found no node for. `closed` nodes are never suggested.
+    /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Nodes for which `closed` returns true
+    /// are never suggested.
     pub fn help(&mut self, request: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
@@ -156,7 +158,7 @@ impl Snapshot {
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
-                // Tolerating all taints includes the taint of a cordon, which is a constraint of its own.
+                // Tolerating all taints includes the taint of cordoned nodes, which [`Constraint::Cordon`] covers.
                 nodes.retain(|node| !self.is_cordoned(node));
             }
             if !nodes.is_empty() {
@@ -167,7 +169,7 @@ impl Snapshot {
         Help { lifts, nearest: self.nearest(request, closed), node: self.required_node(request) }
     }
 
-    /// What a new node must offer, including the zone of its volumes; none if a new node does not help.
+    /// Returns the requirements on a new node, including the zone of the volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
         let mut required = required_node(&request.spec, &request.resources.requests)?;
         for topology in self.volume_topology(request) {
@@ -185,7 +187,8 @@ impl Snapshot {
         self.number(node).is_some_and(|number| self.resources(number).cordoned)
     }
 
-    /// Of the nodes that are feasible without resource requests, the one that lacks the smallest share of them.
+    /// Among the nodes that are feasible without resource requests, returns the one that lacks the smallest share of
+    /// them.
     fn nearest(
         &mut self,
         request: &SchedulingRequest,
@@ -207,7 +210,7 @@ impl Snapshot {
 }
 
 impl SchedulingRequest {
-    /// The same pod, also tolerating this taint, or all taints.
+    /// Returns the same pod with one more toleration: of the taint with this key, or of all taints.
     fn tolerating(&self, key: Option<&str>) -> Self {
         let taint = Toleration {
             key: key.unwrap_or_default().into(),
@@ -242,7 +245,7 @@ fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredN
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    // Several terms are alternatives: only a single one is required.
+    // Terms are alternatives. Only a single term is a requirement.
     if let Some([term]) = spec.node_affinity.as_deref() {
         labels.extend(term.expressions.iter().map(|requirement| {
             let key = &requirement.key;
@@ -269,7 +272,7 @@ impl fmt::Display for Lift {
     }
 }
 
-/// `n-1`, `n-1 and 3 more`
+/// Formats node names: `n-1` or `n-1 and 3 more`.
 fn some_nodes(nodes: &[NodeName]) -> String {
     match nodes {
         [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
@@ -297,8 +300,8 @@ impl fmt::Display for RequiredNode {
 }
 
 impl Help {
-    /// What to do, one line each, the most helpful first: `uncordon n-1`, `2 CPU more on n-1`,
-    /// `a new node with 4 CPU free`.
+    /// Returns what to do, one line each, the most helpful first: `uncordon n-1`, `2 CPU more on n-1`, `a new node with
+    /// 4 CPU free`.
     pub fn advice(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(|lift| {
             let nodes = some_nodes(&lift.nodes);
@@ -322,7 +325,7 @@ impl Help {
         lifts.chain(nearest).chain(node).collect()
     }
 
-    /// In words, one line each, the most helpful first.
+    /// Returns what would help, one line each, the most helpful first: `fits n-1 without the cordon`.
     pub fn lines(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(ToString::to_string);
         let nearest = self.nearest.iter().map(ToString::to_string);
@@ -330,7 +333,7 @@ impl Help {
     }
 }
 
-/// `200m CPU and 1Gi memory`
+/// Formats amounts of resources: `200m CPU and 1Gi memory`.
 pub fn amounts(amounts: &[(Name, i64)]) -> String {
     let all: Vec<String> = amounts
         .iter()

@@ -1,4 +1,4 @@
-//! Numbers for values that are looked up hundreds of thousands of times.
+//! Maps from values to numbers, for values that are looked up hundreds of thousands of times.
 
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::{Name, Namespace, NodeName};
 
-/// The numbers of values, by content. Never listed, so that the order of the map cannot be seen.
+/// Numbers of values, looked up by content. The map is never iterated, so its order has no effect.
 #[derive(Clone, Debug)]
 pub(super) struct Ids<K> {
     numbers: FxHashMap<K, u32>,
@@ -31,10 +31,10 @@ impl<K: Hash + Eq> Ids<K> {
     }
 }
 
-/// The numbers of shared values, by address: a lookup does not read the content.
+/// Numbers of shared values, looked up by the address of the value: a lookup does not read the content.
 ///
-/// Copies of one reference have one address; equal values that were allocated apart do not. Each entry owns a reference to
-/// its value, so that no other value can get the same address.
+/// Clones of one reference have the same address. Equal values in separate allocations have different addresses. Each
+/// entry owns a reference to its value, so that the address is not reused.
 #[derive(Clone, Debug)]
 pub(super) struct IdsByAddress<K: Shared> {
     entries: FxHashMap<K::Address, (u32, K)>,
@@ -56,7 +56,7 @@ impl<K: Shared> IdsByAddress<K> {
     }
 }
 
-/// A value whose copies have one address.
+/// A value whose copies share one address.
 pub(super) trait Shared {
     type Address: Copy + Eq + Hash;
 

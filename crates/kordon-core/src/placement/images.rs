@@ -1,4 +1,4 @@
-//! Which nodes hold which image.
+//! An index of container images: which nodes hold which image.
 
 use std::{hash::BuildHasher, sync::Arc};
 
@@ -11,32 +11,32 @@ use crate::cluster::{Image, ImageNames, Name, Node};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Images {
     entries: Vec<Entry>,
-    /// The entries by the hashes of their names, in that order.
+    /// Hash of each name and index of its entry, sorted.
     by_name: Vec<(u64, u32)>,
 }
 
-/// One image, under the names that some nodes report for it.
+/// One image, under the names that a group of nodes reports for it.
 #[derive(Clone, Debug)]
 struct Entry {
     names: ImageNames,
     size_bytes: i64,
-    /// Ascending.
+    /// Numbers of the nodes, ascending.
     nodes: Vec<u32>,
 }
 
 /// The nodes that hold an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// As the first of the nodes reports it: the scheduler keeps one size for all.
+    /// Size as the first of the nodes reports it. The scheduler keeps one size for all nodes.
     pub size_bytes: i64,
-    /// Ascending.
+    /// Numbers of the nodes, ascending.
     pub nodes: Vec<u32>,
 }
 
 impl Images {
     pub fn of(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
-        // Equal lists of names mostly share one allocation, for one decoder has read them.
+        // Equal lists of names usually share one allocation, because one decoder has read them.
         let mut known = IdsByAddress::<(Arc<str>, i64)>::default();
         for (number, node) in (0_u32..).zip(nodes) {
             for image in node.iter().flat_map(|node| node.images.iter()) {
@@ -60,7 +60,7 @@ impl Images {
         entry
     }
 
-    /// The images of this name.
+    /// Returns the entries with this name.
     fn named(&self, name: &str) -> impl Iterator<Item = &Entry> + Clone {
         let hash = hash(name);
         let first = self.by_name.partition_point(|(other, _)| *other < hash);
@@ -69,7 +69,7 @@ impl Images {
         entries.filter(move |entry| entry.names.contains(name))
     }
 
-    /// The present nodes that hold the image of this name.
+    /// Returns the present nodes that hold the image with this name.
     pub fn holders(&self, name: &Name, is_present: impl Fn(u32) -> bool) -> Holders {
         let entries = self.named(name);
         let first_node = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_present(*node));

@@ -1,4 +1,4 @@
-//! Which of many things name a label with this value: for selectors, which mostly require some.
+//! An index from label values to the items that use them. It narrows down what a selector can match.
 
 use std::hash::{Hash, Hasher};
 
@@ -6,36 +6,36 @@ use rustc_hash::FxHasher;
 
 use crate::cluster::{Name, Requirement, Selector, SelectorOperator};
 
-/// Numbers by pairs of a label and its value.
+/// Numbers of items, by label key and value.
 ///
-/// A pair is kept as a hash of 32 bits, so that 150,000 different pods with a few labels each take some megabytes. What is
-/// found is a superset of what was asked for.
+/// Each pair of key and value is kept as a 32-bit hash, so that 150,000 different pods with a few labels each take a
+/// few megabytes. Because hashes can collide, lookups may return more numbers than were inserted under the pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelIndex {
-    /// Ascending.
+    /// Sorted pairs of hash and number.
     sorted: Vec<(u32, u32)>,
-    /// What has come since it was sorted.
+    /// Unsorted entries that were inserted since the last sort.
     recent: Vec<(u32, u32)>,
 }
 
-/// More recent entries than this part of all, and than so many, are sorted in.
+/// Recent entries are merged once they are more than 1/16 of the sorted ones and more than `MOST_RECENT`.
 const RECENT_PART: usize = 16;
 const MOST_RECENT: usize = 64;
 
 impl LabelIndex {
-    /// Adds a number under a pair.
+    /// Adds a number under a label key and value.
     pub fn insert(&mut self, key: &Name, value: &Name, number: u32) {
         self.recent.push((hash(key, value), number));
         if self.recent.len() > MOST_RECENT.max(self.sorted.len() / RECENT_PART) {
             self.recent.sort_unstable();
             self.sorted.reserve_exact(self.recent.len());
             self.sorted.append(&mut self.recent);
-            // A stable sort merges two sorted runs, which the unstable one does not.
+            // The stable sort merges two sorted runs; the unstable sort does not.
             self.sorted.sort();
         }
     }
 
-    /// The numbers under this pair, and perhaps others; a number as often as it was inserted.
+    /// Returns the numbers under this pair, as often as they were inserted, and possibly numbers of other pairs.
     pub fn numbers(&self, key: &Name, value: &Name) -> impl Iterator<Item = u32> + use<'_> {
         let hash = hash(key, value);
         let start = self.sorted.partition_point(|(other, _)| *other < hash);
@@ -45,7 +45,8 @@ impl LabelIndex {
     }
 }
 
-/// The label of which a selector requires one of these values; none if it requires none.
+/// Returns the first label for which the selector requires one of several values, with these values; `None` if there is
+/// no such label.
 pub(super) fn required_values(selector: &Selector) -> Option<(&Name, &[Name])> {
     selector.requirements.iter().find_map(|Requirement { key, operator }| match operator {
         SelectorOperator::In(values) => Some((key, values.as_slice())),
@@ -56,7 +57,7 @@ pub(super) fn required_values(selector: &Selector) -> Option<(&Name, &[Name])> {
     })
 }
 
-/// Ascending, each once.
+/// Sorts the numbers and removes duplicates.
 pub(super) fn each_once(mut numbers: Vec<u32>) -> Vec<u32> {
     numbers.sort_unstable();
     numbers.dedup();

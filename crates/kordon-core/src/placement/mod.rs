@@ -1,9 +1,9 @@
-//! Where the default scheduler would place a pod, which pods it would preempt, or why the pod stays Pending.
+//! Placement of a pod by the default scheduler: the node, the pods it would preempt, or why the pod stays Pending.
 //!
-//! Filters decide which nodes are feasible, scores which of them is best; both follow the default profile of
-//! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in a
-//! fraction of a millisecond; a [`SchedulingRequest`] is what the scheduler reads of a pod; a [`SchedulingOutcome`] is the
-//! answer.
+//! Filters decide which nodes are feasible, scores decide which of them is best. Both follow the default profile of
+//! kube-scheduler, release by release ([`SchedulerRules`]). A [`Snapshot`] holds the cluster in a form that answers in
+//! a fraction of a millisecond. A [`SchedulingRequest`] is what the scheduler reads of a pod. A [`SchedulingOutcome`]
+//! is the answer.
 //!
 //! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
 //! device claims, group scheduling, storage capacity; see [`Caveat`].

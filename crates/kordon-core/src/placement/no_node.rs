@@ -1,12 +1,13 @@
-//! Whether any node, or many, are feasible for a pod, without the reasons.
+//! Quick checks whether any node, or a minimum number of nodes, is feasible for a pod, without reasons.
 
 use super::{filter::Filters, scheduling_request::SchedulingRequest, snapshot::Snapshot};
 use crate::cluster::Requests;
 
 impl Snapshot {
-    /// Whether no node is feasible for a pod: much quicker than [`Snapshot::place`] where most nodes have too little free.
+    /// Returns whether no node is feasible for a pod. Much quicker than [`Snapshot::place`] if most nodes have too
+    /// little free.
     ///
-    /// Takes `&mut self` for indexes that are made when they are first needed.
+    /// Takes `&mut self` because indexes are created when they are first needed.
     pub fn has_no_node_for(&mut self, request: &SchedulingRequest) -> bool {
         let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
         let candidates: Vec<u32> = self.node_numbers().filter(has_room).collect();
@@ -18,9 +19,9 @@ impl Snapshot {
         !candidates.into_iter().any(|node| filters.check_node(node).is_ok())
     }
 
-    /// Whether at least so many nodes are feasible for a pod.
+    /// Returns whether at least `count` nodes are feasible for a pod.
     ///
-    /// Takes `&mut self` for indexes that are made when they are first needed.
+    /// Takes `&mut self` because indexes are created when they are first needed.
     pub fn has_nodes_for(&mut self, request: &SchedulingRequest, count: usize) -> bool {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
@@ -29,13 +30,13 @@ impl Snapshot {
         feasible.take(count).count() == count
     }
 
-    /// The lowest priority of all pods on nodes.
+    /// Returns the lowest priority of all pods that are on nodes, or `i32::MAX` if there are none.
     pub fn lowest_priority(&self) -> i32 {
         let residents = self.residents().iter().flat_map(|residents| residents.iter());
         residents.map(|resident| resident.pod.priority).min().unwrap_or(i32::MAX)
     }
 
-    /// Whether a node has enough of the resources of which something is requested.
+    /// Returns whether a node has enough free of every resource that is requested.
     fn has_room_for(&self, node: u32, requests: &Requests) -> bool {
         let resources = self.resources(node);
         let fits = |requested: i64, free: i64| requested <= 0 || requested <= free;

@@ -1,4 +1,4 @@
-//! The resources of a node: what it offers and what its pods request.
+//! Resources of a node: what the node offers and what its pods request.
 
 use std::sync::Arc;
 
@@ -8,28 +8,28 @@ use crate::cluster::{
     scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
 };
 
-/// The resources of one node. All of them are read for each pod that is placed, so that what few pods ask for is set apart.
+/// The resources of one node. Each placement reads them for all nodes, so rarely requested ones are kept apart.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeResources {
     pub cpu_milli: Share,
     pub memory_bytes: Share,
     pub pods: Share,
-    /// CPU requests, with a default for containers without one.
+    /// Sum of the CPU requests. Containers without a request count with the scheduler's default.
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
     rare: Arc<RareResources>,
-    /// [`NodeResources::balance`], which most placements read of all nodes.
+    /// Cached result of [`NodeResources::balance`], which most placements read for all nodes.
     balance: i64,
     /// Whether the node exists.
     pub present: bool,
     pub cordoned: bool,
-    /// Whether it has NoSchedule or NoExecute taints.
+    /// Whether the node has NoSchedule or NoExecute taints.
     pub has_hard_taints: bool,
-    /// Whether it has PreferNoSchedule taints.
+    /// Whether the node has PreferNoSchedule taints.
     pub has_soft_taints: bool,
 }
 
-/// What few pods ask for.
+/// Resources that few pods request.
 #[derive(Clone, Debug, Default)]
 struct RareResources {
     ephemeral_bytes: Share,
@@ -40,7 +40,7 @@ struct RareResources {
     claims: Vec<Key>,
 }
 
-/// The use of a node's resources.
+/// CPU, memory and pods of a node: allocatable and requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResourceUse {
     pub cpu_milli: Share,
@@ -48,7 +48,7 @@ pub struct ResourceUse {
     pub pods: Share,
 }
 
-/// What is offered and requested of one resource.
+/// The allocatable and the requested amount of one resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
     pub allocatable: i64,
@@ -56,12 +56,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// What is free; negative where the node is overcommitted.
+    /// Returns the free amount; negative if the node is overcommitted.
     pub fn free(self) -> i64 {
         self.allocatable.saturating_sub(self.requested)
     }
 
-    /// The part of it that is requested, from 0; above 1 where the node is overcommitted.
+    /// Returns the requested part of the allocatable amount, from 0; above 1 if the node is overcommitted.
     #[expect(clippy::cast_precision_loss, reason = "a share on screen")]
     pub fn part(self) -> f64 {
         if self.allocatable > 0 { self.requested as f64 / self.allocatable as f64 } else { 0.0 }
@@ -73,7 +73,7 @@ impl NodeResources {
         ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
     }
 
-    /// Updates what the node offers; none if it is gone.
+    /// Updates what the node offers. `None` means that the node is gone.
     pub fn set_node(&mut self, node: Option<&Node>) {
         let nothing = Node::default();
         self.present = node.is_some();
@@ -98,7 +98,7 @@ impl NodeResources {
         self.rare.ephemeral_bytes
     }
 
-    /// The share of a named resource.
+    /// Returns the share of an extended resource or of huge pages.
     pub fn scalar(&self, resource: &Name) -> Share {
         let scalars = &self.rare.scalars;
         scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()
@@ -112,7 +112,7 @@ impl NodeResources {
         &self.rare.disks
     }
 
-    /// The claims that its pods use, one for each use.
+    /// The claims that the node's pods use, one entry for each use.
     pub fn claims(&self) -> &[Key] {
         &self.rare.claims
     }
@@ -140,14 +140,14 @@ impl NodeResources {
         self.balance = self.balance_with(0, 0);
     }
 
-    /// How equal the used shares of CPU and memory are: 100 minus half their difference in percent. A resource that is not
-    /// offered does not count.
+    /// Returns how equal the used shares of CPU and memory are: 100 minus half their difference in percent. A resource
+    /// that the node does not offer does not count.
     #[inline]
     pub fn balance(&self) -> i64 {
         self.balance
     }
 
-    /// The same with a pod that requests so much.
+    /// Returns the balance with an additional pod that has these requests.
     #[inline]
     pub fn balance_with(&self, cpu_milli: i64, memory_bytes: i64) -> i64 {
         let share = |share: Share, more: i64| {
@@ -213,12 +213,12 @@ impl RareResources {
     }
 }
 
-/// Adds an amount to a sum, or subtracts it.
+/// Adds an amount to a sum if `sign` is 1, subtracts it if `sign` is -1.
 fn count(sum: &mut i64, amount: i64, sign: i64) {
     *sum = sum.saturating_add(amount.saturating_mul(sign));
 }
 
-/// Whether a pod changes the [`RareResources`] of its node.
+/// Returns whether a pod changes the [`RareResources`] of its node.
 fn asks_for_rare(pod: &Pod) -> bool {
     let (requests, spec) = (&pod.resources.requests, &pod.scheduling);
     requests.ephemeral_bytes != 0
@@ -227,7 +227,7 @@ fn asks_for_rare(pod: &Pod) -> bool {
         || !spec.volumes.is_empty()
 }
 
-/// The disks that a spec uses without a claim.
+/// Returns the disks that a spec uses without a claim.
 pub(super) fn disks(spec: &SchedulingSpec) -> impl Iterator<Item = &Disk> {
     spec.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Disk(disk) => Some(disk),

@@ -1,4 +1,4 @@
-//! Which nodes the scheduler looks at for a pod: in large clusters not all of them.
+//! The scheduler's walk over the nodes: in large clusters it looks at only some of them for each pod.
 
 use std::{
     collections::BTreeMap,
@@ -12,14 +12,14 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// What is known of the scheduler whose placements a [`super::Snapshot`] predicts.
+/// Settings of the scheduler whose placements a [`super::Snapshot`] predicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerOptions {
     /// The release whose rules apply.
     pub version: ServerVersion,
-    /// As the scheduler is configured. None if that is not known: all nodes are looked at.
+    /// The scheduler's setting. `None` means unknown; then all nodes are considered.
     pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
-    /// Where the first walk over the nodes starts. No API shows where the real scheduler's walk stands.
+    /// Index of the node at which the first walk starts. No API shows the position of the real scheduler.
     pub first_start: usize,
 }
 
@@ -29,29 +29,29 @@ impl From<ServerVersion> for SchedulerOptions {
     }
 }
 
-/// The scheduler's `percentageOfNodesToScore`: 0, which adapts to the number of nodes, to 100, all nodes.
+/// The scheduler's `percentageOfNodesToScore`, 0 to 100. 0 adapts to the number of nodes, 100 means all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PercentageOfNodesToScore(u8);
 
-/// Text that is no `percentageOfNodesToScore`.
+/// The error for text that is not a valid `percentageOfNodesToScore`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a whole number from 0 (adapts to the number of nodes) to 100 (all nodes)")]
 pub struct NoPercentage;
 
 impl PercentageOfNodesToScore {
-    /// The default of the scheduler: 50 % of 100 nodes, 10 % of 5,000, at least 5 %.
+    /// The scheduler's default: 50 % of 100 nodes, 10 % of 5,000, at least 5 %.
     pub const ADAPTIVE: Self = Self(0);
     pub const ALL: Self = Self(100);
 
-    /// The scheduler always looks for so many feasible nodes.
+    /// The scheduler always looks for at least this many feasible nodes.
     const MOST_UNSAMPLED: usize = 100;
 
-    /// None above 100.
+    /// Returns `None` for values above 100.
     pub const fn new(percentage: u8) -> Option<Self> {
         if percentage <= Self::ALL.0 { Some(Self(percentage)) } else { None }
     }
 
-    /// After how many feasible nodes, of so many candidates, the scheduler looks for no more (upstream
+    /// Returns the number of feasible nodes after which the scheduler stops looking (upstream
     /// `numFeasibleNodesToFind`).
     pub fn nodes_to_find(self, candidates: usize) -> usize {
         if candidates < Self::MOST_UNSAMPLED {
@@ -73,25 +73,26 @@ impl FromStr for PercentageOfNodesToScore {
     }
 }
 
-/// Where the scheduler's walk over the nodes stands.
+/// The position of the scheduler's walk over the nodes.
 ///
-/// For each pod it goes on where it stopped for the one before, and ends once enough feasible nodes have been found. Copies
-/// of a snapshot walk on by themselves.
+/// For each pod, the walk continues where it stopped for the previous pod, and ends once enough feasible nodes are
+/// found. Copies of a snapshot have independent positions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeWalk {
     percentage: Option<PercentageOfNodesToScore>,
     next_start: usize,
-    /// Made when it is first needed, for all copies, and again after nodes have come, gone or moved to another zone.
+    /// The order of the walk. It is computed on first use, shared by all copies, and discarded when a node is added,
+    /// removed or moved to another zone.
     order: Arc<OnceLock<Vec<u32>>>,
 }
 
-/// The feasible nodes that a walk has found.
+/// Feasible nodes that a walk has found.
 pub(super) struct FoundNodes {
-    /// By number.
+    /// Numbers of the nodes, ascending.
     pub feasible: Vec<u32>,
-    /// Where the walk for the next pod starts.
+    /// Index at which the walk for the next pod starts.
     next_start: usize,
-    /// Whether the walk ended before it had seen all candidates.
+    /// Whether the walk ended before it had reached all candidates.
     pub is_sample: bool,
 }
 
@@ -106,7 +107,8 @@ impl NodeWalk {
         self.percentage
     }
 
-    /// The feasible nodes that the scheduler finds for a pod: all of them, unless it is known that it stops earlier.
+    /// Returns the feasible nodes that the scheduler finds for a pod. These are all feasible nodes unless a percentage
+    /// below 100 is set.
     pub fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
         match self.percentage {
             None | Some(PercentageOfNodesToScore::ALL) => self.find_all(filters),
@@ -118,8 +120,8 @@ impl NodeWalk {
         FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
     }
 
-    /// Walks until one feasible node more than enough is met: there the next walk starts (upstream
-    /// `findNodesThatPassFilters`, whose workers may each look at a node more).
+    /// Walks until one feasible node more than needed is found. The next walk starts there. (Upstream
+    /// `findNodesThatPassFilters` has parallel workers, each of which may look at one more node.)
     fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
         let snapshot = filters.snapshot;
         let all = self.order.get_or_init(|| {
@@ -151,12 +153,12 @@ impl NodeWalk {
         FoundNodes { feasible, next_start, is_sample }
     }
 
-    /// The walk for a pod is over.
+    /// Stores the position at which the next walk starts.
     pub fn advance(&mut self, next_start: usize) {
         self.next_start = next_start;
     }
 
-    /// A node has changed, come or gone.
+    /// Discards the order if a node was added, removed or moved to another zone.
     pub fn on_node_change(&mut self, old: Option<&Arc<Node>>, new: Option<&Arc<Node>>) {
         let zone = |node: Option<&Arc<Node>>| node.map(|node| node.zone());
         if self.order.get().is_some() && zone(old) != zone(new) {
@@ -166,7 +168,7 @@ impl NodeWalk {
 }
 
 impl FoundNodes {
-    /// The node that is nominated for the pod, which is tried before the walk begins.
+    /// Returns the nominated node of the pod. The scheduler tries it before the walk.
     pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
         Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
     }
@@ -176,8 +178,8 @@ impl FoundNodes {
     }
 }
 
-/// The nodes in the order in which the scheduler walks over them: one of each zone in turn (upstream's node tree). The nodes
-/// of a zone are in the order given, zones in that of their first nodes.
+/// Returns the nodes in the order of the scheduler's walk: one node of each zone in turn (upstream's node tree). The
+/// nodes of a zone keep the given order; zones are in the order of their first nodes.
 fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
     let (mut places, mut zones) = (BTreeMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
     for number in nodes {
@@ -192,7 +194,7 @@ fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
     (0..largest).flat_map(round).collect()
 }
 
-/// All of them, those from a place on first.
+/// Returns all nodes, beginning at index `start` and wrapping around.
 fn starting_at(nodes: &[u32], start: usize) -> impl Iterator<Item = u32> {
     let (before, after) = nodes.split_at(start % nodes.len().max(1));
     after.iter().chain(before).copied()
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!(counts(adaptive), [0, 1, 99, 100, 420, 500, 750]);
         assert_eq!(counts(thirty), [0, 1, 99, 100, 300, 1500, 4500]);
         assert_eq!(counts(PercentageOfNodesToScore::ALL), [0, 1, 99, 100, 1000, 5000, 15_000]);
-        // The table of the specification.
+        // Values from the table in the specification.
         assert_eq!([50, 250, 6000].map(|nodes| adaptive.nodes_to_find(nodes)), [50, 120, 300]);
     }
 

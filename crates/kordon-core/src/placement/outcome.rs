@@ -1,4 +1,4 @@
-//! Where a pod is placed, or why nowhere.
+//! Results of scheduling a pod: where it is placed, or why it is not.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,80 +20,79 @@ use crate::cluster::NodeName;
 pub enum SchedulingOutcome {
     Placed(Placement),
     Unschedulable(Unschedulable),
-    /// The default scheduler does not try.
+    /// The default scheduler does not try to place the pod.
     NotTried(Obstacle),
 }
 
-/// Where a pod is placed.
+/// The nodes on which a pod may be placed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
     /// The nodes with the best score, by name. The scheduler takes any of them.
     pub best: TiedNodes,
-    /// The best nodes with the parts of their scores, best first, equals by name.
+    /// The best nodes with the parts of their scores, best first. Nodes with equal scores are sorted by name.
     pub ranking: Vec<Scored>,
-    /// How many nodes are feasible.
+    /// Number of feasible nodes.
     pub feasible: usize,
     pub caveats: Vec<Caveat>,
 }
 
 impl Placement {
-    /// The first of the best nodes by name: predictions use it.
+    /// Returns the first of the best nodes by name. Predictions use it.
     pub fn choice(&self) -> &NodeName {
         self.best.first()
     }
 
-    /// Whether the best node leads by so little that a small drift would change the result.
+    /// Returns whether the best score leads by so little that small changes in the cluster could change the result.
     pub fn is_close(&self) -> bool {
         let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
         next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE)
     }
 }
 
-/// A difference of scores that is not reliable (docs/upstream/placement-and-pressure.md#1.5).
+/// Largest difference of scores that is unreliable (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE: i64 = 3;
 
-/// At least one node, in the order of their names, which are not copied: thousands may be equally good for each of
-/// thousands of pods.
+/// A set of at least one node, in the order of names. The names are shared, not copied: for each of thousands of pods,
+/// thousands of nodes may be equally good.
 #[derive(Clone)]
 pub struct TiedNodes {
-    /// All nodes by name.
+    /// Names of all nodes, sorted.
     names: Arc<[NodeName]>,
-    /// Which of them.
+    /// Ranks of the members among all names.
     members: FixedBitSet,
 }
 
 impl TiedNodes {
-    /// The nodes at these ranks, at least one, among all names.
+    /// Creates the set from ranks among all names. There must be at least one rank.
     pub(super) fn new(names: Arc<[NodeName]>, ranks: impl IntoIterator<Item = u32>) -> Self {
         let mut members = FixedBitSet::with_capacity(names.len());
         members.extend(ranks.into_iter().map(|rank| rank as usize));
         Self { names, members }
     }
 
-    /// These nodes, of which there is at least one.
+    /// Creates the set from these nodes. There must be at least one.
     pub fn of(nodes: BTreeSet<NodeName>) -> Self {
         let names: Arc<[NodeName]> = nodes.into_iter().collect();
         let members = FixedBitSet::from_iter(0..names.len());
         Self { names, members }
     }
 
-    /// How many there are.
+    /// Returns the number of nodes.
     #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
         self.members.count_ones(..)
     }
 
-    /// The first by name.
+    /// Returns the first node by name.
     pub fn first(&self) -> &NodeName {
         self.iter().next().expect("it is never empty")
     }
 
-    /// All of them, by name.
+    /// Returns all nodes, by name.
     pub fn iter(&self) -> impl Iterator<Item = &NodeName> {
         self.members.ones().map(|rank| &self.names[rank])
     }
 
-    /// Whether a node is one of them.
     pub fn contains(&self, node: &NodeName) -> bool {
         self.names.binary_search(node).is_ok_and(|rank| self.members.contains(rank))
     }
@@ -116,11 +115,11 @@ impl fmt::Debug for TiedNodes {
 pub struct Scored {
     pub node: NodeName,
     pub total: i64,
-    /// The weighted parts, in the order of [`Scorer::ALL`]. All zero where only one node is feasible.
+    /// The weighted parts, in the order of [`Scorer::ALL`]. All parts are zero if only one node is feasible.
     pub parts: [i64; Scorer::ALL.len()],
 }
 
-/// A score plugin.
+/// A score plugin of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scorer {
     LeastAllocated,
@@ -143,7 +142,7 @@ impl Scorer {
         Self::Images,
     ];
 
-    /// The weight of its 0 to 100 points in the default profile.
+    /// The weight of the plugin's score (0 to 100 points) in the default profile.
     pub const fn weight(self) -> i64 {
         match self {
             Self::LeastAllocated | Self::BalancedAllocation | Self::Images => 1,
@@ -171,12 +170,12 @@ impl fmt::Display for Scorer {
     }
 }
 
-/// Why no node is feasible for a pod.
+/// The reasons why no node is feasible for a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
-    /// How many nodes give each reason: each those of the first filter that refuses it.
+    /// Number of nodes for each reason. A node counts with the reasons of the first filter that refuses it.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The refusals, by name of the node.
+    /// The refusal of each node, by node name.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,
     pub caveats: Vec<Caveat>,

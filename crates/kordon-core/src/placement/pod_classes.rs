@@ -1,4 +1,4 @@
-//! The pods of the cluster by what selectors can tell apart: namespace and labels.
+//! Pods of the cluster, grouped by namespace and labels, which is all that selectors can tell apart.
 
 use std::{collections::BTreeMap, hash::BuildHasher, sync::Arc};
 
@@ -12,35 +12,35 @@ use super::{
 };
 use crate::cluster::{Labels, Namespace, Pod, Selector};
 
-/// All classes of pods. The pods of one ReplicaSet are one class: selectors are matched with classes, not with pods.
+/// All classes of pods. The pods of a ReplicaSet share one class, and selectors are matched against classes, not pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
     all: CowVec<PodClass>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
-    /// Their numbers by their content, which is not kept here once more: there may be as many classes as pods.
+    /// Hash table of class numbers by content. It does not copy the content, because there may be as many classes as
+    /// pods.
     by_content: Arc<HashTable<u32>>,
 }
 
-/// The classes of one namespace.
 #[derive(Clone, Debug, Default)]
 struct NamespaceClasses {
-    /// Ascending.
+    /// Class numbers, ascending.
     numbers: Vec<u32>,
     by_label: LabelIndex,
 }
 
-/// The pods of a namespace with equal labels.
+/// The pods of one namespace with equal labels.
 #[derive(Clone, Debug)]
 pub(super) struct PodClass {
     pub namespace: Namespace,
     pub labels: Labels,
     pub on: PresenceList,
-    /// That of the namespace and the labels: when the table of all classes grows, none of them is hashed again.
+    /// Hash of namespace and labels. It is kept so that growing `by_content` does not hash all classes again.
     hash: u64,
 }
 
 impl PodClasses {
-    /// The number of a pod's class; a new one for the first pod of a class.
+    /// Returns the number of the pod's class. Creates the class if it does not exist yet.
     pub fn number_of(&mut self, pod: &Pod) -> u32 {
         let (namespace, labels) = (&pod.key.namespace, &pod.labels);
         let hash = FxBuildHasher.hash_one((namespace, labels));
@@ -64,27 +64,27 @@ impl PodClasses {
         number
     }
 
-    /// Where the pods of a class are.
+    /// Returns the nodes with pods of a class.
     pub fn on(&self, number: u32) -> &PresenceList {
         &self.all[number as usize].on
     }
 
-    /// The class of a number.
+    /// Returns the class with this number.
     pub fn class(&self, number: u32) -> &PodClass {
         &self.all[number as usize]
     }
 
-    /// Where the pods of a class are, to be changed.
+    /// Returns the nodes with pods of a class, for changes.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
         &mut self.all.get_mut(number as usize).on
     }
 
-    /// Sorts all lists after [`PresenceList::push`].
+    /// Sorts all presence lists; required after [`PresenceList::push`].
     pub fn sort(&mut self) {
         self.all.iter_mut().for_each(|class| class.on.sort());
     }
 
-    /// The classes in a scope that a selector selects, with their numbers, ascending in each namespace.
+    /// Returns the classes in `scope` that match the selector, with their numbers, ascending within each namespace.
     pub fn selected<'a>(
         &'a self,
         scope: &'a NamespaceScope,
@@ -103,17 +103,17 @@ impl PodClasses {
 }
 
 impl NamespaceClasses {
-    /// The classes that a selector may select, ascending.
+    /// Returns the classes that the selector may match, ascending.
     fn candidates(&self, selector: &Selector) -> Vec<u32> {
         let Some((key, values)) = required_values(selector) else { return self.numbers.clone() };
         each_once(values.iter().flat_map(|value| self.by_label.numbers(key, value)).collect())
     }
 }
 
-/// Some namespaces, or all.
+/// All namespaces, or a list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamespaceScope {
     All,
-    /// Each once.
+    /// The namespaces, without duplicates.
     Some(Vec<Namespace>),
 }

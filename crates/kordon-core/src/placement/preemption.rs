@@ -1,4 +1,4 @@
-//! Which pods a pod would preempt (DefaultPreemption).
+//! Preemption: which pods a pod would displace (DefaultPreemption).
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
@@ -14,24 +14,24 @@ use kordon_time::ClusterTime;
 /// The result of preemption for a pod without a feasible node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Preemption {
-    /// Its `preemptionPolicy` is Never.
+    /// The pod's `preemptionPolicy` is Never.
     NotAllowed,
-    /// A pod of lower priority is already terminating on the node that it is nominated for.
+    /// A pod of lower priority is already terminating on the pod's nominated node.
     Waits { node: NodeName },
-    /// No node can be made feasible; how many give each reason.
+    /// Preemption makes no node feasible. Number of nodes for each reason.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
-    /// These pods are deleted; the pod is nominated for their node, and placed when they are gone.
+    /// The victims are deleted. The pod is nominated for their node and placed once they are gone.
     Possible(PreemptionCandidate),
 }
 
-/// Why preemption cannot make a node feasible.
+/// A reason why preemption does not make a node feasible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hindrance {
-    /// The refusal does not depend on the pods of the node.
+    /// The refusal does not depend on the node's pods.
     NotHelpful,
-    /// It has no pod of lower priority.
+    /// The node has no pod of lower priority.
     NoVictims,
-    /// Even without the pods of lower priority the node is refused for this reason.
+    /// The node is refused for this reason even without its pods of lower priority.
     StillRefused(Reason),
 }
 
@@ -45,15 +45,15 @@ impl fmt::Display for Hindrance {
     }
 }
 
-/// The pods that would be preempted, and their node.
+/// A node, with the pods that would be preempted there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreemptionCandidate {
     pub node: NodeName,
-    /// The pods to be deleted, most important first.
+    /// Pods to be deleted, most important first.
     pub victims: Vec<Arc<Pod>>,
-    /// How many of them violate a budget.
+    /// Number of victims whose deletion violates a PodDisruptionBudget.
     pub violations: usize,
-    /// Other nodes that are equally good, by name, each with its victims: the scheduler takes any.
+    /// Other nodes that are equally good, by name, each with its victims. The scheduler takes any of them.
     pub ties: Vec<(NodeName, Vec<Key>)>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn preempt(filters: &mut Filters<'_>, refusals: &[(u32, NodeRefusal)]
     })
 }
 
-/// The nominated node, where pods are already terminating.
+/// Returns the nominated node of the pod if pods of lower priority are already terminating there.
 fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<NodeName> {
     let (snapshot, request) = (filters.snapshot, filters.request);
     let name = request.nominated.as_ref()?;
@@ -111,23 +111,24 @@ fn waits_for(filters: &Filters<'_>, refusals: &[(u32, NodeRefusal)]) -> Option<N
 #[derive(Clone, Debug)]
 struct Candidate {
     node: u32,
-    /// Most important first; at least one.
+    /// Victims, most important first; at least one.
     victims: Vec<Arc<Pod>>,
     violations: usize,
 }
 
-/// How bad a candidate is; the scheduler takes the least (docs/upstream/placement-and-pressure.md#4.4).
+/// The harm of a candidate. The scheduler takes the candidate with the least
+/// (docs/upstream/placement-and-pressure.md#4.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Harm {
     violations: usize,
     highest_priority: i32,
     priorities: i64,
     victims: usize,
-    /// The longer the most important victims have run, the worse.
+    /// Earliest start among the victims of the highest priority. A later start is less harm.
     running_since: Reverse<Started>,
 }
 
-/// When a pod started; one that has not started counts as starting now, after all others.
+/// Start time of a pod. A pod that has not started counts as starting now, later than all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Started {
     At(ClusterTime),
@@ -141,8 +142,8 @@ impl Started {
 }
 
 impl Candidate {
-    /// Removes every pod of lower priority, and adds back as many as fit beside the new pod, first those whose removal
-    /// violates a budget.
+    /// Removes every pod of lower priority, then keeps as many as fit beside the new pod. Pods whose removal violates a
+    /// budget are kept first.
     fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
         let snapshot = filters.snapshot;
         let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
@@ -181,11 +182,11 @@ impl Candidate {
         })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
-        // The pod fits without preemption.
+        // An empty list means that the pod fits without preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
 
-    /// Keeps a victim if the new pod still fits.
+    /// Keeps a victim if the new pod still fits. Returns whether it does.
     fn reprieve(
         &mut self,
         filters: &mut Filters<'_>,
@@ -218,8 +219,8 @@ impl Candidate {
 
 /// Sorts by priority, then start time, then order of arrival.
 ///
-/// Pods that have not started are sorted by reverse order of arrival: upstream reads the clock again for each comparison,
-/// which reverses their order.
+/// Pods that have not started are sorted by reverse order of arrival. Upstream reads the clock again for each
+/// comparison, which reverses their order.
 fn most_important_first(residents: &mut Vec<&Resident>) {
     let mut keyed: Vec<_> = (0_i64..)
         .zip(&*residents)
@@ -233,7 +234,8 @@ fn most_important_first(residents: &mut Vec<&Resident>) {
     *residents = keyed.into_iter().map(|(_, resident)| resident).collect();
 }
 
-/// Separates the victims that violate a budget from the others, using up the allowed disruptions in order.
+/// Separates the victims whose removal violates a budget from the others. Victims use up the allowed disruptions in
+/// order.
 fn split_by_budget<'r>(
     victims: &[&'r Resident],
     budgets: &[Arc<Budget>],

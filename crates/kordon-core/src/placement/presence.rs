@@ -1,18 +1,18 @@
-//! How many pods of one class are on which nodes.
+//! Presence of the pods of one class: how many are on which node.
 
 use smallvec::SmallVec;
 
-/// How many pods are on one node.
+/// Number of pods of the class on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Presence {
     pub node: u32,
     pub all: u32,
-    /// How many of them are being deleted.
+    /// Number of these pods that are terminating.
     pub terminating: u32,
 }
 
 impl Presence {
-    /// How many are not being deleted.
+    /// Returns the number of pods that are not terminating.
     pub fn staying(self) -> i64 {
         i64::from(self.all - self.terminating)
     }
@@ -21,7 +21,7 @@ impl Presence {
 /// The nodes with pods of one class, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PresenceList {
-    /// Most classes of many different pods have one.
+    /// One entry is stored inline: if pods differ a lot, most classes are on one node only.
     on: SmallVec<[Presence; 1]>,
 }
 
@@ -34,7 +34,7 @@ impl PresenceList {
         self.on.iter().copied()
     }
 
-    /// Adds a pod out of order, which is quicker for many; [`PresenceList::sort`] must follow.
+    /// Adds a pod without keeping the order, which is quicker for many pods. [`PresenceList::sort`] must follow.
     pub fn push(&mut self, node: u32, is_terminating: bool) {
         self.on.push(Presence { node, all: 1, terminating: u32::from(is_terminating) });
     }
@@ -61,7 +61,7 @@ impl PresenceList {
         self.on[place].terminating += u32::from(is_terminating);
     }
 
-    /// Removes a pod that was added.
+    /// Removes a pod that was added before.
     pub fn remove(&mut self, node: u32, is_terminating: bool) {
         let place = self.on.partition_point(|presence| presence.node < node);
         self.on[place].all -= 1;

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt};
 
 use crate::cluster::Name;
 
-/// A reason. The scheduler counts the same ones in its message.
+/// A reason why a node is refused. The scheduler counts the same reasons in its message.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The node has the maximum number of pods.
@@ -19,7 +19,7 @@ pub enum Reason {
         key: Name,
         value: Name,
     },
-    /// Taints that the pod does not tolerate: one reason since 1.35.
+    /// One or more taints that the pod does not tolerate. Since 1.35 the scheduler reports them as one reason.
     Taints,
     /// The nodeSelector or required nodeAffinity does not match.
     NodeAffinity,
@@ -27,11 +27,11 @@ pub enum Reason {
     NamesContradict,
     /// A host port is in use.
     Port,
-    /// A disk that only one pod of a node can use is in use there.
+    /// A disk that only one pod of a node can use is in use on the node.
     Disk,
     /// The claim does not exist.
     ClaimMissing(Name),
-    /// The claim that is created for the pod does not exist yet.
+    /// The claim that a controller creates for the pod does not exist yet.
     ClaimNotCreated(Name),
     /// The volume of the claim is gone.
     ClaimLost {
@@ -40,9 +40,9 @@ pub enum Reason {
     },
     /// The claim is being deleted.
     ClaimTerminating(Name),
-    /// The claim with the name of the pod's own claim was created for another pod.
+    /// The claim that bears the name of the pod's own claim was created for another pod.
     ClaimNotOwned(Name),
-    /// A claim has no volume, and is not of the kind that waits for its first consumer.
+    /// A claim has no volume, and its class does not wait for the first consumer.
     ClaimUnbound,
     /// The volume of the claim does not exist.
     VolumeMissing(Name),
@@ -52,15 +52,15 @@ pub enum Reason {
     VolumeLimit,
     /// The node affinity of a volume excludes the node.
     VolumeUnreachable,
-    /// No volume exists or can be provisioned there for a claim.
+    /// On this node, no volume for a claim exists or can be provisioned.
     NoVolume,
     /// The zone or region label of a volume excludes the node.
     VolumeZone,
     /// The required podAffinity is not met.
     PodAffinity,
-    /// The required podAntiAffinity is not met.
+    /// The pod's required podAntiAffinity is not met.
     PodAntiAffinity,
-    /// The required podAntiAffinity of an existing pod excludes it.
+    /// The required podAntiAffinity of an existing pod excludes the new pod.
     ExistingAntiAffinity,
     /// A topologySpreadConstraint would be violated.
     Spread,
@@ -108,22 +108,22 @@ impl fmt::Display for Reason {
 /// The refusal of a node by one filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// At least one; several resources can be insufficient at once.
+    /// At least one reason. Several resources can be insufficient at once.
     pub reasons: Cow<'static, [Reason]>,
     /// Whether preemption may help.
     pub remedy: Remedy,
 }
 
-/// What can make a refused node feasible.
+/// What may make a refused node feasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
-    /// Fewer pods on the node, perhaps.
+    /// Fewer pods on the node may help.
     FewerPods,
     /// The removal of pods does not help.
     None,
 }
 
-/// What a caller of a filter wants of a refusal: its reasons, or only that it is one, which costs nothing to make.
+/// The form in which the caller of a filter receives a refusal: with reasons, or without, which is free to create.
 pub(super) trait FilterRefusal: Sized {
     fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
 

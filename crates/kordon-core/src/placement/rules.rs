@@ -2,54 +2,57 @@
 
 use crate::engine::ServerVersion;
 
-/// The rules of the scheduler of one release (docs/upstream/placement-and-pressure.md#1.9). Patch releases do not differ.
+/// Rules of the scheduler of one release (docs/upstream/placement-and-pressure.md#1.9). Patch releases follow the same
+/// rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerRules {
     pub version: ServerVersion,
     pub balance: Balance,
-    /// A spread score is rounded to the nearest; before, it was truncated.
+    /// Spread scores are rounded to the nearest integer. Older releases truncate them.
     pub spread_is_rounded: bool,
-    /// The selector `{}` of a spread constraint counts no pod (1.28 to 1.37). Before and after, it counts every pod of the
-    /// namespace.
+    /// The selector `{}` of a spread constraint selects no pod (1.28 to 1.37). In older and newer releases it selects
+    /// every pod of the namespace.
     pub empty_spread_counts_nothing: bool,
-    /// A resource of which nothing is requested is not compared; before, an overcommitted node refused even zero.
+    /// Resources that are not requested are not checked. In older releases an overcommitted node refuses even a request
+    /// of zero.
     pub zero_requests_fit: bool,
-    /// A request for more than the whole node is not resolvable by preemption.
+    /// Preemption cannot resolve a request for more than the whole node.
     pub whole_node_is_unresolvable: bool,
-    /// A pod whose every term requires node names is tried on those only.
+    /// A pod whose node affinity terms all require node names is tried on those nodes only.
     pub pinned_names_narrow: bool,
-    /// Untolerated taints are one reason; before, each taint was a reason of its own.
+    /// All untolerated taints together are one reason. In older releases each taint is a reason of its own.
     pub taints_are_one_reason: bool,
-    /// A claim with the mode ReadWriteOncePod is for one pod at a time.
+    /// A ReadWriteOncePod claim can be used by only one pod at a time.
     pub single_pod_claims: bool,
-    /// Images of init containers count too.
+    /// ImageLocality counts images of init containers too.
     pub init_images_count: bool,
-    /// Images that are mounted as volumes count too (scored from 1.36).
+    /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
-    /// The count of nodes with an image is that of the time when the node was added. Old releases do this, but each status
-    /// update of a kubelet corrects it: it applies to no release, only to recordings of clusters without kubelets.
+    /// The score of an image on a node uses the number of nodes that had the image when the node was added. Old
+    /// releases do this, but each status update of a kubelet corrects the number. So the rule applies to no release,
+    /// only to recordings of clusters without kubelets.
     pub image_counts_are_stale: bool,
 }
 
 /// How ImageLocality treats the images that a pod mounts as volumes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageVolumes {
-    /// They do not matter.
+    /// No effect on the score.
     Ignored,
     /// Their sizes are added (1.36).
     Added,
-    /// Their sizes are added, and their number raises the size from which a node has the full score (1.37).
+    /// Their sizes are added, and each of them raises the total size that gives the full score (1.37).
     Counted,
 }
 
-/// How NodeResourcesBalancedAllocation scores.
+/// How NodeResourcesBalancedAllocation scores a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// The balance with the pod.
+    /// The balance of the node with the pod on it.
     After,
-    /// The same, but not for pods that request neither CPU nor memory.
+    /// Like `After`, but pods that request neither CPU nor memory are not scored.
     AfterUnlessEmpty,
-    /// How much the pod improves the balance; not for pods that request neither.
+    /// How much the pod improves the balance. Pods that request neither CPU nor memory are not scored.
     Difference,
 }
 
@@ -60,7 +63,7 @@ impl SchedulerRules {
             version,
             balance: match version {
                 _ if from(36) => Balance::Difference,
-                // Recordings show that 1.28 does not and 1.34 does; the exact release is assumed.
+                // Recordings show `After` in 1.28 and `AfterUnlessEmpty` in 1.34. The release of the change is assumed.
                 _ if from(30) => Balance::AfterUnlessEmpty,
                 _ => Balance::After,
             },
@@ -71,7 +74,7 @@ impl SchedulerRules {
             pinned_names_narrow: from(24),
             taints_are_one_reason: from(35),
             single_pod_claims: from(27),
-            // Recordings show that 1.24 does not and 1.34 does; the exact release is assumed.
+            // Recordings show that 1.24 does not count them and that 1.34 does. The release of the change is assumed.
             init_images_count: from(30),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,

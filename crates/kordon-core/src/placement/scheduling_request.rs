@@ -1,4 +1,4 @@
-//! A pod that is to be placed.
+//! The request to place a pod, and the reasons why its placement may be uncertain.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use crate::cluster::{
     SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
 };
 
-/// What the scheduler reads of a pod that it places.
+/// The properties of a pod that the scheduler reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingRequest {
     /// Empty for a pod that does not exist yet.
@@ -18,18 +18,19 @@ pub struct SchedulingRequest {
     pub tolerations: SharedList<Toleration>,
     pub resources: Arc<PodResources>,
     pub spec: Arc<SchedulingSpec>,
-    /// `spec.nodeName`: the only node allowed.
+    /// `spec.nodeName`: the only node that is allowed.
     pub pinned_to: Option<NodeName>,
-    /// `status.nominatedNodeName`: where pods were preempted for it.
+    /// `status.nominatedNodeName`: the node on which pods were preempted for this pod.
     pub nominated: Option<NodeName>,
-    /// The pods that it is spread among where it has no spread constraints: those that its owner and its services select.
+    /// Selector of the pods that default spreading counts: the selectors of the pod's owner and services. Used only
+    /// without spread constraints.
     pub siblings: Option<Selector>,
-    /// What is unknown or not modelled, apart from what its spec shows.
+    /// Unknown or unmodelled aspects that the spec does not show.
     pub caveats: BTreeSet<Caveat>,
 }
 
 impl SchedulingRequest {
-    /// The request to place this pod (again), without its present node. The cluster shows which pods are its siblings.
+    /// Creates the request to place this pod again. Its present node is ignored. The cluster determines its siblings.
     pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
@@ -46,13 +47,13 @@ impl SchedulingRequest {
         }
     }
 
-    /// Whether the replacement of a pod has its name: pods of StatefulSets do.
+    /// Returns whether the replacement of a pod has the same name, as in a StatefulSet.
     pub fn keeps_name_of(pod: &Pod) -> bool {
         let is_stateful = |kind: &OwnerKind| *kind == OwnerKind::Workload(WorkloadKind::StatefulSet);
         pod.owner.as_ref().is_some_and(|owner| is_stateful(&owner.kind))
     }
 
-    /// Why the default scheduler does not try to place it; none if it does.
+    /// Returns why the default scheduler does not try to place the pod, or `None` if it does.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if !self.spec.gates.is_empty() {
             return Some(Obstacle::Gated(self.spec.gates.to_vec()));
@@ -61,42 +62,42 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// What is not modelled; caveats of its volumes are added by their filter.
+    /// Returns the aspects that are not modelled. The volume filter adds those of volumes.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         let devices = self.spec.claims_devices.then_some(Caveat::Devices);
         devices.into_iter().chain(self.caveats.iter().copied())
     }
 }
 
-/// Why the default scheduler does not try to place a pod.
+/// The reason why the default scheduler does not try to place a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// It waits until these scheduling gates are removed.
+    /// The pod waits until these scheduling gates are removed.
     Gated(Vec<Name>),
-    /// The scheduler of this name places it, by its own rules.
+    /// Another scheduler, with this name, places the pod by its own rules.
     OtherScheduler(Name),
 }
 
-/// What was not checked.
+/// An aspect that placement does not check or cannot know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Caveat {
-    /// Where its claimed volumes can be reached.
+    /// Which nodes reach the claimed volumes of the pod.
     Volumes,
-    /// Whether the storage has capacity for its new volumes.
+    /// Whether the storage has capacity for new volumes of the pod.
     Capacity,
-    /// Which nodes have its claimed devices.
+    /// Which nodes have the claimed devices of the pod.
     Devices,
-    /// Which services select it, by which it is spread.
+    /// Which services select the pod. Default spreading depends on them.
     Services,
-    /// The group that it is placed with.
+    /// Which group the pod is scheduled with.
     Group,
-    /// Whether an autoscaler adds a node for it.
+    /// Whether an autoscaler adds a node for the pod.
     NewNodes,
-    /// How a scheduler newer than all tested ones places it.
+    /// How a scheduler that is newer than all tested releases places the pod.
     Newer,
-    /// The real scheduler likely looks at some of the nodes only, and may miss the best.
+    /// Which nodes the real scheduler looks at. It likely looks at only some, and may miss the best.
     Sampled,
-    /// The nodes looked at are one possible sample.
+    /// Which sample of the nodes the real scheduler looks at. This placement uses one possible sample.
     OneSample,
 }
 
@@ -125,7 +126,7 @@ impl Caveat {
         Self::OneSample,
     ];
 
-    /// A stable word for it.
+    /// Returns a stable name for the caveat.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Volumes => "volumes",
@@ -159,7 +160,7 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// Labels of pods that other schedulers place in groups.
+/// Labels of pods that other schedulers place as groups.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
 fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
@@ -169,7 +170,8 @@ fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     services.into_iter().chain(group).collect()
 }
 
-/// The selectors of the pod's services and owner (upstream's `helper.DefaultSelector`); all must match.
+/// Returns the combined selectors of the pod's services and owner, all of which must match (upstream
+/// `helper.DefaultSelector`). `None` for pods with spread constraints.
 fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
     if !pod.scheduling.spread.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The cluster as the scheduler reads it, in a form that is quick to search.
+//! The cluster as the scheduler reads it, in a form that is fast to search.
 
 mod builder;
 
@@ -31,33 +31,34 @@ use crate::cluster::{
     Applied, Budget, Cluster, Delta, Key, Name, Node, NodeName, Pod, SchedulingSpec, TaintOwner,
 };
 
-/// A cluster to place pods in.
+/// A copy of the cluster in which pods are placed.
 ///
-/// It starts as a copy of the cluster and changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node,
-/// [`Snapshot::remove`] removes one, [`Snapshot::put_node`] cordons or taints. Nodes have numbers, resources and labels are
-/// columns, and pods are counted by class, so that one placement on 5,000 nodes with 150,000 pods takes a fraction of a
-/// millisecond. Copies are cheap: large parts are shared until they are written to.
+/// It changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node, [`Snapshot::remove`] removes one,
+/// [`Snapshot::put_node`] cordons or taints a node. Nodes have numbers, resources and labels are stored in columns, and
+/// pods are counted by class. So one placement on 5,000 nodes with 150,000 pods takes a fraction of a millisecond.
+/// Copies are cheap: large parts are shared until they are written to.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     rules: SchedulerRules,
-    /// By number; none for a node that is gone.
+    /// Nodes by number; `None` for a node that is gone.
     nodes: Arc<Vec<Option<Arc<Node>>>>,
     numbers: Arc<Ids<NodeName>>,
     by_name: Arc<NodesByName>,
     present: usize,
-    /// How many nodes have PreferNoSchedule taints.
+    /// Number of nodes with PreferNoSchedule taints.
     with_soft_taints: usize,
     node_resources: CowVec<NodeResources>,
-    /// The pods of each node.
+    /// Pods of each node, by node number.
     residents: CowVec<Arc<Vec<Resident>>>,
-    /// Pods without a node that are nominated for one.
+    /// Pods without a node that are nominated for one, by the number of that node.
     nominated: BTreeMap<u32, Vec<Resident>>,
-    /// Pods on nodes that are not known.
+    /// Pods on nodes that the snapshot does not have.
     strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
     pod_classes: PodClasses,
     affinity_classes: AffinityClasses,
     columns: LabelColumns,
-    /// Made when images are first needed, for all copies, and again after those of a node have changed.
+    /// Index of images. It is created on first use, shared by all copies, and discarded when the images of a node
+    /// change.
     images: Arc<OnceLock<Images>>,
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
@@ -68,9 +69,9 @@ pub struct Snapshot {
 /// The present nodes in the order of their names.
 #[derive(Debug, Default)]
 struct NodesByName {
-    /// By number: the rank of the node by name.
+    /// Rank of each node by name, indexed by node number.
     ranks: Vec<u32>,
-    /// By rank.
+    /// Names, indexed by rank.
     names: Arc<[NodeName]>,
 }
 
@@ -82,17 +83,17 @@ pub(super) struct Resident {
     pub affinity_class: Option<u32>,
 }
 
-/// The labels that pods without spread constraints are spread by.
+/// Node labels of the scheduler's default spread constraints.
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 impl Snapshot {
-    /// A snapshot for this scheduler, without finished pods.
+    /// Creates a snapshot for this scheduler, without finished pods.
     pub fn new(cluster: &Cluster, scheduler: impl Into<SchedulerOptions>) -> Self {
         SnapshotBuilder::for_scheduler(cluster, scheduler.into()).finish(cluster)
     }
 
-    /// The same by other rules, for a scheduler of which nothing else is known.
+    /// Creates a snapshot for a scheduler of which only the rules are known.
     pub fn with_rules(cluster: &Cluster, rules: SchedulerRules) -> Self {
         SnapshotBuilder::new(cluster, rules, NodeWalk::default()).finish(cluster)
     }
@@ -129,10 +130,10 @@ impl Snapshot {
         self.storage = Storage::of(cluster);
     }
 
-    /// Where the pod would be placed; [`Snapshot::add`] puts it there.
+    /// Returns where the scheduler would place the pod. [`Snapshot::add`] then puts it there.
     ///
-    /// Takes `&mut self` for indexes that are made when they are first needed, and because the scheduler's walk over the nodes
-    /// goes on where it stopped.
+    /// Takes `&mut self` because indexes are created when they are first needed, and because the scheduler's walk over
+    /// the nodes continues where it stopped.
     pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
         if let Some(obstacle) = request.obstacle() {
             return SchedulingOutcome::NotTried(obstacle);
@@ -149,7 +150,8 @@ impl Snapshot {
         outcome
     }
 
-    /// The feasible nodes that the scheduler finds: the one that is nominated for the pod, else those of its walk.
+    /// Returns the feasible nodes that the scheduler finds: the nominated node of the pod if it is feasible, else the
+    /// nodes of its walk.
     fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
         let nominated = filters.request.nominated.as_ref().and_then(|name| self.number(name));
         match nominated.filter(|node| filters.is_feasible(*node)) {
@@ -158,7 +160,7 @@ impl Snapshot {
         }
     }
 
-    /// The placement on one of the nodes that were found, which are not empty.
+    /// Returns the placement on the best of the nodes that were found. `found` must not be empty.
     fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
         let feasible = found.feasible.len();
         let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);
@@ -175,7 +177,7 @@ impl Snapshot {
         Placement { best, ranking, feasible, caveats: caveats.into_iter().collect() }
     }
 
-    /// How many nodes refuse the pod for each reason, whether or not others are feasible.
+    /// Returns how many nodes refuse the pod for each reason, even if other nodes are feasible.
     pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
@@ -189,17 +191,17 @@ impl Snapshot {
         reasons
     }
 
-    /// The resource use of a node; none if it does not exist.
+    /// Returns the resource use of a node, or `None` if the node does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
     }
 
-    /// The node as it is here.
+    /// Returns the node as it is in this snapshot.
     pub fn node_named(&self, name: &NodeName) -> Option<&Arc<Node>> {
         Some(self.node(self.number(name)?))
     }
 
-    /// The feasible nodes, by name.
+    /// Returns the feasible nodes, sorted by name.
     pub fn feasible(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
@@ -208,7 +210,7 @@ impl Snapshot {
         nodes.into_iter().map(|node| self.node(node).name.clone()).collect()
     }
 
-    /// Puts a pod on a node, as a binding does. False if the node does not exist.
+    /// Puts a pod on a node, as a binding does. Returns false if the node does not exist.
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
@@ -221,7 +223,7 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node, and returns it if it was there.
+    /// Removes a pod from its node. Returns the pod if it was there.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
@@ -249,7 +251,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes a node and its pods.
+    /// Removes a node. Its pods are kept aside until the node exists again.
     pub fn remove_node(&mut self, name: &NodeName) {
         let Some(number) = self.number(name) else { return };
         for pod in self.pods_on(name).cloned().collect::<Vec<_>>() {
@@ -259,7 +261,7 @@ impl Snapshot {
         self.replace_node(number, None);
     }
 
-    /// Follows the cluster: the changes that [`Cluster::apply`] reported, and the cluster after them.
+    /// Applies changes that [`Cluster::apply`] reported. `cluster` is the state after them.
     pub fn follow<'a>(&mut self, applied: impl IntoIterator<Item = &'a Applied>, cluster: &Cluster) {
         let mut others = false;
         for applied in applied {
@@ -330,7 +332,7 @@ impl Snapshot {
         self.replace_node(number, Some(node));
     }
 
-    /// Ranks the nodes by name, so that names need not be compared later.
+    /// Ranks the nodes by name, so that later sorting need not compare names.
     fn rank_nodes(&mut self) {
         let mut by_name: Vec<u32> = self.node_numbers().collect();
         by_name.sort_by(|left, right| self.node(*left).name.cmp(&self.node(*right).name));
@@ -346,7 +348,7 @@ impl Snapshot {
         let old = &self.nodes[number as usize];
         let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
         match &node {
-            // Images of nodes that are gone are skipped, so that all copies can share one table.
+            // The table keeps images of nodes that are gone, so that all copies can share it. Lookups skip these nodes.
             None => _ = self.images.get_or_init(|| Images::of(&self.nodes)),
             Some(node) if images(old.as_ref()) != images(Some(node)) => self.images = Arc::default(),
             Some(_) => {}
@@ -361,7 +363,7 @@ impl Snapshot {
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
-    /// Makes the indexes that a pod with this spec needs.
+    /// Creates the label columns that are needed to place this pod.
     pub(super) fn prepare(&mut self, request: &SchedulingRequest) {
         self.ensure_columns(labels(&request.spec));
         let of_volumes = PodVolumes::keys(&self.storage, request);
@@ -374,7 +376,7 @@ impl Snapshot {
         }
     }
 
-    /// Why every node refuses the pod, and whether preemption would help.
+    /// Returns why every node refuses the pod, and whether preemption would help.
     fn unschedulable(&self, filters: &mut Filters<'_>) -> Unschedulable {
         let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
@@ -396,7 +398,7 @@ impl Snapshot {
         Unschedulable { reasons, refusals, preemption, caveats: caveats.into_iter().collect() }
     }
 
-    /// Whether labels or taints of nodes show an autoscaler.
+    /// Returns whether labels or taints of nodes show that an autoscaler is in use.
     fn has_autoscaler(&self) -> bool {
         self.nodes.iter().flatten().any(|node| {
             let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.is_autoscaler());
@@ -408,12 +410,12 @@ impl Snapshot {
         &self.rules
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes.
     pub fn node_count(&self) -> usize {
         self.present
     }
 
-    /// The pods on a node, in order of arrival.
+    /// Returns the pods on a node, in order of arrival.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
         let residents = self.number(node).map(|number| self.residents_of(number));
         residents.into_iter().flatten().map(|resident| &resident.pod)
@@ -431,17 +433,17 @@ impl Snapshot {
             .map(|(number, _)| number)
     }
 
-    /// The rank of a present node by name.
+    /// Returns the rank of a present node by name.
     pub(super) fn rank_of(&self, node: u32) -> u32 {
         self.by_name.ranks[node as usize]
     }
 
-    /// Whether any node has PreferNoSchedule taints.
+    /// Returns whether any node has PreferNoSchedule taints.
     pub(super) fn has_soft_taints(&self) -> bool {
         self.with_soft_taints > 0
     }
 
-    /// A node that is present.
+    /// Returns a node, which must be present.
     pub(super) fn node(&self, number: u32) -> &Arc<Node> {
         self.nodes[number as usize].as_ref().expect("only present nodes are looked up")
     }
@@ -459,12 +461,12 @@ impl Snapshot {
         &self.residents[node as usize]
     }
 
-    /// The pods of each node by number, each list shared with all copies in which it is the same.
+    /// Returns the pods of each node, by node number. Snapshot copies share the lists that are equal.
     pub(super) fn residents(&self) -> &CowVec<Arc<Vec<Resident>>> {
         &self.residents
     }
 
-    /// The present nodes for which pods are nominated, ascending.
+    /// Returns the present nodes for which pods are nominated, ascending.
     pub(super) fn nodes_with_nominated(&self) -> Vec<u32> {
         self.nominated.keys().copied().filter(|node| self.resources(*node).present).collect()
     }
@@ -497,14 +499,14 @@ impl Snapshot {
         self.columns.column(key)
     }
 
-    /// The nodes that hold an image.
+    /// Returns the nodes that hold an image.
     pub(super) fn holders(&self, image: &Name) -> Holders {
         let images = self.images.get_or_init(|| Images::of(&self.nodes));
         images.holders(image, |node| self.resources(node).present)
     }
 }
 
-/// Whether a spec names labels of nodes, apart from those of its affinity to pods.
+/// Returns whether a spec refers to node labels other than the topology keys of its pod affinity.
 fn names_labels(spec: &SchedulingSpec) -> bool {
     !spec.node_selector.is_empty()
         || spec.node_affinity.is_some()
@@ -512,7 +514,7 @@ fn names_labels(spec: &SchedulingSpec) -> bool {
         || !spec.spread.is_empty()
 }
 
-/// The labels of nodes that a spec names.
+/// Returns the keys of the node labels that a spec refers to.
 fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     let required = spec.node_affinity.iter().flatten();
     let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
@@ -523,7 +525,7 @@ fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     keys.chain(terms(spec).map(|term| &term.topology_key))
 }
 
-/// All affinity and anti-affinity terms of a spec.
+/// Returns all affinity and anti-affinity terms of a spec.
 fn terms(spec: &SchedulingSpec) -> impl Iterator<Item = &crate::cluster::scheduling::PodTerm> {
     spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter())
 }

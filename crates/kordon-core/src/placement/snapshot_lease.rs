@@ -1,4 +1,4 @@
-//! A snapshot on loan to a job that runs on another thread.
+//! A snapshot that is lent to a job on another thread.
 
 use super::Snapshot;
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// A kept snapshot, if there is one, and the changes of the cluster that it has not followed yet.
+/// A cached snapshot, if there is one, with the changes of the cluster that it does not contain yet.
 #[derive(Debug, Default)]
 pub struct SnapshotLease {
     pub snapshot: Option<Snapshot>,
@@ -14,7 +14,7 @@ pub struct SnapshotLease {
 }
 
 impl SnapshotLease {
-    /// A snapshot of this cluster, which is as it was when the lease was given.
+    /// Returns a snapshot of this cluster, which must not have changed since the lease was given.
     pub fn of(self, cluster: &Cluster, version: ServerVersion) -> Snapshot {
         match self.snapshot {
             Some(mut snapshot) => {

@@ -1,4 +1,4 @@
-//! Claims and volumes, as the scheduler looks them up.
+//! Claims, volumes, storage classes and CSINodes, in the form in which placement looks them up.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::cluster::{
     scheduling::{PodVolume, SchedulingSpec},
 };
 
-/// The claims, volumes, classes and CSINodes of the cluster.
+/// Tables of claims, volumes, storage classes and CSINodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Storage {
     claims: Table<Claim>,
@@ -16,7 +16,7 @@ pub(super) struct Storage {
     csi_nodes: Table<CsiNode>,
 }
 
-/// What identifies a volume to its driver.
+/// Identity of a volume for its driver.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Handle {
     Volume(Name),
@@ -34,7 +34,7 @@ impl Storage {
         }
     }
 
-    /// Whether all of it has been listed: otherwise a missing object proves nothing.
+    /// Returns whether all four kinds have been listed. Before that, a missing object proves nothing.
     pub fn is_known(&self) -> bool {
         self.claims.is_synced()
             && self.volumes.is_synced()
@@ -58,12 +58,12 @@ impl Storage {
         self.volumes.iter().filter(move |volume| volume.class == *class)
     }
 
-    /// How many volumes of each driver the node can attach.
+    /// Returns how many volumes of each CSI driver the node can attach.
     pub fn limits(&self, node: &NodeName) -> &[(Name, i64)] {
         self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
     }
 
-    /// The driver and the identity of a claim's volume; none if no driver attaches it.
+    /// Returns the driver and the identity of a claim's volume, or `None` if no driver attaches it.
     pub fn handle(&self, claim: &Key) -> Option<(Name, Handle)> {
         let found = self.claim(claim)?;
         if let Some(volume) = self.volume(&found.volume) {
@@ -75,12 +75,12 @@ impl Storage {
     }
 }
 
-/// Whether the spec has any claim.
+/// Returns whether the spec uses any claim.
 pub(super) fn claims_volumes(spec: &SchedulingSpec) -> bool {
     spec.volumes.iter().any(|volume| !matches!(volume, PodVolume::Disk(_)))
 }
 
-/// The claims of a pod.
+/// Returns the claims that a pod uses.
 pub(super) fn claims_of(pod: &Pod) -> impl Iterator<Item = Key> {
     let key = |name: Name| Key { namespace: pod.key.namespace.clone(), name };
     pod.scheduling.volumes.iter().filter_map(move |volume| match volume {
@@ -90,7 +90,7 @@ pub(super) fn claims_of(pod: &Pod) -> impl Iterator<Item = Key> {
     })
 }
 
-/// The name of the claim that is created for an ephemeral volume of a pod.
+/// Returns the name of the claim that is created for an ephemeral volume of a pod.
 pub(super) fn own_claim(pod: &str, volume: &str) -> Name {
     format!("{pod}-{volume}").into()
 }

@@ -1,4 +1,4 @@
-//! From where the volumes of a pod can be reached, in words.
+//! Descriptions of where the volumes of a pod can be reached.
 
 use std::fmt;
 
@@ -16,22 +16,22 @@ use crate::cluster::{
 /// A volume that can be reached from some nodes only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeTopology {
-    /// The claim that has it.
+    /// The claim that the volume is bound to.
     pub claim: Name,
     pub place: VolumeReach,
 }
 
-/// From where a volume can be reached.
+/// The nodes from which a volume can be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeReach {
     Zones(Vec<Name>),
     Nodes(Vec<Name>),
-    /// From nodes with other labels.
+    /// Nodes that are selected by other labels.
     Some,
 }
 
 impl Snapshot {
-    /// The volumes of a pod that can be reached from some nodes only; none if storage is not known.
+    /// Returns the volumes of a pod that can be reached from some nodes only; empty if storage is not known.
     pub fn volume_topology(&self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let storage = self.storage();
         if !storage.is_known() {
@@ -52,7 +52,7 @@ impl Snapshot {
 }
 
 impl VolumeReach {
-    /// None if the volume can be reached from everywhere.
+    /// Returns `None` if the volume can be reached from every node.
     fn of(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
@@ -69,7 +69,7 @@ impl VolumeReach {
         let is_node = |requirement: &NodeRequirement| {
             *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
         };
-        // Drivers have their own labels for zones.
+        // Drivers have zone labels of their own.
         let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
         Some(
             named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),
@@ -77,7 +77,7 @@ impl VolumeReach {
     }
 }
 
-/// The values of a term for one label.
+/// Returns the values that a term requires of one label or field.
 fn values(term: &NodeTerm, of: fn(&NodeRequirement) -> bool) -> Option<&[Name]> {
     let requirement = term.expressions.iter().chain(&term.fields).find(|requirement| of(requirement))?;
     match &requirement.operator {
@@ -103,7 +103,7 @@ impl fmt::Display for VolumeTopology {
     }
 }
 
-/// All in one: `its volume is in zone a`.
+/// Describes all topologies in one phrase, for example `its volume is in zone a`.
 pub fn words(topologies: &[VolumeTopology]) -> Option<String> {
     let (first, rest) = topologies.split_first()?;
     if rest.iter().any(|topology| topology.place != first.place) {

@@ -1,4 +1,4 @@
-//! Which nodes are feasible: the filters of the default profile, in its order.
+//! Filters of the default profile, in upstream order: which nodes are feasible for a pod.
 
 mod node_affinity;
 mod pod_affinity;
@@ -27,9 +27,9 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// What is computed once for a pod, before nodes are checked.
+/// State of the filters for one pod, computed once before nodes are checked.
 ///
-/// Pods can be assumed removed from a node or added to it, one node at a time.
+/// Callers can assume that pods are removed from a node or added to it, one node at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
@@ -57,17 +57,18 @@ impl<'s> Filters<'s> {
         }
     }
 
-    /// Whether only nodes of certain names are looked at.
+    /// Returns whether the required node names restrict the search to some nodes.
     pub fn names_nodes(&self) -> bool {
         self.snapshot.rules().pinned_names_narrow && self.nodes.requires_names()
     }
 
-    /// Whether the required names, if there are any, have the node.
+    /// Returns whether the required node names, if any, include the node.
     pub fn is_candidate(&self, node: u32) -> bool {
         self.nodes.narrow::<Unexplained>(node).is_ok()
     }
 
-    /// All feasible nodes, ascending: filter by filter, so that each reads of all nodes only what it needs.
+    /// Returns all feasible nodes, ascending. Nodes are filtered plugin by plugin, so that each pass reads only the
+    /// data of one filter.
     pub fn feasible(&mut self) -> Vec<u32> {
         let (snapshot, nominated) = (self.snapshot, self.snapshot.nodes_with_nominated());
         let mut feasible = if self.admit::<Unexplained>().is_ok() { self.with_room() } else { Vec::new() };
@@ -96,7 +97,7 @@ impl<'s> Filters<'s> {
         feasible
     }
 
-    /// The nodes that the filters which read their resources do not refuse, ascending.
+    /// Returns the nodes that pass the checks of node name, cordon, taints and free resources, ascending.
     fn with_room(&self) -> Vec<u32> {
         let all = self.snapshot.node_resources();
         let (mut nodes, mut node) = (Vec::with_capacity(all.len()), 0);
@@ -112,12 +113,11 @@ impl<'s> Filters<'s> {
         nodes
     }
 
-    /// Whether the node is feasible.
     pub fn is_feasible(&mut self, node: u32) -> bool {
         self.check_as::<Unexplained>(node).is_ok()
     }
 
-    /// Whether the node is feasible, both with and without the pods of equal or higher priority nominated for it.
+    /// Checks a node, both with and without the pods of equal or higher priority that are nominated for it.
     ///
     /// # Errors
     /// The refusal of the first filter that refuses it.
@@ -135,7 +135,7 @@ impl<'s> Filters<'s> {
         }
     }
 
-    /// The same for a node with other resources.
+    /// Checks a node as [`Filters::check_node`] does, but with these resources in place of the node's own.
     pub fn check_with<R: FilterRefusal>(&mut self, node: u32, resources: &NodeResources) -> Result<(), R> {
         let request = self.request;
         let is_itself = |resident: &Resident| {
@@ -156,7 +156,7 @@ impl<'s> Filters<'s> {
         self.check(node, resources)
     }
 
-    /// Assumes a pod added to the node, or removed from it.
+    /// Assumes that a pod is added to the node or removed from it.
     pub fn assume(&mut self, resident: &Resident, node: u32, hypothesis: Hypothesis) {
         let Self { snapshot, request, nodes, .. } = self;
         self.spread.assume(snapshot, request, nodes, resident, node, hypothesis.sign());
@@ -164,14 +164,14 @@ impl<'s> Filters<'s> {
         self.volumes.assume(resident, hypothesis.sign());
     }
 
-    /// What was not checked.
+    /// Returns the aspects of the pod that the filters do not check.
     pub fn caveats(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > ServerVersion::NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    /// All filters in their order.
+    /// Runs all filters, in upstream order.
     fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         self.admit()?;
         self.check_itself(node, resources)?;
@@ -185,13 +185,13 @@ impl<'s> Filters<'s> {
         self.pod_affinity.check(node)
     }
 
-    /// A refusal of all nodes, which comes before a refusal of some.
+    /// Refuses the pod on all nodes. Such a refusal takes precedence over refusals by single nodes.
     fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
         let names_contradict = self.snapshot.rules().pinned_names_narrow && self.nodes.names_contradict();
         if names_contradict { Ok(()) } else { self.volumes.admit() }
     }
 
-    /// Whether the node is one that is looked at, not cordoned, and its taints tolerated.
+    /// Checks the required node name, the cordon and the taints.
     #[inline]
     fn check_itself<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         let rules = self.snapshot.rules();
@@ -224,7 +224,7 @@ impl<'s> Filters<'s> {
         resources::check(&self.request.resources.requests, resources, self.snapshot.rules())
     }
 
-    /// Disks without a claim, and claims.
+    /// Checks disks that are used without a claim, then claimed volumes.
     fn check_volumes<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         if disks(&self.request.spec)
             .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))
@@ -235,7 +235,7 @@ impl<'s> Filters<'s> {
     }
 }
 
-/// What is assumed of a pod.
+/// Whether a pod is assumed to be added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hypothesis {
     Added,
@@ -251,7 +251,7 @@ impl Hypothesis {
     }
 }
 
-/// Whether the taint of cordoned nodes is tolerated.
+/// Returns whether the tolerations include the taint of cordoned nodes.
 fn tolerates_cordons(tolerations: &[Toleration]) -> bool {
     let taint = Taint {
         key: "node.kubernetes.io/unschedulable".into(),

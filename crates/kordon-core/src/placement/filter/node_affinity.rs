@@ -1,4 +1,4 @@
-//! Node selectors and node affinity, evaluated once for each value of a label (NodeAffinity).
+//! Node selectors and node affinity (NodeAffinity), evaluated once for each value of a label.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use crate::cluster::{
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
 
-/// What a pod requires of its node.
+/// The node selector and required node affinity of a pod.
 #[derive(Clone, Debug)]
 pub(in super::super) struct NodeMatch {
-    /// `nodeSelector`: all must match.
+    /// `nodeSelector`: all tests must hold.
     selector: Vec<LabelTest>,
-    /// One must match; none if nothing is required.
+    /// Terms of the node affinity, of which one must match; `None` if there is no required node affinity.
     terms: Option<Vec<TermMatch>>,
     names: RequiredNames,
 }
 
-/// The nodes that a pod requires by name.
+/// The node names that a pod's node affinity requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RequiredNames {
     Contradictory,
-    /// Some term requires no name.
+    /// At least one term requires no name.
     Any,
-    /// Every term requires one of these nodes, ascending.
+    /// The numbers of the required nodes, ascending. Every term requires some of them.
     OneOf(Vec<u32>),
 }
 
@@ -51,22 +51,22 @@ impl NodeMatch {
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
     }
 
-    /// Whether nothing is required.
+    /// Returns whether the pod requires nothing of its node.
     pub fn is_empty(&self) -> bool {
         self.selector.is_empty() && self.terms.is_none()
     }
 
-    /// Whether the names that it requires contradict each other, so that no node has them.
+    /// Returns whether the required names contradict each other, so that no node can match.
     pub fn names_contradict(&self) -> bool {
         self.names == RequiredNames::Contradictory
     }
 
-    /// Whether it requires names.
+    /// Returns whether the pod requires node names, contradictory ones included.
     pub fn requires_names(&self) -> bool {
         self.names != RequiredNames::Any
     }
 
-    /// Refuses a node that the required names exclude, before all filters.
+    /// Refuses a node that the required names exclude. This check precedes all filters.
     #[inline]
     pub fn narrow<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         match &self.names {
@@ -107,7 +107,7 @@ impl RequiredNames {
 pub(in super::super) struct TermMatch {
     labels: Vec<LabelTest>,
     names: Vec<NameTest>,
-    /// It is empty or invalid.
+    /// Set if the term is empty or invalid: it matches no node.
     never: bool,
 }
 
@@ -134,11 +134,11 @@ impl TermMatch {
     }
 }
 
-/// A requirement of a label, evaluated in advance for each value that a node has.
+/// A requirement on one label, evaluated in advance for each value that occurs on a node.
 #[derive(Clone, Debug)]
 struct LabelTest {
     column: Arc<LabelColumn>,
-    /// By the value's number.
+    /// Whether the requirement holds, by value number.
     holds: Vec<bool>,
     holds_without: bool,
 }
@@ -168,11 +168,11 @@ impl LabelTest {
     }
 }
 
-/// A requirement of the node's name.
+/// A requirement on the node's name.
 #[derive(Clone, Debug)]
 struct NameTest {
     nodes: Vec<u32>,
-    /// Whether the node must be one of them, or none of them.
+    /// Whether the node must be one of `nodes` or must not be.
     included: bool,
 }
 

@@ -14,7 +14,7 @@ use crate::cluster::{Name, scheduling::PodTerm};
 #[derive(Clone, Debug)]
 pub(super) struct PodAffinity {
     affinity: Option<Affinity>,
-    /// One for each term.
+    /// One entry for each term of the required anti-affinity.
     anti_affinity: Vec<AntiAffinityTerm>,
     existing: ExistingAntiAffinity,
 }
@@ -30,7 +30,7 @@ impl PodAffinity {
         }
     }
 
-    /// Whether no node is refused.
+    /// Returns whether these terms refuse no node at all.
     pub fn is_empty(&self) -> bool {
         self.affinity.is_none() && self.anti_affinity.is_empty() && self.existing.by_key.is_empty()
     }
@@ -70,11 +70,11 @@ impl PodAffinity {
     }
 }
 
-/// How many pods are in each domain of a topology key.
+/// Number of pods in each domain of a topology key.
 #[derive(Clone, Debug)]
 struct Domains {
     column: Arc<LabelColumn>,
-    /// By the value's number.
+    /// Number of pods, by value number.
     counts: Vec<i64>,
 }
 
@@ -83,7 +83,7 @@ impl Domains {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Adds pods on a node, and returns how many count: none if the node is in no domain.
+    /// Adds pods on a node and returns how many count: 0 if the node has no such label.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
@@ -103,16 +103,16 @@ impl Domains {
     }
 }
 
-/// The required affinity of the pod: only pods that match all terms count.
+/// The required affinity of the pod. Only pods that match all terms count.
 #[derive(Clone, Debug)]
 struct Affinity {
-    /// One for each term.
+    /// Domains of each term.
     domains: Vec<Domains>,
-    /// All counts together.
+    /// Sum of the counts of all domains.
     total: i64,
-    /// The pod matches its own terms, so that it may be the first.
+    /// Whether the pod matches its own terms. Then it can be the first of its group.
     may_be_first: bool,
-    /// The matching classes, ascending.
+    /// The pod classes that match, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -160,7 +160,7 @@ impl Affinity {
 #[derive(Clone, Debug)]
 struct AntiAffinityTerm {
     domains: Domains,
-    /// The matching classes, ascending.
+    /// The pod classes that match, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -181,12 +181,12 @@ impl AntiAffinityTerm {
     }
 }
 
-/// The existing pods whose required anti-affinity selects this pod.
+/// Existing pods whose required anti-affinity selects this pod.
 #[derive(Clone, Debug)]
 struct ExistingAntiAffinity {
-    /// One for each topology key.
+    /// Domains of each topology key.
     by_key: Vec<Domains>,
-    /// By class: the keys under which its pods count, once for each term.
+    /// Indexes into `by_key` under which the pods of an affinity class count, once for each term.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

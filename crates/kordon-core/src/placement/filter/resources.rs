@@ -1,4 +1,4 @@
-//! Whether the requests fit (NodeResourcesFit).
+//! Whether a node has enough free resources for a pod's requests (NodeResourcesFit).
 
 use super::super::{
     node_resources::{NodeResources, Share},
@@ -7,14 +7,15 @@ use super::super::{
 };
 use crate::cluster::Requests;
 
-/// Refuses with every insufficient resource.
+/// Refuses a node with all resources that are insufficient.
 #[inline]
 pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
     rules: &SchedulerRules,
 ) -> Result<(), R> {
-    // Without ephemeral storage and named resources, which few pods request: then the node's need not be read.
+    // Fast path for pods that request neither ephemeral storage nor extended resources, which few do. It does not read
+    // these resources of the node.
     let fits = resources.pods.free() > 0
         && requests.cpu_milli <= resources.cpu_milli.free()
         && requests.memory_bytes <= resources.memory_bytes.free();
@@ -44,7 +45,7 @@ fn check_all<R: FilterRefusal>(
     }))
 }
 
-/// The resources of which more is requested than is free, with what is requested.
+/// Returns the resources with less free than requested, with the requested amount and the node's share.
 fn insufficient<'r>(
     requests: &'r Requests,
     resources: &'r NodeResources,

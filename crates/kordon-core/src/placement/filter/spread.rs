@@ -14,7 +14,7 @@ use super::{
 };
 use crate::cluster::{Requirement, Selector, SelectorOperator, scheduling::SpreadConstraint};
 
-/// The hard constraints of a pod, and how its pods are spread now.
+/// The hard constraints of a pod, with the current number of pods in each domain.
 #[derive(Clone, Debug)]
 pub(super) struct HardSpread {
     constraints: Vec<HardConstraint>,
@@ -23,18 +23,18 @@ pub(super) struct HardSpread {
 #[derive(Clone, Debug)]
 struct HardConstraint {
     max_skew: i64,
-    /// With fewer domains than this, the minimum counts as zero.
+    /// The minimum number of domains. With fewer domains the lowest count is taken as zero.
     min_domains: usize,
-    /// 1 where the pod itself counts.
+    /// 1 if the pod itself matches the selector, else 0.
     own: i64,
     counted: CountedNodes,
     tally: Tally,
-    /// Which values are domains: those that a counted node has.
+    /// Whether a value, by its number, is a domain: a counted node has it.
     is_domain: Vec<bool>,
     domains: usize,
-    /// The lowest count and its domain.
+    /// The lowest count, with its domain.
     least: Option<(i64, u32)>,
-    /// The lowest count of the other domains.
+    /// The lowest count among the other domains.
     next: Option<i64>,
 }
 
@@ -56,7 +56,7 @@ impl HardSpread {
         Self { constraints: constraints.collect() }
     }
 
-    /// Whether there are no constraints.
+    /// Returns whether there are no constraints.
     pub fn is_empty(&self) -> bool {
         self.constraints.is_empty()
     }
@@ -130,7 +130,7 @@ impl HardConstraint {
             return Err(R::unresolvable(&[Reason::SpreadLabel]));
         }
         let count = self.tally.counts[value as usize];
-        // Without a domain there is no skew.
+        // Without domains there is no skew.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
             return Err(R::resolvable(&[Reason::Spread]));
@@ -138,7 +138,8 @@ impl HardConstraint {
         Ok(())
     }
 
-    /// The lowest count of all domains, where only that of `value` may have changed since they were compared.
+    /// Returns the lowest count of all domains. `count` replaces the count of `value`, which may have changed since
+    /// `least` was computed.
     #[inline]
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
         let (least, of) = self.least?;
@@ -153,18 +154,18 @@ impl HardConstraint {
     }
 }
 
-/// How many of the selected pods are in each domain.
+/// Number of selected pods in each domain.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
-    /// By the value's number.
+    /// Number of pods, by value number.
     pub counts: Vec<i64>,
-    /// The selected classes, ascending.
+    /// The selected pod classes, ascending.
     pod_classes: Vec<u32>,
 }
 
 impl Tally {
-    /// Counts the pods of these classes that stay, on counted nodes with the label of the column.
+    /// Counts the pods of these classes that are not terminating, on counted nodes with the label of the column.
     pub fn new(
         snapshot: &Snapshot,
         column: Arc<LabelColumn>,
@@ -183,7 +184,7 @@ impl Tally {
         Self { counts, column, pod_classes }
     }
 
-    /// Adds a pod on a counted node, or removes it.
+    /// Adds a pod on a counted node to the tally, or removes it.
     fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
         if self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
@@ -191,7 +192,7 @@ impl Tally {
     }
 }
 
-/// The classes in the request's namespace whose pods count for a constraint with this selector, ascending.
+/// Returns the pod classes in the request's namespace that count for a constraint with this selector, ascending.
 pub(in super::super) fn selected_classes(
     snapshot: &Snapshot,
     request: &SchedulingRequest,
@@ -203,7 +204,7 @@ pub(in super::super) fn selected_classes(
     snapshot.pod_classes().selected(&home, selector).map(|(number, _)| number).collect()
 }
 
-/// The selector of a constraint, with its matchLabelKeys.
+/// Returns the selector of a constraint, extended by its `matchLabelKeys`.
 pub(in super::super) fn effective_selector(
     spread: &SpreadConstraint,
     request: &SchedulingRequest,
@@ -218,7 +219,7 @@ pub(in super::super) fn effective_selector(
     Some(selector)
 }
 
-/// The nodes that count for a constraint: those that have every key and that its policies do not exclude.
+/// The nodes that count for a constraint: nodes that have every topology key and pass the constraint's node policies.
 #[derive(Clone, Debug)]
 pub(in super::super) enum CountedNodes {
     All,
@@ -234,7 +235,7 @@ impl CountedNodes {
         }
     }
 
-    /// Whether the pods of a node count.
+    /// Returns whether the pods of a node count.
     pub fn counts(
         &self,
         snapshot: &Snapshot,
@@ -253,12 +254,12 @@ impl CountedNodes {
     }
 }
 
-/// Which values of a label are domains: those that a counted node has.
+/// Returns which values of a label are domains: values that a counted node has.
 fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut is_domain = vec![false; column.values.len()];
     let mut unseen = is_domain.len();
     for node in snapshot.node_numbers() {
-        // Mostly the first nodes show all zones.
+        // The first few nodes usually cover all zones.
         if unseen == 0 {
             break;
         }

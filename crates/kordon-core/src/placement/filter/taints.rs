@@ -1,9 +1,9 @@
-//! Taints that are not tolerated (TaintToleration).
+//! Filter for taints that the pod does not tolerate (TaintToleration).
 
 use super::super::reason::{FilterRefusal, NodeRefusal, Reason, Remedy};
 use crate::cluster::{Taint, TaintEffect, Toleration};
 
-/// Refuses for the first taint that is not tolerated.
+/// Refuses a node because of the first taint that is not tolerated.
 pub(super) fn check<R: FilterRefusal>(
     taints: &[Taint],
     tolerations: &[Toleration],
@@ -19,7 +19,7 @@ pub(super) fn check<R: FilterRefusal>(
     }
 }
 
-/// Whether no taint excludes the pod.
+/// Returns whether the pod tolerates all taints that exclude pods.
 pub(super) fn are_tolerated(taints: &[Taint], tolerations: &[Toleration]) -> bool {
     taints.iter().all(|taint| is_tolerated(taint, tolerations))
 }

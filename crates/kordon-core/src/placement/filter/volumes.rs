@@ -1,4 +1,4 @@
-//! Claimed volumes: which pods may use them, how many a node can attach, and from where they can be reached
+//! Checks of claimed volumes: which pods may use them, how many a node can attach, and which nodes reach them
 //! (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -19,7 +19,7 @@ use crate::cluster::{
     scheduling::{NodeTerm, PodVolume},
 };
 
-/// The labels for the place of a volume, deprecated and current, each with its current name.
+/// Labels with the zone or region of a volume, deprecated and current ones, each with its current name.
 pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -27,34 +27,34 @@ pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
-/// What the claims of a pod require of its node.
+/// Requirements of a pod's claims on its node.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct PodVolumes {
-    /// Why no node is feasible.
+    /// The reason why no node is feasible, if there is one.
     obstacle: Option<Reason>,
-    /// The reach of its bound volumes.
+    /// Node affinity of the bound volumes.
     bound: Vec<Reach>,
-    /// The places in the labels of its volumes.
+    /// Zones and regions from the labels of the bound volumes.
     places: Vec<Place>,
-    /// Claims that wait for their first consumer, the smallest first.
+    /// Claims that wait for their first consumer, smallest first.
     unbound: Vec<Unbound>,
-    /// Its ReadWriteOncePod claims.
+    /// ReadWriteOncePod claims of the pod.
     exclusive: Vec<Key>,
-    /// How many pods use them.
+    /// Number of uses of the `exclusive` claims by pods on nodes.
     users: i64,
-    /// The volumes that its node must attach, by driver.
+    /// Volumes that the node must attach, with their drivers.
     attached: BTreeSet<(Name, Handle)>,
     caveats: BTreeSet<Caveat>,
 }
 
-/// From where a volume can be reached: one term must match; none is everywhere.
+/// Nodes from which a volume can be reached: one term must match. `None` means all nodes.
 #[derive(Clone, Debug)]
 struct Reach(Option<Vec<TermMatch>>);
 
-/// The place in a label of a volume.
+/// A zone or region from a label of a volume.
 #[derive(Clone, Debug)]
 struct Place {
-    /// The nodes' labels with the same name, and with the current name.
+    /// Node labels with the name of the volume's label and with its current name.
     columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }
@@ -63,11 +63,11 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Unbound {
     bytes: i64,
-    /// The node that was selected for it before, which may be gone.
+    /// The node that was selected for the claim before. The inner `None` means that this node no longer exists.
     selected: Option<Option<u32>>,
-    /// The volumes that match it, the smallest first.
+    /// Volumes that match the claim, smallest first.
     candidates: Vec<(Name, Reach)>,
-    /// Where a volume can be provisioned for it; none if none is.
+    /// Where a volume can be provisioned for the claim; `None` if its class does not provision.
     provisioned: Option<Reach>,
 }
 
@@ -96,7 +96,7 @@ impl PodVolumes {
             };
             obstacles.extend(taken.err());
         }
-        // The scheduler checks in this order.
+        // The scheduler checks the obstacles in this order.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
@@ -170,7 +170,7 @@ impl PodVolumes {
         let Some(class) =
             snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
-            // It is bound before the pod is scheduled, to a volume that is not known yet.
+            // The claim will be bound before the pod is scheduled, to a volume that is not known yet.
             self.caveats.insert(Caveat::Volumes);
             return;
         };
@@ -189,12 +189,12 @@ impl PodVolumes {
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
-    /// What was not checked.
+    /// Returns the aspects of the claims that were not checked.
     pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.caveats.iter().copied()
     }
 
-    /// Whether no claim restricts the pod.
+    /// Returns whether no claim restricts the placement of the pod.
     pub fn is_empty(&self) -> bool {
         self.users == 0
             && self.attached.is_empty()
@@ -203,7 +203,7 @@ impl PodVolumes {
             && self.places.is_empty()
     }
 
-    /// Refuses all nodes where the claims rule out every node.
+    /// Refuses all nodes if the claims exclude every node.
     pub fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
         let Some(reason) = &self.obstacle else { return Ok(()) };
         let explain = || NodeRefusal { reasons: vec![reason.clone()].into(), remedy: Remedy::None };
@@ -226,7 +226,7 @@ impl PodVolumes {
         self.check_places(snapshot, node)
     }
 
-    /// Whether the node is in the place that the labels of its volumes name.
+    /// Returns an error unless the node is in the zone and region that the labels of the volumes name.
     fn check_places<R: FilterRefusal>(&self, snapshot: &Snapshot, node: u32) -> Result<(), R> {
         if self.places.is_empty() || !has_place(snapshot, node) {
             return Ok(());
@@ -235,7 +235,7 @@ impl PodVolumes {
         if matches { Ok(()) } else { Err(R::unresolvable(&[Reason::VolumeZone])) }
     }
 
-    /// Whether the node can attach the volumes; those already attached do not count again.
+    /// Checks that the node can attach the new volumes. Volumes that are already attached do not count again.
     fn check_limits<R: FilterRefusal>(
         &self,
         snapshot: &Snapshot,
@@ -246,7 +246,7 @@ impl PodVolumes {
         for (driver, limit) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
             let limit = usize::try_from(*limit).unwrap_or(0);
-            // Mostly the limit holds even if every claim of the node were of this driver.
+            // Fast path: the limit holds even if every claim on the node belongs to this driver.
             if new.is_empty() || resources.claims().len() + new.len() <= limit {
                 continue;
             }
@@ -261,7 +261,8 @@ impl PodVolumes {
         Ok(())
     }
 
-    /// Whether its volumes can be reached from the node, and missing ones found or provisioned.
+    /// Checks that the node reaches the bound volumes, and that volumes for the other claims can be found or
+    /// provisioned.
     fn check_reach<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
@@ -286,7 +287,7 @@ impl PodVolumes {
         self.users += sign * uses.map(|_| 1).sum::<i64>();
     }
 
-    /// The node labels that the claims of a pod require.
+    /// Returns the keys of the node labels that the volumes of a pod refer to.
     pub fn keys(storage: &Storage, request: &SchedulingRequest) -> BTreeSet<Name> {
         let mut keys = BTreeSet::new();
         if !claims_volumes(&request.spec) || !storage.is_known() {
@@ -327,20 +328,20 @@ impl PodVolumes {
 /// When a claim is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Creation {
-    /// Independently of the pod.
+    /// The claim exists independently of the pod.
     BeforePod,
-    /// By a controller, for this pod alone.
+    /// A controller creates the claim for this pod alone.
     ForPod,
 }
 
-/// Whether the claim was created for this pod.
+/// Returns whether the claim was created for this pod.
 fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     claim.owner.as_ref().is_some_and(|owner| {
         matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == request.name
     })
 }
 
-/// The places in the labels of a volume: label, its current name, and the values.
+/// Returns the zones and regions in the labels of a volume: label, current name of the label, and values.
 fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
     TOPOLOGY_LABELS.into_iter().filter_map(|(key, new)| {
         let values: Vec<Name> =
@@ -351,7 +352,7 @@ fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, 
     })
 }
 
-/// Whether the node has any label for its place.
+/// Returns whether the node has any zone or region label.
 fn has_place(snapshot: &Snapshot, node: u32) -> bool {
     TOPOLOGY_LABELS.iter().any(|(key, _)| snapshot.column(&Name::from(*key)).of_node[node as usize] != ABSENT)
 }
@@ -361,7 +362,8 @@ impl Place {
         Self { columns: [key, new].map(|key| snapshot.column(&key.into()).clone()), values }
     }
 
-    /// The label with the same name counts if the node has it, else the one with the current name.
+    /// Returns whether the node is in this zone or region. The node's label with the same name takes precedence over
+    /// the label with the current name.
     fn holds(&self, node: u32) -> bool {
         let number =
             |column: &Arc<LabelColumn>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
@@ -419,7 +421,8 @@ impl Unbound {
         }
     }
 
-    /// Whether a volume that no other claim of the pod uses exists for it on the node, or can be provisioned.
+    /// Returns whether the node has a matching volume that no other claim of the pod uses, or one can be provisioned
+    /// there.
     fn finds<'v>(&'v self, node: u32, chosen: &mut Vec<&'v Name>) -> bool {
         let can_be_provisioned = || self.provisioned.as_ref().is_some_and(|reach| reach.holds(node));
         if let Some(selected) = self.selected {

@@ -1,16 +1,16 @@
-//! Nodes that already have the pod's images (ImageLocality).
+//! Score for nodes that already have the pod's images (ImageLocality).
 
 use super::{
     super::{filter::Filters, rules::ImageVolumes},
     MOST, Points,
 };
 
-/// The size below which nothing counts, in bytes.
+/// Total size in bytes up to which images give no points.
 const MIN_BYTES: i64 = 23 << 20;
-/// The size for each image above which more does not count, in bytes.
+/// Size in bytes for each image. More than this gives no more points.
 const MAX_BYTES: i64 = 1000 << 20;
 
-/// The bytes that need not be pulled, weighted by how many nodes have the image.
+/// Scores the bytes that need not be pulled, weighted by the share of nodes that have the image.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let snapshot = filters.snapshot;
     let spec = &filters.request.spec;

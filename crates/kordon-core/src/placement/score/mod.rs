@@ -1,4 +1,4 @@
-//! Which of the feasible nodes is best: the scores of the default profile.
+//! Scores of the default profile, which decide which feasible node is best.
 
 mod images;
 mod node_affinity;
@@ -14,20 +14,20 @@ use super::{
     outcome::{Scored, Scorer},
 };
 
-/// The maximum score of one scorer.
+/// Highest score of one plugin.
 const MOST: i64 = 100;
-/// The length of a ranking.
+/// Number of nodes in a ranking.
 const RANKED: usize = 10;
 
-/// The points of the feasible nodes by one scorer, 0 to 100 each.
+/// Points that one score plugin gives to the feasible nodes, 0 to 100 each.
 #[derive(Default)]
 enum Points {
-    /// The scorer is skipped, which is as good as no points.
+    /// The plugin is skipped, which equals zero points.
     #[default]
     Skipped,
-    /// All nodes have as many.
+    /// All nodes have the same number of points.
     Equal(i64),
-    /// In the order of the feasible nodes.
+    /// Points of each node, in the order of the feasible nodes.
     Each(Vec<i64>),
 }
 
@@ -41,11 +41,11 @@ impl Points {
     }
 }
 
-/// The feasible nodes by their scores.
+/// Feasible nodes, ranked by their scores.
 pub(super) struct Ranking {
     /// The nodes with the highest total.
     pub best: Vec<u32>,
-    /// The best of all.
+    /// The best nodes, at most `RANKED`, best first.
     pub first: Vec<Scored>,
 }
 
@@ -75,7 +75,7 @@ impl Ranking {
     }
 }
 
-/// The points by each scorer, in the order of [`Scorer::ALL`].
+/// Returns the points of each score plugin, in the order of [`Scorer::ALL`].
 fn points(filters: &Filters<'_>, feasible: &[u32]) -> [Points; Scorer::ALL.len()] {
     let (mut least_allocated, mut balanced_allocation) = resources::points(filters, feasible);
     Scorer::ALL.map(|scorer| match scorer {
@@ -89,7 +89,7 @@ fn points(filters: &Filters<'_>, feasible: &[u32]) -> [Points; Scorer::ALL.len()
     })
 }
 
-/// The weighted sums.
+/// Returns the weighted sum of the points of each node.
 fn totals(parts: &[Points; Scorer::ALL.len()], nodes: usize) -> Vec<i64> {
     let mut equal = 0;
     let mut totals = vec![0; nodes];
@@ -108,10 +108,10 @@ fn totals(parts: &[Points; Scorer::ALL.len()], nodes: usize) -> Vec<i64> {
     totals
 }
 
-/// The places of the highest totals, best first, equals by rank.
+/// Returns the indexes of the highest totals, best first. Equal totals are ordered by rank.
 fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
     let mut first: Vec<(Reverse<i64>, u32, usize)> = Vec::with_capacity(RANKED + 1);
-    // Mostly a node is worse than those found so far, which its total shows alone.
+    // Fast path: most nodes have a lower total than all those found so far.
     let mut least = i64::MIN;
     for (place, total) in totals.iter().enumerate() {
         if *total < least {
@@ -130,13 +130,14 @@ fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
     first.into_iter().map(|(.., place)| place).collect()
 }
 
-/// The lowest and the highest of some values; none of none. Several values at a time, unlike [`Iterator::max`].
+/// Returns the lowest and the highest value; `None` for an empty slice. Reads several values at a time, unlike
+/// [`Iterator::max`].
 fn range(values: &[i64]) -> Option<(i64, i64)> {
     let first = *values.first()?;
     Some(values.iter().fold((first, first), |(low, high), value| (low.min(*value), high.max(*value))))
 }
 
-/// Scales to percentages of the highest (upstream's `DefaultNormalizeScore`).
+/// Scales the values to percentages of the highest one (upstream `DefaultNormalizeScore`).
 fn share_of_highest(raw: &mut [i64]) {
     let highest = range(raw).map_or(0, |(_, highest)| highest);
     if highest > 0 {

@@ -1,11 +1,11 @@
-//! Nodes that the pod prefers (NodeAffinity).
+//! Score for nodes that the pod prefers (NodeAffinity).
 
 use super::{
     super::filter::{Filters, TermMatch},
     Points,
 };
 
-/// The sum of the weights of the terms that match, as a percentage of the highest sum.
+/// Scores the sum of the weights of the terms that match, as a percentage of the highest sum.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let preferred = &filters.request.spec.preferred_nodes;
     if preferred.is_empty() {

@@ -1,4 +1,4 @@
-//! Preferred pod affinity and anti-affinity, in both directions (InterPodAffinity).
+//! Score for preferred pod affinity and anti-affinity, in both directions (InterPodAffinity).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,10 +11,11 @@ use super::{
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
-/// The weight of an existing pod's required affinity (`hardPodAffinityWeight`).
+/// Weight of the required affinity of an existing pod (`hardPodAffinityWeight`).
 const REQUIRED_WEIGHT: i64 = 1;
 
-/// The sums of weights, scaled from the lowest to the highest; none without a preference.
+/// Scores the sums of weights, scaled so that the lowest becomes 0 and the highest 100. Skipped if there is no
+/// preference.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let mut sums = Sums { filters, by_key: BTreeMap::new() };
     sums.add_own_terms();
@@ -39,7 +40,7 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     let Some((lowest, highest)) = super::range(raw) else { return };
     let range = highest - lowest;
     for raw in raw {
-        // Most nodes have the lowest or the highest sum: those need no division.
+        // Most nodes have the lowest or the highest sum, which need no division.
         *raw = match *raw - lowest {
             0 => 0,
             above if above == range => MOST,
@@ -48,14 +49,14 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     }
 }
 
-/// Weights by topology key and domain.
+/// Sums of weights, by topology key and domain.
 struct Sums<'f, 's> {
     filters: &'f Filters<'s>,
     by_key: BTreeMap<&'f Name, (Arc<LabelColumn>, Vec<i64>)>,
 }
 
 impl<'f> Sums<'f, '_> {
-    /// The preferences of the pod.
+    /// Adds the preferences of the pod.
     fn add_own_terms(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
         let near = request.spec.pod_affinity.preferred.iter().map(|term| (1, term));
@@ -70,7 +71,7 @@ impl<'f> Sums<'f, '_> {
         }
     }
 
-    /// The preferences and requirements of existing pods that select the pod.
+    /// Adds the preferences and the required affinity of existing pods that select the pod.
     fn add_terms_of_existing(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
         for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace, &request.labels)

@@ -1,4 +1,4 @@
-//! Free resources, and how evenly they are used (NodeResourcesFit, NodeResourcesBalancedAllocation).
+//! Scores for free resources and for even use of resources (NodeResourcesFit, NodeResourcesBalancedAllocation).
 
 use super::{
     super::{filter::Filters, node_resources::NodeResources, rules::Balance},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::cluster::Requests;
 
-/// The points for free resources, and those for even use: the resources of each node are read once for both.
+/// Returns the points for free resources and for even use. One pass over the nodes computes both.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points) {
     let snapshot = filters.snapshot;
     let requests = &filters.request.resources.requests;
@@ -29,7 +29,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points
     (Points::Each(least), if is_skipped { Points::Skipped } else { Points::Each(balanced) })
 }
 
-/// The mean of the free percentages of CPU and memory, with defaults for missing requests.
+/// Returns the mean of the free percentages of CPU and memory. Containers without requests count with defaults.
 fn least_allocated(requests: &Requests, resources: &NodeResources) -> i64 {
     let cpu = resources.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
     let memory = resources.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
@@ -41,21 +41,22 @@ fn least_allocated(requests: &Requests, resources: &NodeResources) -> i64 {
     }
 }
 
-/// None if the node offers nothing of it.
+/// Returns the free percentage of a resource, or `None` if the node offers none of it.
 #[inline]
 fn free_percent(wanted: i64, allocatable: i64) -> Option<i64> {
     if allocatable <= 0 {
         return None;
     }
-    // Sums of absurd amounts saturate, and may be below zero once some are subtracted again.
+    // Sums of extreme amounts saturate, and can become negative when amounts are subtracted again.
     let wanted = wanted.max(0);
     Some(if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) })
 }
 
-/// `part * 100 / whole` for a part from 0 to the whole, without overflow.
+/// Returns `part * 100 / whole`, rounded down and without overflow. The part must be between 0 and the whole.
 fn percent(part: i64, whole: i64) -> i64 {
-    // Floats are divided in a third of the time. Below this they hold both numbers, and a quotient that is no integer is
-    // further from the next than it is rounded by: 1 / 2^46, and 1 / 2^47 below 128.
+    // Float division takes a third of the time of integer division. Below this bound it is exact: floats hold both
+    // numbers, and a quotient that is no integer differs from the next integer by more than 1 / 2^46, while the
+    // rounding error below 128 is at most 1 / 2^47.
     const EXACT: i64 = 1 << 46;
     if whole < EXACT {
         #[expect(
@@ -69,7 +70,8 @@ fn percent(part: i64, whole: i64) -> i64 {
     i64::try_from(hundredths).expect("a part is not more than the whole")
 }
 
-/// How equal the used shares of CPU and memory are, with the pod on the node.
+/// Returns the balance of CPU and memory use with the pod on the node, or for [`Balance::Difference`] how much the pod
+/// improves the balance.
 fn balanced_allocation(requests: &Requests, resources: &NodeResources, balance: Balance) -> i64 {
     let with = resources.balance_with(requests.cpu_milli, requests.memory_bytes);
     match balance {
@@ -91,7 +93,7 @@ mod tests {
                 .prop_flat_map(|whole| (Just(whole), 0..=whole)),
             hundredths in 0..=100_i64,
         ) {
-            // Also next to the border of a percentage.
+            // Includes parts next to the border of a percentage.
             let border = i64::try_from(i128::from(whole) * i128::from(hundredths) / 100).expect("small");
             for part in [part, border, (border + 1).min(whole), (border - 1).max(0)] {
                 prop_assert_eq!(i128::from(percent(part, whole)), i128::from(part) * 100 / i128::from(whole));

@@ -1,4 +1,5 @@
-//! Soft spread constraints, or the scheduler's defaults where a pod has none (PodTopologySpread, ScheduleAnyway).
+//! Score for soft spread constraints, or for the scheduler's default constraints if a pod has none (PodTopologySpread,
+//! ScheduleAnyway).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -12,14 +13,14 @@ use super::{
 };
 use crate::cluster::{Selector, scheduling::SpreadConstraint};
 
-/// The constraints to score by.
+/// The spread constraints to score by.
 struct SoftConstraints {
     constraints: Vec<(SpreadConstraint, Option<Selector>)>,
-    /// Whether nodes without one of the labels are excluded: not with the default constraints.
+    /// Whether nodes that lack one of the labels get no points. False for the default constraints.
     needs_all_labels: bool,
 }
 
-/// More points for fewer selected pods in the domains of the node.
+/// Gives a node more points for fewer selected pods in its domains.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let Some(soft) = SoftConstraints::of(filters) else { return Points::Skipped };
     let columns: Vec<Arc<LabelColumn>> = soft
@@ -34,7 +35,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         false => feasible.iter().copied().filter(is_scored).collect(),
     };
     let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
-    // The constraints of a pod mostly have one selector.
+    // The constraints of a pod usually have the same selector.
     let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
     for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
         let pod_classes = match selected {
@@ -46,7 +47,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    // Constraint by constraint, so that one column is read at a time; each sum is added up in the same order.
+    // Adds up constraint by constraint, so that one column is read at a time. For each node the order of addition is
+    // the same.
     let mut sums = vec![0.0; scored.len()];
     for costs in &costs {
         sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
@@ -60,19 +62,19 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     Points::Each(feasible.iter().map(points).map(Option::unwrap_or_default).collect())
 }
 
-/// A sum of costs as an integer.
+/// Converts a sum of costs to an integer, rounded or truncated.
 #[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
 #[expect(clippy::cast_precision_loss, reason = "counts of pods are far below 2^53")]
 fn whole(sum: f64, rounded: bool) -> i64 {
-    // Costs are not negative; the difference is exact, and cheaper than `f64::round`.
+    // Costs are not negative. The difference is exact, and cheaper than `f64::round`.
     let truncated = sum as i64;
     truncated + i64::from(rounded && sum - truncated as f64 >= 0.5)
 }
 
-/// 100 for the lowest of the sums.
+/// Converts sums to points. The lowest sum gets 100 points.
 fn normalised(mut sums: Vec<i64>) -> Vec<i64> {
     let (least, most) = super::range(&sums).unwrap_or_default();
-    // Mostly a node has as many pods in its domains as the one before: that needs no division.
+    // Neighbouring nodes often have the same sum, which needs no second division.
     let mut last = None;
     for sum in &mut sums {
         let points = match last {
@@ -115,10 +117,10 @@ fn default_constraints() -> [SpreadConstraint; 2] {
     })
 }
 
-/// What the selected pods in each domain of a constraint cost.
+/// Cost of the selected pods in each domain of a constraint.
 struct DomainCosts {
     column: Arc<LabelColumn>,
-    /// By the value's number.
+    /// Cost by value number.
     of_value: Vec<f64>,
 }
 
@@ -133,12 +135,13 @@ impl DomainCosts {
     ) -> Self {
         let (snapshot, request) = (filters.snapshot, filters.request);
         let (counted, domains) = if *spread.topology_key == *HOSTNAME {
-            // A node's own pods count whatever the policies say.
+            // For hostname constraints, the pods of every node count, whatever the node policies are.
             (CountedNodes::All, scored.len())
         } else {
             (CountedNodes::new(&filters.nodes, spread, keys), distinct(column, scored))
         };
-        // Grows with the number of domains, which keeps many small domains from outweighing few large ones.
+        // Cost of one pod. It grows with the number of domains, because a domain has fewer pods if there are more
+        // domains.
         #[expect(clippy::cast_precision_loss, reason = "fewer nodes than 2^53")]
         let price = ((domains + 2) as f64).ln();
         let is_counted = |node| counted.counts(snapshot, request, &filters.nodes, node);
@@ -148,13 +151,13 @@ impl DomainCosts {
         Self { of_value: tally.counts.iter().map(cost).collect(), column: column.clone() }
     }
 
-    /// The cost of the domain of a node; nothing if it is in no domain.
+    /// Returns the cost of the node's domain, or 0 if the node lacks the label.
     fn of(&self, node: u32) -> f64 {
         self.of_value.get(self.column.of_node[node as usize] as usize).copied().unwrap_or_default()
     }
 }
 
-/// How many different domains the nodes are in; none counts as one.
+/// Returns the number of different domains of the nodes. Nodes without the label count as one domain.
 fn distinct(column: &LabelColumn, nodes: &[u32]) -> usize {
     let mut seen = vec![false; column.values.len() + 1];
     for node in nodes {

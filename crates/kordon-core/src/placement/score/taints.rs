@@ -1,9 +1,9 @@
-//! PreferNoSchedule taints (TaintToleration).
+//! Score for PreferNoSchedule taints (TaintToleration).
 
 use super::{super::filter::Filters, MOST, Points};
 use crate::cluster::{Taint, TaintEffect};
 
-/// 100 without untolerated taints, 0 with the most of them.
+/// Gives 100 points for no untolerated taints, and 0 points for the highest number of them.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     if !filters.snapshot.has_soft_taints() {
         return Points::Equal(MOST);

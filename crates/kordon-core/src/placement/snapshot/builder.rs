@@ -1,4 +1,4 @@
-//! The first snapshot of a cluster, made in steps: hundreds of thousands of pods take seconds.
+//! Builder of a cluster's first snapshot. It works in steps, because hundreds of thousands of pods take seconds.
 
 use std::sync::Arc;
 
@@ -12,27 +12,28 @@ use crate::{
     },
 };
 
-/// The pods of one step: less than a millisecond.
+/// Pods per step. A step takes less than a millisecond.
 const STEP: usize = 256;
 
-/// So many labels that pods name have columns from the start.
+/// Once there are this many label columns, no more are created in advance.
 const PREPARED_LABELS: usize = 64;
 
-/// A snapshot of which not all pods are read.
+/// A snapshot that does not have all pods yet.
 #[derive(Debug)]
 pub(in crate::placement) struct SnapshotBuilder {
     snapshot: Snapshot,
-    /// By number of the node: the pods that are read.
+    /// Pods read so far, by node number.
     residents: Vec<Vec<Resident>>,
-    /// Pods of one node mostly share the allocation of its name, for one decoder has read them.
+    /// Node numbers by the address of the name. Pods of one node usually share one allocation of its name, because one
+    /// decoder has read them.
     nodes: IdsByAddress<NodeName>,
     specs: IdsByAddress<Arc<SchedulingSpec>>,
-    /// The next pod; none once all are read.
+    /// Key of the next pod; `None` once all pods are read.
     next: Option<Key>,
 }
 
 impl SnapshotBuilder {
-    /// Reads the nodes of a cluster, whose pods [`SnapshotBuilder::advance`] reads.
+    /// Reads the nodes of a cluster. [`SnapshotBuilder::advance`] reads the pods.
     pub fn new(cluster: &Cluster, rules: SchedulerRules, walk: NodeWalk) -> Self {
         let mut snapshot = Snapshot::empty(rules, walk);
         for node in cluster.nodes().iter() {
@@ -49,13 +50,15 @@ impl SnapshotBuilder {
         }
     }
 
-    /// The same for a scheduler of which more is known than its rules.
+    /// Reads the nodes of a cluster, for a scheduler whose options are known.
     pub fn for_scheduler(cluster: &Cluster, scheduler: SchedulerOptions) -> Self {
         Self::new(cluster, SchedulerRules::of(scheduler.version), NodeWalk::new(scheduler))
     }
 
-    /// Reads pods of the same cluster until all are read, or until `continues`, which is asked before each step, returns
-    /// false. Returns whether all are read.
+    /// Reads pods of the same cluster until all are read or `continues` returns false. `continues` is called before
+    /// each step.
+    ///
+    /// Returns whether all pods are read.
     pub fn advance(&mut self, cluster: &Cluster, continues: &mut impl FnMut() -> bool) -> bool {
         while let Some(next) = &self.next {
             if !continues() {
@@ -95,15 +98,16 @@ impl SnapshotBuilder {
         residents[node as usize].push(resident);
     }
 
-    /// Makes the columns of the labels that a pod on a node names, for its replacement and all copies. Beyond a number they
-    /// are made when they are needed: each takes some bytes for each node.
+    /// Creates columns for the labels that the spec of a pod on a node refers to. The pod's replacement and all copies
+    /// can then use them. Once there are [`PREPARED_LABELS`] columns, the others are created on demand, because each
+    /// takes a few bytes per node.
     fn prepare_labels(&mut self, spec: &SchedulingSpec) {
         if self.snapshot.columns.len() < PREPARED_LABELS {
             self.snapshot.ensure_columns(labels(spec));
         }
     }
 
-    /// Reads what is left of the same cluster, and returns its snapshot.
+    /// Reads the remaining pods of the same cluster and returns the snapshot.
     pub fn finish(mut self, cluster: &Cluster) -> Snapshot {
         self.advance(cluster, &mut || true);
         let Self { mut snapshot, residents, .. } = self;
