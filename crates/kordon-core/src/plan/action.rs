@@ -1,10 +1,10 @@
-//! Actions of an operator, with their options.
+//! Actions of an operator on nodes and pods, with their options.
 
 use super::{label_edits::LabelEdits, taint_edits::TaintEdits};
 use crate::cluster::{Key, NodeName, Selector};
 use kordon_time::Span;
 
-/// An action of an operator.
+/// An operator's action, with its targets and options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Cordon { nodes: Vec<NodeName> },
@@ -21,31 +21,31 @@ pub enum Action {
 pub struct RemovalOptions {
     /// Replaces the pods' own grace periods.
     pub grace: Option<Span>,
-    /// None: no limit.
+    /// `None` means no limit.
     pub timeout: Option<Span>,
     pub retry: Retry,
 }
 
-/// The flags of kubectl drain, and how many nodes are drained at a time.
+/// Flags of kubectl drain, and the number of nodes to drain at a time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainOptions {
-    /// `--force`: pods without a controller, and those of DaemonSets that are gone, are removed too.
+    /// `--force`: also removes pods without a controller and pods whose DaemonSet is gone.
     pub force: bool,
     /// `--ignore-daemonsets`
     pub ignore_daemonsets: bool,
     /// `--delete-emptydir-data`
     pub delete_emptydir_data: bool,
-    /// `--grace-period`; none: the pods' own.
+    /// `--grace-period`; `None` keeps the pods' own.
     pub grace: Option<Span>,
-    /// `--timeout`, for each node; none: no limit.
+    /// `--timeout`, for each node; `None` means no limit.
     pub timeout: Option<Span>,
     /// `--pod-selector`
     pub pod_selector: Option<Selector>,
-    /// `--disable-eviction`: pods are deleted, budgets are not checked.
+    /// `--disable-eviction`: pods are deleted, and budgets are not checked.
     pub disable_eviction: bool,
-    /// `--skip-wait-for-delete-timeout`; none: wait.
+    /// `--skip-wait-for-delete-timeout`; `None` means that every pod is waited for.
     pub skip_wait_for_delete: Option<Span>,
-    /// Nodes at a time; 0 counts as 1.
+    /// Number of nodes to drain at a time; 0 counts as 1.
     pub parallel: usize,
     pub retry: Retry,
 }
@@ -59,22 +59,23 @@ impl DrainOptions {
 /// How pods are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RemovalMode {
-    /// By eviction: budgets are checked.
+    /// Eviction, which checks budgets.
     #[default]
     Evict,
-    /// By deletion: budgets are not checked.
+    /// Deletion, which does not check budgets.
     Delete,
 }
 
 /// When a refused eviction is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Each time this period has passed, counted from the start of the group.
+    /// Each time this period has passed, counted from the start of the pod's group (the pods of one node, or the named
+    /// pods).
     Every(Span),
-    /// As by kubectl: every five seconds; where the server answers with Retry-After, kubectl's client first retries ten
+    /// As kubectl does: every five seconds. If the server answers with Retry-After, kubectl's client first retries ten
     /// times by itself.
     Kubectl,
-    /// When the budget allows it.
+    /// As soon as the budget allows it.
     OnRecovery,
 }
 
@@ -95,7 +96,7 @@ impl Default for Retry {
 }
 
 impl Action {
-    /// A stable word for it.
+    /// Returns a stable name for the action.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Cordon { .. } => "cordon",

@@ -10,25 +10,25 @@ use super::{
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope};
 use kordon_time::{Span, Timestamp};
 
-/// A drain that budgets block.
+/// A drain that PodDisruptionBudgets block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedDrain {
     pub node: NodeName,
-    /// Since when nothing has left: its last pod began to leave then, or the node was cordoned.
+    /// When the last pod began to leave, or the node was cordoned if that was later. No pod has left since.
     pub since: Timestamp,
-    /// The budgets that refuse the pods that are left, by name.
+    /// Budgets that refuse the remaining pods, sorted by name.
     pub budgets: Vec<Key>,
-    /// The pods that they refuse.
+    /// Pods that the budgets refuse.
     pub pods: Vec<Key>,
 }
 
-/// A drain that has waited for less than this is not called blocked: kubectl tries again every five seconds, and replacements
+/// Time without progress after which a drain counts as blocked. kubectl retries every five seconds, and replacements
 /// take a while to become Ready.
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// The drain of a node that somebody drains; none where a pod may leave now, or none is left. `last_left` is when the last
-    /// pod began to leave.
+    /// Returns the drain of a cordoned node if budgets block it. `None` if any remaining pod may leave now, no pod
+    /// remains, or budgets are not known. `last_left` is the time at which the last pod began to leave.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -58,7 +58,7 @@ impl BlockedDrain {
     }
 }
 
-/// What blocks it: `PodDisruptionBudget monitoring/grafana`.
+/// Names the blocking budgets, for example `PodDisruptionBudget monitoring/grafana`.
 impl fmt::Display for BlockedDrain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let budgets: Vec<String> = self.budgets.iter().map(ToString::to_string).collect();
@@ -67,7 +67,7 @@ impl fmt::Display for BlockedDrain {
     }
 }
 
-/// When the node was cordoned; none where nothing tells.
+/// Returns when the node was cordoned, or `None` if neither kordon's note on the node nor a taint shows it.
 pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let noted = node.cordon().map(|note| note.at);
     let unschedulable = "node.kubernetes.io/unschedulable";

@@ -1,4 +1,4 @@
-//! Budgets as the disruption controller computes them, and as the eviction subresource reads them
+//! PodDisruptionBudgets as the disruption controller computes them and as the eviction subresource reads them
 //! (docs/upstream/operator-actions.md#5).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -13,10 +13,10 @@ use crate::cluster::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long a granted eviction counts as disrupted without the pod's deletion (upstream `DeletionTimeout`).
+/// Time for which a granted eviction counts as a disruption if the pod is not deleted (upstream `DeletionTimeout`).
 pub const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
-/// The four numbers of a budget's status.
+/// Expected pods, desired healthy pods, current healthy pods and allowed disruptions of a budget's status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetNumbers {
     pub expected: i32,
@@ -26,7 +26,7 @@ pub struct BudgetNumbers {
 }
 
 impl BudgetNumbers {
-    /// The same with the `allowed` that follows from the others (upstream `updatePdbStatus`).
+    /// Returns the numbers with `allowed` computed from the others (upstream `updatePdbStatus`).
     fn with_allowed(mut self) -> Self {
         let surplus = self.healthy.saturating_sub(self.desired).max(0);
         self.allowed = if self.expected > 0 { surplus } else { 0 };
@@ -43,16 +43,16 @@ impl BudgetNumbers {
     }
 }
 
-/// Why the disruption controller cannot sync a budget.
+/// The reason why the disruption controller cannot sync a budget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BudgetUnsynced {
-    /// The owner's kind has no scale.
+    /// The kind of a pod's owner has no scale.
     NoScale { kind: Name },
-    /// The owner of the pod is gone.
+    /// The owner of this pod is gone.
     OwnerGone { pod: Key },
-    /// The owner's scale is not known here; the disruption controller may be able to read it.
+    /// The owner's scale is not known to kordon. The disruption controller may be able to read it.
     ScaleUnknown { kind: Name },
-    /// The pods of the budget were not read here.
+    /// kordon has not read the pods of the budget.
     PodsUnknown,
 }
 
@@ -67,19 +67,19 @@ impl std::fmt::Display for BudgetUnsynced {
     }
 }
 
-/// Whether the disruption controller counts this pod for the budget.
+/// Returns whether the disruption controller counts this pod for the budget.
 pub fn selects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     budget.covers(pod) && (!is_empty || rules.empty_selector_selects)
 }
 
-/// Whether the eviction subresource checks this budget for this pod.
+/// Returns whether the eviction subresource checks this budget for this pod.
 pub fn protects(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> bool {
     let is_empty = budget.selector.as_ref().is_some_and(|selector| selector.is_empty());
     selects(budget, pod, rules) && (!is_empty || rules.empty_selector_protects)
 }
 
-/// The pods that the disruption controller counts for a budget, by name.
+/// Returns the pods that the disruption controller counts for a budget, by name.
 pub fn pods_of<'a>(
     cluster: &'a Cluster,
     budget: &'a Budget,
@@ -88,10 +88,11 @@ pub fn pods_of<'a>(
     cluster.pods_in(&budget.key.namespace).filter(|pod| selects(budget, pod, rules))
 }
 
-/// The numbers that the disruption controller writes into the status (upstream `trySync`, `getExpectedPodCount`).
+/// Returns the numbers that the disruption controller writes into the status (upstream `trySync`,
+/// `getExpectedPodCount`).
 ///
 /// # Errors
-/// It needs the scale of an owner that has none, or what it needs is not known.
+/// The owner of a pod has no scale or is gone, or its scale or the pods are not known.
 pub fn numbers(
     cluster: &Cluster,
     budget: &Budget,
@@ -121,7 +122,7 @@ pub fn numbers(
     Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
 }
 
-/// The status that the disruption controller writes next.
+/// Returns the status that the disruption controller writes next.
 pub fn synced_status(
     cluster: &Cluster,
     budget: &Budget,
@@ -139,21 +140,21 @@ pub fn synced_status(
             sync_failure: None,
             ..before
         },
-        // Numbers and generation stay.
+        // The disruption controller leaves the numbers and the generation as they are.
         Err(error) => {
             BudgetStatus { disruptions_allowed: 0, sync_failure: Some(error.to_string().into()), ..before }
         }
     }
 }
 
-/// Whether a pod counts as healthy (upstream `countHealthyPods`).
+/// Returns whether a pod counts as healthy (upstream `countHealthyPods`).
 pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp) -> bool {
     let granted = budget.status.disrupted_pods.get(&pod.key.name);
     let is_disrupted = granted.is_some_and(|granted| now.since(cluster.local(*granted)) < DISRUPTION_TIMEOUT);
     pod.is_ready() && pod.termination.is_none() && !is_disrupted
 }
 
-/// The number, or the percentage of the scale, rounded up.
+/// Returns the number itself, or the percentage of the scale, rounded up.
 fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
     match value {
         IntOrPercent::Int(number) => number,
@@ -164,7 +165,7 @@ fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
     }
 }
 
-/// The sum of the scales of the distinct controllers of a budget's pods.
+/// Returns the sum of the scales of all distinct controllers of the budget's pods.
 fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i32, BudgetUnsynced> {
     let mut scales: BTreeMap<Uid, i32> = BTreeMap::new();
     for pod in pods_of(cluster, budget, rules) {
@@ -175,7 +176,7 @@ fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i3
     Ok(scales.values().fold(0, |sum, replicas| sum.saturating_add(*replicas)))
 }
 
-/// The owner whose scale counts for a pod, and its scale; none for a pod without a controller.
+/// Returns the owner whose scale counts for a pod, with this scale; `None` for a pod without a controller.
 fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUnsynced> {
     let Some(owner) = &pod.owner else { return Ok(None) };
     let gone = || BudgetUnsynced::OwnerGone { pod: pod.key.clone() };
@@ -203,26 +204,27 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
         Some(OwnerLookup::Found(deployment)) => deployment,
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
     };
-    // 1 is the API server's default.
+    // The default of the API server is 1.
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
 }
 
-/// The state of a budget that eviction reads, now or later in a plan.
+/// The state of a budget as eviction reads it, at present or later in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetState {
     pub key: Key,
     pub numbers: BudgetNumbers,
-    /// The status is of an older spec: eviction answers "still being processed".
+    /// Whether the status belongs to an older spec. Eviction then answers "still being processed".
     pub stale: bool,
     pub sync_failure: Option<Name>,
     pub policy: UnhealthyPolicy,
-    /// The numbers in the status, where they differ from those computed here; the smaller `allowed` counts.
+    /// Numbers in the status if they differ from the computed ones. The smaller `allowed` counts.
     pub reported: Option<BudgetNumbers>,
-    /// How many healthy pods there can be: the scales of owners, plus pods without a controller. None if unknown.
+    /// Largest possible number of healthy pods: the scales of the owners, plus pods without a controller. `None` if
+    /// unknown.
     pub max_healthy: Option<i32>,
-    /// Neither minAvailable nor maxUnavailable is set: no disruption is ever allowed.
+    /// Whether neither minAvailable nor maxUnavailable is set. Then no disruption is ever allowed.
     pub unspecified: bool,
-    /// How many entries `disruptedPods` has, which eviction limits.
+    /// Number of entries in `disruptedPods`, which eviction limits.
     pub disrupted_pods: usize,
 }
 
@@ -259,7 +261,7 @@ impl BudgetState {
         }
     }
 
-    /// The disruption controller syncs it.
+    /// Recomputes the allowed disruptions, as a sync of the disruption controller does.
     pub fn sync(&mut self) {
         if self.sync_failure.is_none() && !self.stale {
             self.numbers = self.numbers.with_allowed();
@@ -267,7 +269,7 @@ impl BudgetState {
     }
 }
 
-/// The states of the budgets that count any of these pods.
+/// Returns the states of the budgets that select any of these pods.
 pub fn states<'a>(
     cluster: &Cluster,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
@@ -283,7 +285,7 @@ pub fn states<'a>(
     states
 }
 
-/// Whether all pods of a budget are known.
+/// Returns whether all pods of a budget are known.
 fn knows_pods(cluster: &Cluster, budget: &Budget) -> bool {
     let Some(selector) = budget.selector.as_ref().filter(|selector| !selector.is_invalid()) else {
         return true;
@@ -291,7 +293,8 @@ fn knows_pods(cluster: &Cluster, budget: &Budget) -> bool {
     cluster.knows(&Scope::PodsWith(Some(budget.key.namespace.clone()), selector.clone()))
 }
 
-/// How many healthy pods a budget can have: the scales of its owners, plus unmanaged pods that have not finished.
+/// Returns the largest possible number of healthy pods: the scales of the owners, plus unmanaged pods that have neither
+/// finished nor started to terminate.
 fn max_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Option<i32> {
     if !knows_pods(cluster, budget) {
         return None;

@@ -1,12 +1,14 @@
-//! Work whose result is not needed any more.
+//! Cancellation of work whose result is no longer needed.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-/// Tells long work to stop. Copies are one: who started the work keeps one, and the work asks its own now and then. What it
-/// returns once it was cancelled is of no use.
+/// A flag that tells long-running work to stop.
+///
+/// Clones share the flag: the starter of the work keeps one, and the work checks its own regularly. The result of
+/// cancelled work must be discarded.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 

@@ -1,13 +1,13 @@
-//! What plans are computed from.
+//! Inputs of a plan besides the action.
 
 use super::rules::EvictionRules;
 use crate::cluster::Cluster;
 use kordon_time::Timestamp;
 
-/// What a plan is computed from, beside the action.
+/// Inputs of a plan besides the action.
 pub(super) struct PlanContext<'a, E> {
     pub cluster: &'a Cluster,
-    /// What others do meanwhile.
+    /// Behaviour of kubelets, controllers and the scheduler while the plan is applied.
     pub environment: &'a E,
     pub rules: EvictionRules,
     pub now: Timestamp,

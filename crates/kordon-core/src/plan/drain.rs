@@ -1,4 +1,4 @@
-//! Plans that drain nodes (docs/upstream/operator-actions.md#3); how they are predicted is in
+//! Plans that drain nodes (docs/upstream/operator-actions.md#3). The prediction of drains is described in
 //! docs/upstream/operator-actions.md#6.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -66,7 +66,7 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// What is missing of the DaemonSets that decide which pods of the nodes are removed.
+/// Returns which DaemonSets are not known, among those that decide which pods are removed.
 fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
     let pods = screened.iter().flat_map(|node| &node.pods);
@@ -78,7 +78,7 @@ fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>
     cluster.gaps_in(daemonsets)
 }
 
-/// A node with its pods, and what kubectl's filters say of each.
+/// A node with its pods and the result of kubectl's filters for each pod.
 struct ScreenedNode {
     node: Arc<Node>,
     pods: Vec<(Arc<Pod>, Screening)>,
@@ -96,7 +96,7 @@ impl ScreenedNode {
         RemovalGroup { node: Some(self.node.name.clone()), pods: pods.map(|(pod, _)| pod.clone()).collect() }
     }
 
-    /// The rows of the pods that stay.
+    /// Returns the plan rows of the pods that stay on the node.
     fn skipped(&self) -> impl Iterator<Item = PodPlan> {
         let skipped = self.pods.iter().filter(|(_, screening)| !filter::is_removed(screening));
         skipped.map(|(pod, screening)| {
@@ -108,7 +108,7 @@ impl ScreenedNode {
         self.pods.iter().filter(|(_, screening)| !screening.refusals.is_empty())
     }
 
-    /// kubectl's lines for the refusals; of each pod only the first refusal, as kubectl does.
+    /// Returns kubectl's lines for the refusals. Like kubectl, they contain only the first refusal of each pod.
     fn refusal_lines(&self, rules: &EvictionRules) -> Vec<String> {
         let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pod, screening) in self.refused() {
@@ -167,7 +167,7 @@ fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &
     warnings
 }
 
-/// The first replacement, in order of time, that stays Pending.
+/// Warns of the earliest replacement that stays Pending.
 fn capacity_exhausted(pods: &[PodPlan]) -> Option<Warning> {
     let pending = pods.iter().filter_map(|pod| match &pod.landing {
         Some(Landing::Pending { why }) => Some((pod.leaves.likely, pod, why)),

@@ -1,4 +1,5 @@
-//! What others do while a plan is applied: kubelets end pods, controllers and the scheduler replace them.
+//! Environment of a simulated plan: a model of kubelets, which end pods, and of controllers and the scheduler, which
+//! replace them.
 //!
 //! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
 
@@ -14,51 +15,51 @@ use super::{
 use crate::cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination};
 use kordon_time::{Span, Timestamp};
 
-/// What others do while a plan is applied. Each run of a simulation has a copy of its own.
+/// A model of the rest of the cluster while a plan is applied. Each run of a simulation has its own copy.
 pub trait Environment: Clone {
-    /// How long the object of a pod with this remaining grace period still exists. Not asked where the API server
-    /// removes it immediately (grace 0) or a finalizer holds it.
+    /// Returns how long a pod with this remaining grace period continues to exist. Not called if the API server removes
+    /// the pod immediately (grace 0) or a finalizer holds it.
     fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate;
 
-    /// Where the replacement of a pod lands that is created now. `closed` nodes are cordoned. Called in the order in
-    /// which replacements are created; earlier ones have landed.
+    /// Returns where the replacement of a pod lands if it is created now. `closed` nodes are cordoned. Called in the
+    /// order in which replacements are created; earlier replacements have landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
-    /// How long after its creation the replacement of a pod is Ready.
+    /// Returns the time from the creation of a pod's replacement until it is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 
-    /// How pods end that are not gone when they likely are.
+    /// Returns the shares of pods that outlast their likely termination time.
     fn stragglers(&self) -> Stragglers {
         Stragglers::default()
     }
 
-    /// The pod's deletion starts: it no longer counts where pods are spread, but keeps its resources.
+    /// Called when a pod's deletion starts. The pod no longer counts for topology spread, but keeps its resources.
     fn on_deletion(&mut self, _pod: &Pod) {}
 
-    /// The pod's object is gone and its resources are free.
+    /// Called when a pod's object is gone and its resources are free.
     fn on_gone(&mut self, _pod: &Pod) {}
 
     fn on_node_change(&mut self, _node: Arc<Node>) {}
 
-    /// These nodes and their pods are lost.
+    /// Called when these nodes and their pods are lost.
     fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
-    /// Makes pods land where they did in another run of the same simulation. Runs differ in times only, so that a plan
-    /// shows one landing for each pod. Pods that stayed Pending are placed again in each run.
+    /// Makes pods land where they landed in another run of the same simulation. Runs differ only in times, so that a
+    /// plan shows one landing for each pod. Pods that stayed Pending are placed again in each run.
     fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
-    /// How pods were placed so far.
+    /// Returns how pods have been placed so far.
     fn trace(&self) -> RunTrace {
         RunTrace::default()
     }
 
-    /// How the replacement of a pod was placed; none where placements are not computed.
+    /// Returns how the replacement of a pod was placed, or `None` if placements are not computed.
     fn trace_of(&self, _pod: &Key) -> Option<Arc<PlacementTrace>> {
         None
     }
 }
 
-/// A span that is not known exactly; none is never.
+/// A span that is not known exactly. `None` means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub soonest: Option<Span>,
@@ -74,7 +75,7 @@ impl Estimate {
         Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
     }
 
-    /// One after the other.
+    /// Returns the sum of this span and a span that follows it.
     pub fn and_then(self, next: Self) -> Self {
         let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
         Self {
@@ -85,7 +86,7 @@ impl Estimate {
         }
     }
 
-    /// Both at the same time, until the later has ended.
+    /// Returns the longer of two spans that start together.
     pub fn longer(self, other: Self) -> Self {
         let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
         Self {
@@ -105,25 +106,25 @@ impl Estimate {
     }
 }
 
-/// The shares of pods, from 0 to 1, that are still there after the time by which each single one is likely gone. None by
-/// default.
+/// Shares of pods, from 0 to 1, that outlast their likely termination time. Zero by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stragglers {
-    /// Ignore SIGTERM, and are killed at the end of their grace.
+    /// Share of pods that ignore SIGTERM and are killed at the end of their grace period.
     pub use_up_grace: f64,
-    /// Are gone at any time before that, each equally likely: they finish their work first.
+    /// Share of pods that finish their work first. They end before the end of their grace period, at any time with
+    /// equal probability.
     pub use_part_of_grace: f64,
 }
 
 impl Stragglers {
-    /// How likely a pod is still there when this share of the time has passed that lies between its likely end and the end
-    /// of its grace.
+    /// Returns the probability that a pod still exists. `share` is the elapsed part of the time between the pod's
+    /// likely end and the end of its grace period.
     pub fn remain_after(&self, share: f64) -> f64 {
         if share >= 1.0 { 0.0 } else { self.use_up_grace + self.use_part_of_grace * (1.0 - share.max(0.0)) }
     }
 }
 
-/// Which bound of its estimates a run uses.
+/// The bound of all estimates that a simulated run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Soonest,
@@ -131,15 +132,15 @@ pub enum Bound {
     Latest,
 }
 
-/// How reliable a span is; the best is last.
+/// Reliability of a span, from the worst to the best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quality {
     Guess,
-    /// Declared by the objects (grace periods).
+    /// Declared by the objects, for example a grace period.
     Declared,
-    /// Measured on other pods of its kind.
+    /// Measured on other pods of the same owner.
     Measured,
-    /// Given by the rules of the API.
+    /// Determined by the rules of the API.
     Certain,
 }
 
@@ -154,24 +155,25 @@ impl Quality {
     }
 }
 
-/// How long a pod that handles SIGTERM likely takes to end, where its grace is longer. One that has been terminating for
-/// longer likely uses up its grace.
+/// Time that a pod which handles SIGTERM likely takes to end, if its grace period is longer. A pod that has been
+/// terminating for longer than this likely uses up its grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// Unlikely for one pod, likely for some of the pods of a node. A guess.
+/// Shares that are unlikely for a single pod, but likely for some of the pods of a node. A guess.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
-/// How long the kubelet takes beyond the grace period: its own minimum wait, and posting the status.
+/// Time that the kubelet takes beyond the grace period: its own minimum wait, and the update of the status.
 const KUBELET: Span = Span::from_secs(4);
-/// How long a container of which nothing is known takes to be Ready.
+/// Assumed time to Ready if nothing is known of the pod or its siblings.
 const GUESSED_READY: Estimate = Estimate {
     soonest: Some(Span::from_secs(1)),
     likely: Some(Span::from_secs(10)),
     latest: Some(Span::from_secs(60)),
     quality: Quality::Guess,
 };
-/// A pod whose Ready condition is younger than its creation by more than this has probably been Ready before.
+/// Longest plausible time from creation to Ready. A pod that became Ready later than this has probably been Ready
+/// before.
 const LONGEST_START: Span = Span::from_secs(600);
 
-/// What usually happens: running kubelets end pods within their grace, and replacements find some node.
+/// Typical behaviour: running kubelets end pods within their grace period, and replacements find some node.
 #[derive(Clone, Copy, Debug)]
 pub struct TypicalEnvironment<'a> {
     pub cluster: &'a Cluster,
@@ -188,7 +190,7 @@ impl Environment for TypicalEnvironment<'_> {
             .as_ref()
             .map(|termination| self.now.since(self.cluster.local(termination.deadline)));
         if overdue.is_some_and(|overdue| overdue > KUBELET * 4) {
-            // Something that cannot be seen here holds it, such as a volume that cannot be unmounted.
+            // Something that kordon cannot see holds the pod, such as a volume that cannot be unmounted.
             return Estimate::NEVER;
         }
         let started =
@@ -220,13 +222,13 @@ impl Environment for TypicalEnvironment<'_> {
     }
 }
 
-/// Whether the node exists and its kubelet can be expected to end pods: its Ready condition is not Unknown.
+/// Returns whether the node exists and its kubelet can be expected to end pods: its Ready condition is not Unknown.
 pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     let ready = cluster.node(node).and_then(|node| node.ready());
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// How long the pod and its siblings took from creation to Ready: minimum, median and maximum.
+/// Returns the time from creation to Ready of the pod and its siblings: minimum, median and maximum.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {

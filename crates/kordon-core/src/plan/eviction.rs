@@ -1,4 +1,4 @@
-//! The decision and the answer of the eviction subresource (docs/upstream/operator-actions.md#4).
+//! Decisions and answers of the eviction subresource (docs/upstream/operator-actions.md#4).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,50 +9,50 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, Name, Phase, Pod, UnhealthyPolicy};
 use kordon_time::{Span, Timestamp};
 
-/// The decision on the eviction of a pod.
+/// The decision of the eviction subresource on a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionDecision {
-    /// Allowed, without using a disruption.
+    /// Allowed without using a disruption.
     Free(FreeEviction),
-    /// Allowed, using one disruption of this budget.
+    /// Allowed. Uses one disruption of this budget.
     Costs {
         budget: Key,
     },
     Blocked(EvictionBlock),
 }
 
-/// Why an eviction uses no disruption.
+/// The reason why an eviction uses no disruption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FreeEviction {
     NoBudget,
     Pending,
     Finished,
     Terminating,
-    /// It is not Ready, and its budget always allows that.
+    /// The pod is not Ready, and its budget always allows the eviction of such pods.
     UnhealthyAllowed,
-    /// It is not Ready, and its budget is met without it.
+    /// The pod is not Ready, and its budget is met without it.
     HealthyBudget,
 }
 
-/// Why an eviction is refused for now.
+/// The reason why an eviction is refused for now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionBlock {
     NamespaceTerminating,
-    /// More than one budget: an error that a retry does not change.
+    /// More than one budget protects the pod. This is an error that retries do not resolve.
     TwoBudgets {
         budgets: Vec<Key>,
     },
-    /// The budget's status is of an older spec, or was never written.
+    /// The budget's status belongs to an older spec, or was never written.
     Stale {
         budget: Key,
     },
-    /// The budget allows no disruption now.
+    /// The budget currently allows no disruption.
     Exhausted {
         budget: Key,
         numbers: BudgetNumbers,
         sync_failure: Option<Name>,
     },
-    /// The budget's policy for pods that are not Ready is unknown to kordon.
+    /// kordon does not know the budget's policy for pods that are not Ready.
     UnknownPolicy {
         budget: Key,
     },
@@ -64,7 +64,7 @@ pub enum EvictionBlock {
 }
 
 impl EvictionBlock {
-    /// The budgets that block: none, one, or several that protect one pod.
+    /// Returns the budgets that block the eviction: none, one, or several that protect one pod.
     pub fn budgets(&self) -> impl Iterator<Item = &Key> {
         let several: &[Key] = match self {
             Self::TwoBudgets { budgets } => budgets,
@@ -73,7 +73,7 @@ impl EvictionBlock {
         self.budget().into_iter().chain(several)
     }
 
-    /// The budget that blocks.
+    /// Returns the budget that blocks the eviction, if it is a single one.
     pub fn budget(&self) -> Option<&Key> {
         match self {
             Self::NamespaceTerminating | Self::TwoBudgets { .. } => None,
@@ -85,10 +85,10 @@ impl EvictionBlock {
     }
 }
 
-/// How many unconfirmed evictions of a budget are allowed (upstream `MaxDisruptedPodSize`).
+/// Largest number of unconfirmed evictions of a budget (upstream `MaxDisruptedPodSize`).
 const MAX_DISRUPTED_PODS: usize = 2000;
 
-/// What eviction reads of a pod.
+/// The parts of a pod that the eviction subresource reads.
 #[derive(Clone, Copy, Debug)]
 pub struct PodState {
     pub phase: Phase,
@@ -109,12 +109,12 @@ impl PodState {
     }
 }
 
-/// Whether the eviction of a pod depends on its budgets: they protect only pods that run.
+/// Returns whether the eviction of a pod depends on its budgets. Budgets protect only pods that run.
 pub fn asks_budgets(pod: &Pod) -> bool {
     pod.termination.is_none() && matches!(pod.phase, Phase::Running | Phase::Unknown)
 }
 
-/// The decision on a pod with these protecting budgets (upstream `EvictionREST.Create`).
+/// Returns the decision on a pod that these budgets protect (upstream `EvictionREST.Create`).
 pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     if pod.namespace_terminating {
         return EvictionDecision::Blocked(EvictionBlock::NamespaceTerminating);
@@ -170,7 +170,7 @@ pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     }
 }
 
-/// The budgets that eviction checks for a pod.
+/// Returns the budgets that the eviction subresource checks for a pod.
 pub fn budgets_of<'a>(
     cluster: &'a Cluster,
     pod: &'a Pod,
@@ -179,34 +179,33 @@ pub fn budgets_of<'a>(
     cluster.budgets_of(pod).map(|budget| &**budget).filter(|budget| budget::protects(budget, pod, rules))
 }
 
-/// The answer to one request.
+/// The answer to one eviction request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvictionAnswer {
-    /// The HTTP status.
     pub code: u16,
     pub reason: Option<&'static str>,
     pub message: Option<String>,
     pub cause: Option<StatusCause>,
-    /// The header Retry-After.
+    /// The `Retry-After` header.
     pub retry_after: Option<Span>,
-    /// The budget that refuses.
+    /// The budget that refuses the eviction.
     pub budget: Option<Key>,
 }
 
-/// One of `details.causes`.
+/// One entry of the status's `details.causes`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatusCause {
     pub reason: &'static str,
     pub message: String,
 }
 
-/// The answer on the cluster as it is: that of a dry run.
+/// Returns the answer for the present state of the cluster, as a dry run receives it.
 pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> EvictionAnswer {
     let states = budget::states(cluster, [pod], rules, now);
     EvictionAnswer::to(&decision(cluster, pod, &states, rules), rules)
 }
 
-/// The decision on a pod with its budgets in these states.
+/// Returns the decision on a pod if its budgets are in these states.
 pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
@@ -219,7 +218,7 @@ pub fn decision(
 }
 
 impl EvictionAnswer {
-    /// The answer for a decision.
+    /// Returns the answer for a decision.
     pub fn to(decision: &EvictionDecision, rules: &EvictionRules) -> Self {
         let block = match decision {
             EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {

@@ -1,4 +1,4 @@
-//! What to know of the eviction of a pod by a taint: what it ignores, and what keeps the pod from running again soon
+//! Notes on the eviction of a pod by a taint: protection that it ignores, and obstacles to a quick replacement
 //! (docs/upstream/neighbours.md#3, docs/upstream/neighbours.md#4).
 
 use std::{collections::BTreeSet, fmt};
@@ -6,19 +6,19 @@ use std::{collections::BTreeSet, fmt};
 use super::owner::{self, Recreation};
 use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume};
 
-/// What to know of the eviction of a pod by a taint.
+/// A fact about the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictionNote {
-    /// This budget covers the pod: a drain would ask it, the taint does not.
+    /// This budget covers the pod. A drain would respect it; taint eviction does not.
     BudgetIgnored { budget: Key },
-    /// Its owner creates no replacement while the old pod exists.
+    /// The pod's owner creates no replacement while the old pod exists.
     WaitsForOldPod,
-    /// A volume that only one node may use at a time stays attached to the old node: that of this claim.
+    /// The volume of this claim can be used by only one node at a time. It stays attached to the old node.
     VolumeAttached { claim: Name },
 }
 
 impl EvictionNote {
-    /// The notes on a pod.
+    /// Returns the notes on a pod.
     pub fn of(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
         let ignored =
             cluster.budgets_of(pod).map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
@@ -27,7 +27,7 @@ impl EvictionNote {
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
     }
 
-    /// The parts of the cluster that the notes on a pod rest on, by what is known of it.
+    /// Returns the scopes of the cluster that the notes on a pod depend on.
     pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
         let namespace = &pod.key.namespace;
         let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
@@ -45,7 +45,7 @@ impl EvictionNote {
         needs
     }
 
-    /// All notes on a pod in one line; none if there are none.
+    /// Returns all notes on a pod in one line, or `None` if there are none.
     pub fn line(cluster: &Cluster, pod: &Pod) -> Option<String> {
         let notes: Vec<String> = Self::of(cluster, pod).iter().map(ToString::to_string).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
@@ -69,7 +69,8 @@ impl fmt::Display for EvictionNote {
     }
 }
 
-/// The first claim of a pod whose volume can be attached to one node at a time, as far as claims and volumes are known.
+/// Returns the first claim of a pod whose volume can be attached to only one node at a time. Claims and volumes that
+/// are not known are ignored.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let is_attached_once = |name: &&Name| {
         let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
@@ -79,11 +80,11 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     claims(pod).find(is_attached_once).cloned()
 }
 
-/// The claims of a pod that outlive it.
+/// Returns the claims of a pod that outlive it.
 fn claims(pod: &Pod) -> impl Iterator<Item = &Name> {
     pod.scheduling.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(name) => Some(name),
-        // A claim made for the pod is deleted with it.
+        // A claim that was created for the pod is deleted with the pod.
         PodVolume::OwnClaim { .. } | PodVolume::Disk(_) => None,
     })
 }

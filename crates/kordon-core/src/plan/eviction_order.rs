@@ -1,4 +1,4 @@
-//! The order in which the pods of a node are evicted.
+//! Order in which the pods of a node are evicted.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -13,9 +13,11 @@ use super::{
 use crate::cluster::{Key, Pod};
 use kordon_time::Span;
 
-/// A better order than kubectl's random one (docs/upstream/operator-actions.md#6.5): first the pods that cost no budget and
-/// may free some, then pods without a budget, then the others, and last critical pods; in each class, first those that
-/// take longest to be replaced.
+/// Sorts pods into a better order than kubectl's random one (docs/upstream/operator-actions.md#6.5).
+///
+/// Pods that use no disruption of their budget come first, because their eviction may free disruptions. Then come pods
+/// without a budget, then the others, and critical pods last. Within each class, pods with the longest time to
+/// replacement come first.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
     budgets: &BTreeMap<Key, BudgetState>,

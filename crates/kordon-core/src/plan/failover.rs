@@ -1,7 +1,7 @@
-//! What becomes of pods that leave their nodes, once the replacements of all have been placed one after the other.
+//! Outcomes of pods that leave their nodes, after all their replacements have been placed one after the other.
 //!
-//! N-1 ([`super::headroom()`]), what-ifs and forecasts all ask [`failover`], which decides each outcome by
-//! [`super::outcome`].
+//! N-1 ([`super::headroom()`]), what-ifs and forecasts all call [`failover`], which uses [`super::outcome`] for each
+//! outcome.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -25,28 +25,28 @@ use kordon_time::{Span, Timestamp};
 pub struct LeavingPod {
     pub pod: Arc<Pod>,
     pub departing: Departing,
-    /// When its replacement is created; none where that is not asked, or not known.
+    /// Creation time of the pod's replacement; `None` if not known or not needed.
     pub created: Option<Timestamp>,
 }
 
-/// What becomes of pods that leave, each with exactly one outcome.
+/// The outcomes of leaving pods, exactly one for each pod.
 #[derive(Clone, Debug)]
 pub struct Failover {
-    /// In the order in which their replacements were placed.
+    /// Pods in the order in which their replacements were placed.
     pub pods: Vec<FailoverPod>,
     pub trace: RunTrace,
 }
 
-/// What becomes of a pod.
+/// The outcome of one leaving pod.
 #[derive(Clone, Debug)]
 pub struct FailoverPod {
     pub pod: Arc<Pod>,
-    /// How it left.
+    /// The circumstances under which the pod left.
     pub departing: Departing,
     pub outcome: PodOutcome,
-    /// Where its replacement lands; none where none is placed.
+    /// Where the replacement lands; `None` if there is no replacement to place.
     pub landing: Option<Landing>,
-    /// From the creation of its replacement until that is likely Ready; none is never, or not worked out.
+    /// Time from the creation of the replacement until it is likely Ready; `None` if never or not computed.
     pub time_to_ready: Option<Span>,
 }
 
@@ -57,19 +57,20 @@ impl FailoverPod {
 }
 
 impl Failover {
-    /// How many pods have which outcome, without those that are preempted elsewhere.
+    /// Returns the number of pods with each outcome, without pods that are preempted elsewhere.
     pub fn counts(&self) -> OutcomeCounts {
         self.pods.iter().map(|pod| pod.outcome.kind()).collect()
     }
 
-    /// The outcomes of all pods that leave a node: those of [`Self::counts`], and those that are preempted for them.
+    /// Returns the number of pods with each outcome: the pods of [`Self::counts`], and pods that their replacements
+    /// preempt.
     pub fn all_counts(&self) -> OutcomeCounts {
         let pods = self.pods.iter().map(|pod| pod.outcome.kind());
         pods.chain(preempted(&self.trace).map(|(_, kind)| kind)).collect()
     }
 }
 
-/// The pods that are preempted, and what becomes of them.
+/// Returns the preempted pods with their outcomes.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
     let outcome = |pod: &PreemptedPod| match &pod.landing {
         Some(Landing::Node { .. }) => OutcomeKind::Moves,
@@ -81,23 +82,24 @@ pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> 
     placements.flat_map(|placement| &placement.preempts).map(move |pod| (&pod.pod, outcome(pod)))
 }
 
-/// The pods that no longer run when these nodes are lost. Those that are terminating have been replaced, or will be.
+/// Returns the pods that stop running when these nodes are lost. Pods that are terminating are left out, because they
+/// have been replaced already or will be.
 pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
     let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
-/// The pods of nodes that are lost and do not come back, as they leave.
+/// Returns the pods of nodes that are lost for good, as leaving pods.
 pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
 
-/// The pods of nodes that are deleted, as they leave: the pod garbage collector removes their objects.
+/// Returns the pods of nodes that are deleted, as leaving pods. The pod garbage collector removes their objects.
 pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave_running_nodes(cluster, pods_of(cluster, nodes))
 }
 
-/// Pods that are deleted on nodes with a running kubelet.
+/// Returns pods that are deleted on nodes with a running kubelet, as leaving pods.
 pub fn leave_running_nodes(cluster: &Cluster, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<LeavingPod> {
     leave(cluster, pods, Departing::from_running_node)
 }
@@ -113,11 +115,12 @@ fn leave(
     pods.into_iter().map(leaving).collect()
 }
 
-/// What becomes of these pods once all of them have left and `lost` nodes take no pods. The environment has the
-/// cluster as it is.
+/// Computes the outcomes of these pods after all of them have left and `lost` nodes take no pods. The environment must
+/// have the present state of the cluster.
 ///
-/// Replacements are placed in the order in which they are created, where that is known, the others after them. Of equals,
-/// those of high priority are first, then those whose controllers do not wait for the old pod, then by name.
+/// Replacements are placed in the order of their creation; those with unknown creation time come last. With equal
+/// times, pods of higher priority come first, then pods whose controllers do not wait for the old pod, then pods by
+/// name.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
@@ -127,8 +130,8 @@ pub fn failover<E: Environment>(
     failover_of_first(usize::MAX, cluster, pods, lost, environment)
 }
 
-/// The same, where only the replacements of the first `most` pods are placed; the others are
-/// [left out](PodOutcome::LeftOut).
+/// Does what [`failover`] does, but places only the replacements of the first `most` pods. The other pods are [left
+/// out](PodOutcome::LeftOut).
 pub fn failover_of_first<E: Environment>(
     most: usize,
     cluster: &Cluster,
@@ -153,16 +156,16 @@ pub fn failover_of_first<E: Environment>(
 pub struct FailoverRun<E> {
     environment: E,
     live_pods: LivePods,
-    /// Pods that are still to be deleted: all of them are before the first is placed.
+    /// Pods that are still to be deleted. All pods are deleted before the first replacement is placed.
     running: VecDeque<LeavingPod>,
     lost: Arc<BTreeSet<NodeName>>,
-    /// Once all are deleted in the order in which they are placed.
+    /// Deleted pods without an outcome. They are sorted into the order of placement once all pods are deleted.
     waiting: VecDeque<LeavingPod>,
     placed: Vec<FailoverPod>,
 }
 
 impl<E> FailoverRun<E> {
-    /// The same in another form of its environment.
+    /// Converts the environment to another type.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
         let Self { environment, live_pods, running, lost, waiting, placed } = self;
         FailoverRun { environment: map(environment), live_pods, running, lost, waiting, placed }
@@ -170,14 +173,14 @@ impl<E> FailoverRun<E> {
 }
 
 impl<E: Environment> FailoverRun<E> {
-    /// The start of [`failover`].
+    /// Creates a run that has not deleted any pod yet; see [`failover`].
     pub fn new(pods: Vec<LeavingPod>, lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
         environment.on_loss(&lost);
         let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
         Self { environment, live_pods, running: pods.into(), lost, waiting, placed: Vec::new() }
     }
 
-    /// Deletes the next pod or places the next; false if there is none. The cluster is the same each time.
+    /// Deletes or places the next pod. Returns false if there is none. The cluster must be the same in all calls.
     pub fn advance(&mut self, cluster: &Cluster) -> bool {
         if let Some(pod) = self.running.pop_front() {
             self.delete(cluster, pod);
@@ -210,12 +213,12 @@ impl<E: Environment> FailoverRun<E> {
         }
     }
 
-    /// The result once all pods are placed.
+    /// Returns the result, once all pods are placed.
     pub fn finish(self) -> Failover {
         Failover { pods: self.placed, trace: self.environment.trace() }
     }
 
-    /// Places the replacement of a pod, if there is one, and decides what becomes of the pod.
+    /// Places the replacement of a pod, if there is one, and decides the outcome of the pod.
     fn place(&mut self, cluster: &Cluster, leaving: LeavingPod) -> FailoverPod {
         let LeavingPod { pod, departing, .. } = &leaving;
         if !departing.is_replaced() || !self.live_pods.recreate(cluster, pod) {

@@ -1,5 +1,4 @@
-//! kubectl drain's filters: which pods of a node it removes, skips or refuses
-//! (docs/upstream/operator-actions.md#3.3).
+//! Filters of kubectl drain: which pods of a node it removes, skips or refuses (docs/upstream/operator-actions.md#3.3).
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,43 +6,43 @@ use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::cluster::{Cluster, LocalVolume, Owner, OwnerKind, Pod, WorkloadKind};
 use kordon_time::Timestamp;
 
-/// The result of all filters for a pod, not only of the first that objects.
+/// The results of all filters for a pod, not only of the first filter that objects.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Screening {
-    /// Why the pod is skipped; none if it is not.
+    /// The reason why the pod is skipped, if it is.
     pub skip: Option<Skip>,
-    /// Why the pod is refused; empty if it is removed or skipped.
+    /// The reasons why the pod is refused; empty if it is removed or skipped.
     pub refusals: Vec<DrainRefusal>,
 }
 
-/// Why a pod stays on its node.
+/// The reason why a pod stays on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
-    /// It is the mirror of a static pod: its deletion ends no container.
+    /// The pod is the mirror of a static pod. Its deletion ends no container.
     Mirror,
-    /// Its DaemonSet would recreate it there.
+    /// The pod's DaemonSet would recreate it on the same node.
     DaemonSet,
-    /// The pod selector does not match it.
+    /// The pod selector does not match the pod.
     NotSelected,
-    /// Its deletion is overdue by more than `--skip-wait-for-delete-timeout`.
+    /// The pod's deletion is overdue by more than `--skip-wait-for-delete-timeout`.
     LongTerminating,
 }
 
-/// Why kubectl removes no pod of the node.
+/// The reason why kubectl refuses a pod. A refusal of one pod makes kubectl remove no pod of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainRefusal {
     DaemonSet,
-    /// Its DaemonSet no longer exists.
+    /// The pod's DaemonSet no longer exists.
     DaemonSetGone,
     /// DaemonSets cannot be read.
     DaemonSetUnreadable,
     EmptyDir,
-    /// No controller would recreate it.
+    /// No controller would recreate the pod.
     Unmanaged,
 }
 
 impl DrainRefusal {
-    /// The flag that overrides it.
+    /// Returns the flag that overrides the refusal.
     pub const fn flag(self) -> Option<DrainFlag> {
         match self {
             Self::DaemonSet => Some(DrainFlag::IgnoreDaemonsets),
@@ -53,7 +52,7 @@ impl DrainRefusal {
         }
     }
 
-    /// The refusal in kubectl's words.
+    /// Returns the refusal in kubectl's words.
     pub fn text(self, pod: &Pod, rules: &EvictionRules) -> String {
         let name = || pod.owner.as_ref().map_or("", |owner| owner.name.as_str());
         match self {
@@ -90,7 +89,7 @@ impl fmt::Display for DrainFlag {
 }
 
 impl Screening {
-    /// The flags that this pod needs.
+    /// Returns the flags that the removal of this pod needs.
     pub fn needs(&self) -> BTreeSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
@@ -141,13 +140,14 @@ pub fn screen(
     Screening { skip: None, refusals }
 }
 
-/// Whether the pod is removed. A refused pod is removed as if the missing flag were given, so that the plan shows what the
-/// flag would do; with --ignore-daemonsets a pod of a DaemonSet stays.
+/// Returns whether the plan removes the pod. A refused pod is removed as if the missing flag were given, so that the
+/// plan shows the effect of the flag. A pod that is refused only because of its DaemonSet stays, as it does with
+/// --ignore-daemonsets.
 pub fn is_removed(screening: &Screening) -> bool {
     screening.skip.is_none() && screening.refusals != [DrainRefusal::DaemonSet]
 }
 
-/// Whether a pod's deletion is overdue by more than the wait allowed.
+/// Returns whether a pod's deletion is overdue by more than `--skip-wait-for-delete-timeout`.
 fn is_long_terminating(cluster: &Cluster, pod: &Pod, options: &DrainOptions, now: Timestamp) -> bool {
     let Some((termination, limit)) = pod.termination.as_ref().zip(options.skip_wait_for_delete) else {
         return false;
@@ -155,7 +155,7 @@ fn is_long_terminating(cluster: &Cluster, pod: &Pod, options: &DrainOptions, now
     now.since(cluster.local(termination.deadline)) > limit
 }
 
-/// The DaemonSet of a running pod.
+/// Result of the lookup of a running pod's DaemonSet.
 enum DaemonSet {
     None,
     Found,
@@ -163,7 +163,7 @@ enum DaemonSet {
     Unreadable,
 }
 
-/// Whether the filters look up the DaemonSet of a pod.
+/// Returns whether the filters look up the DaemonSet of a pod.
 pub(super) fn asks_for_daemonset(pod: &Pod, rules: &EvictionRules) -> bool {
     !pod.is_finished() && pod.owner.as_ref().is_some_and(|owner| is_daemonset(owner, rules))
 }

@@ -1,4 +1,4 @@
-//! What a plan rests on and does not know (docs/plan.md#what-is-not-known).
+//! Gaps of plans: objects that a plan depends on and that are not known (docs/plan.md#what-is-not-known).
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::cluster::{
     WorkloadKind,
 };
 
-/// A part of a plan that rests on objects which are not known as they are now.
+/// A part of a plan that depends on objects that are unknown or not up to date.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanGap {
     pub part: PlanPart,
@@ -22,13 +22,13 @@ pub struct PlanGap {
 /// A part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanPart {
-    /// All of it: it is of an earlier time.
+    /// The whole plan. It is based on an earlier state.
     Everything,
-    /// Whether nodes that the plan does not name are left for pods.
+    /// Whether nodes that the plan does not name are available for pods.
     OtherNodes,
-    /// Which pods a controller recreates, and how many others their workloads have.
+    /// Which pods a controller recreates, and how many other pods their workloads have.
     Workloads,
-    /// The numbers of budgets: those of their status are used; none if budgets themselves are not known.
+    /// The numbers of budgets. The plan uses those of the status, or no budgets at all if these are not known.
     Budgets,
     /// Whether quotas refuse replacements.
     Quotas,
@@ -37,7 +37,7 @@ pub enum PlanPart {
 }
 
 impl PlanPart {
-    /// A stable word for it.
+    /// Returns a stable name for the part.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Everything => "everything",
@@ -71,12 +71,12 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// What is missing of the pods of these nodes.
+/// Returns what is not known of the pods of these nodes.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }
 
-/// What is missing of these pods, and of their nodes, on whose kubelets it depends when a pod is gone.
+/// Returns what is not known of these pods and of their nodes. The kubelet of its node decides when a pod is gone.
 pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     let scopes = pods.iter().map(|pod| match &pod.node {
         Some(node) if !cluster.knows(&Scope::Pod(pod.key.clone())) => Scope::PodsOn(node.clone()),
@@ -86,7 +86,7 @@ pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
 }
 
-/// What is missing of what decides whether these pods leave.
+/// Returns what is not known of the objects that decide whether these pods leave.
 pub(super) fn of_removal<'a>(
     cluster: &Cluster,
     mode: RemovalMode,
@@ -101,44 +101,47 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// What has to be known to tell whether a pod leaves, and is not. A pod that is terminating already leaves, and so does one
-/// that is deleted.
+/// Returns what has to be known to decide whether a pod leaves, and is not known. Nothing has to be known of a pod that
+/// is terminating or that is deleted instead of evicted.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
     of_removal(cluster, mode, [pod]).unknown()
 }
 
-/// The scopes that decide what the eviction of a pod is answered, apart from the numbers of budgets.
+/// Returns the scopes that decide the answer to the eviction of a pod, except the numbers of budgets.
 fn of_eviction(pod: &Pod) -> Vec<Scope> {
     let namespace = &pod.key.namespace;
     let budgets = eviction::asks_budgets(pod).then(|| Scope::BudgetsIn(namespace.clone()));
     budgets.into_iter().chain([Scope::Namespace(namespace.clone())]).collect()
 }
 
-/// Whether it is known what the eviction of a pod is answered, apart from the numbers of its budget.
+/// Returns whether the answer to the eviction of a pod can be computed, except the numbers of its budget.
 pub(super) fn can_answer_eviction(cluster: &Cluster, pod: &Pod) -> bool {
     of_eviction(pod).iter().all(|scope| cluster.knows(scope))
 }
 
-/// Whether placements over a cluster mean anything: with pods or nodes missing, too much seems to be free.
+/// Returns whether placements are meaningful. With pods or nodes missing, more resources seem free than there are.
 pub(super) fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 
-/// What is missing, or not as it is now, of what decides which lost pods are recreated and where they land. With it that is
-/// likely and no more: N-1, a what-if and a forecast say so. Whether the nodes that are left are alive, Leases tell.
+/// Returns what is unknown or outdated among the objects that decide which lost pods are recreated and where they land.
+///
+/// With such gaps, N-1, what-ifs and forecasts call their results only likely. Leases are included because they show
+/// whether the remaining nodes are alive.
 pub fn failover_gaps(cluster: &Cluster) -> Gaps {
     let kinds = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Namespaces].into_iter();
     let kinds = kinds.chain(WorkloadKind::ALL.map(FeedKind::Workloads)).chain(FeedKind::PLACEMENT);
     cluster.gaps(kinds)
 }
 
-/// The same for when each replacement is created and Ready, which quotas decide too.
+/// Returns the gaps of [`failover_gaps`] and of quotas. Together they decide when each replacement is created and
+/// Ready.
 pub fn succession_gaps(cluster: &Cluster) -> Gaps {
     let quotas = cluster.gaps([FeedKind::Quotas]);
     Gaps(failover_gaps(cluster).0.into_iter().chain(quotas.0).collect())
 }
 
-/// The scopes of a pod's owner, of the Deployment above it, and of their pods.
+/// Returns the scopes of a pod's owner, of the Deployment above it, and of the owner's pods.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = pod.owner.as_deref() else {
         return Vec::new();
@@ -157,8 +160,8 @@ pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// The scopes that decide what the eviction of a pod is answered, and those that the numbers of its budgets are computed
-/// from.
+/// Returns the scopes that decide the answer to the eviction of a pod, and those from which the numbers of its budgets
+/// are computed.
 pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let mut scopes = of_eviction(pod);
     for budget in cluster.budgets_of(pod) {
@@ -169,7 +172,7 @@ pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// The scopes of the quotas that decide when the replacement of a pod is created.
+/// Returns the scopes of the quotas that decide when the replacement of a pod is created.
 pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => vec![Scope::QuotasIn(pod.key.namespace.clone())],
@@ -177,7 +180,8 @@ pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     }
 }
 
-/// The pods of a namespace that a selector selects; all of the namespace where it is not known.
+/// Returns the scope of the pods of a namespace that a selector selects. An unknown selector gives the scope of all
+/// pods of the namespace, an invalid one gives none.
 fn pods_with(namespace: &Namespace, selector: Option<&Selector>) -> Option<Scope> {
     match selector {
         Some(selector) if selector.is_invalid() => None,

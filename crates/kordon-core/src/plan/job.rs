@@ -1,4 +1,4 @@
-//! A plan to be made on another thread: over many nodes it takes a while.
+//! Plans that are made on another thread, because a plan over many nodes takes a while.
 
 use super::{
     action::Action, cancellation::Cancellation, gaps, placing_environment::PlacingEnvironment, plan::Plan,
@@ -10,13 +10,13 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A plan to be made, with copies of everything that it takes.
+/// A plan to make, with copies of all its inputs.
 #[derive(Debug)]
 pub struct PlanJob {
     pub action: Action,
     pub cluster: Cluster,
     pub rules: EvictionRules,
-    /// None if the plan need not say where pods land.
+    /// `None` if the plan does not need to show where pods land.
     pub snapshot: Option<SnapshotLease>,
     pub now: Timestamp,
 }
@@ -25,7 +25,7 @@ pub struct PlanJob {
 #[derive(Debug)]
 pub struct PlanResult {
     pub plan: Result<Box<Plan>, PlanError>,
-    /// Brought up to the cluster of the job.
+    /// The snapshot after an update to the cluster of the job.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -34,7 +34,7 @@ impl PlanJob {
         self.work_until(&Cancellation::default())
     }
 
-    /// The same, and soon something of no use once it is cancelled.
+    /// Makes the plan. After a cancellation it returns soon, with a result that must be discarded.
     pub fn work_until(self, cancellation: &Cancellation) -> PlanResult {
         let Self { action, cluster, rules, snapshot, now } = self;
         let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));

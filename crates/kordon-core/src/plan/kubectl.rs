@@ -1,4 +1,4 @@
-//! The kubectl and kordon commands for an action.
+//! kubectl and kordon commands that perform an action.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -10,10 +10,10 @@ use super::{
 use crate::cluster::{Key, Namespace, NodeName};
 use kordon_time::Span;
 
-/// The equivalent kubectl command; none if kubectl has none.
+/// Returns the equivalent kubectl command, or `None` if there is none.
 pub fn command(action: &Action) -> Option<String> {
     match action {
-        // kubectl evicts with drain only.
+        // kubectl evicts pods only with drain.
         Action::Evict { .. } => None,
         Action::Cordon { .. }
         | Action::Uncordon { .. }
@@ -25,18 +25,18 @@ pub fn command(action: &Action) -> Option<String> {
 }
 
 impl Action {
-    /// The kordon command that prints its plan, and with `--enforce` applies it.
+    /// Returns the kordon command that prints the plan of the action. With `--enforce` the command applies it.
     pub fn kordon(&self) -> String {
         of_action("kordon", self)
     }
 }
 
-/// The command that deletes a Node object.
+/// Returns the command that deletes a Node object.
 pub fn delete_node(node: &NodeName) -> String {
     CommandLine::new("kubectl delete node").object(node).to_string()
 }
 
-/// The command that removes the finalizers of a pod.
+/// Returns the command that removes the finalizers of a pod.
 pub fn remove_finalizers(pod: &Key) -> String {
     let patch = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
     CommandLine::new("kubectl patch pod")
@@ -47,7 +47,7 @@ pub fn remove_finalizers(pod: &Key) -> String {
         .to_string()
 }
 
-/// The command that changes a number in the specification of a PodDisruptionBudget.
+/// Returns the command that changes a number in the spec of a PodDisruptionBudget.
 pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
     CommandLine::new("kubectl patch pdb")
         .object(&budget.name)
@@ -57,7 +57,7 @@ pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
         .to_string()
 }
 
-/// The command that scales a workload, whose resource is as in `deployment`.
+/// Returns the command that scales a workload. `resource` is a resource name such as `deployment`.
 pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
     CommandLine::new("kubectl scale")
         .object(format!("{resource}/{}", workload.name))
@@ -66,12 +66,12 @@ pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
         .to_string()
 }
 
-/// The command that predicts the failure of nodes, or of `zone`s.
+/// Returns the command that predicts the failure of nodes, or of zones if `of` is `zone`.
 pub fn failure(of: &str, names: impl IntoIterator<Item: ToString>) -> String {
     CommandLine::new(format!("kordon plan {of}-failure")).objects(names).to_string()
 }
 
-/// The command of kubectl or kordon for an action; for pods of several namespaces, one for each.
+/// Returns the kubectl or kordon command for an action. Pods of several namespaces need one command for each namespace.
 fn of_action(program: &str, action: &Action) -> String {
     let of_nodes =
         |verb: &str, nodes: &[NodeName]| CommandLine::new(format!("{program} {verb}")).objects(nodes);
@@ -110,12 +110,12 @@ fn remove(program: &str, verb: &str, pods: &[Key], options: RemovalOptions) -> S
     namespaces.into_iter().map(of_namespace).collect::<Vec<_>>().join("; ")
 }
 
-/// The arguments of kubectl taint for these edits.
+/// Returns the arguments of kubectl taint for these edits.
 pub fn taint_words(edits: &TaintEdits) -> String {
     edited_taints(edits).collect::<Vec<_>>().join(" ")
 }
 
-/// The arguments of kubectl label for these edits.
+/// Returns the arguments of kubectl label for these edits.
 pub fn label_words(edits: &LabelEdits) -> String {
     edited_labels(edits).collect::<Vec<_>>().join(" ")
 }
@@ -133,7 +133,7 @@ fn edited_labels(edits: &LabelEdits) -> impl Iterator<Item = String> {
     set.chain(edits.remove.iter().map(|key| format!("{key}-")))
 }
 
-/// The flags of kubectl drain that differ from the defaults.
+/// Adds the flags of kubectl drain that differ from the defaults.
 fn drain_flags(line: CommandLine, options: &DrainOptions) -> CommandLine {
     line.switch("ignore-daemonsets", options.ignore_daemonsets)
         .switch("delete-emptydir-data", options.delete_emptydir_data)
@@ -148,17 +148,17 @@ fn drain_flags(line: CommandLine, options: &DrainOptions) -> CommandLine {
         )
 }
 
-/// A duration as Go reads it: `90s`, `1500ms`.
+/// Formats a duration in Go's syntax: `90s`, `1500ms`.
 fn duration(span: Span) -> String {
     let millis = span.as_nanos() / 1_000_000;
     if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
-/// A command as it is typed into a shell: every word is quoted that a shell would change.
+/// A command for a shell. Words that a shell would change are quoted.
 #[derive(Clone, Debug)]
 struct CommandLine {
     command: String,
-    /// Names, and other words without a dash.
+    /// Names and other words without a dash.
     objects: Vec<String>,
     flags: Vec<String>,
 }
@@ -203,7 +203,7 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.command)?;
-        // After `--` no word is a flag.
+        // No word after `--` is read as a flag.
         let is_like_a_flag = self.objects.iter().any(|word| word.starts_with('-'));
         if !is_like_a_flag {
             self.objects.iter().try_for_each(|word| write!(f, " {}", quoted(word)))?;
@@ -217,7 +217,8 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// A word as a shell reads it as one. The names of objects need no quotes, unless a server lies.
+/// Quotes a word so that a shell reads it as one word. Valid names of objects need no quotes, but a server may send
+/// others.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| {
         letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':' | '=' | ',')

@@ -34,7 +34,7 @@ pub(super) fn plan<E>(
     Ok(plan)
 }
 
-/// The write that gives a node these labels.
+/// Returns the write that gives a node these labels.
 pub fn step(node: &Node, after: &Labels) -> PlanStep {
     let set = after.iter().filter(|(key, value)| node.labels.get(key) != Some(value));
     let removed = node.labels.keys().filter(|key| !after.contains_key(key));

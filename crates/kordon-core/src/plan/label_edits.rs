@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::syntax;
 use crate::cluster::{Labels, Name, Node};
 
-/// The arguments of kubectl label.
+/// Arguments of kubectl label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LabelEdits {
     pub set: BTreeMap<Name, Name>,
@@ -14,7 +14,7 @@ pub struct LabelEdits {
     pub overwrite: bool,
 }
 
-/// Invalid arguments, in kubectl's words where it has some.
+/// An invalid argument. The text is kubectl's, if kubectl has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("invalid label spec: {0}")]
@@ -33,7 +33,7 @@ pub enum LabelError {
 }
 
 impl LabelEdits {
-    /// Whether an argument is a label rather than the name of a node.
+    /// Returns whether an argument is a label edit, not the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains('=') || word.ends_with('-')
     }
@@ -68,10 +68,10 @@ impl LabelEdits {
         Ok(edits)
     }
 
-    /// The node's labels after the edits. Removing a label that does not exist is no error.
+    /// Returns the node's labels after the edits. The removal of a missing label is no error.
     ///
     /// # Errors
-    /// A label has another value and must not be overwritten; in kubectl's words.
+    /// A label has another value and must not be overwritten. The text is kubectl's.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
         let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
         for (key, value) in &self.set {

@@ -1,4 +1,4 @@
-//! Where the replacement of a pod lands.
+//! Landing of the replacement of a pod: its node, or Pending.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ pub enum Landing {
         node: NodeName,
         why: Name,
     },
-    /// On some node: its placement is not computed.
+    /// Some node. Its name is unknown because placements are not computed.
     Unknown,
-    /// On no node.
+    /// No node. The replacement stays Pending.
     Pending {
         why: Name,
     },
 }
 
 impl Landing {
-    /// A stable word for it.
+    /// Returns a stable name for the landing.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Node { .. } => "node",
@@ -36,7 +36,7 @@ impl Landing {
         }
     }
 
-    /// The node, where it is known.
+    /// Returns the node, if it is known.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Node { node, .. } => Some(node),
@@ -44,7 +44,7 @@ impl Landing {
         }
     }
 
-    /// Why that node, or why it stays Pending.
+    /// Returns why the replacement lands on its node, or why it stays Pending.
     pub const fn why(&self) -> Option<&Name> {
         match self {
             Self::Node { why, .. } | Self::Pending { why } => Some(why),
@@ -52,7 +52,7 @@ impl Landing {
         }
     }
 
-    /// The place and the reason.
+    /// Returns the landing and its reason.
     pub fn text(&self) -> String {
         match self {
             Self::Node { node, why } => format!("{node} ({why})"),

@@ -1,11 +1,11 @@
-//! What an operator's action would do to a cluster: cordon, drain, taint, label, evict, delete.
+//! Plans: the effects of an operator's action on a cluster. Actions are cordon, drain, taint, label, evict and delete.
 //!
-//! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline, totals,
-//! warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan is a function of
-//! its arguments.
+//! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline,
+//! totals, warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan is a
+//! function of its arguments.
 //!
-//! A drain is computed in this order: [`filter`] screens the pods of the nodes, [`simulation`] runs the evictions against
-//! [`budget`]s and an [`Environment`], `prediction` makes rows of the runs, and `drain` puts the plan together.
+//! A drain is computed in this order: [`filter`] screens the pods of the nodes, [`simulation`] runs the evictions
+//! against [`budget`]s and an [`Environment`], `prediction` makes rows of the runs, and `drain` puts the plan together.
 
 mod action;
 mod blocked_drain;

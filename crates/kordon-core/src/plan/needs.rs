@@ -1,4 +1,4 @@
-//! What the plan of an action is computed from: the parts of the cluster that have to be read for it.
+//! Scopes of the cluster that have to be read for the plan of an action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,24 +15,25 @@ use crate::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// The most parts of one kind that are read by themselves. With more of them, all objects of the kind cost the server
-/// less.
+/// Largest number of parts of one kind that are read separately. With more parts, reading all objects of the kind costs
+/// the server less.
 const MOST_PARTS: usize = 100;
 
-/// The same, of kinds with few and small objects in a whole cluster.
+/// The same limit for kinds with few and small objects in a whole cluster.
 const MOST_SMALL_PARTS: usize = 10;
 
-/// The scopes that the plan of an action needs, placement apart.
+/// Returns the scopes that the plan of an action needs, except those for placement.
 ///
-/// What it needs depends on what is there: pods lead to their budgets and owners, budgets to more pods, and those to
-/// their owners. Read what is not [known](Cluster::knows), and ask again until everything is.
+/// The scopes depend on the objects that exist: pods lead to their budgets and owners, budgets to more pods, and those
+/// pods to their owners. The caller reads the scopes that are not [known](Cluster::knows), and calls again until all
+/// are.
 ///
 /// | scope | what for |
 /// | --- | --- |
 /// | all nodes | cordon, drain: the last Ready node of a zone, guard rails |
-/// | the nodes, the pods by name | what is changed |
+/// | the named nodes and pods | the objects of the action |
 /// | pods of the nodes | drain; taint, where NoExecute taints change |
-/// | DaemonSets | drain: which pods stay, also of those that come later |
+/// | DaemonSets | drain: which pods stay, including pods that are created later |
 /// | budgets, the namespace | of each pod that leaves: the answer to its eviction |
 /// | quotas of its namespace | of each pod that leaves: when its replacement is created |
 /// | the owner, its Deployment | of each pod that leaves: whether it is recreated, and how many replicas there are |
@@ -63,7 +64,7 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
 }
 
-/// The scopes that decide how the budgets that refuse the evictions of these pods would allow one.
+/// Returns the scopes that show how budgets which refuse the eviction of these pods could allow it.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
@@ -71,11 +72,11 @@ pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>
     uncovered(needs.scopes)
 }
 
-/// The scopes without those that others [cover](Scope::covers): a budget of a Deployment often selects the pods of its
-/// ReplicaSet by fewer labels.
+/// Removes scopes that other scopes [cover](Scope::covers). For example, the budget of a Deployment often selects the
+/// pods of its ReplicaSet by fewer labels.
 fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
-    // Of two that cover each other, the first is read.
+    // If two scopes cover each other, the first one is kept.
     let is_before = |other: &Scope, scope: &Scope| other < scope || !scope.covers(other);
     let is_covered = |scope: &Scope| {
         selecting.iter().any(|other| *other != scope && other.covers(scope) && is_before(other, scope))
@@ -83,7 +84,7 @@ fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
 }
 
-/// The pods that an action may remove. Its outcome rests on them, and it may not start on old data about them.
+/// Returns the pods that an action may remove. The outcome depends on them, so the action must not start with old data.
 pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     let on = |node: &NodeName| Scope::PodsOn(node.clone());
     match action {
@@ -96,7 +97,7 @@ pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     }
 }
 
-/// The nodes from which pods leave because of these edits, or stay.
+/// Returns the nodes on which these edits change which pods are evicted.
 fn evicting<'a>(
     nodes: &'a [NodeName],
     edits: &TaintEdits,
@@ -107,10 +108,10 @@ fn evicting<'a>(
     nodes.iter().filter(changes)
 }
 
-/// What is watched from the plan of an action until the action has been applied, of all that the plan needs: the budgets
-/// that may block it, and what [`watched`] names.
+/// Returns the scopes that are watched from the plan of an action until the action has been applied: budgets that may
+/// block it, and the scopes of [`watched`].
 pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
-    // What is read as a whole anyway is not watched in parts.
+    // A kind that is read as a whole is watched as a whole too.
     let whole_if_read = |scope: Scope| {
         let whole = scope.whole();
         if needs.contains(&whole) { whole } else { scope }
@@ -119,7 +120,7 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
     watched(action).into_iter().map(whole_if_read).chain(budgets).collect()
 }
 
-/// Of what a plan needs, the scopes whose changes matter while it is applied.
+/// Returns the scopes of a plan whose changes matter while the plan is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
     let watched = match action {
@@ -137,7 +138,7 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
     few(watched, |_| false)
 }
 
-/// Replaces many parts of a kind by all of it, unless that may not be read.
+/// Replaces many parts of a kind by the whole kind, unless reading the whole kind is forbidden.
 fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
     let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
     for scope in &scopes {
@@ -157,7 +158,7 @@ const fn most_parts(whole: &Scope) -> usize {
     }
 }
 
-/// Whether a drain leaves the pod where it is, whatever flags are added.
+/// Returns whether a drain leaves the pod on its node, whatever flags are added.
 fn stays(
     cluster: &Cluster,
     pod: &Pod,
@@ -171,7 +172,7 @@ fn stays(
         }
         Some(_) | None => true,
     };
-    // Until the DaemonSets are known, their pods look as if they left.
+    // Pods of DaemonSets that are not known yet would seem to leave.
     !owner_is_known || !filter::is_removed(&filter::screen(cluster, pod, options, rules, now))
 }
 
@@ -187,7 +188,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds what decides about a pod that leaves.
+    /// Adds the scopes that decide what happens to a pod that leaves.
     fn add(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
@@ -201,7 +202,7 @@ impl<'a> Needs<'a> {
         self.add_pods_of_budgets(pod);
     }
 
-    /// Adds what the numbers of the budgets of a pod rest on: their pods, and the owners of those.
+    /// Adds the scopes for the numbers of a pod's budgets: the pods of the budgets, and the owners of those pods.
     fn add_pods_of_budgets(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         for budget in self.cluster.budgets_of(pod) {
@@ -232,7 +233,7 @@ impl<'a> Needs<'a> {
         let OwnerKind::Workload(kind) = owner.kind else { return None };
         let key = Key { namespace: namespace.clone(), name: owner.name.clone() };
         let scope = Scope::Workload(kind, key.clone());
-        // All DaemonSets may be read already.
+        // All DaemonSets may be in the scopes already.
         if !self.scopes.contains(&scope.whole()) {
             self.scopes.insert(scope);
         }

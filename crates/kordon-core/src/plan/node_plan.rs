@@ -1,20 +1,20 @@
-//! What happens to one node in a plan.
+//! The part of a plan that concerns one node.
 
 use super::pod_plan::Window;
 use crate::cluster::{Key, Labels, NodeName, Taint, Uid};
 use kordon_time::Timestamp;
 
-/// What happens to a node.
+/// The changes of one node in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodePlan {
     pub node: NodeName,
     pub uid: Uid,
     pub change: NodeChange,
-    /// How its drain proceeds; none for other actions.
+    /// Course of the node's drain; `None` for other actions.
     pub drain: Option<NodeDrain>,
 }
 
-/// What is written to a node.
+/// The write to a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeChange {
     Cordon,
@@ -27,35 +27,36 @@ pub enum NodeChange {
         before: Labels,
         after: Labels,
     },
-    /// Nothing: the node is already as requested.
+    /// No write, because the node is already as requested.
     Unchanged {
         text: &'static str,
     },
-    /// Nothing: the request cannot be applied to this node.
+    /// No write, because the request cannot be applied to this node.
     Refused {
         text: String,
     },
 }
 
-/// How the drain of a node proceeds.
+/// Course of a node's drain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDrain {
-    /// Whether kubectl would remove none of its pods because a flag is missing. The rest is predicted as if it were given.
+    /// Whether kubectl would remove none of the node's pods because a flag is missing. The other fields are predicted
+    /// as if the flag were given.
     pub refused: bool,
     /// The refusals in kubectl's words.
     pub refusals: Vec<String>,
     pub starts: Timestamp,
     pub ends: Window,
-    /// Whether the drain of an earlier node never ends: this one starts only if the operator continues anyway.
+    /// Whether the drain of an earlier node never ends. Then this drain starts only if the operator continues anyway.
     pub after_incomplete: bool,
-    /// The budget that its last pod waited for.
+    /// The budget that the node's last pod waited for.
     pub dominated_by: Option<Key>,
-    /// How many of its pods are on it at the end; none where that is not known.
+    /// Number of pods that are still on the node at the end; `None` if unknown.
     pub remaining: Option<usize>,
 }
 
 impl NodeChange {
-    /// What is written, or why nothing is.
+    /// Returns what is written, or why nothing is written.
     pub fn text(&self) -> String {
         match self {
             Self::Cordon => "set unschedulable".into(),

@@ -1,4 +1,4 @@
-//! What a plan does not model, named where it matters to its pods (docs/upstream/placement-and-pressure.md#10.2).
+//! Aspects that plans do not model, listed if they matter to the pods (docs/upstream/placement-and-pressure.md#10.2).
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// Something that may change what happens to pods of a plan, and that the plan does not model.
+/// An aspect that the plan does not model and that may change what happens to its pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotModelled {
     pub what: NotModelledKind,
-    /// How many pods of the plan it may concern.
+    /// Number of pods in the plan that the aspect may affect.
     pub pods: usize,
 }
 
-/// What is not modelled.
+/// An aspect that plans do not model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotModelledKind {
     Quota,
@@ -50,7 +50,7 @@ impl NotModelledKind {
         Self::BudgetUpdates,
     ];
 
-    /// A stable word for it.
+    /// Returns a stable name for the aspect.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Quota => "quota",
@@ -65,7 +65,7 @@ impl NotModelledKind {
         }
     }
 
-    /// Whether it may concern a pod that the plan replaces.
+    /// Returns whether the aspect may affect a pod that the plan replaces.
     fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, rules: &EvictionRules) -> bool {
         let is_placed = matches!(plan.landing, Some(Landing::Node { .. }));
         let claims = |volume: &PodVolume| match volume {
@@ -119,7 +119,7 @@ impl fmt::Display for NotModelledKind {
     }
 }
 
-/// What is not modelled and may concern those of these pods that are replaced.
+/// Returns the aspects that may affect replaced pods among these.
 pub(super) fn of_pods(pods: &[PodPlan], rules: &EvictionRules, cluster: &Cluster) -> Vec<NotModelled> {
     let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => true,

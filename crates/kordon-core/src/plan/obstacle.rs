@@ -1,23 +1,24 @@
-//! What keeps a removal from ending.
+//! Obstacles that keep a removal from ending.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{eviction::EvictionBlock, simulation::RunResult};
 use crate::cluster::{Key, Pod};
 
-/// What keeps a removal from ending.
+/// The reason why a removal never ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalObstacle {
-    /// A budget, and this many others.
+    /// A budget, and the number of other budgets that block too.
     Budget { budget: Key, others: usize },
     /// This pod stays Terminating: its kubelet does not run, a finalizer holds it, or its deletion is overdue.
     Terminating(Key),
-    /// The eviction of this pod is refused, and not because of a budget.
+    /// The eviction of this pod is refused, but not because of a budget.
     Refused(Key),
 }
 
 impl RemovalObstacle {
-    /// Of the pods of a run that never ends. Budgets first, as they may be relaxed.
+    /// Returns the obstacle among these pods in a run that never ends. Budgets take precedence, because they can be
+    /// relaxed.
     pub(super) fn of<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
         let (mut budgets, mut first) = (BTreeSet::new(), None);
         let open = |pod: &Pod| run.pods.get(&pod.key).filter(|result| result.end.is_none());

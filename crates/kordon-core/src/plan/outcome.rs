@@ -1,8 +1,9 @@
-//! What becomes of a pod that leaves its node, for whatever reason: the one answer behind evictions, verdict, forecast,
-//! what-if, N-1, plans and reports (docs/outcomes.md).
+//! Outcomes of pods that leave their nodes, for whatever reason. Evictions, verdict, forecast, what-if, N-1, plans and
+//! reports all use them (docs/outcomes.md).
 //!
-//! [`Departing::decide`] decides it once the replacement has been placed; [`PodOutcome::of_terminating`] decides it for a pod whose
-//! deletion has started. [`OutcomeCounts`] counts outcomes: every pod has exactly one, so that its parts add up to its total.
+//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`PodOutcome::of_terminating`]
+//! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
+//! outcome, so the parts add up to the total.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -22,65 +23,65 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// What becomes of a pod that leaves its node.
+/// The outcome of a pod that leaves its node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodOutcome {
-    /// Its replacement lands on a node.
+    /// The replacement lands on a node.
     Moves {
         node: NodeName,
-        /// The nodes that are as good, itself among them: the scheduler takes any of them.
+        /// Equally good nodes, `node` included. The scheduler takes any of them.
         among: TiedNodes,
-        /// Why on that one.
+        /// The reason for the choice of `node`.
         why: Name,
         /// The claim whose volume has to be detached from the old node first.
         volume: Option<Name>,
-        /// The quota that refuses it at first.
+        /// The quota that refuses the replacement at first.
         quota: Option<Box<QuotaRefusal>>,
-        /// The pods that it preempts there.
+        /// Pods that the replacement preempts on the node.
         preempts: Vec<Key>,
-        /// When the replacement is likely Ready; none where that is not worked out.
+        /// Time at which the replacement is likely Ready; `None` if not computed.
         ready: Option<Timestamp>,
     },
-    /// No node takes its replacement.
+    /// No node takes the replacement.
     Pending {
-        /// In a few words: `no node has 4 CPU free`.
+        /// The cause in a few words: `no node has 4 CPU free`.
         cause: Name,
-        /// How many nodes give which reason.
+        /// The reasons, with the number of nodes for each.
         why: Name,
-        /// What would let a node take it.
+        /// What would let a node take the replacement.
         help: Vec<String>,
     },
-    /// A quota refuses its replacement until the end of the forecast.
+    /// A quota refuses the replacement until the end of the forecast.
     Refused(Box<QuotaRefusal>),
-    /// Nothing runs in its place before its node is back, its Node object or the pod is deleted, or the node is tainted
-    /// out-of-service.
+    /// Nothing runs in the pod's place until its node is back, its Node object or the pod is deleted, or the node is
+    /// tainted out-of-service.
     Stuck(StuckReason),
-    /// No controller recreates it.
+    /// No controller recreates the pod.
     Lost,
-    /// Something keeps it from leaving: a budget, or a flag that a drain needs.
+    /// A budget, or a missing flag of the drain, keeps the pod from leaving.
     Blocked { why: String },
-    /// It runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
+    /// The pod runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
     SameNode,
-    /// It keeps running where it is.
+    /// The pod keeps running on its node.
     Stays { why: Name },
-    /// Its controller has enough pods without it.
+    /// The pod's controller has enough pods without it.
     NotRecreated,
-    /// It has finished.
+    /// The pod has finished.
     Finished,
-    /// Its replacement was created when its deletion started.
+    /// The replacement was created when the pod's deletion started.
     Replaced {
         /// Whether the old pod stays Terminating, because its kubelet is down.
         hangs: bool,
     },
-    /// Its replacement is created when it is gone, which its kubelet sees to.
+    /// The replacement is created once the kubelet has ended the pod.
     WaitsForOldPod,
-    /// What it rests on is not known, or another scheduler decides.
+    /// Required objects are not known, or another scheduler decides.
     Unknown { why: Name },
-    /// There are too many pods to work it out for each.
+    /// Not computed, because there are too many pods.
     LeftOut,
 }
 
-/// An outcome without its details: how outcomes are counted, coloured and sorted, the worst first.
+/// An outcome without its details, used for counts, colours and sorting. The worst kind comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutcomeKind {
     Lost,
@@ -100,23 +101,23 @@ pub enum OutcomeKind {
     Moves,
 }
 
-/// Why nothing runs in the place of a pod before its node is back.
+/// The reason why nothing runs in the place of a pod until its node is back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StuckReason {
-    /// Its controller creates no replacement while the old pod exists.
+    /// The pod's controller creates no replacement while the old pod exists.
     OldPod,
-    /// Nothing evicts it: it tolerates the taints of a dead node without a limit.
+    /// Nothing evicts the pod, because it tolerates the taints of a dead node without a limit.
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
 }
 
-/// How many pods have which outcome.
+/// Number of pods with each outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeCounts([usize; OutcomeKind::ALL.len()]);
 
 impl OutcomeKind {
-    /// All of them, the worst first.
+    /// All kinds, the worst first.
     pub const ALL: [Self; 15] = [
         Self::Lost,
         Self::Stuck,
@@ -135,7 +136,8 @@ impl OutcomeKind {
         Self::Moves,
     ];
 
-    /// Whether the pod has nowhere to run: it should run somewhere, and nothing runs in its place.
+    /// Returns whether a pod with this outcome has nowhere to run: it should run somewhere, but nothing runs in its
+    /// place.
     pub const fn has_nowhere_to_run(self) -> bool {
         match self {
             Self::Lost | Self::Stuck | Self::Refused | Self::Pending => true,
@@ -153,7 +155,7 @@ impl OutcomeKind {
         }
     }
 
-    /// A stable word for it.
+    /// Returns a stable name for the kind.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Lost => "lost",
@@ -174,7 +176,7 @@ impl OutcomeKind {
         }
     }
 
-    /// The words behind a number of pods, for one and for several: `moves`, `move`.
+    /// Returns the words that follow a number of pods, for one pod and for several: `moves`, `move`.
     pub const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Lost => ("lost", "lost"),
@@ -201,39 +203,39 @@ impl OutcomeCounts {
         self.0[kind as usize] += 1;
     }
 
-    /// How many pods have this outcome.
+    /// Returns the number of pods with this outcome.
     pub const fn of(&self, kind: OutcomeKind) -> usize {
         self.0[kind as usize]
     }
 
-    /// How many pods were counted.
+    /// Returns the number of counted pods.
     pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// How many of them have nowhere to run.
+    /// Returns the number of pods that have nowhere to run.
     pub fn nowhere(&self) -> usize {
         self.parts().filter(|(kind, _)| kind.has_nowhere_to_run()).map(|(_, pods)| pods).sum()
     }
 
-    /// The outcomes that there are, the worst first. They add up to the total.
+    /// Returns the outcomes with at least one pod, the worst first. The numbers add up to the total.
     pub fn parts(&self) -> impl DoubleEndedIterator<Item = (OutcomeKind, usize)> + '_ {
         OutcomeKind::ALL.into_iter().map(|kind| (kind, self.of(kind))).filter(|(_, pods)| *pods > 0)
     }
 
-    /// The outcomes that there are, by their words.
+    /// Returns the outcomes with at least one pod, by their stable names.
     pub fn by_word(&self) -> BTreeMap<&'static str, usize> {
         self.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
     }
 
-    /// Those alone that have nowhere to run.
+    /// Returns the counts of only those outcomes that have nowhere to run.
     #[must_use]
     pub fn only_nowhere(&self) -> Self {
         let nowhere = |kind: OutcomeKind| if kind.has_nowhere_to_run() { self.of(kind) } else { 0 };
         Self(OutcomeKind::ALL.map(nowhere))
     }
 
-    /// `2 stuck, 1 Pending, 6 move`
+    /// Formats the counts: `2 stuck, 1 Pending, 6 move`.
     pub fn text(&self) -> String {
         joined(self.parts())
     }
@@ -255,36 +257,36 @@ impl FromIterator<OutcomeKind> for OutcomeCounts {
     }
 }
 
-/// What is known of a pod that leaves before its replacement is placed.
+/// The circumstances in which a pod leaves, known before its replacement is placed.
 #[derive(Clone, Debug)]
 pub struct Departing {
     pub recreation: Recreation,
-    /// What is missing of what decides whether it is recreated, and where its volumes can be reached.
+    /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
-    /// Whether its deletion starts at all.
+    /// Whether the pod's deletion starts at all.
     pub is_deleted: bool,
-    /// Whether its object goes away.
+    /// Whether the pod's object is removed in the end.
     pub is_gone: bool,
-    /// Whether its volumes are detached from its node.
+    /// Whether the pod's volumes are detached from its node.
     pub is_detached: bool,
-    /// A claim whose volume only one node may use at a time.
+    /// A claim of the pod whose volume can be used by only one node at a time.
     pub volume: Option<Name>,
     pub quota: Option<QuotaRefusal>,
 }
 
-/// The replacement of a pod, as it was placed.
+/// The replacement of a pod, once it has been placed.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedReplacement<'a> {
     pub landing: &'a Landing,
-    /// How it was placed; none where that was not kept.
+    /// Trace of the placement; `None` if it was not kept.
     pub trace: Option<&'a PlacementTrace>,
-    /// When it is likely Ready; none where that is not worked out.
+    /// Time at which the replacement is likely Ready; `None` if not computed.
     pub ready: Option<Timestamp>,
 }
 
 impl Departing {
-    /// A pod of a node that is lost and does not come back. Its taint evicts the pod, unless that tolerates it, and no kubelet ends it.
-    /// `is_known`: nothing is missing of the cluster.
+    /// Creates the departure of a pod whose node is lost for good. The node's taint evicts the pod, unless the pod
+    /// tolerates it, and no kubelet ends the pod. `is_known` means that no object of the cluster is missing.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         let is_deleted = !is_never_evicted(pod);
         Self {
@@ -295,7 +297,8 @@ impl Departing {
         }
     }
 
-    /// A pod that is deleted, and that its kubelet ends. `is_known`: nothing is missing of the cluster.
+    /// Creates the departure of a pod that is deleted and that its kubelet ends. `is_known` means that no object of the
+    /// cluster is missing.
     pub fn from_running_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         Self {
             recreation: owner::recreation(cluster, pod),
@@ -308,7 +311,7 @@ impl Departing {
         }
     }
 
-    /// Whether a replacement is created, which the scheduler then looks for a node for, if its controller needs one.
+    /// Returns whether the controller creates a replacement if it needs one. The scheduler then looks for a node.
     pub fn is_replaced(&self) -> bool {
         let is_admitted = self.quota.as_ref().is_none_or(|refusal| refusal.admitted.is_some());
         self.is_deleted
@@ -320,8 +323,8 @@ impl Departing {
             }
     }
 
-    /// The outcome, by the precedence of docs/outcomes.md. `replacement` is none where [none is created](Self::is_replaced), or
-    /// where the controller has enough pods.
+    /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
+    /// pods or if [none is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {
         if !self.missing.is_empty() {
             return PodOutcome::Unknown { why: self.missing.to_string().into() };
@@ -380,13 +383,14 @@ impl Departing {
     }
 }
 
-/// Whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`, docs/upstream/node-lifecycle.md).
+/// Returns whether the taint of an unreachable node never evicts the pod (`getMinTolerationTime`,
+/// docs/upstream/node-lifecycle.md).
 fn is_never_evicted(pod: &Pod) -> bool {
     let unreachable = Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
     matches!(tolerance(&pod.tolerations, &[unreachable]), Tolerance::Forever)
 }
 
-/// What is missing of what decides whether a pod is recreated, and where its volumes can be reached.
+/// Returns the gaps in the objects that decide whether a pod is recreated and where its volumes can be reached.
 fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
     let scopes = EvictionNote::needs(cluster, pod);
     cluster.gaps_in(scopes.into_iter().filter(|scope| !matches!(scope, Scope::BudgetsIn(_)))).unknown()
@@ -413,7 +417,7 @@ impl PodOutcome {
         }
     }
 
-    /// What becomes of a pod whose deletion has started.
+    /// Returns the outcome of a pod whose deletion has started.
     pub fn of_terminating(cluster: &Cluster, pod: &Pod) -> Self {
         let missing = missing(cluster, pod);
         if !missing.is_empty() {
@@ -434,13 +438,13 @@ impl PodOutcome {
         }
     }
 
-    /// The outcome of all pods where nodes or pods are not known; none where they are.
+    /// Returns the outcome of all pods if nodes or pods are not known, or `None` if they are known.
     pub fn of_unknown_cluster(cluster: &Cluster) -> Option<Self> {
         let missing = cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
         (!missing.is_empty()).then(|| Self::Unknown { why: missing.to_string().into() })
     }
 
-    /// What it says in a few words, where there is little room.
+    /// Returns the outcome in a few words, for places with little room.
     pub fn short(&self) -> String {
         match self {
             Self::Moves { node, among, .. } => match among.len() {
@@ -465,7 +469,7 @@ impl PodOutcome {
         }
     }
 
-    /// The node of the replacement, where it is known.
+    /// Returns the node of the replacement, if it is known.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Moves { node, .. } => Some(node),
@@ -473,7 +477,7 @@ impl PodOutcome {
         }
     }
 
-    /// Why, and what would help, one line each.
+    /// Returns the reasons and what would help, one line each.
     pub fn reasons(&self) -> Vec<String> {
         match self {
             Self::Moves { why, volume, quota, .. } => {
@@ -499,7 +503,7 @@ impl PodOutcome {
         }
     }
 
-    /// What would let a node take its replacement; empty where that is not Pending.
+    /// Returns what would let a node take the replacement; empty if the replacement is not Pending.
     pub fn help(&self) -> &[String] {
         match self {
             Self::Pending { help, .. } => help,
@@ -508,18 +512,18 @@ impl PodOutcome {
     }
 }
 
-/// Whether the objects of pods stay on a node after their deletion: its kubelet is down, and the node is not tainted
-/// out-of-service (docs/upstream/neighbours.md#4).
+/// Returns whether the objects of pods stay on a node after their deletion. They do if the kubelet is down and the node
+/// is not tainted out-of-service (docs/upstream/neighbours.md#4).
 pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
     !environment::has_running_kubelet(cluster, node) && !is_out_of_service(cluster, node)
 }
 
-/// Whether a node has the taint that has its pods and volumes removed at once.
+/// Returns whether a node has the out-of-service taint, which removes its pods and volumes at once.
 pub fn is_out_of_service(cluster: &Cluster, node: &NodeName) -> bool {
     cluster.node(node).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
 }
 
-/// The whole statement.
+/// Formats the complete outcome.
 impl fmt::Display for PodOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

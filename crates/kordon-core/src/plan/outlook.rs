@@ -1,4 +1,4 @@
-//! Whether a pod that waits at the end of a run may leave later, or never
+//! Outlook for pods that still wait at the end of a run: whether a pod may leave later, or never can
 //! (docs/upstream/operator-actions.md#5.6).
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cluster::{Cluster, Key, Name};
 
-/// The verdict on a pod that is still blocked at the end of a run.
+/// Returns the verdict on a pod that is still blocked at the end of a run.
 pub fn verdict(
     cluster: &Cluster,
     block: &EvictionBlock,
@@ -69,7 +69,7 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
 }
 
-/// The budget's pods that are not Ready, stay, and may recover.
+/// Returns the pods of the budget that are not Ready, stay, and may recover.
 fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Vec<Key> {
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
     let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
@@ -80,7 +80,7 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Why the disruptions of this plan never recover.
+/// Returns why the disruptions of this plan never recover, or `None` if they may.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

@@ -1,4 +1,4 @@
-//! The owners of pods: whether a controller recreates a pod, and whose scale counts.
+//! Owners of pods: whether a controller recreates a pod, and whose scale counts.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use crate::cluster::{
     Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
 };
 
-/// What is known of an owner.
+/// The result of looking up an owner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OwnerLookup {
     Found(Arc<Workload>),
-    /// No object has that name and uid.
+    /// No object has this name and uid.
     Gone,
-    /// It was not read, or must not be.
+    /// The owner was not read, or reading it is forbidden.
     Unknown,
 }
 
-/// Looks an owner up by name and uid.
+/// Looks up an owner by name and uid.
 pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLookup {
     let OwnerKind::Workload(kind) = owner.kind else { return OwnerLookup::Unknown };
     match named(cluster, kind, namespace, &owner.name) {
@@ -27,13 +27,13 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
-/// Whether a workload that is not there does not exist.
+/// Returns whether a workload certainly does not exist if it is not found.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };
     cluster.knows(&Scope::Workload(kind, key))
 }
 
-/// Whether all pods of an owner are known.
+/// Returns whether all pods of an owner are known.
 pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bool {
     if cluster.knows(&Scope::Pods) {
         return true;
@@ -43,7 +43,7 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
-/// Looks a workload up by name alone, as kubectl does.
+/// Looks up a workload by name alone, as kubectl does.
 pub fn named<'a>(
     cluster: &'a Cluster,
     kind: WorkloadKind,
@@ -54,7 +54,7 @@ pub fn named<'a>(
     cluster.workloads(kind).get(&(kind, key))
 }
 
-/// The workload that users know the pod by: a ReplicaSet's Deployment rather than the ReplicaSet.
+/// Returns the workload by which users know the pod: not the ReplicaSet, but its Deployment.
 pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     let OwnerLookup::Found(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else {
         return None;
@@ -66,10 +66,10 @@ pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
-/// The label with the revision of a pod of a StatefulSet.
+/// Label with the revision of a StatefulSet's pod.
 const REVISION: &str = "controller-revision-hash";
 
-/// Whether pods of more than one revision of the pod's Deployment or StatefulSet are there
+/// Returns whether more than one revision of the pod's Deployment or StatefulSet is in use
 /// (docs/upstream/placement-and-pressure.md#5.4).
 pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
@@ -90,30 +90,31 @@ pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
     }
 }
 
-/// Whether and when a controller recreates a pod that leaves.
+/// Whether and when a controller recreates a leaving pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
-    /// When its deletion starts.
+    /// When the pod's deletion starts.
     Immediately,
-    /// When the old object is gone: the new pod needs its name, or the owner waits for it.
+    /// When the old object is gone, because the new pod needs its name or the owner waits for it.
     WhenGone,
-    /// On the same node: its DaemonSet ignores cordons, or it is a static pod.
+    /// On the same node, because the pod's DaemonSet ignores cordons or it is a static pod.
     OnSameNode,
     Never(NotRecreated),
 }
 
-/// Why no controller recreates a pod.
+/// The reason why no controller recreates a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotRecreated {
-    /// It has no controller.
+    /// The pod has no controller.
     NoOwner,
-    /// Its controller is gone.
+    /// The pod's controller is gone.
     OwnerGone,
-    /// It has finished.
+    /// The pod has finished.
     Finished,
 }
 
-/// Whether a pod's owner creates another pod while this many of its pods live. Owners that cannot be read do.
+/// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. Owners that cannot be read are
+/// assumed to do so.
 pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
         Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| live_pods < replicas),
@@ -121,7 +122,7 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
     }
 }
 
-/// Whether the owner of a pod creates another one while this one is gone or terminating.
+/// Returns whether a pod's owner creates another pod once this one is gone or terminating.
 pub fn needs_another(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     let lives =
@@ -130,7 +131,7 @@ pub fn needs_another(cluster: &Cluster, pod: &Pod) -> bool {
     creates_replacement(cluster, pod, i32::try_from(live).unwrap_or(i32::MAX))
 }
 
-/// Whether and when a pod that leaves is recreated. Owners that cannot be read are assumed to exist.
+/// Returns whether and when a leaving pod is recreated. Owners that cannot be read are assumed to exist.
 pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };
     let kind = match &owner.kind {
@@ -159,7 +160,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     }
 }
 
-/// Why no controller recreates a pod that leaves; none if one does, or the pod has finished.
+/// Returns why no controller recreates a leaving pod, or `None` if one does or the pod has finished.
 pub fn not_recreated(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match recreation(cluster, pod) {
         Recreation::Never(why @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {

@@ -1,4 +1,4 @@
-//! The permissions that a plan needs (docs/upstream/operator-actions.md#9).
+//! Permissions that a plan needs (docs/upstream/operator-actions.md#9).
 
 use std::{collections::BTreeSet, fmt};
 
@@ -29,7 +29,7 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
-    /// The same in all namespaces and for all names.
+    /// Returns the permission for all namespaces and all names.
     pub fn everywhere(&self) -> Self {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
@@ -39,7 +39,7 @@ impl Permission {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
-            // Not `evictions` of group policy, which is denied to users who may evict.
+            // The resource is `pods/eviction`. A check of `evictions` in group policy fails for users who may evict.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
             PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
         }
@@ -62,7 +62,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// The permissions that these steps need, each once.
+/// Returns the permissions that these steps need, without duplicates.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
     steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
 }

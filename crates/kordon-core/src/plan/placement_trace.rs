@@ -1,4 +1,4 @@
-//! How replacements were placed, and what that means for the nodes.
+//! Traces of placements: how replacements were placed, and how they fill the nodes.
 
 use std::{
     cmp::Reverse,
@@ -16,30 +16,30 @@ use crate::{
     },
 };
 
-/// How the placement of one pod was decided.
+/// The decision on the placement of one pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlacementTrace {
-    /// How many nodes are feasible.
+    /// Number of feasible nodes.
     pub feasible: usize,
-    /// Those of them that have the best score: the scheduler takes any. None where no node is feasible as it is.
+    /// Feasible nodes with the best score; the scheduler takes any of them. `None` if no node is feasible as it is.
     pub best: Option<TiedNodes>,
     /// The best nodes and their runners-up with the parts of their scores, best first.
     pub ranking: Vec<Scored>,
-    /// By how many points the best is ahead of the next; none if there is no next.
+    /// Points by which the best score is ahead of the next lower one; `None` if there is none.
     pub margin: Option<i64>,
-    /// Whether the margin is so small that a small drift would reverse it.
+    /// Whether the margin is so small that small changes in the cluster would reverse it.
     pub is_close: bool,
-    /// Where no node is feasible: how many nodes give each reason.
+    /// Number of nodes for each reason, if no node is feasible.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The pods that it preempts, and where their own replacements land.
+    /// Pods that the replacement preempts, with the landings of their own replacements.
     pub preempts: Vec<PreemptedPod>,
-    /// Where it stays Pending: how it could be placed.
+    /// Ways to place the pod, if it stays Pending.
     pub help: Option<Help>,
-    /// Where its volumes can be reached.
+    /// Volumes of the pod that only some nodes reach.
     pub volumes: Vec<VolumeTopology>,
-    /// What was not checked.
+    /// Aspects that were not checked.
     pub caveats: Vec<Caveat>,
-    /// Why the default scheduler does not place it.
+    /// The reason why the default scheduler does not place the pod.
     pub obstacle: Option<Obstacle>,
 }
 
@@ -48,11 +48,11 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
-    /// Where its own replacement lands; none if no controller recreates it.
+    /// Landing of the pod's own replacement; `None` if no controller recreates the pod.
     pub landing: Option<Landing>,
 }
 
-/// A node that receives pods, before and after.
+/// A node that receives pods, with its resource use before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
     pub node: NodeName,
@@ -61,7 +61,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// What is requested of each resource before and after, in words.
+    /// Returns the requested amounts of each resource before and after, as text.
     pub fn shares(&self) -> [(&'static str, String); 3] {
         let Self { before, after, .. } = self;
         [
@@ -73,7 +73,7 @@ impl Receiver {
 }
 
 impl Receiver {
-    /// The shares, before and after, of the resource of which the greatest part is requested after.
+    /// Returns the requested share before and after, for the resource with the largest share after.
     pub fn fullest(&self) -> (f64, f64) {
         let Self { before, after, .. } = self;
         let shares = [
@@ -86,7 +86,7 @@ impl Receiver {
     }
 }
 
-/// `3 -> 5 of 110 (4 %)`
+/// Formats the use of a resource: `3 -> 5 of 110 (4 %)`.
 pub fn share(resource: &str, before: i64, after: Share) -> String {
     let amount = |amount| quantity::amount(resource, amount);
     let percent = match after.allocatable {
@@ -98,27 +98,27 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
     format!("{} -> {} of {}{percent}", amount(before), amount(after.requested), amount(after.allocatable))
 }
 
-/// How all pods of one run were placed.
+/// Traces of all placements in one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// By the pod that is replaced. Empty if placements are not computed.
+    /// Traces by the pod that is replaced; empty if placements are not computed.
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
-    /// By name.
+    /// Nodes that receive pods, by name.
     pub receivers: Vec<Receiver>,
 }
 
 impl RunTrace {
-    /// What was not checked of any of the placements.
+    /// Returns the caveats of all placements.
     pub fn caveats(&self) -> BTreeSet<Caveat> {
         self.placements.values().flat_map(|placement| &placement.caveats).copied().collect()
     }
 }
 
-/// How many nodes of a ranking are kept.
+/// Number of nodes of a ranking that a trace keeps.
 const RANKED: usize = 5;
 
 impl PlacementTrace {
-    /// The trace of a pod that was placed.
+    /// Creates the trace of a pod that was placed.
     pub fn placed(placement: &Placement) -> Self {
         let most = placement.ranking.first().map_or(0, |best| best.total);
         let next = placement.ranking.iter().find(|scored| scored.total < most);
@@ -133,18 +133,18 @@ impl PlacementTrace {
         }
     }
 
-    /// The trace of a pod without a feasible node.
+    /// Creates the trace of a pod without a feasible node.
     pub fn unplaced(refused: &Unschedulable) -> Self {
         let (reasons, caveats) = (refused.reasons.clone(), refused.caveats.clone());
         Self { reasons, caveats, ..Self::default() }
     }
 
-    /// How many nodes have the best score.
+    /// Returns the number of nodes with the best score.
     pub fn tied(&self) -> usize {
         self.best.as_ref().map_or(0, TiedNodes::len)
     }
 
-    /// Why it lands there, or why it stays Pending, in a few words.
+    /// Returns in a few words why the pod lands on its node, or why it stays Pending.
     pub fn why(&self) -> Name {
         match volume_topology::words(&self.volumes) {
             Some(volumes) => format!("{}; {volumes}", self.decision()).into(),
@@ -176,8 +176,8 @@ impl PlacementTrace {
     }
 }
 
-/// Why no node is feasible for a pod that requests this much, in a few words: `no node has 4 CPU free`,
-/// `no node: 12 podAntiAffinity not met, 1 cordoned`.
+/// Returns in a few words why no node is feasible for a pod with these requests: `no node has 4 CPU free` or `no node:
+/// 12 podAntiAffinity not met, 1 cordoned`.
 pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
         Reason::Insufficient(resource) => Some((*nodes, resource)),
@@ -196,7 +196,7 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// `12 insufficient cpu, 1 cordoned`: the most frequent first.
+/// Formats reasons, the most frequent first: `12 insufficient cpu, 1 cordoned`.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));

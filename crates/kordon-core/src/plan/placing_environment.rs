@@ -21,50 +21,51 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The assumption of everything that places replacements.
+/// The assumption of all predictions that place replacements.
 pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas admit them, and no webhook, HPA or VPA \
                                      changes them or their number";
 
-/// A [`TypicalEnvironment`] in which replacements land where a [`Snapshot`] of the cluster says: each sees those before it.
+/// A [`TypicalEnvironment`] in which replacements land where a [`Snapshot`] of the cluster places them. Each placement
+/// takes the earlier ones into account.
 #[derive(Clone, Debug)]
 pub struct PlacingEnvironment<'a> {
     typical: TypicalEnvironment<'a>,
     state: PlacingState,
 }
 
-/// A [`PlacingEnvironment`] without its cluster.
+/// The state of a [`PlacingEnvironment`], without its cluster.
 #[derive(Clone, Debug)]
 pub struct PlacingState {
     snapshot: Snapshot,
-    /// The nodes that are cordoned in the snapshot.
+    /// Nodes that are cordoned in the snapshot.
     closed: BTreeSet<NodeName>,
-    /// Landings of another run, which are repeated.
+    /// Landings of another run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
-    /// By the pod that is replaced.
+    /// Traces by the pod that is replaced.
     placements: BTreeMap<Key, Arc<PlacementTrace>>,
-    /// The resource use of nodes before their first change.
+    /// Resource use of nodes before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
-    /// Requests without a feasible node since the snapshot last changed: equal requests have none either.
+    /// Requests that have had no feasible node since the snapshot last changed. Equal requests have none either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
-    /// That of all pods on nodes or a lower one, once it is needed.
+    /// Lower bound of the priorities of all pods on nodes; computed on first use.
     lowest_priority: Option<i32>,
     detail: TraceDetail,
     cancellation: Cancellation,
 }
 
 impl PlacingState {
-    /// The environment in its cluster, which has not changed.
+    /// Returns the environment in its cluster, which must not have changed.
     pub const fn in_cluster(self, cluster: &Cluster, now: Timestamp) -> PlacingEnvironment<'_> {
         PlacingEnvironment { typical: TypicalEnvironment { cluster, now }, state: self }
     }
 }
 
-/// How much of each decision is kept.
+/// How much of each placement decision is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Where pods land and which ones they preempt, without reasons, help, times and the load of nodes.
+    /// Where pods land and which pods they preempt, but no reasons, help, times or resource use of nodes.
     OutcomesOnly,
 }
 
@@ -76,7 +77,8 @@ enum MayPreempt {
 }
 
 impl<'a> PlacingEnvironment<'a> {
-    /// `snapshot` is of this cluster: a new one, or a copy of one that [`Snapshot::follow`] keeps up to date.
+    /// Creates an environment. `snapshot` must be of this cluster: a new one, or a copy of one that
+    /// [`Snapshot::follow`] keeps up to date.
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let state = PlacingState {
             snapshot,
@@ -93,19 +95,19 @@ impl<'a> PlacingEnvironment<'a> {
         state.in_cluster(cluster, now)
     }
 
-    /// The same, which keeps where pods land and not why: for many questions in a row.
+    /// Creates an environment that keeps where pods land but not why, for many placements in a row.
     pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let Self { typical, state } = Self::new(cluster, snapshot, now);
         Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
     }
 
-    /// The same, which places nothing more once it is cancelled.
+    /// Makes the environment place no more pods once it is cancelled.
     pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
         self.state.cancellation = cancellation.clone();
         self
     }
 
-    /// The environment without its cluster, for [`PlacingState::in_cluster`] later.
+    /// Returns the environment without its cluster. [`PlacingState::in_cluster`] adds the cluster again.
     pub fn into_state(self) -> PlacingState {
         self.state
     }
@@ -137,12 +139,12 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// What the scheduler would do with the replacement of a pod if that were created now.
+    /// Returns what the scheduler would do with the replacement of a pod if the replacement were created now.
     pub fn decision(&mut self, pod: &Pod) -> SchedulingOutcome {
         self.state.snapshot.place(&replacement(pod, self.typical.cluster))
     }
 
-    /// Places the replacement of a pod, preempts pods for it where needed and allowed, and adds it to the snapshot.
+    /// Places the replacement of a pod and adds it to the snapshot. Preempts other pods if necessary and allowed.
     fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
@@ -173,8 +175,7 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Whether no node is feasible for a pod and no other pod has a lower priority than it: then nothing more has to be
-    /// asked.
+    /// Returns whether a pod certainly stays Pending: no node is feasible for it, and it cannot preempt any pod.
     fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
         let PlacingState { snapshot, lowest_priority, .. } = &mut self.state;
         if request.obstacle().is_some() {
@@ -209,14 +210,14 @@ impl<'a> PlacingEnvironment<'a> {
                 ..PlacementTrace::unplaced(refused)
             },
         });
-        // An equal request may be allowed to preempt pods that this one is not.
+        // An equal request may be allowed to preempt other pods although this one is not.
         if !matches!(refused.preemption, Preemption::Possible(_)) {
             self.state.unplaceable.push((nameless, trace.clone()));
         }
         (Landing::Pending { why: trace.why() }, trace)
     }
 
-    /// Removes the victims, adds the pod, and then places the victims' replacements, which preempt no others.
+    /// Removes the victims and adds the pod. Then places the victims' replacements, which preempt no other pods.
     fn preempt(
         &mut self,
         pod: &Pod,
@@ -248,7 +249,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // What no other pod can make feasible stays infeasible as pods are added.
+            // Added pods make a request feasible only if its spec depends on other pods.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }
@@ -264,7 +265,7 @@ impl<'a> PlacingEnvironment<'a> {
         self.state.snapshot.add(Arc::new(new), node);
     }
 
-    /// Records a node's resource use before its first change.
+    /// Records a node's resource use before its first change, and forgets the unplaceable requests.
     fn before_change(&mut self, node: &NodeName) {
         self.state.unplaceable.clear();
         if self.state.detail == TraceDetail::Full
@@ -301,7 +302,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers()
     }
 
-    /// A pod that preempts others starts when they are gone.
+    /// Includes the time until preempted pods are gone, because the pod starts after that.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
@@ -370,7 +371,7 @@ impl Environment for PlacingEnvironment<'_> {
     }
 }
 
-/// The scheduling request of a pod's replacement.
+/// Returns the scheduling request of a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
@@ -379,7 +380,7 @@ pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     request
 }
 
-/// The name of a replacement; one that no pod has, where the real one is not known yet.
+/// Returns the name of a replacement. If the real name is not known yet, returns a name that no pod has.
 fn replacement_name(pod: &Pod) -> String {
     if SchedulingRequest::keeps_name_of(pod) {
         pod.key.name.to_string()

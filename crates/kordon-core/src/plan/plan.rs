@@ -1,4 +1,4 @@
-//! The plan of an action: what it writes, and what happens to nodes, pods and budgets.
+//! The plan of an action: its writes, and what happens to nodes, pods and budgets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,38 +28,38 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// What an action would do.
+/// The predicted effects of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub action: Action,
-    /// When it was made; times in it are on the same clock.
+    /// Time at which the plan was made. All times in the plan are on the same clock.
     pub made: Timestamp,
     pub version: ServerVersion,
-    /// In the order in which they are handled.
+    /// Nodes in the order in which they are handled.
     pub nodes: Vec<NodePlan>,
-    /// By node in that order, then in the order in which they are tried; skipped ones last.
+    /// Pods by node in that order, then in the order in which they are tried. Skipped pods come last.
     pub pods: Vec<PodPlan>,
-    /// The nodes that receive pods, by name; empty if placements are not computed.
+    /// Nodes that receive pods, by name; empty if placements are not computed.
     pub receivers: Vec<Receiver>,
     /// Pending pods that land on a node because of the plan; empty if placements are not computed.
     pub arrivals: Vec<Arrival>,
-    /// The budgets of the pods, by name.
+    /// Budgets of the pods, by name.
     pub budgets: Vec<BudgetPlan>,
-    /// The writes, in order.
+    /// Writes, in order.
     pub steps: Vec<PlanStep>,
-    /// The likely events, in order of time.
+    /// Likely events, in order of time.
     pub timeline: Vec<PlanMoment>,
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
-    /// The fewest flags without which it is refused.
+    /// The smallest set of flags without which the action is refused.
     pub needs: BTreeSet<DrainFlag>,
-    /// The permissions needed to apply it.
+    /// Permissions that the action needs.
     pub permissions: Vec<Permission>,
-    /// The equivalent kubectl command; none if kubectl has none.
+    /// The equivalent kubectl command; `None` if there is none.
     pub command: Option<String>,
     pub undo: Undo,
     pub assumptions: Vec<&'static str>,
-    /// What may change what happens to its pods, and is not modelled.
+    /// Aspects that may change what happens to the pods, and that are not modelled.
     pub not_modelled: Vec<NotModelled>,
 }
 
@@ -76,29 +76,29 @@ pub struct Arrival {
 pub struct BudgetPlan {
     pub budget: Key,
     pub before: BudgetState,
-    /// Its likely state at the end.
+    /// The likely state of the budget at the end.
     pub after: BudgetState,
-    /// How many pods of the plan it protects.
+    /// Number of pods in the plan that the budget protects.
     pub pods: usize,
 }
 
-/// The outcome of a plan.
+/// How a plan is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prospect {
-    /// Everything ends.
+    /// The action completes.
     Completes,
-    /// Whether everything ends depends on objects that are not known.
+    /// Objects that decide whether the action completes are not known.
     Unknown,
-    /// Something waits for what may never happen, or the timeout is too short.
+    /// The action waits for something that may never happen, or the timeout is too short.
     Stalls,
     /// A pod can never leave.
     Blocked,
-    /// It does not start, or not on every node, without more options.
+    /// The action does not start without more options, or not on every node.
     Refused,
 }
 
 impl Plan {
-    /// An empty plan of an action.
+    /// Creates an empty plan of an action.
     pub(super) fn blank<E>(action: &Action, context: &PlanContext<'_, E>) -> Self {
         Self {
             action: action.clone(),
@@ -122,7 +122,7 @@ impl Plan {
         }
     }
 
-    /// Decides what becomes of each pod, and counts them.
+    /// Decides the outcome of each pod, and counts the pods.
     pub(super) fn count_pods(&mut self, cluster: &Cluster) {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
@@ -132,7 +132,7 @@ impl Plan {
         self.totals = PlanTotals::of_pods(&self.pods, self.made);
     }
 
-    /// Warns where pods are deleted that the eviction subresource would refuse.
+    /// Warns if pods are deleted whose eviction the eviction subresource would refuse.
     pub(super) fn warn_of_ignored_budgets(&mut self) {
         let is_deleted = |pod: &&PodPlan| {
             matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_) | Verdict::Deleted { .. })
@@ -162,7 +162,7 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
-    /// Fills in what follows from the nodes and steps.
+    /// Fills in totals, permissions and undo, which follow from the nodes and steps.
     pub(super) fn finish_nodes(&mut self) {
         let is_change = |change: &NodeChange| {
             !matches!(change, NodeChange::Unchanged { .. } | NodeChange::Refused { .. })
@@ -183,7 +183,7 @@ impl Plan {
         self.undo.nodes = self.nodes.iter().filter_map(undo).collect();
     }
 
-    /// Its outcome; of several, the worst.
+    /// Returns how the plan is expected to end. If several prospects apply, returns the worst.
     pub fn prospect(&self) -> Prospect {
         let totals = &self.totals;
         if totals.refused_nodes > 0 || totals.refused_pods > 0 {
@@ -199,12 +199,12 @@ impl Plan {
         }
     }
 
-    /// Whether the timeout expires before some pod is gone.
+    /// Returns whether the timeout expires before every pod is gone.
     pub fn times_out(&self) -> bool {
         self.pods.iter().any(|pod| pod.times_out.is_some())
     }
 
-    /// When it ends, in words.
+    /// Returns the end of the plan as text.
     pub fn ends(&self) -> String {
         let PlanTotals { ends: window, not_before, .. } = self.totals;
         let after = |at: Option<Timestamp>| at.map(|at| at.since(self.made));
@@ -214,7 +214,7 @@ impl Plan {
         }
     }
 
-    /// Why it does not complete, in one line.
+    /// Returns the prospect in one line, with the reason if the plan does not complete.
     pub fn summary(&self) -> String {
         let totals = &self.totals;
         match self.prospect() {
@@ -240,7 +240,7 @@ impl Plan {
         }
     }
 
-    /// What is missing to tell whether its pods leave.
+    /// Returns the gaps that leave open whether pods leave.
     pub fn undecided(&self) -> Gaps {
         let gaps = self.pods.iter().filter_map(|pod| match pod.verdict.as_if_granted() {
             Verdict::Undecided { gaps } => Some(gaps.0.iter().cloned()),
@@ -249,7 +249,7 @@ impl Plan {
         gaps.flatten().collect()
     }
 
-    /// The permissions that are missing.
+    /// Returns the permissions that are not allowed.
     pub fn missing<'a>(
         &'a self,
         is_allowed: impl Fn(&Permission) -> bool + 'a,
@@ -259,7 +259,7 @@ impl Plan {
 }
 
 impl Prospect {
-    /// A stable word for it.
+    /// Returns a stable name for the prospect.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Completes => "completes",

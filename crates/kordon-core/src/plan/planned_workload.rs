@@ -1,4 +1,4 @@
-//! The pods of a plan by workload: how many leave, where their replacements land, and what is at risk.
+//! Pods of a plan, grouped by workload: how many leave, where their replacements land, and what is at risk.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,26 @@ use super::{
 use crate::cluster::{Name, Namespace, NodeName, OwnerKind};
 use kordon_time::Timestamp;
 
-/// Nodes that are named; of the others it is said how many they are.
+/// Number of nodes that are named. Of further nodes only the number is shown.
 const NAMED: usize = 2;
 
 /// The pods of one workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedWorkload {
     pub namespace: Namespace,
-    /// Its owner, as its pods name it.
+    /// The owner, as the pods' owner references name it.
     pub owner: (OwnerKind, Name),
-    /// Places in the list that was grouped, in its order.
+    /// Indexes of the workload's pods in the list given to [`by_workload`], in the given order.
     pub pods: Vec<usize>,
-    /// What becomes of the pods; each is counted once.
+    /// Number of pods for each kind of result. Each pod is counted once.
     pub parts: Vec<(PodCount, usize)>,
     landings: BTreeMap<NodeName, usize>,
     pending: usize,
     risks: BTreeMap<String, usize>,
 }
 
-/// Groups pods that have an owner in common, in the order of the first of each; pods without an owner are in none.
+/// Groups the pods at the indexes in `order` by owner. Groups are in the order of their first pods. Pods without an
+/// owner are left out.
 pub fn by_workload(pods: &[PodPlan], order: &[usize], made: Timestamp) -> Vec<PlannedWorkload> {
     let mut places: BTreeMap<(&Namespace, &(OwnerKind, Name)), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -68,7 +69,7 @@ impl PlannedWorkload {
         Some(Self { namespace, owner, parts, landings, pending, risks, pods })
     }
 
-    /// `n-4 ×3, n-2, 1 more node, 2 Pending`; empty where no replacement is predicted.
+    /// Formats the landings: `n-4 ×3, n-2, 1 more node, 2 Pending`; empty if no replacement is predicted.
     pub fn destinations(&self) -> String {
         let mut nodes: Vec<(&NodeName, usize)> =
             self.landings.iter().map(|(node, pods)| (node, *pods)).collect();
@@ -83,7 +84,7 @@ impl PlannedWorkload {
         named.chain(more).chain(pending).collect::<Vec<_>>().join(", ")
     }
 
-    /// `emptyDir data is lost ×3 · only replica`
+    /// Formats the risks: `emptyDir data is lost ×3 · only replica`.
     pub fn risks(&self) -> String {
         let risks = self.risks.iter().map(|(risk, pods)| times(risk, *pods));
         risks.collect::<Vec<_>>().join(" · ")

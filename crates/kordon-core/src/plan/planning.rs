@@ -1,4 +1,4 @@
-//! Computes the plan of an action.
+//! Computation of the plan of an action.
 
 use super::{
     action::{Action, RemovalMode},
@@ -17,11 +17,11 @@ use crate::{cluster::Cluster, placement::Snapshot};
 use kordon_time::Timestamp;
 
 impl Plan {
-    /// Computes the plan of an action; with a snapshot of the same cluster, with the landings of pods, where all pods and
-    /// nodes are known.
+    /// Computes the plan of an action. With a snapshot of the same cluster, the plan has the landings of pods, if all
+    /// pods and nodes are known.
     ///
     /// # Errors
-    /// A named node or pod does not exist, or the outcome rests on something that is not known.
+    /// A named node or pod does not exist, or the outcome depends on objects that are not known.
     pub fn over(
         action: Action,
         cluster: &Cluster,
@@ -37,10 +37,10 @@ impl Plan {
         }
     }
 
-    /// Computes the plan of an action while others do what `environment` says.
+    /// Computes the plan of an action. `environment` predicts the rest of the cluster meanwhile.
     ///
     /// # Errors
-    /// A named node or pod does not exist, or the outcome rests on something that is not known.
+    /// A named node or pod does not exist, or the outcome depends on objects that are not known.
     pub fn new<E: Environment>(
         action: Action,
         cluster: &Cluster,

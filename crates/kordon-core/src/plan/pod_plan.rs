@@ -17,42 +17,41 @@ use super::{
 use crate::cluster::{Cluster, Key, Name, NodeName, OwnerKind, Pod, Uid};
 use kordon_time::Timestamp;
 
-/// What happens to a pod.
+/// The row of one pod in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodPlan {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
-    /// Its controller, as its owner reference names it.
+    /// The pod's controller, as its owner reference names it.
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
-    /// What becomes of it.
     pub outcome: PodOutcome,
-    /// Why no controller recreates it; none if one does, or it stays.
+    /// The reason why no controller recreates the pod; `None` if one does or the pod stays.
     pub lost: Option<NotRecreated>,
     pub warnings: BTreeSet<PodWarning>,
-    /// What the eviction subresource would answer now.
+    /// The present answer of the eviction subresource.
     pub answer: Option<EvictionAnswer>,
-    /// When its deletion starts.
+    /// Time at which the pod's deletion starts.
     pub leaves: Window,
-    /// When its object is gone.
+    /// Time at which the pod's object is gone.
     pub gone: Window,
-    /// When the timeout expires before it is gone.
+    /// Time at which the timeout expires, if the pod is not gone before.
     pub times_out: Option<Timestamp>,
-    /// The quota that refuses its replacement at first.
+    /// The quota that refuses the replacement at first.
     pub quota: Option<QuotaRefusal>,
     pub landing: Option<Landing>,
-    /// How its replacement was placed; none if placements are not computed.
+    /// Trace of the replacement's placement; `None` if placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
-    /// When its replacement is likely Ready.
+    /// Time at which the replacement is likely Ready.
     pub ready_again: Option<Timestamp>,
-    /// How reliable the times are.
+    /// Reliability of the times.
     pub quality: Quality,
-    /// Of a pod that a taint deletes: what to know of that.
+    /// Notes on the eviction, for a pod that a taint deletes.
     pub eviction_notes: Vec<EvictionNote>,
 }
 
-/// When something happens; none is never, or not known (of a pod that is undecided).
+/// The time of an event. `None` means never, or unknown for an undecided pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub soonest: Option<Timestamp>,
@@ -61,14 +60,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// The same where no more is known than the soonest time.
+    /// Returns the window for an event of which only the soonest time is known.
     pub(super) fn at_the_soonest(self) -> Self {
         Self { likely: None, latest: None, ..self }
     }
 }
 
 impl PodPlan {
-    /// The row of a pod of which only the verdict is known.
+    /// Creates the row of a pod of which only the verdict is known.
     pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
         Self {
             pod: pod.key.clone(),
@@ -92,7 +91,7 @@ impl PodPlan {
         }
     }
 
-    /// What becomes of the pod, of which this is the plan.
+    /// Decides the outcome of the pod. `pod` must be the pod of this row.
     pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
         match &self.verdict {
             Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
@@ -126,7 +125,7 @@ impl PodPlan {
         }
     }
 
-    /// Whether the pod must leave its node and does not, at least not in time.
+    /// Returns whether the pod has to leave its node but does not, or not in time.
     pub(super) fn is_stuck(&self) -> bool {
         match self.verdict.as_if_granted() {
             Verdict::Waits { .. }
@@ -147,14 +146,14 @@ impl PodPlan {
         }
     }
 
-    /// How its replacement could be placed, where that stays Pending.
+    /// Returns ways to place the replacement, if it stays Pending.
     pub fn help(&self) -> Vec<String> {
         let is_pending = matches!(self.landing, Some(Landing::Pending { .. }));
         let help = self.placement.as_ref().filter(|_| is_pending).and_then(|trace| trace.help.as_ref());
         help.map(|help| help.lines()).unwrap_or_default()
     }
 
-    /// What to note about it, the gravest first.
+    /// Returns notes on the pod, the gravest first.
     pub fn notes(&self) -> Vec<String> {
         let times_out = self.times_out.map(|_| "times out".to_owned());
         let lost = self.lost.map(|_| "lost".to_owned());

@@ -1,4 +1,4 @@
-//! The prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
+//! Prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +30,7 @@ use super::{
 use crate::cluster::{Gaps, Key, Pod};
 use kordon_time::{Span, Timestamp};
 
-/// The runs of one removal.
+/// The simulated runs of one removal.
 pub(super) struct Prediction<'a, E> {
     context: &'a PlanContext<'a, E>,
     input: SimulationInput,
@@ -38,16 +38,18 @@ pub(super) struct Prediction<'a, E> {
     soonest: RunResult,
     likely: RunResult,
     latest: RunResult,
-    /// The likely run without a timeout. Verdicts come from it: a timeout does not decide whether a budget allows a pod.
+    /// The likely run without a timeout. Verdicts are based on it, because a timeout does not decide whether a budget
+    /// allows an eviction.
     unlimited: RunResult,
-    /// The pods that leave in the unlimited run.
+    /// Pods that leave in the unlimited run.
     leaving: BTreeSet<Key>,
-    /// The pods of which it is not known whether they leave, and what is missing. In the runs they leave at the first attempt.
+    /// Pods for which objects that decide whether they leave are not known, with these gaps. The runs assume that they
+    /// leave at the first attempt.
     undecided: BTreeMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
-    /// Sorts the pods of each group and runs the removal.
+    /// Sorts the pods of each group and simulates the removal.
     pub fn new(context: &'a PlanContext<'a, E>, mut input: SimulationInput) -> Self {
         let PlanContext { cluster, environment, rules, now } = context;
         let pods = input.groups.iter().flat_map(|group| &group.pods);
@@ -81,7 +83,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    /// The rows of the pods of a group.
+    /// Returns the rows of the pods of a group.
     pub fn pods(&self, group: usize) -> Vec<PodPlan> {
         self.input.groups[group].pods.iter().map(|pod| self.pod(pod, group)).collect()
     }
@@ -117,12 +119,12 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan
     }
 
-    /// Whether it is known when a group starts: none has to wait for a pod that is undecided.
+    /// Returns whether the start of a group is known: no group has to wait for an undecided pod.
     fn starts_on_time(&self, group: usize) -> bool {
         self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
     }
 
-    /// Whether it is known when a group ends.
+    /// Returns whether the end of a group is known.
     fn ends_on_time(&self, group: usize) -> bool {
         let is_decided = |pod: &Arc<Pod>| !self.undecided.contains_key(&pod.key);
         self.starts_on_time(group) && self.input.groups[group].pods.iter().all(is_decided)
@@ -165,7 +167,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.leaves(result)
     }
 
-    /// The verdict on a pod that leaves at the first attempt.
+    /// Returns the verdict on a pod that leaves at the first attempt.
     fn leaves(&self, result: &PodResult) -> Verdict {
         match &result.first_decision {
             _ if self.input.mode == RemovalMode::Delete => Verdict::Leaves(LeaveReason::Deleted),
@@ -207,7 +209,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         warnings
     }
 
-    /// The writes that remove these pods.
+    /// Returns the writes that remove these pods.
     pub fn removals(&self, pods: &[PodPlan]) -> Vec<PlanStep> {
         let is_removed = |pod: &&PodPlan| !matches!(pod.verdict.as_if_granted(), Verdict::Skipped(_));
         let grace = self.input.grace;
@@ -221,7 +223,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         pods.iter().filter(is_removed).map(step).collect()
     }
 
-    /// The drain of the node of a group, with the rows of its pods and kubectl's refusals.
+    /// Returns the drain of a group's node. `pods` are the rows of its pods, `refusals` are kubectl's.
     pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
         let likely = self.likely.groups[group];
         let refused = !refusals.is_empty();
@@ -262,17 +264,17 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.budgets_before.iter().map(plan).collect()
     }
 
-    /// Whether it is not known of some pods whether they leave.
+    /// Returns whether there are pods that may or may not leave.
     pub fn has_undecided(&self) -> bool {
         !self.undecided.is_empty()
     }
 
-    /// When all groups have ended, as if every undecided pod left at the first attempt.
+    /// Returns when all groups have ended, if every undecided pod leaves at the first attempt.
     pub fn ends(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 
-    /// What keeps it from ending, if it likely never does.
+    /// Returns what keeps the removal from ending, if it likely never ends.
     pub fn obstacle(&self) -> Option<RemovalObstacle> {
         RemovalObstacle::of(
             &self.likely,
@@ -280,7 +282,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         )
     }
 
-    /// Completes a plan that has its nodes, pods and steps.
+    /// Completes a plan that already has its nodes, pods and steps.
     pub fn complete(&self, plan: &mut Plan) {
         plan.budgets = self.budgets();
         plan.receivers = self.likely.trace.receivers.clone();

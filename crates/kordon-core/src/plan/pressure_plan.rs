@@ -1,4 +1,4 @@
-//! What node pressure would do: the pods that a kubelet evicts, in their order, and where their replacements land.
+//! Effects of node pressure: the pods that a kubelet evicts, in their order, and where their replacements land.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// What becomes of the pods that a kubelet evicts in this order. The node has the taint of its condition by then, so
-/// that only pods that tolerate it land there again.
+/// Returns the outcomes of the pods that a kubelet evicts in this order. The node already has the taint of its
+/// condition, so only pods that tolerate the taint land there again.
 ///
-/// The snapshot is of this cluster.
+/// The snapshot must be of this cluster.
 pub fn pressure_failover(
     cluster: &Cluster,
     mut snapshot: Snapshot,
@@ -29,7 +29,7 @@ pub fn pressure_failover(
     failover(cluster, evicted, &BTreeSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
-/// The node with the taint that the controller adds for the condition.
+/// Returns the node with the taint that the controller adds for the condition.
 fn tainted(node: &Node, order: &EvictionOrder) -> Node {
     let key = order.signal.condition().taint_key();
     if node.taints.iter().any(|taint| taint.key == *key) {

@@ -1,5 +1,5 @@
-//! ResourceQuotas while pods leave: the replacement of a pod is refused as long as the old pod, or others, use up a quota
-//! (docs/plan.md#resourcequota).
+//! ResourceQuotas while pods leave. A quota refuses the replacement of a pod as long as the old pod, or other pods, use
+//! it up (docs/plan.md#resourcequota).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -11,17 +11,17 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaRefusal {
     pub quota: Key,
-    /// The resource that is used up, and how much of it is used, may be used, and is needed.
+    /// The resource that is used up. `used`, `hard` and `needed` are its used, allowed and requested amounts.
     pub resource: Name,
     pub used: String,
     pub hard: String,
     pub needed: String,
-    /// When its controller creates it after all, once pods that count are gone; none is never.
+    /// Time at which the controller creates the replacement, after pods that count are gone; `None` means never.
     pub admitted: Option<Timestamp>,
 }
 
 impl QuotaRefusal {
-    /// `pods 10 of 10 used`, and what is needed where something is left.
+    /// Formats the numbers: `pods 10 of 10 used`, with the needed amount if some is left.
     pub fn numbers(&self) -> String {
         let Self { resource, used, hard, needed, .. } = self;
         let needed = if used == hard { String::new() } else { format!(", needs {needed}") };
@@ -36,7 +36,7 @@ impl fmt::Display for QuotaRefusal {
     }
 }
 
-/// What the quotas of namespaces have in use.
+/// Current use of the quotas, by namespace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuotaLedger {
     by_namespace: BTreeMap<Namespace, Vec<QuotaUse>>,
@@ -45,7 +45,7 @@ pub(super) struct QuotaLedger {
 #[derive(Clone, Debug)]
 struct QuotaUse {
     quota: Arc<Quota>,
-    /// By limit of the quota.
+    /// Used amount for each limit of the quota.
     used: Vec<i64>,
 }
 
@@ -63,7 +63,7 @@ impl QuotaLedger {
     /// Admits a new pod like this one, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
     ///
     /// # Errors
-    /// A quota has not enough left.
+    /// A quota does not have enough left.
     pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), Box<QuotaRefusal>> {
         let quotas = self.of(cluster, &pod.key.namespace);
         if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(pod)) {
@@ -73,7 +73,7 @@ impl QuotaLedger {
         Ok(())
     }
 
-    /// A pod no longer counts.
+    /// Stops counting a pod.
     pub fn release(&mut self, cluster: &Cluster, pod: &Pod) {
         let quotas = self.of(cluster, &pod.key.namespace);
         quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_sub));
@@ -111,18 +111,18 @@ impl QuotaUse {
     }
 }
 
-/// Whether quotas limit the pods of this one's namespace.
+/// Returns whether quotas limit the pods in this pod's namespace.
 pub(super) fn limits(cluster: &Cluster, pod: &Pod) -> bool {
     cluster.quotas_in(&pod.key.namespace).next().is_some()
 }
 
-/// How often the quota controller counts again without a change (`--resource-quota-sync-period`).
+/// Period after which the quota controller recounts without a change (`--resource-quota-sync-period`).
 const RESYNC: Span = Span::from_secs(300);
-/// Half of it.
+/// Likely wait for a recount: half of [`RESYNC`].
 const LIKELY_RESYNC: Span = Span::from_secs(150);
 
-/// When a pod that is still terminating no longer counts: after twice its grace period (upstream `QuotaV1Pod`), as soon as
-/// the quota controller counts again.
+/// Returns when a terminating pod no longer counts: after twice its grace period (upstream `QuotaV1Pod`), once the
+/// quota controller has recounted.
 pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> Timestamp {
     let counted_again = match bound {
         Bound::Soonest => Span::ZERO,
@@ -132,12 +132,12 @@ pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> 
     deadline + grace + counted_again
 }
 
-/// The first pause of a controller whose request failed; each further one is twice as long, up to the longest (upstream
-/// `DefaultTypedControllerRateLimiter`).
+/// First backoff of a controller whose request failed. Each further backoff is twice as long, up to [`LONGEST_PAUSE`]
+/// (upstream `DefaultTypedControllerRateLimiter`).
 const FIRST_PAUSE: Span = Span::from_millis(5);
 const LONGEST_PAUSE: Span = Span::from_secs(1000);
 
-/// When a controller whose request was refused at this time tries again, once that may succeed.
+/// Returns when a controller retries a request that was refused at `refused` and can succeed from `may_succeed` on.
 pub(super) fn retry(refused: Timestamp, may_succeed: Timestamp, bound: Bound) -> Timestamp {
     match bound {
         Bound::Soonest => may_succeed,

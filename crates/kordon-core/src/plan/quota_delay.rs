@@ -1,4 +1,4 @@
-//! Which replacements ResourceQuotas refuse at first, where pods leave at known times: of taints and failures.
+//! Replacements that ResourceQuotas refuse at first, for pods that leave at known times because of taints or failures.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,7 +14,7 @@ use super::{
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Timestamp;
 
-/// The replacements that quotas refuse at first, by the pod that each replaces, where pods leave at known times.
+/// Returns the replacements that quotas refuse at first, by the pod that each replaces.
 pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();
@@ -38,13 +38,13 @@ pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, Qu
     run.refusals
 }
 
-/// What happens to a pod at one time.
+/// An event of a pod that matters to quotas.
 #[derive(Clone, Copy, Debug)]
 enum QuotaEvent<'a> {
     Leaves(&'a Arc<Pod>),
-    /// It no longer counts.
+    /// The pod no longer counts.
     Freed(&'a Arc<Pod>),
-    /// Its owner creates its replacement.
+    /// The pod's owner creates the replacement.
     Created(&'a Arc<Pod>),
 }
 
@@ -62,7 +62,7 @@ struct RefusalRun<'a> {
     cluster: &'a Cluster,
     ledger: QuotaLedger,
     live_pods: LivePods,
-    /// The refused ones that wait, and since when.
+    /// Pods whose replacements were refused and are waiting, with the time of the refusal.
     waiting: VecDeque<(&'a Arc<Pod>, Timestamp)>,
     refusals: BTreeMap<Key, QuotaRefusal>,
 }

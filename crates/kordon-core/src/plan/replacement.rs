@@ -1,7 +1,7 @@
-//! The replacements of pods: when a controller creates them, where they land and when they are Ready.
+//! Replacements of pods: when a controller creates them, where they land and when they are Ready.
 //!
-//! [`replacements`] answers this for pods that leave at known times whatever budgets say (taints). A simulated eviction
-//! ([`super::simulation`]) asks for one replacement at a time; for lost nodes see [`super::failover()`].
+//! [`replacements`] computes them for pods that leave at known times regardless of budgets (taints). A simulated
+//! eviction ([`super::simulation`]) needs one replacement at a time. For lost nodes see [`super::failover()`].
 
 use std::{
     cmp::Reverse,
@@ -20,17 +20,17 @@ use super::{
 use crate::cluster::{Cluster, Key, NodeName, Pod, Uid};
 use kordon_time::Timestamp;
 
-/// What replaces a pod.
+/// The replacement of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replacement {
     pub landing: Landing,
     pub created: Timestamp,
-    /// None: never.
+    /// `None` means never.
     pub ready: Option<Timestamp>,
 }
 
 impl Replacement {
-    /// Places the replacement of a pod that its controller creates now. `closed` nodes are cordoned.
+    /// Places the replacement of a pod that its controller creates at `now`. `closed` nodes are cordoned.
     pub(super) fn create<E: Environment>(
         environment: &mut E,
         pod: &Pod,
@@ -48,8 +48,8 @@ impl Replacement {
 }
 
 impl Replacement {
-    /// When it is likely Ready, after the old pod of it is gone: if that has a volume that only one node may use at a
-    /// time, the replacement starts only when the kubelet has ended the old pod.
+    /// Returns when the replacement is likely Ready; `gone` is when the old pod is gone. If the old pod has a volume
+    /// that only one node can use at a time, the replacement starts only after the kubelet has ended the old pod.
     pub(super) fn ready_after(
         &self,
         cluster: &Cluster,
@@ -63,14 +63,14 @@ impl Replacement {
     }
 }
 
-/// How many pods of each owner live, while some leave and others are created.
+/// Number of live pods of each owner, while pods leave and others are created.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
 }
 
 impl LivePods {
-    /// The count of the pod's owner, taken from the cluster the first time.
+    /// Returns the number for the pod's owner. It is counted in the cluster on first use.
     pub fn count(&mut self, cluster: &Cluster, pod: &Pod) -> Option<&mut i32> {
         let owner = pod.owner.as_ref()?;
         let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
@@ -81,7 +81,7 @@ impl LivePods {
         Some(self.by_owner.entry(owner.uid.clone()).or_insert_with(count))
     }
 
-    /// The deletion of a pod starts that was not terminating.
+    /// Counts the start of a pod's deletion. The pod must not have been terminating before.
     pub fn on_deletion(&mut self, cluster: &Cluster, pod: &Pod) {
         if !pod.is_finished()
             && let Some(count) = self.count(cluster, pod)
@@ -90,7 +90,7 @@ impl LivePods {
         }
     }
 
-    /// Whether the pod's owner creates another one; that one is counted.
+    /// Returns whether the pod's owner creates another pod. If so, the new pod is counted.
     pub fn recreate(&mut self, cluster: &Cluster, pod: &Pod) -> bool {
         let Some(count) = self.count(cluster, pod) else { return false };
         let creates = owner::creates_replacement(cluster, pod, *count);
@@ -105,16 +105,16 @@ impl LivePods {
 #[derive(Clone, Debug)]
 pub struct Departure {
     pub pod: Arc<Pod>,
-    /// When its deletion starts.
+    /// Time at which the pod's deletion starts.
     pub leaves: Timestamp,
-    /// When its object is gone; none is never.
+    /// Time at which the pod's object is gone; `None` means never.
     pub gone: Option<Timestamp>,
 }
 
-/// The replacements of pods that leave, by the pod that each replaces, and the traces of their placement.
+/// Returns the replacements of leaving pods, by the pod that each replaces, and the traces of their placements.
 ///
-/// Departures and replacements happen in order of time, so that each replacement sees those before it. Those that quotas
-/// refuse are created when they are admitted.
+/// Departures and replacements happen in order of time, so that each placement takes the earlier ones into account. A
+/// replacement that a quota refuses is created once it is admitted.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
@@ -144,7 +144,7 @@ pub fn replacements<E: Environment>(
     (replacements, environment.trace())
 }
 
-/// What happens at one time.
+/// An event of a pod.
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
     /// The pod's deletion starts.
@@ -155,7 +155,7 @@ enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// The order of events at the same time: by kind, then pods of high priority first.
+    /// Returns the order of events at the same time: by kind, then pods of higher priority first.
     fn order(&self) -> (u8, Reverse<i32>) {
         match self {
             Self::Leaves(pod) => (1, Reverse(pod.priority)),
@@ -165,7 +165,7 @@ impl Event<'_> {
     }
 }
 
-/// All events in order of time; equal ones in the order of the arguments.
+/// Returns all events in order of time. Equal events keep the order of the arguments.
 fn agenda<'a>(
     cluster: &Cluster,
     departures: &'a [Departure],

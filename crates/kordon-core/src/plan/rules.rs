@@ -1,21 +1,22 @@
-//! Differences between releases of the API server, the disruption controller and kubectl, and what the settings of the
-//! node lifecycle controller decide for plans.
+//! Differences between releases of the API server, the disruption controller and kubectl, and the settings of the node
+//! lifecycle controller that matter to plans.
 
 use crate::engine::{ServerVersion, Settings};
 
-/// The rules of one release (docs/upstream/operator-actions.md#0, version timeline).
+/// Rules of one release (docs/upstream/operator-actions.md#0, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionRules {
     pub version: ServerVersion,
-    /// A budget's selector `{}` selects every pod of the namespace (policy/v1, read from 1.21), not none.
+    /// A budget's selector `{}` selects every pod of the namespace (policy/v1, read from 1.21). Before, it selects
+    /// none.
     pub empty_selector_selects: bool,
     /// Eviction honours budgets with the selector `{}` (1.29; late patches of 1.28 too).
     pub empty_selector_protects: bool,
     /// `unhealthyPodEvictionPolicy` is honoured (beta, on, from 1.27).
     pub unhealthy_policy: bool,
-    /// Eviction answers more than "needs … has …" (1.35).
+    /// The message of a refused eviction may say more than "needs … has …" (1.35).
     pub reports_failed_sync: bool,
-    /// A change of a pod updates every budget that matches it (1.38). Before, it updates one of them, which is chance.
+    /// A change of a pod updates every budget that matches it (1.38). Before, it updates an arbitrary one of them.
     pub updates_every_budget: bool,
     /// kubectl drain treats a pod as DaemonSet-managed only if its owner is of group apps (1.34).
     pub daemonsets_by_group: bool,
@@ -23,12 +24,12 @@ pub struct EvictionRules {
     pub says_no_controller: bool,
     /// The taint `node.kubernetes.io/out-of-service` lets pods be removed by force (beta, on, from 1.26).
     pub out_of_service: bool,
-    /// Whether NoExecute taints evict pods: the controller for it runs, unless its settings say otherwise.
+    /// Whether NoExecute taints evict pods. They do, unless the controller's settings disable it.
     pub taints_evict: bool,
 }
 
 impl EvictionRules {
-    /// The rules with the controller's default settings.
+    /// Returns the rules for the controller's default settings.
     pub fn of(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {

@@ -1,7 +1,8 @@
-//! Evictions and deletions as a chain of events on a virtual timeline (docs/upstream/operator-actions.md#6.4).
+//! Simulation of evictions and deletions as a chain of events on a virtual timeline
+//! (docs/upstream/operator-actions.md#6.4).
 //!
-//! All groups share the budgets. A refused pod is retried as [`Retry`] says, and a replacement that becomes Ready counts
-//! as healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
+//! All groups share the budgets. A refused pod is retried as [`Retry`] says. A replacement that becomes Ready counts as
+//! healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,14 +29,15 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
 
-/// How long the disruption controller takes to sync a budget.
+/// Time that the disruption controller takes to sync a budget.
 const SYNC_DELAY: Span = Span::from_millis(200);
 
-/// How finely the chance is integrated that some pod straggles: the result is exact to less than half a percent.
+/// Number of steps in which the probability of stragglers is integrated. The result is exact to less than half a
+/// percent.
 const STRAGGLER_STEPS: u32 = 256;
 
-/// How long kubectl's client retries without telling kubectl, where the server answers with Retry-After: ten times ten
-/// seconds.
+/// Time for which kubectl's client retries without reporting to kubectl, if the server answers with Retry-After: ten
+/// times ten seconds.
 const CLIENT_RETRIES: Span = Span::from_secs(100);
 
 /// The removal to simulate.
@@ -45,11 +47,11 @@ pub struct SimulationInput {
     pub mode: RemovalMode,
     /// Replaces the pods' own grace periods.
     pub grace: Option<Span>,
-    /// How long one group may take.
+    /// Time limit for one group.
     pub timeout: Option<Span>,
     /// A pod whose deletion is overdue by more than this is not waited for.
     pub skip_wait_for_delete: Option<Span>,
-    /// How many groups run at a time.
+    /// Number of groups that run at the same time.
     pub parallel: usize,
     pub retry: Retry,
     /// Nodes that take no more pods.
@@ -59,32 +61,32 @@ pub struct SimulationInput {
 /// Pods that are removed together.
 #[derive(Clone, Debug, Default)]
 pub struct RemovalGroup {
-    /// The node that is drained; none for pods that were named.
+    /// The drained node; `None` for pods that were named.
     pub node: Option<NodeName>,
-    /// In the order in which they are tried.
+    /// Pods in the order in which they are tried.
     pub pods: Vec<Arc<Pod>>,
 }
 
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// By group, in order.
+    /// Results of the groups, in order.
     pub groups: Vec<GroupResult>,
-    /// When all groups have ended; none is never.
+    /// Time at which all groups have ended; `None` means never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
-    /// The pods that were starting, are left alone, and become Ready.
+    /// Pods that were starting, are not removed, and become Ready.
     pub started: BTreeSet<Key>,
-    /// The budgets of the pods at the end.
+    /// Final states of the pods' budgets.
     pub budgets: BTreeMap<Key, BudgetState>,
-    /// In order of time.
+    /// Events in order of time.
     pub moments: Vec<PlanMoment>,
-    /// How replacements were placed.
+    /// Traces of the placements of replacements.
     pub trace: RunTrace,
 }
 
 impl RunResult {
-    /// Where replacements landed, by the pod that each replaces.
+    /// Returns where replacements landed, by the pod that each replaces.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
@@ -95,42 +97,42 @@ impl RunResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupResult {
     pub started: Timestamp,
-    /// None: it never ends.
+    /// `None` means never.
     pub ended: Option<Timestamp>,
-    /// An earlier group never ends: this one starts only if the operator continues anyway.
+    /// Whether an earlier group never ends. Then this group starts only if the operator continues anyway.
     pub after_incomplete: bool,
 }
 
 /// The result of a pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodResult {
-    /// The decision on the first attempt.
+    /// The decision at the first attempt.
     pub first_decision: Option<EvictionDecision>,
-    /// The reason of the last refusal.
+    /// The reason for the last refusal.
     pub block: Option<EvictionBlock>,
-    /// When its deletion started.
+    /// Time at which the pod's deletion started.
     pub leaves: Option<Timestamp>,
-    /// When its object was gone.
+    /// Time at which the pod's object was gone.
     pub gone: Option<Timestamp>,
-    /// How its task ended; none if it waits forever.
+    /// How the removal of the pod ended; `None` if it waits forever.
     pub end: Option<TaskEnd>,
-    /// The pods that had used up the budget when this one was first refused.
+    /// Pods that had used up the budget when this pod was first refused.
     pub behind: Vec<Key>,
-    /// Replacements that became Ready between its first refusal and its eviction.
+    /// Number of replacements that became Ready between the pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
-    /// The quota that refused its replacement at first.
+    /// The quota that refused the replacement at first.
     pub quota: Option<QuotaRefusal>,
 }
 
-/// How the task of a pod ended.
+/// How the removal of a pod ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskEnd {
     Gone,
     GaveUp(GiveUpReason),
 }
 
-/// What all runs of one removal have in common.
+/// The initial state that all runs of one removal share.
 #[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     cluster: &'a Cluster,
@@ -138,7 +140,7 @@ pub struct Simulation<'a> {
     now: Timestamp,
     tasks: Vec<Task>,
     budgets: BTreeMap<Key, BudgetState>,
-    /// When entries of `disruptedPods` expire, with their budget.
+    /// Times at which entries of `disruptedPods` expire, with their budgets.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
     live_pods: LivePods,
@@ -151,44 +153,44 @@ struct Task {
     group: usize,
     stage: TaskStage,
     state: PodState,
-    /// Whether the budgets count it as healthy.
+    /// Whether the budgets count the pod as healthy.
     healthy: bool,
-    /// The budgets that eviction checks.
+    /// Budgets that the eviction subresource checks for the pod.
     protected_by: Vec<Key>,
-    /// The budgets whose controller counts it.
+    /// Budgets for which the disruption controller counts the pod.
     counted_by: Vec<Key>,
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
-    /// How many replacements its budget had regained at its first refusal.
+    /// Number of replacements that the budget had regained when the pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
-    /// Whether quotas count it.
+    /// Whether quotas count the pod.
     counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskStage {
     NotStarted,
-    /// Its eviction or deletion is tried.
+    /// The eviction or deletion is being tried.
     Requesting,
     Terminating,
     Ended,
 }
 
-/// Tasks and groups are given by index.
+/// An event of a run. Tasks and groups are given by index.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Attempt(usize),
     Gone(usize),
     /// The pod's owner may create a replacement.
     Created(usize),
-    /// The pod is still terminating, and quotas no longer count it.
+    /// The pod is still terminating, but quotas no longer count it.
     NotCounted(usize),
     /// The pod's owner creates the replacement that a quota refused.
     Admitted(usize),
     Ready(usize),
-    /// A pod that was starting is Ready; these budgets count it.
+    /// A pod that was starting is Ready. These budgets count it.
     Started {
         pod: Key,
         budgets: Vec<Key>,
@@ -206,7 +208,7 @@ enum Event {
 }
 
 impl<'a> Simulation<'a> {
-    /// `budgets` are those that [`budget::states`] finds for the pods of the input.
+    /// Prepares the runs. `budgets` must be the result of [`budget::states`] for the pods of the input.
     pub fn new(
         cluster: &'a Cluster,
         input: &'a SimulationInput,
@@ -249,7 +251,7 @@ impl<'a> Simulation<'a> {
             }
             is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
         }
-        // Counted once here rather than once in each run.
+        // Live pods are counted here once, not in each run.
         self.live_pods.count(self.cluster, pod);
         self.tasks.push(Task {
             pod: pod.clone(),
@@ -268,7 +270,7 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    /// Runs the removal with one bound of all estimates.
+    /// Runs the removal with this bound of all estimates.
     pub fn run<E: Environment>(&self, environment: E, bound: Bound) -> RunResult {
         let groups = self.input.groups.len();
         let mut run = Run {
@@ -300,7 +302,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// When the entries of a budget's `disruptedPods` expire whose pods are then healthy again.
+/// Returns when entries of a budget's `disruptedPods` expire, for pods that then count as healthy again.
 fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,
@@ -316,31 +318,31 @@ fn disruptions_expire(
         .collect()
 }
 
-/// One run.
+/// One run of a simulation.
 struct Run<'a, E> {
     cluster: &'a Cluster,
     input: &'a SimulationInput,
     environment: E,
     bound: Bound,
     now: Timestamp,
-    /// The events to come, in order of time, then of scheduling.
+    /// Future events, in order of time and then of scheduling.
     agenda: BTreeMap<(Timestamp, u64), Event>,
     scheduled: u64,
     tasks: Vec<Task>,
     budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
     quotas: QuotaLedger,
-    /// The tasks whose replacements a quota refuses, and since when.
+    /// Tasks whose replacements a quota refuses, with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
-    /// How many tasks of each group have not ended.
+    /// Number of tasks in each group that have not ended.
     open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
-    /// The pods whose eviction used each budget, in order.
+    /// Pods whose eviction used each budget, in order.
     evicted: BTreeMap<Key, Vec<Key>>,
-    /// The tasks that each budget refused.
+    /// Tasks that each budget refused.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
-    /// How many replacements became Ready, by budget.
+    /// Number of pods that became Ready, by budget.
     recoveries: BTreeMap<Key, u32>,
     result: RunResult,
 }
@@ -353,7 +355,7 @@ impl<E: Environment> Run<'_, E> {
                 self.now = at;
                 self.on_event(event);
             }
-            // The groups that are still open never end. Later ones start only if the operator continues anyway.
+            // Groups that are still open never end. Later groups start only if the operator continues anyway.
             if self.next_group == self.open_tasks.len() {
                 break;
             }
@@ -428,7 +430,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// The tasks of a group, which are adjacent.
+    /// Returns the tasks of a group. They are adjacent.
     fn members(&self, group: usize) -> Range<usize> {
         let first = self.tasks.partition_point(|task| task.group < group);
         first..first + self.input.groups[group].pods.len()
@@ -466,21 +468,23 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// When the last straggler of a group is gone on average, which is later than the likely time of each single pod.
-    /// Limited by the deadline of the group. None in runs by the soonest or latest times, which do not average.
+    /// Returns the mean time at which the last straggler of a group is gone, but at most the deadline of the group. It
+    /// is later than the likely time of each single pod. `None` in runs with the soonest or latest bound, which use no
+    /// means.
     fn straggles_until(&self, group: usize) -> Option<Timestamp> {
         let at = self.last_straggler(self.members(group), self.now)?;
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
-    /// When the last straggler of some tasks is gone on average, if the others are gone at `others_gone`: that, and the
-    /// integral of the chance that one is still there, each independent of the others.
+    /// Returns the mean time at which the last straggler of these tasks is gone, if the other pods are gone at
+    /// `others_gone`. It is `others_gone` plus the integral of the probability that any straggler still exists.
+    /// Stragglers are independent of each other.
     fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
         if self.bound != Bound::Likely {
             return None;
         }
         let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
-        // When each is likely gone, and the end of its grace if that is later.
+        // The likely end of each pod, and the end of its grace period if that is later.
         let straggles = |task: usize| {
             let Task { pod, group, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
@@ -503,8 +507,8 @@ impl<E: Environment> Run<'_, E> {
         Some(others_gone + Span::from_secs_f64(later.sum()))
     }
 
-    /// When all groups have ended. Groups that run at the same time end with the last straggler of all of them, which is
-    /// later on average than that of each.
+    /// Returns when all groups have ended. Groups that run at the same time end with the last straggler of all of them.
+    /// Its mean time is later than that of each group.
     fn ended(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
         let last = ends?.into_iter().max().unwrap_or(self.now);
@@ -590,7 +594,7 @@ impl<E: Environment> Run<'_, E> {
         self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
     }
 
-    /// kubectl checks its deadline only when it retries.
+    /// Schedules when a task gives up. kubectl checks its deadline only when it retries.
     fn schedule_give_up(&mut self, task: usize, block: &EvictionBlock) {
         let Task { group, give_up_scheduled, .. } = self.tasks[task];
         let Some(deadline) = self.deadline(group).filter(|_| !give_up_scheduled) else { return };
@@ -603,7 +607,7 @@ impl<E: Environment> Run<'_, E> {
         self.schedule(at, Event::GiveUp(task));
     }
 
-    /// The first retry of a group that is not before `from`.
+    /// Returns the first retry of a group that is not before `from`.
     fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
         let Some(period) = self.input.retry.period() else { return from };
         let started = self.result.groups[group].started;
@@ -612,7 +616,7 @@ impl<E: Environment> Run<'_, E> {
         started + period * periods
     }
 
-    /// The request is granted: the deletion starts, unless it has started before.
+    /// Starts the deletion after a granted request, unless the pod is already terminating.
     fn start_deletion(&mut self, task: usize) {
         self.tasks[task].stage = TaskStage::Terminating;
         for waiting in self.waiting.values_mut() {
@@ -650,7 +654,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Schedules when a terminating pod is gone, or no longer waited for.
+    /// Schedules when a terminating pod is gone or is no longer waited for.
     fn schedule_gone(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         let (grace, deadline) = self.grace(&pod);
@@ -674,13 +678,14 @@ impl<E: Environment> Run<'_, E> {
             self.schedule(at, Event::Gone(task));
         }
         if let Some(limit) = self.input.skip_wait_for_delete {
-            // kubectl polls once a second, and requires more than the limit.
+            // kubectl polls once a second. The deletion must be overdue by more than the limit.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
     }
 
-    /// The remaining grace of a pod, and when it ends. A second request can only shorten a running grace period.
+    /// Returns the remaining grace period of a pod and its end. A second request can only shorten a running grace
+    /// period.
     fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
         let is_idle = pod.node.is_none() || pod.is_finished();
         let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
@@ -699,7 +704,8 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Whether a grace of zero removes the object without a kubelet: it was requested, and has not just run out.
+    /// Returns whether the API server removes the object without the kubelet. It does if a grace period of zero was
+    /// requested, but not if a longer one has just run out.
     fn is_removed_immediately(&self, pod: &Pod) -> bool {
         let is_idle = pod.node.is_none() || pod.is_finished();
         pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
@@ -736,7 +742,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Quotas no longer count a pod: they may admit replacements that they refused.
+    /// Stops counting a pod for quotas. They may then admit replacements that they refused before.
     fn stop_counting(&mut self, task: usize) {
         if !std::mem::take(&mut self.tasks[task].counts) {
             return;
@@ -787,7 +793,7 @@ impl<E: Environment> Run<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// These budgets count one more healthy pod.
+    /// Counts one more healthy pod for these budgets.
     fn count_healthy(&mut self, budgets: Vec<Key>) {
         for budget in budgets {
             if let Some(state) = self.budgets.get_mut(&budget) {
@@ -805,7 +811,7 @@ impl<E: Environment> Run<'_, E> {
         self.on_budget_synced(budget);
     }
 
-    /// The tasks that wait for the budget retry, in their own order.
+    /// Updates the budget after a sync. The tasks that wait for it retry, in the order of tasks.
     fn on_budget_synced(&mut self, budget: &Key) {
         let Some(state) = self.budgets.get_mut(budget) else { return };
         state.sync();

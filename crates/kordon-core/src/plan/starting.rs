@@ -1,5 +1,5 @@
-//! Pods that a removal leaves alone and that soon count as healthy for its budgets: replacements of pods that left just
-//! before, which are not Ready yet.
+//! Starting pods: pods that a removal does not remove and that soon count as healthy for its budgets. They replace pods
+//! that left just before, and are not Ready yet.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,11 +19,11 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub(super) struct StartingPod {
     pub pod: Arc<Pod>,
-    /// The budgets that count it.
+    /// Budgets that count the pod.
     pub budgets: Vec<Key>,
 }
 
-/// The pods of these budgets that are starting, without those that are removed.
+/// Returns the starting pods of these budgets, except the removed ones.
 pub(super) fn of_budgets<'a>(
     cluster: &'a Cluster,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
@@ -41,17 +41,17 @@ pub(super) fn of_budgets<'a>(
     starting.into_values().collect()
 }
 
-/// Whether nothing that is known, apart from its age, keeps a pod from being Ready soon.
+/// Returns whether nothing known keeps a pod from becoming Ready soon, apart from its age.
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
     !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs
 }
 
 impl StartingPod {
-    /// When it is Ready; none is never, for all that is known.
+    /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod takes as long as its siblings did. One that has taken longer than any of them is Ready after twice the longest
-    /// time, or possibly never; after that, it is not expected any more.
+    /// A pod takes as long as its siblings did. A pod that has taken longer than all of them is likely Ready after
+    /// twice the longest time, and possibly never. After that time it is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,

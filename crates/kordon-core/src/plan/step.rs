@@ -1,4 +1,4 @@
-//! The writes of a plan, and their API calls.
+//! Writes of a plan, and their API calls.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use crate::cluster::{Key, Name, NodeName, Taint, Uid, Version};
 use kordon_time::Span;
 
-/// One write. It is bound to the uid of the object, and where a list is replaced as a whole also to the version.
+/// One write. It is bound to the uid of the object. A write that replaces a whole list is also bound to the version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep {
-    /// Cordons (`on`) or uncordons. Not bound to the version, which each status update changes.
+    /// Cordons the node (`on`) or uncordons it. Not bound to the version, because each status update changes the
+    /// version.
     Cordon {
         node: NodeName,
         uid: Uid,
@@ -21,7 +22,7 @@ pub enum PlanStep {
         version: Version,
         taints: Vec<Taint>,
     },
-    /// Sets labels; those without a value are removed.
+    /// Sets labels. Labels without a value are removed.
     SetLabels {
         node: NodeName,
         uid: Uid,
@@ -52,7 +53,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
 impl PlanStep {
-    /// The call without dry run.
+    /// Returns the API call, without dry run.
     pub fn call(&self) -> Call {
         let node = |name: &NodeName, body| Call {
             method: "PATCH",
@@ -101,10 +102,10 @@ impl PlanStep {
     }
 }
 
-/// What has no meaning of its own in an address (RFC 3986).
+/// Characters that are percent-encoded in a path: all except the unreserved ones (RFC 3986).
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The path of a node. Real names need no encoding; a server may send others.
+/// Returns the API path of a node. Valid names need no encoding, but a server may send others.
 pub fn node_path(node: &NodeName) -> String {
     format!("/api/v1/nodes/{}", utf8_percent_encode(node, &UNRESERVED))
 }
@@ -122,7 +123,7 @@ fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
     options
 }
 
-/// A taint as the API has it, including its time.
+/// Returns a taint in the form of the API, including its time.
 fn taint(taint: &Taint) -> Value {
     let mut value = json!({"key": &*taint.key, "effect": taint.effect.as_str()});
     if !taint.value.is_empty() {

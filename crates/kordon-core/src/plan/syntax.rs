@@ -1,9 +1,8 @@
-//! The syntax of keys and values of labels and taints (apimachinery `IsQualifiedName`,
-//! `IsValidLabelValue`).
+//! Syntax of the keys and values of labels and taints (apimachinery `IsQualifiedName`, `IsValidLabelValue`).
 
-/// The longest name or value.
+/// Largest length of a name or value.
 const LONGEST: usize = 63;
-/// The longest prefix of a key.
+/// Largest length of a key's prefix.
 const LONGEST_PREFIX: usize = 253;
 
 const ALPHABET: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -16,7 +15,7 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 /// Checks a key: a name with an optional prefix.
 ///
 /// # Errors
-/// It is not valid; every fault in the server's words.
+/// The key is not valid. The text has every fault, in the server's words.
 pub fn key(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     let mut parts = text.split('/');
@@ -48,10 +47,10 @@ pub fn key(text: &str) -> Result<(), String> {
     report(faults)
 }
 
-/// Checks a value, which may be empty.
+/// Checks a value. It may be empty.
 ///
 /// # Errors
-/// It is not valid; every fault in the server's words.
+/// The value is not valid. The text has every fault, in the server's words.
 pub fn value(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     if text.len() > LONGEST {

@@ -49,7 +49,7 @@ pub(super) fn plan<E: Environment>(
     for node in &nodes {
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
-            // kubectl sends this write too.
+            // kubectl sends a write even if nothing changes.
             Ok(after) if after[..] == node.taints[..] => NodeChange::Unchanged { text: "taints unchanged" },
             Ok(after) => {
                 plan.steps.push(PlanStep::SetTaints {
@@ -74,7 +74,7 @@ pub(super) fn plan<E: Environment>(
 }
 
 impl Plan {
-    /// Adds the pods of a node whose NoExecute taints change.
+    /// Adds the pods of a node if its NoExecute taints change.
     fn add_pods_of_tainted<E: Environment>(
         &mut self,
         node: &Node,
@@ -88,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Adds where the replacements of the deleted pods land.
+    /// Adds the landings of the deleted pods' replacements.
     fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
@@ -157,7 +157,7 @@ fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec
     warnings
 }
 
-/// Whether these edits change which pods of the node are evicted.
+/// Returns whether these edits change which pods of the node are evicted.
 pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
     edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
 }
@@ -166,7 +166,7 @@ fn no_execute(taints: &[Taint]) -> Vec<Taint> {
     taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
-/// The taints that the node lifecycle controller adds and removes.
+/// Taints that the node lifecycle controller adds and removes.
 const CONTROLLER_TAINTS: [&str; 7] = [
     "node.kubernetes.io/not-ready",
     "node.kubernetes.io/unreachable",
@@ -177,7 +177,7 @@ const CONTROLLER_TAINTS: [&str; 7] = [
     "node.kubernetes.io/network-unavailable",
 ];
 
-/// The row of a pod whose node's NoExecute taints change.
+/// Returns the row of a pod whose node's NoExecute taints change.
 fn pod_of_tainted<E: Environment>(
     pod: &Arc<Pod>,
     before: &[Taint],
@@ -204,7 +204,7 @@ fn pod_of_tainted<E: Environment>(
     plan.eviction_notes = EvictionNote::of(cluster, pod);
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
-    // The taint keeps it off this node, even if it tolerates cordons.
+    // The taint keeps the pod off this node, even if the pod tolerates cordons.
     plan.warnings.remove(&PodWarning::MayReturn);
     if warning::is_of_existing_daemonset(cluster, pod) {
         plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
@@ -216,7 +216,7 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     if pod.termination.is_some() {
         return Verdict::Terminating;
     }
-    // A taint without a time may have been added just now, which is the latest possible.
+    // A taint without a time is assumed to have been added just now, which gives the latest possible deletion.
     let scheduled = match tolerance(&pod.tolerations, before) {
         Tolerance::For { span, taint } => Some(taint.time_added.map_or(now, |at| cluster.local(at)) + span),
         Tolerance::NotTolerated(_) => Some(now),

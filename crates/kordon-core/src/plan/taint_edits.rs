@@ -3,7 +3,7 @@
 use super::syntax;
 use crate::cluster::{Name, Node, Taint, TaintEffect};
 
-/// The arguments of kubectl taint.
+/// Arguments of kubectl taint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaintEdits {
     pub add: Vec<Taint>,
@@ -16,11 +16,11 @@ pub struct TaintEdits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub key: Name,
-    /// None: every effect of the key.
+    /// `None` means every effect of the key.
     pub effect: Option<TaintEffect>,
 }
 
-/// Invalid arguments, in kubectl's words.
+/// An invalid argument, in kubectl's words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaintError {
     #[error("invalid taint effect: {0}, unsupported taint effect")]
@@ -40,12 +40,12 @@ pub enum TaintError {
 }
 
 impl TaintEdits {
-    /// Whether an argument is a taint rather than the name of a node.
+    /// Returns whether an argument is a taint edit, not the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains(['=', ':']) || word.ends_with('-')
     }
 
-    /// Whether these edits may change which pods are evicted.
+    /// Returns whether these edits may change which pods are evicted.
     pub fn may_evict(&self) -> bool {
         self.add.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
             || self
@@ -97,10 +97,10 @@ impl TaintEdits {
         pairs.map(shown).collect()
     }
 
-    /// The node's taints after the edits: first the added ones, in the order of the command, then the rest.
+    /// Returns the node's taints after the edits: first the added taints in the order of the command, then the others.
     ///
     /// # Errors
-    /// A taint exists and must not be overwritten, or one to remove does not exist; in kubectl's words.
+    /// A taint exists and must not be overwritten, or a taint to remove does not exist. The text is kubectl's.
     pub fn over(&self, node: &Node) -> Result<Vec<Taint>, String> {
         if !self.overwrite {
             let there = |taint: &&Taint| node.taints.iter().any(|old| old.is(&taint.key, taint.effect));
@@ -127,7 +127,7 @@ impl TaintEdits {
         if missing.is_empty() { Ok(taints) } else { Err(missing.join(", ")) }
     }
 
-    /// kubectl's word for what it did: `modified`, `tainted` or `untainted`.
+    /// Returns kubectl's word for the result: `modified`, `tainted` or `untainted`.
     pub fn word(&self, before: &[Taint]) -> &'static str {
         let is_new = |taint: &Taint| !before.iter().any(|old| old.is(&taint.key, taint.effect));
         let added = self.add.iter().any(is_new);
@@ -141,7 +141,7 @@ impl TaintEdits {
     }
 }
 
-/// A taint's key, value and effect (kubectl `parseTaint`).
+/// Splits a taint into key, value and effect (kubectl `parseTaint`).
 fn parts(spec: &str) -> Result<(Name, Name, Option<TaintEffect>), TaintError> {
     let mut halves = spec.split(':');
     let (left, effect, more) = (halves.next().unwrap_or_default(), halves.next(), halves.next());
@@ -167,7 +167,7 @@ fn parts(spec: &str) -> Result<(Name, Name, Option<TaintEffect>), TaintError> {
     Ok((key.into(), value.into(), effect))
 }
 
-/// What the API server says of a node's taints: the field, and what is wrong with it. All faults at once.
+/// Returns all faults that the API server finds in a node's taints: the field, and what is wrong with it.
 pub fn validate(taints: &[Taint]) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for (place, taint) in taints.iter().enumerate() {

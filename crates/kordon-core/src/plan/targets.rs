@@ -1,4 +1,4 @@
-//! The nodes and pods that an action names.
+//! Targets of an action: the nodes and pods that it names.
 
 use std::{collections::BTreeSet, fmt::Display, sync::Arc};
 
@@ -7,15 +7,15 @@ use crate::cluster::{
     nearest::{did_you_mean, nearest_node, nearest_pod},
 };
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// One wrong name is enough.
+    /// At least one of the named nodes does not exist. One wrong name prevents the whole plan.
     #[error("nodes {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
     NoSuchNode { names: Vec<NodeName>, meant: Vec<NodeName> },
     #[error("pods {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
     NoSuchPod { names: Vec<Key>, meant: Vec<Key> },
-    /// The outcome rests on these.
+    /// The outcome depends on objects that are not known.
     #[error("outcome unknown: {0}")]
     Unknown(Gaps),
 }
@@ -25,7 +25,7 @@ fn quoted<T: Display>(names: &[T]) -> String {
     names.join(", ")
 }
 
-/// Looks up all nodes by name, each once.
+/// Looks up all nodes by name, without duplicates.
 pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<Arc<Node>>, PlanError> {
     find_all(names, |name| cluster.node(name).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Node);
@@ -34,7 +34,7 @@ pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<A
     })
 }
 
-/// Looks up all pods by name, each once.
+/// Looks up all pods by name, without duplicates.
 pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>>, PlanError> {
     find_all(keys, |key| cluster.pod(key).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Pod);
@@ -43,19 +43,20 @@ pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>
     })
 }
 
-/// Fails where the outcome rests on something of which nothing is known.
+/// Returns an error if the outcome depends on objects of which nothing is known.
 pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     let unknown = gaps.clone().unknown();
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// The error that objects of a kind do not exist, where that is known: one that was not there a while ago may be there now.
+/// Returns `error`, which says that objects do not exist, if this is known for certain. An object that did not exist a
+/// while ago may exist now.
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }
 }
 
-/// All objects, each once, or the names of those that do not exist.
+/// Returns all objects without duplicates, or the names of those that do not exist.
 fn find_all<N: Ord + Clone, T>(names: &[N], find: impl Fn(&N) -> Option<T>) -> Result<Vec<T>, Vec<N>> {
     let mut seen = BTreeSet::new();
     let (mut found, mut missing) = (Vec::new(), Vec::new());

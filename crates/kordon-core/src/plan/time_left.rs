@@ -1,4 +1,4 @@
-//! When a removal that is in progress ends, by the simulation that plans are made of.
+//! Time left of a removal in progress, from the same simulation as plans.
 
 use std::collections::BTreeSet;
 
@@ -16,21 +16,21 @@ use super::{
 use crate::cluster::{Cluster, NodeName};
 use kordon_time::{Span, Timestamp};
 
-/// When what is left of a removal ends.
+/// When the rest of a removal ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeLeft {
-    /// None of `latest`: possibly never.
+    /// `latest` is `None` if the removal possibly never ends.
     Ends { likely: Timestamp, latest: Option<Timestamp> },
-    /// It depends on budgets that are not known: not before this.
+    /// The end depends on budgets that are not known. It is not before this time.
     NotBefore(Timestamp),
-    /// Not as things are; what keeps it from ending, where that can be named.
+    /// The removal does not end unless something changes. The obstacle is given if it is known.
     Never(Option<RemovalObstacle>),
 }
 
 impl TimeLeft {
-    /// In words: `done in ~35s (at most 1m4s)`.
+    /// Returns the time left as text: `done in ~35s (at most 1m4s)`.
     pub fn text(&self, now: Timestamp) -> String {
-        // In whole seconds, as it is shown while time passes.
+        // Whole seconds, because the text is shown while time passes.
         let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
         match self {
             Self::Ends { likely, latest } => {
@@ -43,8 +43,8 @@ impl TimeLeft {
     }
 }
 
-/// When the rest of a removal ends: of these groups, in their order. Where pods land is not predicted, and timeouts do not
-/// count.
+/// Returns when the rest of a removal ends. `groups` are the groups that are left, in order. Landings are not
+/// predicted, and timeouts are ignored.
 pub fn time_left(
     cluster: &Cluster,
     groups: Vec<RemovalGroup>,

@@ -1,4 +1,4 @@
-//! The events of a plan in order of time.
+//! Events of a plan, in order of time.
 
 use super::landing::Landing;
 use crate::cluster::{Key, NodeName};
@@ -11,7 +11,7 @@ pub struct PlanMoment {
     pub event: PlanEvent,
 }
 
-/// What happens while a plan is applied.
+/// An event during the application of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanEvent {
     /// The drain of the node starts.
@@ -30,24 +30,24 @@ pub enum PlanEvent {
     Replaced { of: Key, landing: Landing },
     /// The replacement of this pod is Ready.
     Ready { of: Key },
-    /// A pod that the plan leaves alone, and that was not Ready when it was made, is Ready.
+    /// A pod that the plan does not remove, and that was not Ready when the plan was made, is Ready.
     Started { pod: Key },
     /// The pod is no longer waited for.
     GaveUp { pod: Key, reason: GiveUpReason },
 }
 
-/// Why a pod is no longer waited for.
+/// The reason why a pod is no longer waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUpReason {
-    /// Its deletion is overdue by more than the wait allowed.
+    /// The pod's deletion is overdue by more than the allowed wait.
     LeftTerminating,
-    /// The server's answer is final: a retry gets the same one.
+    /// The server's answer is final. A retry would get the same answer.
     EvictionFailed,
     TimedOut,
 }
 
 impl PlanEvent {
-    /// Its subject, a word for a column, and the details.
+    /// Returns the subject of the event, a word for a column, and details.
     pub fn columns(&self) -> (String, &'static str, String) {
         let (word, details) = match self {
             Self::NodeStarts { .. } => ("starts", String::new()),
@@ -69,7 +69,7 @@ impl PlanEvent {
         (subject, word, details)
     }
 
-    /// The pod that it happens to, or that is replaced.
+    /// Returns the pod of the event. For events of a replacement, this is the replaced pod.
     pub const fn pod(&self) -> Option<&Key> {
         match self {
             Self::Leaves { pod }

@@ -1,4 +1,4 @@
-//! Counts over a plan.
+//! Totals of a plan: counts of its nodes and pods.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use super::{
 };
 use kordon_time::Timestamp;
 
-/// Counts over a plan.
+/// Counts of the nodes and pods of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanTotals {
     pub nodes: usize,
     /// Nodes that are written to.
     pub changed: usize,
-    /// Nodes whose request is refused, or none of whose pods would be removed.
+    /// Nodes whose change is refused, or from which kubectl would remove no pod.
     pub refused_nodes: usize,
     pub pods: usize,
     pub leave_now: usize,
     pub leave_later: usize,
     pub already_terminating: usize,
     pub stay: usize,
-    /// Wait for something that may never happen.
+    /// Pods that wait for something that may never happen.
     pub wait: usize,
     pub blocked: usize,
-    /// Leave unless something that is not known forbids it.
+    /// Pods that leave unless an object that is not known forbids it.
     pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    /// What becomes of all pods: these counts add up to `pods`.
+    /// Counts of the outcomes of all pods. They add up to `pods`.
     pub outcomes: OutcomeCounts,
     /// Replacements that land on a known node.
     pub placed: usize,
@@ -39,13 +39,14 @@ pub struct PlanTotals {
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
-    /// When everything has ended; none is never, or not known where pods are undecided.
+    /// Time at which everything has ended; `None` means never, or unknown if pods are undecided.
     pub ends: Window,
-    /// Where pods are undecided: when everything has likely ended if all of them leave at the first attempt.
+    /// Time at which everything has likely ended if all undecided pods leave at the first attempt. `None` without such
+    /// pods.
     pub not_before: Option<Timestamp>,
 }
 
-/// What is counted of pods and their replacements.
+/// A category in which pods or replacements are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodCount {
     LeaveNow,
@@ -62,7 +63,7 @@ pub enum PodCount {
     Preempted,
 }
 
-/// What becomes of pods, in the order of the counts: every pod is in one part.
+/// Counts the pods by category, in the order of [`PodCount`]. Every pod is in one category.
 pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
     let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
     for pod in pods {
@@ -72,7 +73,7 @@ pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -
 }
 
 impl PodCount {
-    /// What a pod with this verdict is counted as, in a plan that was made at `made`.
+    /// Returns the category of a pod with this verdict, in a plan that was made at `made`.
     fn of(verdict: &Verdict, made: Timestamp) -> Self {
         match verdict {
             Verdict::Refused { .. } => Self::Refused,
@@ -90,7 +91,7 @@ impl PodCount {
         }
     }
 
-    /// The words behind the number.
+    /// Returns the words that follow the number.
     pub const fn words(self) -> &'static str {
         match self {
             Self::LeaveNow => "leave now",
@@ -110,7 +111,7 @@ impl PodCount {
 }
 
 impl PlanTotals {
-    /// All counts, in the order in which they are shown.
+    /// Returns all counts, in the order in which they are shown.
     pub const fn counts(&self) -> [(PodCount, usize); 12] {
         [
             (PodCount::LeaveNow, self.leave_now),
@@ -144,7 +145,7 @@ impl PlanTotals {
         totals
     }
 
-    /// When everything has likely ended, or not before which; none is never.
+    /// Returns when everything has likely ended, or the time before which it has not; `None` means never.
     pub(super) fn likely_end(&self) -> Option<Timestamp> {
         self.not_before.or(self.ends.likely)
     }

@@ -1,11 +1,11 @@
-//! The undo of what a plan changed on nodes. Pods are not restored.
+//! Undo of what a plan changed on nodes. Pods are not restored.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan, in order.
+/// The undo of a plan, node by node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,
@@ -15,34 +15,36 @@ pub struct Undo {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUndo {
     pub node: NodeName,
-    /// Another node of the same name is left alone.
+    /// Uid of the changed node. Another node with the same name is left alone.
     pub uid: Uid,
     pub steps: Vec<UndoStep>,
 }
 
-/// The undo of one change; what others changed since stays.
+/// The undo of one change. Later changes by others are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UndoStep {
     /// The plan cordoned the node.
     Uncordon,
     /// The plan uncordoned the node.
     Cordon,
-    /// The taint `before` and `after` the plan; none if there was none. Undone only while it is as the plan left it.
+    /// The taint `before` and `after` the plan; `None` if there was none. It is undone only if it is still as the plan
+    /// left it.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// The label `before` and `after` the plan; none if there was none. Undone only while it is as the plan left it.
+    /// The label `before` and `after` the plan; `None` if there was none. It is undone only if it is still as the plan
+    /// left it.
     Label { key: Name, before: Option<Name>, after: Option<Name> },
 }
 
-/// Why something is not undone.
+/// The reason why a change is not undone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotUndone {
     /// The node is gone.
     NodeGone { node: NodeName },
     /// Another node has the name now.
     OtherNode { node: NodeName },
-    /// It is as before the plan.
+    /// The node is already in its state before the plan.
     NothingToUndo { node: NodeName, state: String },
-    /// Somebody has changed it since.
+    /// Somebody has changed the taint or label since the plan.
     Changed { node: NodeName, what: String },
 }
 
@@ -62,7 +64,7 @@ impl Undo {
         self.nodes.iter().all(|node| node.steps.is_empty())
     }
 
-    /// The writes that undo it on the cluster as it is now, and what is not undone.
+    /// Returns the writes that undo the plan in the present state of the cluster, and the changes that are not undone.
     pub fn writes(&self, cluster: &Cluster) -> (Vec<PlanStep>, Vec<NotUndone>) {
         let (mut writes, mut not_undone) = (Vec::new(), Vec::new());
         for undo in &self.nodes {
@@ -79,7 +81,7 @@ impl Undo {
 }
 
 impl NodeUndo {
-    /// The undo of a change; none if nothing changed.
+    /// Returns the undo of a change, or `None` if nothing changed.
     pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
@@ -103,7 +105,7 @@ impl NodeUndo {
         Some(Self { node, uid, steps })
     }
 
-    /// Adds the writes that undo it on the node as it is, and what is not undone.
+    /// Adds the writes that undo the changes in the present state of the node, and the changes that are not undone.
     pub fn over(&self, node: &Node, writes: &mut Vec<PlanStep>, not_undone: &mut Vec<NotUndone>) {
         let (name, uid) = (&node.name, &node.uid);
         let mut taints: Vec<Taint> = node.taints.to_vec();
@@ -154,7 +156,7 @@ impl NodeUndo {
     }
 }
 
-/// The steps for the taints that differ, by key and effect.
+/// Returns the undo steps for the taints that differ, by key and effect.
 fn taint_steps(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
     let find = |taints: &[Taint], like: &Taint| {
         taints.iter().find(|taint| taint.is(&like.key, like.effect)).cloned()

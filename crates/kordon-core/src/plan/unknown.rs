@@ -1,4 +1,4 @@
-//! Which parts of a plan rest on something that is not known, and whether its outcome does.
+//! Gaps of a plan: which of its parts depend on objects that are not known, and whether its outcome does.
 
 use super::{
     action::{Action, RemovalMode},
@@ -9,7 +9,7 @@ use super::{
 use crate::cluster::{Cluster, FeedKind, Gap, Gaps, Pod, Scope};
 
 impl Plan {
-    /// The parts that rest on something that is not known.
+    /// Returns the parts of the plan that depend on objects that are not known.
     pub fn gaps(&self) -> impl Iterator<Item = &PlanGap> {
         self.warnings.iter().filter_map(|warning| match warning {
             Warning::Unknown(gap) => Some(gap),
@@ -17,13 +17,13 @@ impl Plan {
         })
     }
 
-    /// What is missing of a part; none if it is known.
+    /// Returns the gap of a part, or `None` if the part is known.
     pub fn gap_of(&self, part: PlanPart) -> Option<&PlanGap> {
         self.gaps().find(|gap| gap.part == part)
     }
 
-    /// What is missing of the budgets of pods that the plan deletes whatever their budgets say; none where they are known,
-    /// or no pod is deleted in that way.
+    /// Returns the gaps in the budgets of pods that the plan deletes regardless of budgets. `None` if the budgets are
+    /// known, or if no pod is deleted in this way.
     pub fn ignores_unknown_budgets(&self) -> Option<Gaps> {
         let is_ignoring = |warning: &Warning| matches!(warning, Warning::BudgetsIgnored { .. });
         let gaps = self.gap_of(PlanPart::Budgets).filter(|_| self.warnings.iter().any(is_ignoring))?;
@@ -31,8 +31,8 @@ impl Plan {
         Some(Gaps(gaps.collect())).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Whether the outcome is the same whatever is not known. Evictions under a budget rest on its numbers, and those on
-    /// what becomes of the pods that leave.
+    /// Returns whether the outcome is the same, whatever the unknown objects are. Evictions under a budget depend on
+    /// its numbers, and these depend on what happens to the pods that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
@@ -56,7 +56,7 @@ impl Plan {
         is_decided && self.gaps().all(holds)
     }
 
-    /// Names what the plan rests on and does not know. `outcome` are the gaps under its outcome: old data.
+    /// Adds a warning for each part with gaps. `outcome` are the gaps of the whole plan: old data.
     pub(super) fn name_gaps(&mut self, outcome: Gaps, cluster: &Cluster) {
         let mut everything = outcome;
         everything.0.extend(cluster.gap(FeedKind::Nodes).filter(|gap| gap.known.is_known()));
@@ -86,7 +86,7 @@ impl Plan {
         }
     }
 
-    /// What is missing of what is asked about each pod that the plan removes, or tries to.
+    /// Returns the gaps in the scopes that `needs` names for each pod that the plan removes or tries to remove.
     fn gaps_of_leaving(&self, cluster: &Cluster, needs: fn(&Cluster, &Pod) -> Vec<Scope>) -> Gaps {
         let attempted = self.pods.iter().filter(|pod| pod.verdict.as_if_granted().is_attempted());
         let pods = attempted.filter_map(|pod| cluster.pod(&pod.pod));
@@ -101,7 +101,7 @@ impl Plan {
         }
         let mut gaps = cluster.gaps_in([Scope::Nodes, Scope::Pods, Scope::Namespaces]);
         gaps.0.extend(cluster.gaps(FeedKind::PLACEMENT).0);
-        // They land as if everything undecided left.
+        // Landings are computed as if all undecided pods left.
         let others: Vec<Gap> =
             self.undecided().0.into_iter().filter(|gap| !gaps.contains(gap.kind)).collect();
         gaps.0.extend(others);

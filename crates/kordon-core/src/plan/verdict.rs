@@ -1,4 +1,4 @@
-//! What happens to one pod in a plan, as one of a few cases.
+//! The verdict on one pod in a plan, as one of a few cases.
 
 use std::fmt;
 
@@ -14,77 +14,79 @@ use kordon_time::Timestamp;
 /// What happens to one pod in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It stays; the plan completes without it.
+    /// The pod stays. The plan completes without it.
     Skipped(Skip),
-    /// A filter of kubectl drain refuses it, so that no pod of its node is removed. `granted` is its verdict with the flags.
+    /// A filter of kubectl drain refuses the pod, so no pod of its node is removed. `granted` is the verdict with all
+    /// flags.
     Refused { refusals: Vec<DrainRefusal>, granted: Box<Verdict> },
-    /// It is already terminating, and waited for.
+    /// The pod is already terminating. The plan waits for it.
     Terminating,
-    /// It leaves at the first attempt.
+    /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// Pods before it in this plan use up its budget, which recovers.
+    /// Earlier pods of this plan use up the pod's budget, which recovers.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
-    /// Its budget allows it once pods recover that the plan does not touch.
+    /// The budget allows the eviction once pods recover that the plan does not touch.
     Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
-    /// The disruption controller has not synced the latest spec of its budget.
+    /// The disruption controller has not synced the latest spec of the pod's budget.
     WaitsForController { budget: Key },
-    /// Its namespace is being deleted: evictions are refused there, and the pod is deleted with it.
+    /// The pod's namespace is being deleted. Evictions are refused there, and the pod is deleted with its namespace.
     WaitsForNamespace,
-    /// Nothing in this plan makes its budget allow it.
+    /// Nothing in this plan makes the pod's budget allow the eviction.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
-    /// More than one budget protects it, which the eviction subresource answers with an error.
+    /// More than one budget protects the pod. The eviction subresource answers this with an error.
     TwoBudgets { budgets: Vec<Key> },
-    /// The server refuses its eviction for something that kordon does not know, such as a new policy. Counts as blocked.
+    /// The server refuses the eviction because of something that kordon does not know, such as a new policy. Counts as
+    /// blocked.
     Unknown { missing: String },
-    /// Whether it leaves depends on objects that kordon does not know; the server does. It leaves unless one of them
-    /// forbids that.
+    /// Whether the pod leaves depends on objects that the server knows and kordon does not. The pod leaves unless one
+    /// of them forbids it.
     Undecided { gaps: Gaps },
-    /// A NoExecute taint deletes it at this time; budgets are ignored.
+    /// A NoExecute taint deletes the pod at this time. Budgets are ignored.
     Deleted { at: Timestamp, taint: Name },
-    /// It tolerates the taints without a limit.
+    /// The pod tolerates the taints without a limit.
     Tolerates,
-    /// The taint is removed that would have deleted it.
+    /// The taint that would have deleted the pod is removed.
     DeletionCancelled,
 }
 
-/// Why a pod leaves at the first attempt.
+/// The reason why a pod leaves at the first attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaveReason {
     Free(FreeEviction),
-    /// Its budget allows a disruption.
+    /// The pod's budget allows a disruption.
     BudgetAllows {
         budget: Key,
         numbers: BudgetNumbers,
     },
-    /// It is deleted, not evicted: budgets are not checked.
+    /// The pod is deleted, not evicted. Budgets are not checked.
     Deleted,
 }
 
-/// Why a budget never allows a pod in this plan.
+/// The reason why a budget never allows an eviction in this plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPattern {
-    /// It needs at least as many healthy pods as there can be.
+    /// The budget needs at least as many healthy pods as there can be.
     CannotBeMet { needs: i32, max_healthy: i32 },
-    /// It has neither minAvailable nor maxUnavailable.
+    /// The budget has neither minAvailable nor maxUnavailable.
     NothingGiven,
-    /// The disruption controller cannot sync it.
+    /// The disruption controller cannot sync the budget.
     SyncFailed { message: Name },
-    /// It expects no pods: those that it selects have no controller, or are scaled to zero.
+    /// The budget expects no pods: its pods have no controller, or their controllers are scaled to zero.
     ExpectsNone,
     /// Replacements stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
-    /// Pods left that no controller recreates.
+    /// No controller recreates the pods that left.
     NotRecreated { pods: Vec<Key> },
     /// Replacements wait for pods that stay Terminating.
     StuckTerminating { pods: Vec<Key> },
     /// Replacements never become Ready.
     NeverReady { of: Vec<Key> },
-    /// The server refuses all evictions under it.
+    /// The server refuses all evictions under the budget.
     Broken { what: &'static str },
 }
 
 impl BlockPattern {
-    /// What to do about it.
+    /// Returns what the operator can do about the block.
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::CannotBeMet { .. } => "scale its workload up, or relax the budget",
@@ -103,7 +105,7 @@ impl BlockPattern {
 }
 
 impl Verdict {
-    /// The verdict with all missing flags.
+    /// Returns the verdict if all missing flags are given.
     pub fn as_if_granted(&self) -> &Self {
         match self {
             Self::Refused { granted, .. } => granted.as_if_granted(),
@@ -111,12 +113,12 @@ impl Verdict {
         }
     }
 
-    /// Whether the plan removes the pod, or tries to.
+    /// Returns whether the plan removes the pod or tries to.
     pub(super) const fn is_attempted(&self) -> bool {
         !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)
     }
 
-    /// Whether the pod leaves because of the plan, as far as is known.
+    /// Returns whether the pod leaves because of the plan, as far as is known.
     pub(super) const fn may_leave(&self) -> bool {
         matches!(
             self,
@@ -124,7 +126,7 @@ impl Verdict {
         )
     }
 
-    /// A stable word for it.
+    /// Returns a stable name for the verdict.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Skipped(_) => "skipped",
@@ -145,7 +147,7 @@ impl Verdict {
         }
     }
 
-    /// A word for a column.
+    /// Returns a word for a column.
     pub const fn column(&self) -> &'static str {
         match self {
             Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled => "stays",
@@ -162,14 +164,14 @@ impl Verdict {
         }
     }
 
-    /// The text beside that word, which does not repeat it.
+    /// Returns the text beside the word of [`Verdict::column`]. It does not repeat this word.
     pub fn details(&self) -> String {
         let text = self.to_string();
         let rest = text.strip_prefix(self.column()).map(|rest| rest.trim_start_matches([':', ' ']));
         rest.unwrap_or(&text).to_owned()
     }
 
-    /// The budget that decides.
+    /// Returns the budget that decides, if one does.
     pub fn budget(&self) -> Option<&Key> {
         match self.as_if_granted() {
             Self::LeavesAfter { budget, .. }
@@ -318,12 +320,12 @@ impl fmt::Display for BlockPattern {
     }
 }
 
-/// `1 disruption`, `2 disruptions`
+/// Formats a number of disruptions: `1 disruption`, `2 disruptions`.
 fn disruptions(count: i32) -> String {
     format!("{count} {}", if count == 1 { "disruption" } else { "disruptions" })
 }
 
-/// Names in a list; of many, the first few.
+/// Formats a list of names. Of a long list, only the first few are named.
 fn list<T: fmt::Display>(all: &[T]) -> String {
     const SHOWN: usize = 4;
     let mut text = all.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");

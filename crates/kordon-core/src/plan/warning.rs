@@ -1,4 +1,4 @@
-//! What an operator should know before a plan is applied.
+//! Warnings: what an operator should know before a plan is applied.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -17,41 +17,42 @@ use kordon_time::Timestamp;
 /// A warning about one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodWarning {
-    /// It has an emptyDir on disk, whose data is lost.
+    /// The pod has an emptyDir on disk, whose data is lost.
     EmptyDirData,
-    /// It has an emptyDir in memory, whose data is lost.
+    /// The pod has an emptyDir in memory, whose data is lost.
     MemoryData,
-    /// It uses files of the node, which another node does not have.
+    /// The pod uses files of its node, which other nodes do not have.
     HostPathData,
-    /// It has a generic ephemeral volume, whose claim and data are deleted with it.
+    /// The pod has a generic ephemeral volume, whose claim and data are deleted with the pod.
     EphemeralVolume,
-    /// It tolerates the cordon, so that its replacement may land on the same node.
+    /// The pod tolerates the cordon, so its replacement may land on the same node.
     MayReturn,
-    /// It is the only replica of its workload: there is none until its replacement is Ready.
+    /// The pod is the only replica of its workload. No replica is Ready until the replacement is.
     SingleReplica,
-    /// All Ready pods of its workload leave in this plan, and no budget prevents that.
+    /// All Ready pods of the pod's workload leave in this plan, and no budget prevents that.
     LastReady,
-    /// Its priority is system-cluster-critical or higher.
+    /// The pod's priority is system-cluster-critical or higher.
     Critical,
-    /// A finalizer holds its object beyond its grace.
+    /// A finalizer keeps the pod's object beyond its grace period.
     HeldByFinalizer,
-    /// The kubelet of its node is down, so that it stays Terminating.
+    /// The kubelet of the pod's node is down, so the pod stays Terminating.
     KubeletDown,
-    /// A grace of zero removes its object while its containers may still run: its identity may exist twice.
+    /// A grace period of zero removes the pod's object while its containers may still run, so its identity may exist
+    /// twice.
     DuplicateIdentity,
-    /// Its DaemonSet does not recreate it while the taint is set.
+    /// The pod's DaemonSet does not recreate it while the taint is set.
     NotRecreatedWhileTainted,
-    /// Its workload has pods of more than one revision: its replacement may be of another one.
+    /// The pod's workload has pods of more than one revision. The replacement may be of another revision.
     RolloutInProgress,
 }
 
 impl PodWarning {
-    /// Whether data is lost with the pod.
+    /// Returns whether data is lost with the pod.
     pub const fn loses_data(self) -> bool {
         matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
     }
 
-    /// A stable word for it.
+    /// Returns a stable name for the warning.
     pub const fn word(self) -> &'static str {
         match self {
             Self::EmptyDirData => "emptyDirData",
@@ -94,7 +95,7 @@ impl fmt::Display for PodWarning {
 /// A warning about the plan as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
-    /// A part of the plan rests on something that is not known.
+    /// A part of the plan depends on objects that are not known.
     Unknown(PlanGap),
     /// No Ready and schedulable node is left in the zone.
     ZoneLosesLastReady {
@@ -105,69 +106,69 @@ pub enum Warning {
     ControlPlane {
         node: NodeName,
     },
-    /// The kubelet is down: deleted pods stay Terminating until it is back or the node object is deleted.
+    /// The kubelet is down. Deleted pods stay Terminating until it is back or the Node object is deleted.
     KubeletDown {
         node: NodeName,
     },
-    /// Pods remain that the pod selector does not match: the node is not empty.
+    /// Pods that the pod selector does not match remain, so the node is not empty.
     UnselectedRemain {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not checked for these pods, and would block some of them; none if budgets are not known.
+    /// Budgets are not checked for `pods` pods. They would block `blocked` of them; `None` if budgets are not known.
     BudgetsIgnored {
         pods: usize,
         blocked: Option<usize>,
     },
-    /// The node ends cordoned, with pods on it that cannot leave.
+    /// The node ends cordoned, and still has pods that cannot leave.
     DrainIncomplete {
         node: NodeName,
         pods: usize,
     },
-    /// From the drain of this node on, replacements stay Pending.
+    /// Replacements stay Pending from the drain of this node on.
     CapacityExhausted {
         node: NodeName,
         pod: Key,
         why: Name,
     },
-    /// A quota refuses replacements at first, or for as long as nothing else changes.
+    /// A quota refuses replacements, until old pods are gone or for as long as nothing else changes.
     QuotaExceeded {
         quota: Key,
-        /// As `pods 10 of 10 used`.
+        /// For example `pods 10 of 10 used`.
         numbers: String,
-        /// The replacements, and those of them that are created once pods are gone.
+        /// Number of refused replacements; `admitted` of them are created once pods are gone.
         pods: usize,
         admitted: usize,
     },
-    /// The numbers in the status of a budget do not follow from its pods.
+    /// The numbers in the status of the budget do not match its pods.
     StatusDiffers {
         budget: Key,
         computed: [i32; 4],
         reported: [i32; 4],
     },
-    /// The taint lets the pods of a node that is not ready be removed by force, and its volumes be detached.
+    /// The taint allows the forced removal of pods, and the detachment of volumes, while the node is not ready.
     OutOfService {
         node: NodeName,
     },
-    /// The node lifecycle controller adds and removes this taint: a manual change does not last.
+    /// The node lifecycle controller adds and removes this taint, so a manual change does not last.
     ControllersTaint {
         node: NodeName,
         key: Name,
     },
     /// The controller that evicts pods by NoExecute taints does not run.
     TaintsDoNotEvict,
-    /// kordon cordoned the node, and the time for which that was meant is not over.
+    /// kordon cordoned the node until a time that has not passed.
     CordonStands {
         node: NodeName,
-        /// Who, why and until when.
+        /// Who cordoned the node, why and until when.
         note: String,
     },
-    /// kordon cordoned the node without an end, or until a time that is over.
+    /// kordon cordoned the node without an end, or until a time that has passed.
     CordonNoted {
         node: NodeName,
         note: String,
     },
-    /// An operation claims the node for a drain; `active` as long as its claim is renewed.
+    /// An operation claims the node for a drain. `active` means that the claim is still renewed.
     Claimed {
         node: NodeName,
         by: String,
@@ -184,7 +185,7 @@ impl Warning {
         Self::StatusDiffers { budget: budget.clone(), computed: row(computed), reported: row(reported) }
     }
 
-    /// A stable word for it.
+    /// Returns a stable name for the warning.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown",
@@ -284,18 +285,19 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The priority of system-cluster-critical.
+/// The priority value of system-cluster-critical.
 const CRITICAL: i32 = 2_000_000_000;
 
-/// The key of the taint that mirrors a cordon.
+/// Key of the taint that mirrors a cordon.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Whether a pod has the priority of a system pod.
+/// Returns whether a pod has the priority of a system pod.
 pub fn is_critical(pod: &Pod) -> bool {
     pod.priority >= CRITICAL
 }
 
-/// The warnings about a pod that is removed. `leaving` are all pods that leave.
+/// Returns the warnings about a pod that is removed. `leaving` are all pods that leave. `unprotected` means that no
+/// budget keeps the pod from leaving.
 pub fn of_pod(
     cluster: &Cluster,
     pod: &Pod,
@@ -329,13 +331,13 @@ pub fn of_pod(
     found
 }
 
-/// Whether a finalizer holds the object once its containers have ended.
+/// Returns whether a finalizer keeps the pod's object after its containers have ended.
 pub fn is_held(pod: &Pod) -> bool {
-    // The Job controller removes its own finalizer then.
+    // The Job controller removes its own finalizer once the containers have ended.
     pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
-/// Whether all Ready pods of the pod's owner leave; not if they are not all known.
+/// Returns whether all Ready pods of the pod's owner leave; false if not all its pods are known.
 fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     if !owner::knows_pods(cluster, &pod.key.namespace, owner) {
@@ -345,7 +347,7 @@ fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> boo
     !cluster.pods_owned_by(&owner.uid).any(stays)
 }
 
-/// Whether its replacement may land on the same node although that is cordoned.
+/// Returns whether the pod's replacement may land on the same node although the node is cordoned.
 fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
     let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
     match owner::recreation(cluster, pod) {
@@ -357,12 +359,12 @@ fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
     }
 }
 
-/// Whether the pod has an identity that a replacement takes over.
+/// Returns whether the pod has an identity that a replacement takes over.
 pub fn has_identity(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
 }
 
-/// Whether the pod is managed by a DaemonSet that exists.
+/// Returns whether the pod is managed by a DaemonSet that exists.
 pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
@@ -370,13 +372,13 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 impl Warning {
-    /// Whether it is about a node's claim by this operation.
+    /// Returns whether the warning is about a node's claim by this operation.
     pub fn is_claim_of(&self, id: &OperationId) -> bool {
         matches!(self, Self::Claimed { operation, .. } if operation == id)
     }
 }
 
-/// The claims on these nodes, including those that are no longer renewed.
+/// Returns the claims on these nodes, including claims that are no longer renewed.
 pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
     claimed.map(move |(node, claim)| Warning::Claimed {
@@ -388,7 +390,7 @@ pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<It
     })
 }
 
-/// The cordons of these nodes, as far as kordon made them.
+/// Returns the cordons of these nodes that kordon made.
 pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let noted = nodes.iter().filter_map(|node| Some((node, node.cordon()?)));
     noted.map(move |(node, cordon)| {
@@ -401,7 +403,7 @@ pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<I
     })
 }
 
-/// What it means for zones and the cluster that these nodes are cordoned.
+/// Returns the effects on zones and the cluster if these nodes are cordoned.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;

@@ -2,7 +2,8 @@
 
 use kordon_time::Span;
 
-/// When something ends that likely takes this long.
+/// Returns the end of something as text, by its likely and its latest duration. `None` means that it is blocked, or may
+/// never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     match (likely, latest) {
         (None, _) => "no ETA: blocked".into(),
@@ -12,12 +13,12 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
-/// When something may end that likely takes at least this long.
+/// Returns the earliest likely end of something as text.
 pub fn not_before(least: Span) -> String {
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }
 
-/// `1 pod`, `2 pods`
+/// Formats a number of things: `1 pod`, `2 pods`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

@@ -1,7 +1,9 @@
-//! A sufficient condition that all pods of a small loss find a node, in whatever order and wherever the scheduler places them.
+//! A sufficient condition for all pods of a small loss to find a node, whatever the order and the choice of their
+//! placement.
 //!
-//! Of `n` pods, the others take room on at most `n - 1` nodes. So a pod finds a node if `n` nodes are feasible for it before the
-//! first is placed, and no other of these pods can make a node infeasible on which it is not.
+//! If `n` pods are placed, the pods other than a given one are on at most `n - 1` nodes. So the given pod finds a node
+//! if `n` nodes are feasible for it before the first pod is placed, and no other of these pods can make a node
+//! infeasible without being on it.
 
 use std::sync::Arc;
 
@@ -11,8 +13,8 @@ use crate::{
     plan::{failover::LeavingPod, placing_environment},
 };
 
-/// Whether all replacements of these pods certainly find a node, none by preemption. The snapshot has neither the pods nor their
-/// nodes.
+/// Returns whether the replacements of all these pods are certain to find a node without preemption. The snapshot must
+/// contain neither the pods nor their nodes.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();
@@ -28,8 +30,8 @@ fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc
     request.obstacle().is_some() || snapshot.has_nodes_for(&request, pods.len())
 }
 
-/// Whether one pod may make a node infeasible for another on which it is not. Namespaces are ignored, so that it may also be true
-/// of pods that ignore each other.
+/// Returns whether `other` may make nodes infeasible for `pod` on which `other` is not. Namespaces are ignored, so the
+/// result may also be true for pods that do not affect each other.
 fn may_exclude(pod: &Pod, other: &Pod) -> bool {
     let (spec, others) = (&pod.scheduling, &other.scheduling);
     let selects = |selector: &Option<Selector>, pod: &Pod| {

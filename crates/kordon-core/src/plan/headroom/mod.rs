@@ -1,7 +1,7 @@
-//! N-1: what the loss of any one node, or of any one zone, does to its pods.
+//! N-1: the effects of the loss of any one node, or of any one zone, on pods.
 //!
-//! Each loss is the what-if of [`failover()`](super::failover()), simulated, with the same counts. [`HeadroomWork`] does that
-//! beside other work, one loss after the other.
+//! Each loss is simulated as in the what-if of [`failover()`](super::failover()), with the same counts.
+//! [`HeadroomWork`] does this as interruptible work, one loss after the other.
 
 mod fit_bound;
 mod work;
@@ -18,77 +18,79 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a cluster can lose.
+/// The losses that a cluster can take: single nodes and single zones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headroom {
-    /// The losses of single Ready nodes.
+    /// Losses of single Ready nodes.
     pub nodes: HeadroomLosses<NodeName>,
-    /// The losses of single zones with Ready nodes; empty if there is only one zone.
+    /// Losses of single zones with Ready nodes; empty if there is only one zone.
     pub zones: HeadroomLosses<ZoneKey>,
 }
 
-/// The losses of several things, one at a time.
+/// Results for the losses of all nodes, or of all zones, one at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
-    /// How many there are.
+    /// Number of losses.
     pub tried: usize,
-    /// How many of them strand pods.
+    /// Number of losses that strand pods.
     pub short: usize,
-    /// How many of them leave pods Pending.
+    /// Number of losses that leave pods Pending.
     pub pending: usize,
-    /// Most pods that one of them leaves Pending.
+    /// Largest number of pods that one loss leaves Pending.
     pub most_pending: usize,
-    /// The one that strands most pods; none if none does, or while none is known.
+    /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
-    /// How many are not answered yet.
+    /// Number of losses without an answer so far.
     pub undecided: usize,
-    /// How many are so large that only the what-if answers them.
+    /// Number of losses that are too large for this computation. Only the what-if answers them.
     pub on_request: usize,
-    /// When the oldest state of the cluster was taken that an answer rests on; none if all rest on the newest state.
+    /// Time of the oldest cluster state that an answer is based on; `None` if all answers are based on the newest
+    /// state.
     pub outdated_since: Option<Timestamp>,
-    /// The pods of the losses, and of those that are answered.
+    /// Number of pods of all losses, and of the losses with an answer.
     progress: Progress,
 }
 
-/// How far some work has come.
+/// Progress of the computation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Progress {
     done: usize,
     all: usize,
 }
 
-/// The loss of one thing.
+/// The loss of one node or zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// The pods that have nowhere to run.
+    /// Outcomes of the pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
-    /// Out of how many that do not come back to the same node.
+    /// Number of pods on the lost nodes, without pods that come back to the same node, have finished or need no
+    /// replacement.
     pub pods: usize,
 }
 
-/// What one loss does.
+/// The effect of one loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LossAnswer {
     outcomes: OutcomeCounts,
     pods: usize,
 }
 
-/// What is said of headroom: what is known of nodes and of zones.
+/// Headroom in one clause, as far as it is known for nodes and for zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomClause {
     pub text: String,
-    /// How old the oldest answer is that it rests on; none if nothing has changed since.
+    /// Age of the oldest state that the text is based on; `None` if nothing has changed since.
     pub age: Option<Span>,
-    /// Whether some loss leaves pods Pending: the cluster lacks room for them. What is stuck or lost needs none.
+    /// Whether any loss leaves pods Pending, which means that the cluster lacks room. Stuck and lost pods need no room.
     pub is_short: bool,
-    /// Whether all nodes are answered, and not too long ago.
+    /// Whether the losses of all nodes are answered, and recently enough.
     pub knows_nodes: bool,
-    /// The same for zones.
+    /// Whether the losses of all zones are answered, and recently enough.
     pub knows_zones: bool,
 }
 
-/// An answer that is older is not shown.
+/// Age above which an answer is no longer shown.
 pub const LONGEST_AGE: Span = Span::from_secs(20 * 60);
 
 impl<T> Default for HeadroomLosses<T> {
@@ -122,54 +124,60 @@ impl<T> HeadroomLosses<T> {
         }
     }
 
-    /// How many pods the worst of them strands.
+    /// Returns the number of pods that the worst loss strands.
     pub fn most_stranded(&self) -> usize {
         self.worst.as_ref().map_or(0, |worst| worst.outcomes.nowhere())
     }
 
-    /// Whether all of them are answered, but for those that are answered on request.
+    /// Returns whether all losses are answered, except those on request.
     pub const fn is_complete(&self) -> bool {
         self.undecided == 0
     }
 
-    /// Whether it is known that none strands a pod.
+    /// Returns whether it is known that no loss strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.undecided == 0 && self.on_request == 0 && self.short == 0
     }
 
-    /// How old the oldest answer is, if `newest` is how old the newest state is; none if nothing has changed since.
+    /// Returns the age of the oldest state that an answer is based on, or `None` if nothing has changed since. `newest`
+    /// is the age of the newest state, or `None` if nothing has changed since.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
 }
 
 impl Headroom {
-    /// Whether it is known that no loss strands a pod.
+    /// Returns whether it is known that no loss strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
-    /// Whether nothing is left to be worked out.
+    /// Returns whether all losses are answered, except those on request.
     pub const fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()
     }
 
-    /// Whether all losses are answered, none of them left to the what-if.
+    /// Returns whether all losses are answered, and none is left to the what-if.
     pub const fn is_answered(&self) -> bool {
         self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
     }
 
-    /// How much is worked out, in percent; rounded down.
+    /// Returns the progress of the computation in percent, rounded down.
     pub fn progress(&self) -> usize {
         let [nodes, zones] = [self.nodes.progress, self.zones.progress];
         let all = nodes.all + zones.all;
         ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
-    /// What is said of it: `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`, `N-1 ok: nodes, zones`,
-    /// `N-1 ok: nodes; losing zone b would leave 1 pod Pending`, `N-1: zones on request (x)`. None if there is nothing to lose,
-    /// or nothing is known that is not too old. `newest` is how old the newest state is that an answer rests on; none if nothing
-    /// has changed since.
+    /// Returns the headroom in one clause, for example:
+    ///
+    /// - `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`
+    /// - `N-1 ok: nodes, zones`
+    /// - `N-1 ok: nodes; losing zone b would leave 1 pod Pending`
+    /// - `N-1: zones on request (x)`
+    ///
+    /// `None` if there is nothing to lose, or if there are no answers that are recent enough. `newest` is the age of
+    /// the newest state that an answer is based on, or `None` if nothing has changed since.
     pub fn clause(
         &self,
         newest: Option<Span>,
@@ -215,7 +223,7 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// `losing x would strand 3 pods (2 stuck, 1 Pending)`, `losing x would leave 2 pods stuck`
+    /// Formats the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`.
     fn text(&self, of: &str) -> String {
         let outcomes = &self.outcomes;
         let pods = counted(outcomes.total(), "pod", "pods");
@@ -226,8 +234,10 @@ impl<T> HeadroomLoss<T> {
     }
 }
 
-/// Loses each Ready node and each zone in turn, in one go. The snapshot is of this cluster. None if `continues`, which is asked
-/// again and again, returns false.
+/// Computes the headroom without a pause: each Ready node and each zone is lost in turn. The snapshot must be of this
+/// cluster.
+///
+/// Returns `None` if `continues`, which is called repeatedly, returns false.
 pub fn headroom(
     cluster: &Cluster,
     snapshot: &Snapshot,

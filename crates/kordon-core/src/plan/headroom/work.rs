@@ -1,4 +1,4 @@
-//! Headroom as work that can be interrupted at any loss and any pod, and goes on where it was.
+//! Headroom as work that can be interrupted at any loss and any pod, and resumed.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,30 +19,32 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// The losses of a cluster, and what is known of each.
+/// The losses of a cluster, with the answers that are known so far.
 ///
-/// [`HeadroomWork::start`] takes a state of the cluster, [`HeadroomWork::advance`] first takes a snapshot of it, then answers the
-/// losses one after the other: those without an answer first, then that with the oldest. A new state may be started at any time:
-/// answers of earlier states stay until there are newer ones, and a simulation that has started is finished in the state in
-/// which it was started.
+/// [`HeadroomWork::start`] accepts a state of the cluster. [`HeadroomWork::advance`] first takes a snapshot of it, then
+/// answers the losses one by one: first the losses without an answer, then the loss with the oldest answer.
+///
+/// A new state can be started at any time. Answers for earlier states stay until newer ones replace them. A simulation
+/// that has started is completed in the state in which it was started.
 #[derive(Debug)]
 pub struct HeadroomWork {
-    /// The state that is started, and when it was taken.
+    /// The state whose snapshot is not complete yet, with its time.
     starting: Option<(SnapshotInProgress, Timestamp)>,
-    /// The state that was started last; none before the first.
+    /// The newest state with a complete snapshot; `None` before the first.
     state: Option<State>,
     losses: BTreeMap<Loss, KnownLoss>,
-    /// In the order in which they are answered, without those that are simulated; may have some that are gone.
+    /// Losses in the order in which they are answered, except those being simulated. May contain losses that no longer
+    /// exist.
     queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
-    /// The simulation of a zone, while a node is simulated that has no answer yet.
+    /// Simulation of a zone that is paused while a node without an answer is simulated.
     paused: Option<Simulation>,
-    /// Zones are answered on request where they take more looks at nodes.
+    /// Number of node checks above which zones are answered on request.
     most_looks: usize,
 }
 
-/// So many looks at nodes take up to 27 s. With the single nodes, which take 16 s where there are 5,000, that is a quarter of an
-/// hour at a twentieth of a core.
+/// Default limit of node checks for all zones together, which take up to 27 s. The losses of 5,000 single nodes take
+/// another 16 s. Together, this is a quarter of an hour at a twentieth of a core.
 const MOST_LOOKS: usize = 300_000_000;
 
 /// A state of the cluster.
@@ -50,30 +52,30 @@ const MOST_LOOKS: usize = 300_000_000;
 struct State {
     known: ClusterSnapshot,
     at: Timestamp,
-    /// How many states were started before it.
+    /// Number of states that were started before this one.
     number: u64,
 }
 
-/// The loss of one thing, in the order in which they are answered.
+/// The loss of one node or zone. The order of the values is the order in which losses are first answered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Loss {
     Node(NodeName),
     Zone(ZoneKey),
 }
 
-/// What is known of a loss.
+/// A loss and what is known of it.
 #[derive(Clone, Debug)]
 struct KnownLoss {
     nodes: Arc<BTreeSet<NodeName>>,
-    /// Pods on these nodes when the loss was first seen.
+    /// Number of pods on these nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
-    /// It is too large to be answered here.
+    /// Whether the loss is too large to be answered here.
     is_on_request: bool,
     answer: Option<KnownAnswer>,
 }
 
-/// An answer, and the state that it is of.
+/// An answer, with the state for which it was computed.
 #[derive(Clone, Copy, Debug)]
 struct KnownAnswer {
     answer: LossAnswer,
@@ -81,7 +83,7 @@ struct KnownAnswer {
     state: u64,
 }
 
-/// A loss that is simulated.
+/// A loss that is being simulated.
 #[derive(Debug)]
 struct Simulation {
     loss: Loss,
@@ -106,26 +108,26 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Answers zones on request where they take more looks at nodes than this; counts from the next state on.
+    /// Sets the number of node checks above which zones are answered on request. Takes effect with the next state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
 
-    /// Takes a newer state of the cluster.
+    /// Starts a newer state of the cluster.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
         self.finish_start();
         let before = self.state.as_ref().map(|state| state.known.clone());
         self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
     }
 
-    /// Completes the snapshot of the state that is started, if one is, whatever that takes.
+    /// Completes the snapshot of the state that is being started, if there is one. Cannot be interrupted.
     pub fn finish_start(&mut self) {
         if let Some((snapshot, at)) = self.starting.take() {
             self.start_with(snapshot.finish(), at);
         }
     }
 
-    /// Continues the snapshot of the state that is started; false if that was interrupted.
+    /// Continues the snapshot of the state that is being started. Returns false if it was interrupted.
     fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some((snapshot, _)) = &mut self.starting else { return true };
         let is_complete = snapshot.advance(continues);
@@ -135,7 +137,7 @@ impl HeadroomWork {
         is_complete
     }
 
-    /// Takes a newer state with a snapshot of it.
+    /// Starts a newer state that already has a snapshot.
     pub fn start_with(&mut self, known: ClusterSnapshot, at: Timestamp) {
         self.starting = None;
         let number = self.state.as_ref().map_or(0, |state| state.number + 1);
@@ -160,7 +162,7 @@ impl HeadroomWork {
         self.state = Some(State { known, at, number });
     }
 
-    /// Leaves the zones to the what-if where all of them together would take too long.
+    /// Leaves all zones to the what-if if their losses would together take too many node checks.
     fn leave_large_zones(&mut self, nodes: usize) {
         let is_zone = |loss: &Loss| matches!(loss, Loss::Zone(_));
         let zones = self.losses.iter().filter(|(loss, _)| is_zone(loss));
@@ -172,34 +174,35 @@ impl HeadroomWork {
         }
     }
 
-    /// A copy of the state that was started last, with its snapshot: what else is worked out can start from it. None while
-    /// the first snapshot is not complete.
+    /// Returns a copy of the newest state with a complete snapshot, for use by other computations. `None` until the
+    /// first snapshot is complete.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.state.as_ref().map(|state| state.known.clone())
     }
 
-    /// Whether there is such a state.
+    /// Returns whether a state with a complete snapshot exists.
     pub const fn has_state(&self) -> bool {
         self.state.is_some()
     }
 
-    /// When the state was taken whose losses are answered; none before the first.
+    /// Returns the time of the state whose losses are answered; `None` before the first.
     pub fn state_at(&self) -> Option<Timestamp> {
         self.state.as_ref().map(|state| state.at)
     }
 
-    /// When the state was taken that was started last.
+    /// Returns the time of the state that was started last.
     pub fn started_at(&self) -> Option<Timestamp> {
         let starting = self.starting.as_ref().map(|(_, at)| *at);
         starting.or(self.state_at())
     }
 
-    /// Whether the snapshot of a state is not complete.
+    /// Returns whether a state is being started, so that its snapshot is not complete.
     pub const fn is_starting(&self) -> bool {
         self.starting.is_some()
     }
 
-    /// Goes on until all is answered or `continues`, which is asked before each loss and each pod, returns false.
+    /// Continues until all losses are answered or `continues` returns false. `continues` is called before each loss and
+    /// each pod.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
         if !self.advance_start(continues) {
             return;
@@ -211,7 +214,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Whether a simulation is to be continued. That of a zone is paused while a node has no answer yet.
+    /// Returns whether there is a simulation to continue. Pauses the simulation of a zone while the loss of a node is
+    /// unanswered.
     fn resume(&mut self) -> bool {
         let is_new_node = |loss: &Loss| {
             let is_new = |known: &KnownLoss| known.answer.is_none();
@@ -228,7 +232,7 @@ impl HeadroomWork {
         self.simulation.is_some()
     }
 
-    /// Answers the next loss, or starts to simulate it; false if all are answered.
+    /// Answers the next loss or starts its simulation. Returns false if all losses are answered.
     fn start_next(&mut self) -> bool {
         let Some(state) = &self.state else { return false };
         let Some(known) = self.queue.front().and_then(|loss| self.losses.get_mut(loss)) else { return false };
@@ -249,7 +253,7 @@ impl HeadroomWork {
         true
     }
 
-    /// Continues the simulation; false if it was interrupted.
+    /// Continues the simulation. Returns false if it was interrupted.
     fn simulate(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let is_wanted = |simulation: &Simulation| self.losses.contains_key(&simulation.loss);
         let Some(simulation) = self.simulation.take().filter(is_wanted) else { return true };
@@ -278,7 +282,7 @@ impl HeadroomWork {
         }
     }
 
-    /// What is known.
+    /// Returns the headroom as far as it is known.
     pub fn headroom(&self) -> Headroom {
         let mut headroom = Headroom::default();
         for (loss, known) in &self.losses {
@@ -290,7 +294,7 @@ impl HeadroomWork {
         headroom
     }
 
-    /// Each loss, and the pods that have nowhere to run after it; none while that is not known.
+    /// Returns the outcomes of pods with nowhere to run for each loss; `None` for a loss without an answer.
     pub fn answers(&self) -> BTreeMap<String, Option<OutcomeCounts>> {
         let name = |loss: &Loss| match loss {
             Loss::Node(node) => node.to_string(),
@@ -318,7 +322,7 @@ impl HeadroomWork {
         }
     }
 
-    /// Whether all is answered in the last state.
+    /// Returns whether all losses, except those on request, are answered for the newest state.
     pub fn is_done(&self) -> bool {
         let Some(state) = &self.state else { return false };
         let is_answered = |known: &KnownLoss| known.answer.is_some_and(|answer| answer.state == state.number);
@@ -334,10 +338,10 @@ impl KnownLoss {
 }
 
 impl State {
-    /// Starts to simulate the loss of some nodes.
+    /// Starts the simulation of a loss.
     ///
     /// # Errors
-    /// The answer, where it is certain that all pods find a node.
+    /// The answer, if all pods are certain to find a node.
     fn lose(
         &self,
         loss: Loss,
@@ -348,7 +352,7 @@ impl State {
         let mut left = self.known.snapshot.clone();
         nodes.iter().for_each(|node| left.remove_node(node));
         if fit_bound::all_fit(&mut left, &cluster, &pods) {
-            // Where they land makes no difference.
+            // The nodes on which the pods land do not affect the answer.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, &nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover))));
@@ -369,7 +373,7 @@ impl LossAnswer {
     }
 }
 
-/// The losses of all Ready nodes, and of all zones of them where there are several.
+/// Returns the loss of each Ready node, and of each zone with Ready nodes if there are several zones.
 fn losses(cluster: &Cluster) -> BTreeMap<Loss, BTreeSet<NodeName>> {
     let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
     let mut losses = BTreeMap::new();
