@@ -1,4 +1,5 @@
-//! How long the engine takes at scale: medians of 20 against their budgets. `cargo bench --bench engine`.
+//! Duration of the engine's main operations at scale: medians of 20 runs against their budgets. Run with `cargo bench
+//! --bench engine`.
 
 #[path = "median.rs"]
 mod median;
@@ -13,13 +14,13 @@ use kordon_time::Span;
 use median::median;
 use sim::Sim;
 
-/// What the program itself uses.
+/// The allocator of the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS: usize = 150_000;
-/// This many copies of the store are held at once to see what one takes.
+/// Number of copies of the store that are held at once, to measure the memory of one.
 const COPIES: u64 = 200;
 
 fn main() {
@@ -41,7 +42,7 @@ fn main() {
     let copy = median(|| (), |_| drop(std::hint::black_box(sim.cluster.clone())));
     println!("copy of the store, {NODES} nodes and {PODS} pods: {copy:?}");
 
-    // Every node has renewed since the last pass.
+    // After 20 s, every node has renewed its Lease since the last monitor pass.
     sim.run(Span::from_secs(20));
     let next_pass = sim.now + Span::from_secs(5);
     let attached = sim.shadow.clone().expect("attached");
@@ -67,7 +68,7 @@ fn main() {
     println!("the same with its chart: {chart:?}");
 }
 
-/// The memory of this process that is in RAM, in bytes; 0 if the kernel does not say.
+/// Returns the resident memory of this process in bytes; 0 if the kernel does not report it.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,6 +1,6 @@
-//! How long a frame takes on a large cluster of which a zone is silent: the 99th percentile of 200 frames against its
-//! budget. And how long each step of the dashboard's loop takes while all pods of the zone are evicted.
-//! `cargo bench --bench frames`; `cargo bench --bench frames -- loop` measures the loop alone.
+//! Duration of a frame on a large cluster with a silent zone: the 99th percentile of 200 frames against its budget.
+//! Also measures each step of the dashboard's loop while all pods of the zone are evicted. `cargo bench --bench
+//! frames`; `cargo bench --bench frames -- loop` measures the loop alone.
 
 #[path = "../tests/program/dashboard_fixture.rs"]
 mod dashboard_fixture;
@@ -29,13 +29,13 @@ use kordon_time::{ClusterTime, Span};
 use median::{median, percentile_of};
 use ratatui::{Terminal, backend::TestBackend};
 
-/// What the program itself uses.
+/// The allocator of the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS_A_NODE: usize = 6;
-/// Pods of each node while the loop is measured.
+/// Pods on each node while the loop is measured.
 const MANY_PODS_A_NODE: usize = 30;
 
 fn main() {
@@ -86,7 +86,7 @@ fn draw_frames() {
     }
 }
 
-/// Times what the loop does on its own thread while a zone is down and all its pods wait to be evicted.
+/// Measures the steps of the loop on its own thread while a zone is down and all its pods wait for eviction.
 fn time_loop() {
     let mut fixture = outage();
     let app = &mut fixture.app;
@@ -99,7 +99,7 @@ fn time_loop() {
     for round in 0..20 {
         now += Span::from_secs(1);
         steps.time("the engine's timeout", || app.on_timeout(now));
-        // Each kubelet renews every ten seconds, in the second in which the fixture had it renew.
+        // Each kubelet renews every ten seconds, at the same second as in the fixture.
         let mut renewals: Vec<Change> = alive
             .iter()
             .filter(|lease| number(&lease.node) * 7 % 10 == now.since(START).as_secs() as usize % 10)
@@ -152,7 +152,7 @@ fn time_loop() {
     steps.print();
 }
 
-/// A zone whose nodes are all tainted and whose pods all wait to be evicted.
+/// Creates a dashboard in which every node of one zone is tainted and all its pods wait for eviction.
 fn outage() -> DashboardFixture {
     let mut fixture = DashboardFixture::new();
     let set = fixture.app.model.settings.set("node-eviction-rate", "100", Origin::Override);
@@ -177,37 +177,38 @@ fn outage() -> DashboardFixture {
     for number in (0..NODES).step_by(3) {
         fixture.silence(&format!("{number:04}"));
     }
-    // A tick of the tainting loop, ten times a second, taints one node.
+    // The tainting loop ticks ten times a second and taints one node each time.
     fixture.run(230);
     fixture.app.refresh(fixture.now);
     fixture
 }
 
-/// Whether a node is of the zone that is down, or a pod was there.
+/// Whether a node is in the zone that is down, or a pod was on such a node.
 fn is_lost(name: &str) -> bool {
     number(name).is_multiple_of(3)
 }
 
-/// The number that the name of a node begins with, and that of a pod after its workload.
+/// Returns the number in the name of a node (`0042`) or of a pod (`web-0042-3`): the number of its node.
 fn number(name: &str) -> usize {
     let number = name.trim_start_matches("web-").split('-').next().and_then(|number| number.parse().ok());
     number.expect("names have numbers")
 }
 
-/// How long steps took.
+/// Durations of the steps of the loop.
 #[derive(Default)]
 struct Steps {
-    /// In order of their first time; whether on the thread of the loop.
+    /// Name of each step, whether it runs on the loop's thread, and its durations; in the order in which the steps
+    /// first ran.
     by_name: Vec<(&'static str, bool, Vec<Duration>)>,
 }
 
 impl Steps {
-    /// A step on the loop's thread.
+    /// Measures a step on the loop's thread.
     fn time<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
         self.record(name, true, step)
     }
 
-    /// A step beside the loop.
+    /// Measures a step that the dashboard runs on another thread.
     fn beside<T>(&mut self, name: &'static str, step: impl FnOnce() -> T) -> T {
         self.record(name, false, step)
     }

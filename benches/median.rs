@@ -1,18 +1,19 @@
-//! Measuring: the median of some runs, for a machine is rarely alone with one.
+//! Measures the duration of a function as a median or percentile of several runs, because other processes disturb
+//! single runs.
 
 use std::time::{Duration, Instant};
 
-/// The median of what twenty runs take, each with a new copy of what it may change.
+/// Returns the median duration of 20 runs. Each run gets a new input from `given`, which it may change.
 pub fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
     median_of(20, given, run)
 }
 
-/// The same of this many runs.
+/// Returns the median duration of `runs` runs; see [`median`].
 pub fn median_of<T>(runs: usize, given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
     percentile_of(50, runs, given, run)
 }
 
-/// What this percentage of the runs do not exceed.
+/// Returns the duration that `percent` percent of the runs do not exceed.
 #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
 pub fn percentile_of<T>(
     percent: usize,

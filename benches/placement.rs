@@ -1,4 +1,5 @@
-//! How long placement takes at scale: medians of 20 against their budgets. `cargo bench --bench placement`.
+//! Duration of pod placement at scale: medians of 20 runs against their budgets. Run with `cargo bench --bench
+//! placement`.
 
 #[path = "median.rs"]
 mod median;
@@ -26,24 +27,24 @@ use kordon_core::{
 use kordon_time::{ClusterTime, Timestamp};
 use median::median;
 
-/// What the program itself uses.
+/// The allocator of the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS_OF_A_NODE: usize = 30;
-/// Pods of one workload.
+/// Pods of each workload.
 const REPLICAS: usize = 30;
 const NAMESPACES: usize = 50;
 const IMAGES_OF_A_NODE: usize = 50;
-/// Pods placed one after the other for a measurement.
+/// Pods that one run places one after the other.
 const ROW: usize = 50;
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
-/// When it is, in the cluster.
+/// Present time in the cluster.
 const NOW: Timestamp = Timestamp::from_secs(1_767_300_000);
 
 fn main() {
@@ -57,7 +58,7 @@ fn main() {
     let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
     println!("a copy of it: {copy:?}");
 
-    // `cargo bench --bench placement -- losses` measures a part.
+    // `cargo bench --bench placement -- losses` measures only that part.
     let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
     let is_asked = |part: &str| parts.is_empty() || parts.iter().any(|asked| asked == part);
     if is_asked("pods") {
@@ -73,7 +74,7 @@ fn main() {
     drain(&cluster, &snapshot);
 }
 
-/// Places pods of every kind in a row, on all nodes and on samples of them.
+/// Measures the placement of pods of every kind, with all nodes scored and with samples of the nodes scored.
 fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     let percentage = PercentageOfNodesToScore::ADAPTIVE;
     let options = SchedulerOptions {
@@ -91,13 +92,14 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     }
 }
 
-/// What a pod of the row takes, the median and the least. Not by the CPU time of this thread, which is brought up to date by the tick.
+/// Returns the median and the least duration of the placement of one pod. It is wall-clock time: the CPU time of a
+/// thread is updated only at each timer tick, which is too coarse.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads clocks")]
 fn row_of_placements(cluster: &Cluster, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> [Duration; 2] {
     const RUNS: usize = 40;
     let requests: Vec<SchedulingRequest> =
         pods.iter().map(|pod| SchedulingRequest::of(pod, cluster)).collect();
-    // The order of the walk, and the columns of labels, are made once for all copies.
+    // The order of the nodes and the columns of labels are computed here once and shared by all copies.
     let mut prepared = snapshot.clone();
     black_box(prepared.place(&requests[0]));
     let mut rows: Vec<Duration> = (0..RUNS)
@@ -117,7 +119,7 @@ fn row_of_placements(cluster: &Cluster, snapshot: &Snapshot, pods: &[Arc<Pod>]) 
     [RUNS / 2, 0].map(|place| rows[place] / u32::try_from(pods.len()).expect("few"))
 }
 
-/// Looks for room where there is none.
+/// Measures preemption: the placement of a pod that fits on no node.
 fn preempt(cluster: &Cluster, snapshot: &Snapshot) {
     let mut large = newcomer(0, Kind::Plain);
     large.priority = 1000;
@@ -136,7 +138,7 @@ fn preempt(cluster: &Cluster, snapshot: &Snapshot) {
     println!("no room on {NODES} nodes, and which pods to preempt: {preempting:?}");
 }
 
-/// Previews the drain of one node with all that its pods' replacements do.
+/// Measures the plan of a drain of one node, including the placement of the replacements.
 fn drain(cluster: &Cluster, snapshot: &Snapshot) {
     let nodes = vec![node_name(NODES / 2)];
     let action = Action::Drain { nodes, options: DrainOptions { force: true, ..DrainOptions::default() } };
@@ -152,7 +154,8 @@ fn drain(cluster: &Cluster, snapshot: &Snapshot) {
     println!("the same with a snapshot of its own: {fresh:?}");
 }
 
-/// Loses each node, and each zone, of a large cluster where no two pods request the same, then again after 20 changed pods.
+/// Measures the headroom of a large cluster in which no two pods have equal requests: the loss of each node and of each
+/// zone. Then measures it again after 20 pods have changed.
 fn lose_nodes() {
     for (used, kinds) in [
         (45, &Kind::ALL[..]),
@@ -177,14 +180,14 @@ fn lose_nodes() {
     }
 }
 
-/// What it took to answer all losses.
+/// Cost of computing all losses.
 #[derive(Debug)]
 #[expect(dead_code, reason = "printed")]
 struct LossCost {
-    /// Until all nodes were answered.
+    /// CPU time until the losses of all nodes were computed.
     nodes: Duration,
     all: Duration,
-    /// Between two questions whether to go on.
+    /// Longest time between two checks for cancellation.
     longest_step: Duration,
 }
 
@@ -215,7 +218,7 @@ impl LossCost {
     }
 }
 
-/// Another request for 20 pods.
+/// Gives 20 pods another CPU request.
 fn change_pods(cluster: &mut Cluster) {
     for number in 0..20 {
         let place = number * 7_477 % cluster.pods().len();
@@ -226,19 +229,20 @@ fn change_pods(cluster: &mut Cluster) {
     }
 }
 
-/// The CPU time that this thread has used.
+/// Returns the CPU time of this thread.
 fn cpu() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split(' ').next().and_then(|nanos| nanos.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// What a pod requests of CPU and memory where so many percent of both are requested.
+/// Returns the CPU (in millicores) and memory (in bytes) that pod `number` requests, where `used` percent of the
+/// cluster is requested.
 fn different(number: usize, used: usize) -> (i64, i64) {
     let share = |salt: usize| {
         let mixed =
             (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ salt).rotate_left(31).wrapping_mul(salt | 1);
-        // 0.4 to 1.6 of the mean.
+        // 0.4 to 1.6 times the mean, in thousandths.
         400 + i64::try_from(mixed % 1201).expect("small")
     };
     let mean = |all: i64| {
@@ -247,16 +251,16 @@ fn different(number: usize, used: usize) -> (i64, i64) {
     (mean(16_000) * share(0xA5A5_5A5A) / 1000, mean(64 << 30) / 1000 * share(0x1234_5677))
 }
 
-/// What a workload asks of the scheduler.
+/// The scheduling constraints of a workload.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
-    /// Nothing but resources; the scheduler spreads it by its own constraints.
+    /// No constraint; the scheduler's default spreading applies.
     Plain,
-    /// Evenly over zones as a must, over nodes as a wish.
+    /// A required spread over zones and a preferred spread over nodes.
     Spread,
-    /// On some nodes only, some of them rather than others, rather not two on one.
+    /// Required and preferred node affinity, and preferred anti-affinity between its pods.
     Choosy,
-    /// Never two on one node, near the pods of another workload.
+    /// Required anti-affinity between its pods on nodes, and required affinity between them in zones.
     Apart,
 }
 
@@ -264,7 +268,7 @@ impl Kind {
     const ALL: [Self; 4] = [Self::Plain, Self::Spread, Self::Choosy, Self::Apart];
 }
 
-/// A kind is listed, so that plans know that there is nothing more of it.
+/// Marks a kind as completely listed, so that plans do not report it as unknown.
 fn list<T: TableObject>(cluster: &mut Cluster, of: impl Fn(ObjectEvent<T>) -> Change) {
     cluster.apply(of(ObjectEvent::ListStarted), &mut Vec::new());
     cluster.apply(of(ObjectEvent::ListDone), &mut Vec::new());
@@ -274,8 +278,8 @@ fn cluster(nodes: usize, zones: usize) -> Cluster {
     cluster_of(nodes, zones, &Kind::ALL, |_| (300, 1 << 30))
 }
 
-/// The same with workloads of these kinds, whose pods request this CPU and memory by their number. Pods that request the
-/// same share what they have in common.
+/// Creates a cluster with workloads of these kinds. `requests` returns the CPU and memory requests of a pod by its
+/// number. Pods with equal requests share them in memory.
 fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usize) -> (i64, i64)) -> Cluster {
     let mut cluster = Cluster::default();
     list(&mut cluster, Change::Node);
@@ -296,7 +300,7 @@ fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usiz
     for number in 0..nodes {
         apply(Change::Node(ObjectEvent::Applied(node(number, zones, &images))));
     }
-    // As a decoder does: what many pods have alike is one.
+    // Names are shared in memory, as a decoder shares them.
     let names: Vec<NodeName> = (0..nodes).map(node_name).collect();
     let workloads = nodes * PODS_OF_A_NODE / REPLICAS;
     for number in 0..workloads {
@@ -305,7 +309,7 @@ fn cluster_of(nodes: usize, zones: usize, kinds: &[Kind], requests: impl Fn(usiz
         for replica in 0..REPLICAS {
             let mut one = first.clone();
             one.key.name = format!("{}-{replica}", first.key.name).as_str().into();
-            // Spread over the cluster, no two of a workload on one node.
+            // The pods of a workload are on different nodes, spread over the cluster.
             one.node = Some(names[(number * 7 + replica * (nodes / REPLICAS)) % nodes].clone());
             let (cpu_milli, memory_bytes) = requests(number * REPLICAS + replica);
             if (cpu_milli, memory_bytes) != (300, 1 << 30) {
@@ -352,7 +356,7 @@ fn node(number: usize, zones: usize, images: &[Image]) -> Node {
     }
 }
 
-/// The first pod of the workload that pod `number` belongs to, not placed.
+/// Returns the first pod of the workload of pod `number`, without a node.
 fn pod(number: usize, kind: Kind) -> Pod {
     let workload = number / REPLICAS;
     let app = format!("app-{workload}");
@@ -370,7 +374,7 @@ fn pod(number: usize, kind: Kind) -> Pod {
     }
 }
 
-/// One more pod of some workload of this kind.
+/// Returns a new pod of the workload with this number among those of this kind.
 fn newcomer(number: usize, kind: Kind) -> Pod {
     let workload = number * Kind::ALL.len() + kind as usize;
     let mut pod = pod(workload * REPLICAS, kind);

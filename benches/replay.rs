@@ -1,10 +1,10 @@
-//! How long it takes to show another moment of an hour of 500 nodes: `cargo bench --bench replay`, or `-- --keep FILE`, where the next
-//! run finds the recording there.
+//! Duration of a jump to another moment in a recording of an hour of a cluster of 500 nodes. Run with `cargo bench
+//! --bench replay`. `-- --keep FILE` keeps the recording in a file for the next run.
 //!
-//! A demo cluster that loses a zone for ten minutes is recorded in virtual time. Then random moments of the recording are asked for
-//! as a key of the dashboard asks for them, and all that it would show of each is worked out: once while nothing else is known of the file, as
-//! right after it was opened, and once after the search for notable moments has passed over it. Beside the time stands the CPU time of all
-//! threads, which a busy machine makes longer too, but far less.
+//! The recording is that of a demo cluster that loses a zone for ten minutes, made in virtual time. The benchmark jumps
+//! to random moments, as the dashboard does for a key, and computes everything that it would show. It does so first
+//! with a file that was only just opened, then after the search for notable moments has read the whole file. It reports
+//! wall-clock time and the CPU time of all threads; a busy machine lengthens the latter far less.
 
 use std::{
     env, fs,
@@ -38,7 +38,7 @@ use kordon_time::{Span, Timestamp};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-/// What the program itself uses.
+/// The allocator of the program itself.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -48,7 +48,7 @@ const PODS_CHANGED_PER_SECOND: f64 = 2.0;
 const LENGTH: Span = Span::from_secs(3600);
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
-/// How many moments are asked for.
+/// Number of moments that are jumped to.
 const MOMENTS: usize = 40;
 const BUDGET: Duration = Duration::from_millis(200);
 
@@ -142,7 +142,7 @@ async fn recording() -> Vec<u8> {
     file
 }
 
-/// A recording in the dashboard.
+/// A recording that is played in the dashboard.
 struct PlayedFile {
     player: Player,
     playback: Playback,
@@ -166,7 +166,7 @@ impl PlayedFile {
         Self { player, playback, shown }
     }
 
-    /// Goes to a moment. Returns how long it took, and how much CPU time.
+    /// Jumps to a moment. Returns the wall-clock time and the CPU time that it took.
     #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
     async fn show(&mut self, moment: Timestamp) -> (Duration, Duration) {
         let (begun, cpu) = (Instant::now(), cpu_time());
@@ -180,7 +180,7 @@ impl PlayedFile {
         took
     }
 
-    /// Searches all of it.
+    /// Searches the whole recording for notable moments. Returns the wall-clock time that it took.
     #[expect(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
     async fn search(&mut self) -> Duration {
         let begun = Instant::now();
@@ -210,7 +210,7 @@ fn middle_and_end(mut times: Vec<Duration>) -> [Duration; 2] {
     [times[times.len() / 2], times[times.len() - 1]]
 }
 
-/// What all threads have used.
+/// Returns the CPU time of all threads of this process.
 fn cpu_time() -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("Linux");
     let nanos = tasks.flatten().filter_map(|task| {
@@ -220,7 +220,7 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(nanos.sum())
 }
 
-/// Resident memory.
+/// Returns the resident memory of this process in MiB.
 fn resident_mib() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is always there");

@@ -1,4 +1,4 @@
-//! A client that streams lists, counts objects and bytes, and throws them away.
+//! A client that streams lists, counts their objects and bytes, and discards them.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +20,13 @@ use kube::{
 };
 use tokio::runtime::Runtime;
 
-/// With this the benchmark is this client.
+/// Argument that makes the benchmark program run as this client.
 pub const ARGUMENT: &str = "bare-client";
 
-/// The media type of Kubernetes' protobuf.
+/// The media type of Kubernetes' protobuf encoding.
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
-/// How objects are written on the wire.
+/// Encoding of the objects in responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     Json,
@@ -40,16 +40,16 @@ pub enum Lists {
     Pods,
 }
 
-/// What it took, from the start of its process.
+/// Result of a run. Times count from the start of the client's process.
 pub struct Bare {
     pub objects: usize,
     pub bytes: usize,
-    /// To the first bytes of the first list.
+    /// Time until the first bytes of the first list.
     pub to_first: Duration,
     pub to_all: Duration,
 }
 
-/// The server does not write in this format.
+/// Error: the server does not support this encoding.
 #[derive(Debug)]
 pub struct Unsupported;
 
@@ -89,7 +89,7 @@ impl Bare {
     }
 }
 
-/// As the arguments name it.
+/// Returns the name of a value on the command line.
 fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is skipped").get_name().to_owned()
 }
@@ -107,7 +107,7 @@ pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
     });
 }
 
-/// A client that retries nothing and asks nothing by itself.
+/// Connects a client without retries and without requests of its own.
 pub async fn connect(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -152,21 +152,21 @@ async fn list(client: &Client, format: Format, kind: &str, path: &str) {
     panic!("the list of {kind} broke off");
 }
 
-/// Counts the frames of a watch: lines of JSON, or messages of protobuf with their length before them.
+/// Counts the frames of a watch: lines of JSON, or protobuf messages with a length prefix.
 struct Frames {
     format: Format,
-    /// The beginning of the frame that is being read; of protobuf with its length.
+    /// First bytes of the frame that is being read, at most [`HEAD`]; in protobuf including the length prefix.
     head: Vec<u8>,
-    /// Bytes that a frame of protobuf still has.
+    /// Bytes still to come of a protobuf frame.
     left: usize,
     objects: usize,
 }
 
-/// A bookmark is shorter: it is kept whole.
+/// Bytes that are kept of a frame. A bookmark is shorter, so it is kept whole.
 const HEAD: usize = 4096;
 
 impl Frames {
-    /// Reads a piece of the stream. Returns whether the list has ended.
+    /// Reads a chunk of the stream. Returns whether the list has ended.
     fn read(&mut self, piece: &[u8]) -> bool {
         match self.format {
             Format::Json => self.read_lines(piece),
@@ -207,7 +207,7 @@ impl Frames {
             self.keep(&rest[..taken]);
             (self.left, rest) = (self.left - taken, &rest[taken..]);
             if self.left == 0 {
-                // Field 1 of a WatchEvent is its type: a tag, a length, the text.
+                // Field 1 of a WatchEvent is its type: a tag byte, a length byte, the text.
                 if self.head.get(LENGTH + 2..).is_some_and(|text| text.starts_with(b"BOOKMARK")) {
                     if ends_list(&self.head) {
                         return true;
@@ -227,7 +227,7 @@ impl Frames {
     }
 }
 
-/// Whether a bookmark is the one at the end of a list.
+/// Whether a bookmark marks the end of the initial list.
 fn ends_list(bookmark: &[u8]) -> bool {
     memchr::memmem::find(bookmark, b"k8s.io/initial-events-end").is_some()
 }

@@ -1,4 +1,4 @@
-//! The cluster that is measured against, whichever server it has, and what changes it.
+//! The cluster that the benchmark connects to, on either server, and the process that changes it.
 
 use std::{
     ffi::OsString,
@@ -27,22 +27,22 @@ use super::{
     report::{Budget, Figure, Report},
 };
 
-/// With this the benchmark is the embedded API.
+/// Argument that makes the benchmark program run as the embedded API.
 pub const SERVER_ARGUMENT: &str = "embedded-server";
-/// With this the benchmark changes a cluster.
+/// Argument that makes the benchmark program change a cluster.
 pub const CHURN_ARGUMENT: &str = "churn";
 
-/// A server that takes less than a tenth of a core for so long is idle.
+/// A server that uses less than a tenth of a core for this long is idle.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
 
-/// A running cluster. Dropping it ends it.
+/// A running cluster. Dropping it stops its processes.
 pub struct TestCluster {
     pub kubeconfig: PathBuf,
     pub nodes: usize,
     pub pods: usize,
     pub server: Server,
-    /// For kubeconfigs, journals and the like.
+    /// Folder for kubeconfigs, journals and similar files.
     pub folder: TempDir,
 }
 
@@ -52,7 +52,7 @@ pub enum Server {
 }
 
 impl TestCluster {
-    /// The embedded API, in a process of its own.
+    /// Starts the embedded API in a process of its own.
     pub fn embedded(nodes: usize, pods: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let kubeconfig = folder.path().join("kubeconfig");
@@ -67,13 +67,13 @@ impl TestCluster {
         let mut address = String::new();
         let mut output = BufReader::new(output);
         output.read_line(&mut address).expect("it prints its address");
-        // It may go on to print.
+        // The process may print more, so its output is read to the end.
         std::thread::spawn(move || output.lines().for_each(drop));
         println!("embedded API with {nodes} nodes and {pods} pods after {:.1?}", begun.elapsed());
         Self { kubeconfig, nodes, pods, server: Server::Embedded(leashed), folder }
     }
 
-    /// A real control plane, whose data is kept in a folder if one is named.
+    /// Starts a real control plane. Its data is kept in the folder `kept`, if given.
     pub fn real(nodes: usize, pods: usize, kept: Option<PathBuf>) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let data = kept.unwrap_or_else(|| folder.path().join("control-plane"));
@@ -82,13 +82,13 @@ impl TestCluster {
         Self { kubeconfig: plane.kubeconfig.clone(), nodes, pods, server: Server::Real(plane), folder }
     }
 
-    /// All heartbeats are a moment old.
+    /// Renews the Leases of all nodes once.
     pub fn renew_all(&self) {
         let mut command = self.churn_command(0, 0);
         assert!(command.arg("--once").status().expect("it starts").success(), "Leases cannot be renewed");
     }
 
-    /// Renews Leases and changes pods, in a process of its own.
+    /// Renews Leases and changes pods in a process of its own.
     pub fn churn(&self, renewals_per_second: u32, changes_per_second: u32) -> RunningChurn {
         let (leashed, output) =
             Leashed::start_to_read(&mut self.churn_command(renewals_per_second, changes_per_second));
@@ -120,8 +120,7 @@ impl TestCluster {
 }
 
 impl Server {
-    /// Waits until it has cleared up after what was asked of it before: that is not what is measured next, and takes as much of
-    /// the machine.
+    /// Waits until the server has finished its work for earlier requests, which would distort the next measurement.
     pub fn wait_until_idle(&self, report: &mut Report) {
         let begun = Instant::now();
         while begun.elapsed() < LONGEST_IDLE_WAIT {
@@ -136,7 +135,7 @@ impl Server {
         report.add("until the servers were idle", Figure::seconds(begun.elapsed()), Budget::None, "");
     }
 
-    /// The processes that it consists of.
+    /// Returns the processes of the server, with their names.
     pub fn processes(&self) -> Vec<(&'static str, Process)> {
         match self {
             Self::Embedded(leashed) => vec![("embedded API", leashed.process())],
@@ -151,7 +150,7 @@ pub struct RunningChurn {
 }
 
 impl RunningChurn {
-    /// Waits so long; returns renewals and changes a second meanwhile, and how many writes have failed.
+    /// Runs `wait`. Returns Lease renewals and pod changes per second meanwhile, and the number of failed writes.
     pub fn rates_during(&self, wait: impl FnOnce()) -> (f64, f64, u64) {
         while self.latest.try_recv().is_ok() {}
         let (begun, before) = self.latest.recv().expect("it counts");
@@ -166,7 +165,7 @@ impl RunningChurn {
     }
 }
 
-/// What changes a cluster, as arguments.
+/// Arguments of the process that changes a cluster.
 #[derive(clap::Parser)]
 pub struct ChurnArguments {
     nodes: usize,
@@ -182,7 +181,7 @@ pub struct ChurnArguments {
     etcd: Option<String>,
 }
 
-/// Is what changes a cluster: prints its counts every half second.
+/// Runs this process as the one that changes a cluster. Prints its counts every half second.
 pub fn run_churn(arguments: &ChurnArguments) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
@@ -210,7 +209,7 @@ async fn change(target: impl WriteTarget, arguments: &ChurnArguments) {
     };
     let (unleash, unleashed) = tokio::sync::oneshot::channel();
     std::thread::spawn(|| {
-        // An unreadable input is an ended one.
+        // A read error counts as the end of the input.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         unleash.send(())
     });
@@ -221,18 +220,19 @@ async fn change(target: impl WriteTarget, arguments: &ChurnArguments) {
     }
 }
 
-/// Is the embedded API.
+/// Runs this process as the embedded API.
 pub fn run_server(arguments: large_cluster::Arguments) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(large_cluster::serve(arguments)).expect("it serves");
 }
 
-/// The program that is measured: as it was built with the benchmark, or another that `KORDON_BINARY` names.
+/// Returns the kordon program that is measured: the one built with the benchmark, or the one that `KORDON_BINARY`
+/// names.
 pub fn binary() -> OsString {
     std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
 }
 
-/// The program, about to be started on a cluster.
+/// Returns a command that runs kordon against a cluster.
 pub fn program(cluster: &TestCluster) -> Command {
     let mut command = Command::new(binary());
     command.env("HOME", cluster.folder.path()).env("KUBECONFIG", &cluster.kubeconfig).stdin(Stdio::null());

@@ -1,4 +1,4 @@
-//! Commands that answer and end, from the start of the process to its end.
+//! Duration of commands that print an answer and exit, from the start to the end of the process.
 
 use super::{
     cluster::{TestCluster, program},
@@ -7,13 +7,13 @@ use super::{
     report::{Budget, Figure, Report},
 };
 
-/// Exit codes of a plan that was printed: it completes, or needs more flags.
+/// Exit codes of a printed plan: 0 if the plan completes, 5 if it needs more flags.
 const PRINTED: [i32; 2] = [0, 5];
-/// Of a command that has a budget, and of the others.
+/// Runs of each command with a budget, and of each command without one.
 const RUNS: (usize, usize) = (20, 5);
 
-/// Measures each command that needs a part of the cluster, while nodes renew their Leases: of a cluster whose nodes are all silent
-/// there is more to tell.
+/// Measures each command that reads only a part of the cluster. Nodes renew their Leases meanwhile: with all nodes
+/// silent, the commands would have more to report.
 pub fn measure(cluster: &TestCluster, renewals: u32, report: &mut Report) {
     report.heading(&format!(
         "Commands that answer and end (medians of {}, without a budget of {}), at {renewals} renewals of Leases a second",
@@ -23,7 +23,7 @@ pub fn measure(cluster: &TestCluster, renewals: u32, report: &mut Report) {
     cluster.server.wait_until_idle(report);
     let _nodes_live = cluster.churn(renewals, 0);
     let node = node_name(7);
-    // On that node.
+    // A pod on that node.
     let (namespace, pod) = (pod_namespace(7), pod_name(7, 0));
     let within = Budget::AtMost(1.0);
     let lines: [(&[&str], Budget); 9] = [

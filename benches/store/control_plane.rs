@@ -1,8 +1,8 @@
 //! A real etcd and kube-apiserver with a large cluster in it.
 //!
-//! The objects are written into etcd before the API server starts, many at a time, as a backup is restored: 150,000 pods
-//! through the API would be 300,000 writes. What changes under load is written there too, as the other API servers of such a
-//! cluster do: this one would take more than a core for it. What clients see is the same.
+//! The objects are written into etcd before the API server starts, many in one write, as in a restored backup: 150,000
+//! pods would be 300,000 writes through the API. Changes under load are also written to etcd, in place of the other API
+//! servers of such a cluster: this API server would use more than a core for them. Clients see no difference.
 
 #[path = "../../tests/e2e/harness/eventually.rs"]
 pub mod eventually;
@@ -29,23 +29,23 @@ use super::{
     process::Process,
 };
 
-/// The server's certificate and the authority that signed it.
+/// The server's certificate, with that of the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
-/// In the folder: the size of the cluster whose objects are all in etcd.
+/// File in the folder that holds the size of the cluster; it exists once all objects are in etcd.
 const FILLED: &str = "filled";
-/// The data of etcd as it was written, and the copy that is used.
+/// Data folders of etcd: the data as first written, and the copy that etcd runs on.
 const DATA: [&str; 2] = ["etcd-filled", "etcd"];
 
 pub struct ControlPlane {
     pub kubeconfig: PathBuf,
     pub etcd_address: String,
-    // They end in this order.
+    // Dropped in this order: the API server stops before etcd.
     api_server: Leashed,
     etcd: Leashed,
 }
 
 impl ControlPlane {
-    /// Starts on the data in a folder, which is made first if it is not there or of another size.
+    /// Starts on the data in a folder. The data is created first if it is missing or of another size.
     pub fn start(folder: &Path, cluster: LargeCluster) -> Result<Self> {
         let binary = binary()?;
         let size = format!("{} nodes, {} pods", cluster.nodes, cluster.pods);
@@ -55,7 +55,7 @@ impl ControlPlane {
         let etcd_address = format!("http://127.0.0.1:{clients}");
         let [filled, used] = DATA.map(|data| folder.join(data));
         if !is_filled {
-            // Whatever is there is of another cluster, or not whole.
+            // Existing data is that of another cluster, or incomplete.
             let _ = fs::remove_dir_all(&filled);
             fs::create_dir_all(folder)?;
             let begun = Instant::now();
@@ -86,7 +86,7 @@ impl ControlPlane {
     }
 }
 
-/// `KORDON_CONTROL_PLANE`, or what `tests/control-plane/build` has built.
+/// Returns the binary that `KORDON_CONTROL_PLANE` names, or the one that `tests/control-plane/build` has built.
 fn binary() -> Result<PathBuf> {
     let named = std::env::var_os("KORDON_CONTROL_PLANE").map(PathBuf::from);
     let binary = match named {
@@ -101,7 +101,7 @@ fn binary() -> Result<PathBuf> {
     Ok(binary)
 }
 
-/// Starts a component; what it prints goes to the end of `NAME.log`.
+/// Starts a component and appends its output to `NAME.log`.
 fn component(binary: &Path, name: &str, flags: &[String], folder: &Path) -> Result<Leashed> {
     let log = File::options().create(true).append(true).open(folder.join(format!("{name}.log")))?;
     let mut command = Command::new(binary);
@@ -116,7 +116,7 @@ fn check(name: &str, component: &mut Leashed, folder: &Path) -> Result<()> {
     }
 }
 
-/// Some once the API server is ready for the user of the kubeconfig, which is written when there is a certificate.
+/// Returns `Some` once the API server is ready. Writes the kubeconfig as soon as the server's certificate exists.
 async fn is_ready(folder: &Path, port: u16, kubeconfig: &Path) -> Result<Option<()>> {
     let whole = |text: String| text.contains("-----END CERTIFICATE-----");
     if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {
@@ -139,7 +139,7 @@ async fn is_ready(folder: &Path, port: u16, kubeconfig: &Path) -> Result<Option<
 
 fn free_ports() -> Result<[u16; 3]> {
     let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port");
-    let listeners = [bind()?, bind()?, bind()?]; // held together, so that they differ
+    let listeners = [bind()?, bind()?, bind()?]; // all open at once, so that the ports differ
     let mut ports = [0; 3];
     for (port, listener) in ports.iter_mut().zip(&listeners) {
         *port = listener.local_addr()?.port();
@@ -157,9 +157,9 @@ fn etcd_flags(data: &Path, clients: u16, peers: u16) -> Vec<String> {
         format!("--initial-advertise-peer-urls={peers}"),
         format!("--initial-cluster=default={peers}"),
         "--unsafe-no-fsync".into(),
-        // 2 GiB by default, which the objects and some minutes of changes exceed.
+        // The default of 2 GiB is less than the objects and some minutes of changes take.
         "--quota-backend-bytes=17179869184".into(),
-        // Our writes are large: with 10,000 of them in memory etcd would not fit.
+        // These writes are large: with the default of 10,000 of them in memory, etcd would run out of memory.
         "--snapshot-count=500".into(),
     ]
 }

@@ -1,4 +1,4 @@
-//! The dashboard: the program on a pseudo terminal, timed by what it shows.
+//! The dashboard: the program on a pseudo terminal. Its screen shows when it has done something.
 
 use std::{
     io::{Read, Write},
@@ -17,13 +17,13 @@ use super::{
 
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
-/// Names are before this column, and what changes by itself is behind it.
+/// Column that ends the names; the columns after it change without user input.
 const NAME: u16 = 18;
 /// `selected` of themes/dark.toml.
 const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
-/// Each frame begins so: a synchronised update.
+/// Start of each frame: the escape sequence that begins a synchronised update.
 const FRAME: &[u8] = b"\x1b[?2026h";
-/// A program that shows nothing for so long has failed.
+/// A program whose screen does not reach the expected state in this time has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub struct Dashboard {
@@ -34,7 +34,7 @@ pub struct Dashboard {
     _pty: Box<dyn MasterPty + Send>,
 }
 
-/// What the terminal shows, and a bell for each change.
+/// The screen of the terminal, and a condition variable that is notified of each change.
 struct ScreenLog {
     screen: Mutex<Screen>,
     changed: Condvar,
@@ -42,15 +42,15 @@ struct ScreenLog {
 
 struct Screen {
     terminal: vt100::Parser,
-    /// When the last piece of output came, before it was looked at.
+    /// Time at which the last chunk of output arrived, before it was parsed.
     came: Instant,
     frames: usize,
-    /// The end of the last piece: the sign of a frame may be cut in two.
+    /// End of the last chunk: the escape sequence of a frame may be split between two chunks.
     tail: Vec<u8>,
 }
 
 impl Dashboard {
-    /// Starts the program, with further arguments.
+    /// Starts the program with additional arguments.
     pub fn start(cluster: &TestCluster, arguments: &[&str]) -> Self {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
@@ -88,12 +88,14 @@ impl Dashboard {
         self.seen.lock().text()
     }
 
-    /// Waits for a row of a node with the age of its heartbeat; returns when that was, from the start of the process.
+    /// Waits for the row of a node that shows the age of its heartbeat. Returns the time since the start of the
+    /// process.
     pub fn wait_for_first_rows(&self) -> Duration {
         self.wait("a node with its heartbeat", Screen::has_node_with_heartbeat) - self.begun
     }
 
-    /// Waits until the watches of these kinds have their whole lists, as the information sheet says, which must be open.
+    /// Waits until the information sheet, which must be open, shows that these kinds are completely listed. Returns the
+    /// time since the start of the process.
     pub fn wait_for_lists(&self, kinds: &[&str]) -> Duration {
         let signs: Vec<String> = kinds.iter().map(|kind| format!("● {kind} ")).collect();
         let holds = |screen: &Screen| {
@@ -103,19 +105,19 @@ impl Dashboard {
         self.wait(&kinds.join(" and "), holds) - self.begun
     }
 
-    /// Waits until all rows of nodes are counted.
+    /// Waits until the title of the pane shows this number of nodes.
     pub fn wait_for_count(&self, nodes: usize) {
         let title = format!("2 Nodes  {} ·", thousands(nodes));
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));
     }
 
-    /// Waits until all of so many nodes are Ready.
+    /// Waits until all nodes, this many, are Ready.
     pub fn wait_until_ready(&self, nodes: usize) {
         let title = format!("2 Nodes  {nodes} · {nodes} Ready", nodes = thousands(nodes));
         self.wait("all nodes Ready", |screen| screen.text().contains(&title));
     }
 
-    /// Whether the verdict says what the cluster can lose.
+    /// Whether the verdict shows the cluster's headroom.
     pub fn knows_headroom(&self) -> bool {
         let text = self.screen();
         let verdict = text.lines().find(|line| line.contains("N-1"));
@@ -131,10 +133,10 @@ impl Dashboard {
         self.press("\x1b");
     }
 
-    /// Moves the selection down and up in turn; returns how long it took to show, and for how much of that the loop waited for a
-    /// core.
+    /// Moves the selection down and up in turn. Returns the time until the screen shows it, and how much of that the
+    /// loop's thread waited for a core.
     pub fn key_to_frame(&mut self, number: usize) -> (Duration, Duration) {
-        // At no fixed phase of the frames that data draws.
+        // The pause varies, so that keys do not arrive at a fixed phase of the frames that data causes.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));
         let before = self.seen.lock().selected();
         let waited = self.process().waited();
@@ -147,12 +149,12 @@ impl Dashboard {
         (came - typed, self.process().waited() - waited)
     }
 
-    /// Freezes the screen, or lets it go on.
+    /// Freezes the screen, or unfreezes it.
     pub fn freeze(&mut self) {
         self.press("f");
     }
 
-    /// Types keys, and gives them time to show.
+    /// Types keys and waits half a second for their effect.
     pub fn press(&mut self, keys: &str) {
         self.type_in(keys);
         sleep(Duration::from_millis(500));
@@ -168,7 +170,7 @@ impl Dashboard {
         self.keys.write_all(keys.as_bytes()).expect("the program reads");
     }
 
-    /// When the output came that made it so.
+    /// Waits until a condition holds. Returns the time at which the output that fulfilled it arrived.
     fn wait(&self, what: &str, holds: impl Fn(&Screen) -> bool) -> Instant {
         let deadline = Instant::now() + PATIENCE;
         let mut screen = self.seen.lock();
@@ -183,7 +185,7 @@ impl Dashboard {
 
 impl Drop for Dashboard {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -221,7 +223,7 @@ impl Screen {
         self.terminal.screen().contents()
     }
 
-    /// Whether a row of the nodes has something in the column of heartbeats.
+    /// Whether a row of the Nodes pane has a value in the heartbeat column.
     fn has_node_with_heartbeat(&self) -> bool {
         let text = self.text();
         let mut lines = text.lines().skip_while(|line| !line.contains("2 Nodes"));
@@ -234,8 +236,8 @@ impl Screen {
         })
     }
 
-    /// The row of the selection in the focused pane, and how it begins: as the selection moves down, what it moves to may
-    /// move up.
+    /// Returns the selected row of the focused pane and the start of its text. The text is needed because a pane may
+    /// scroll by one row while the selection moves by one.
     fn selected(&self) -> Option<(u16, String)> {
         let screen = self.terminal.screen();
         let is_selected = |row: &u16| {
@@ -247,7 +249,7 @@ impl Screen {
     }
 }
 
-/// As the dashboard writes numbers.
+/// Formats a number as the dashboard does.
 fn thousands(number: usize) -> String {
     match number {
         0..1_000 => number.to_string(),

@@ -1,4 +1,4 @@
-//! The etcd below a real API server, written to as the other API servers of a cluster write to it.
+//! The etcd of a real API server. The benchmark writes to it directly, in place of a cluster's other API servers.
 
 use std::{fs, path::Path, process::Command};
 
@@ -18,7 +18,7 @@ use super::{
     },
 };
 
-/// Objects written at once: some 400 KiB.
+/// Objects in one write, about 400 KiB.
 const OBJECTS_PER_WRITE: usize = 50;
 const WRITERS: usize = 4;
 
@@ -27,7 +27,7 @@ const WRITERS: usize = 4;
 pub struct Etcd(Client);
 
 impl Etcd {
-    /// Waits until there is one at this address that answers.
+    /// Waits until etcd answers at this address.
     pub async fn connect(address: &str) -> Result<Self> {
         let mut config = Config::new(address.parse()?);
         config.default_retry = false;
@@ -40,7 +40,7 @@ impl Etcd {
         Ok(Self(client))
     }
 
-    /// Writes all objects, as JSON: an API server reads that as well as its own protobuf.
+    /// Writes all objects as JSON, which an API server reads as well as its own protobuf.
     pub async fn fill(&self, cluster: LargeCluster) -> Result<()> {
         let mut writers = JoinSet::new();
         for part in 0..WRITERS {
@@ -87,7 +87,7 @@ impl WriteTarget for Etcd {
     }
 }
 
-/// The write of one object where the API server looks for it.
+/// Builds the write of one object, under the key at which the API server looks for it.
 fn put(plural: &str, object: &Value) -> Value {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let key = key(plural, object["metadata"]["namespace"].as_str(), name);
@@ -102,7 +102,7 @@ fn key(plural: &str, namespace: Option<&str>, name: &str) -> String {
     }
 }
 
-/// Copies the data of an etcd that does not run.
+/// Copies the data folder of an etcd that is not running.
 pub fn copy_data(from: &Path, to: &Path) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;

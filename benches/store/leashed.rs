@@ -4,7 +4,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use super::process::Process;
 
-/// A process that ends when its standard input does: with this value, and with us however we end.
+/// A child process that exits when its standard input closes: when this value is dropped, and however the parent ends.
 pub struct Leashed {
     child: Child,
     _leash: ChildStdin,
@@ -17,7 +17,7 @@ impl Leashed {
         Self { child, _leash: leash }
     }
 
-    /// The same; what it prints is to be read.
+    /// Like [`Self::start`], and returns the child's standard output.
     pub fn start_to_read(command: &mut Command) -> (Self, ChildStdout) {
         let mut leashed = Self::start(command.stdout(Stdio::piped()));
         let output = leashed.child.stdout.take().expect("it is piped");
@@ -28,7 +28,7 @@ impl Leashed {
         Process(self.child.id())
     }
 
-    /// How it has ended, if it has.
+    /// Returns the exit status of the child if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("it is our child")
     }
@@ -36,7 +36,7 @@ impl Leashed {
 
 impl Drop for Leashed {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

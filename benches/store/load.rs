@@ -1,4 +1,5 @@
-//! With everything loaded: what changes cost, how soon a key shows, and what is drawn when there is nothing to draw.
+//! Measures a dashboard with everything loaded: the CPU cost of changes, the delay of keys, and the redraws when
+//! nothing changes.
 
 use std::{
     collections::BTreeMap,
@@ -13,28 +14,30 @@ use super::{
     report::{Budget, ClusterSize, Figure, Report},
 };
 
-/// In each view: the p99 of fewer is one or two keys that the machine was busy for.
+/// Keys in each view. With fewer keys, the p99 would be decided by one or two during which the machine was busy.
 const KEYS: usize = 600;
-/// CPU time is judged over each window of this length.
+/// Length in seconds of the windows over which CPU time is averaged; each has to meet the budget.
 const WINDOW: usize = 30;
-/// How long it is watched, in seconds.
+/// Seconds during which CPU time is measured.
 const WATCHED: usize = 90;
-/// Keyframes of the history as often as they may come, instead of each ten minutes: some of the windows have one.
+/// Arguments for the shortest interval of history keyframes, instead of ten minutes, so that some of the windows
+/// contain one.
 const OFTEN: [&str; 2] = ["--history", "12m"];
-/// The longest that is waited until one is written.
+/// Longest wait for the end of a keyframe.
 const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
-/// What the cluster could lose is worked out in slices of 3 % of a core for some time after the last change of a pod.
+/// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
+/// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// What was known is shown while it is proved again after the last changes: that ends in this time.
+/// Headroom is shown while it is still being proved again after the last changes; that takes at most this long.
 const PROVED_AGAIN: Duration = Duration::from_secs(30);
-/// How long a frozen screen is watched.
+/// How long a frozen screen is measured.
 const FROZEN: Duration = Duration::from_secs(8);
-/// Nothing arrives for so long at a time. Heartbeats are up to ten seconds old when they stop, and late after fifteen: what
-/// arrived before has a second to be over, and then nothing may happen in a window of this length.
+/// Length of a window in which nothing arrives. Heartbeats are up to 10 s old when they stop, and late after 15 s.
+/// Earlier data gets a second to be processed; that leaves this long in which nothing may happen.
 const QUIET: Duration = Duration::from_millis(3500);
 const SETTLING: Duration = Duration::from_secs(1);
 const QUIET_WINDOWS: u32 = 6;
-/// Between two windows every heartbeat is renewed.
+/// Pause between two windows, long enough for all nodes to renew their Leases.
 const RENEWING: Duration = Duration::from_secs(12);
 
 pub fn measure(
@@ -54,8 +57,8 @@ pub fn measure(
     dashboard.open_information();
     dashboard.wait_for_lists(&["nodes", "leases", "pods"]);
     dashboard.close_overlay();
-    // A server on the same cores that is busy with the list of pods takes renewals late. What the end of the lists has set off
-    // is over, and what nodes that seemed to be silent have.
+    // An API server that shares the cores and is busy with the list of pods accepts renewals late. The pause gives time
+    // for the work that follows the lists, and for the work caused by nodes that seemed silent.
     dashboard.wait_until_ready(cluster.nodes);
     sleep(Duration::from_secs(15));
     let mut cpu = Vec::new();
@@ -72,12 +75,12 @@ pub fn measure(
     let worst = cpu.windows(WINDOW).map(share).fold(0.0, f64::max);
     report.add("CPU, any 30 s window", Figure::Percent(worst), Budget::AtMost(15.0), format!("mean {mean}"));
 
-    // How long kordon takes is what counts. An API server on the same two cores, whose garbage collector takes both for tens of
-    // milliseconds, would be measured with it.
+    // Only kordon's own delay is of interest. With equal priority the API server's garbage collector would take both
+    // cores for tens of milliseconds, and that would be measured too.
     cluster.server.processes().into_iter().for_each(|(_, server)| server.give_way());
     churn.process().give_way();
     key_delays(&mut dashboard, "as it starts", report);
-    // Each view, and the keys that lead to it from the one before.
+    // Each view, and the keys that lead to it from the view before.
     for (view, keys) in
         [("zone map", "1z"), ("nodes by zone", "z2G"), ("groups folded", "F"), ("nodes", "FGGG")]
     {
@@ -101,7 +104,7 @@ pub fn measure(
     quiet(&dashboard, renewals_alone.process(), report);
 }
 
-/// Waits until the dashboard has worked out what the last changes of pods have set off, as the title of the zones says.
+/// Waits until the dashboard has computed headroom after the last changes of pods, as its verdict shows.
 fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
     let begun = Instant::now();
     while !dashboard.knows_headroom() && begun.elapsed() < LONGEST_WORK {
@@ -112,13 +115,13 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
     sleep(PROVED_AGAIN);
 }
 
-/// With nothing arriving.
+/// Measures a dashboard while nothing arrives.
 fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     report.heading("Nothing arriving");
     let (mut all_frames, mut all_took) = (0, Duration::ZERO);
     let (mut by_thread, mut windows) = (BTreeMap::<String, Duration>::new(), Vec::new());
     for _ in 0..QUIET_WINDOWS {
-        // What arrived before has begun it, and nothing begins another one.
+        // A keyframe that earlier data has caused is awaited first; without new data no other keyframe begins.
         let begun = Instant::now();
         while dashboard.process().has_thread("keyframe") && begun.elapsed() < LONGEST_KEYFRAME {
             sleep(Duration::from_millis(500));
@@ -134,7 +137,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
         churn.resume();
         sleep(RENEWING);
     }
-    // One more may fall into each window by its phase.
+    // Redraws happen once a second; depending on its phase, a window may contain one more than its full seconds.
     let most = f64::from(QUIET_WINDOWS) * QUIET.as_secs_f64().ceil();
     let note = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
     report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), note);
@@ -145,7 +148,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     report.add("CPU", share(by_thread.values().sum()), Budget::AtMost(1.0), note);
 }
 
-/// The CPU time of each second.
+/// Returns the CPU time of each second.
 fn sample(process: Process) -> Vec<Duration> {
     let begun = Instant::now();
     let mut cpu = process.count_cpu();
@@ -157,17 +160,17 @@ fn sample(process: Process) -> Vec<Duration> {
         .collect()
 }
 
-/// Percent of a core, where so much was used in each second.
+/// Returns the mean of CPU times per second, in percent of a core.
 fn share(seconds: &[Duration]) -> f64 {
     percent(seconds.iter().sum(), Duration::from_secs(seconds.len() as u64))
 }
 
-/// Percent of a core.
+/// Returns CPU time in percent of a core.
 fn percent(used: Duration, took: Duration) -> f64 {
     100.0 * used.as_secs_f64() / took.as_secs_f64()
 }
 
-/// How long it takes until a key shows, and for how much of that the loop waits for a core.
+/// Measures the time until a key shows on the screen, and how much of that the loop's thread waits for a core.
 fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
     let (mut delays, mut waits): (Vec<_>, Vec<_>) =
         (0..KEYS).map(|number| dashboard.key_to_frame(number)).unzip();

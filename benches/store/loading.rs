@@ -1,4 +1,4 @@
-//! From the start of the process to the first rows, all nodes and all pods, beside bare clients.
+//! Duration from the start of the process to the first rows, to all nodes and to all pods, compared with bare clients.
 
 use std::{thread::sleep, time::Duration};
 
@@ -9,17 +9,17 @@ use super::{
     report::{Budget, ClusterSize, Figure, Report},
 };
 
-/// How often nodes and Leases are loaded by a bare client and by the dashboard in turn: they take so little that one run says
-/// nothing.
+/// Number of times that nodes and Leases are loaded by a bare client and the dashboard in turn. Loading them is so
+/// short that one run is not enough.
 const PAIRS: usize = 9;
-/// The same of pods, each time twice by the dashboard between two bare clients of each kind. A real server collects its
-/// garbage in about every second list, which then takes it twice the time: in turn, one of the two would have it each time,
-/// or never.
+/// Rounds of loading pods: in each, the dashboard loads them twice, between two bare clients of each kind. A real
+/// server collects garbage during about every second list, which then takes twice as long. If client and dashboard
+/// simply alternated, one of them would be slowed down each time or never.
 const ROUNDS_OF_PODS: usize = 5;
-/// After clients that were killed in the middle of their lists: the server clears up.
+/// Pause after clients that were killed in the middle of a list, while the server cleans up.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The first rows, and all nodes with their Leases.
+/// Measures the time to the first rows and to all nodes with their Leases.
 pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
     warm_up(cluster, Lists::NodesAndLeases);
     report.heading(&format!(
@@ -68,13 +68,13 @@ pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Repo
     );
 }
 
-/// What a server keeps once it has written it is there for all clients.
+/// Fills the server's cache of encoded objects, which all clients share.
 fn warm_up(cluster: &TestCluster, lists: Lists) {
     // A server without protobuf has nothing to keep.
     let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
 }
 
-/// All pods, and what that takes.
+/// Measures the time to all pods, and the memory they take.
 pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Report) {
     warm_up(cluster, Lists::Pods);
     report.heading("Bare clients, which throw everything away");
@@ -130,7 +130,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
 }
 
-/// The budget of a download: larger clusters have none.
+/// Returns the budget of a download; larger clusters have none.
 fn of_download(size: ClusterSize, most: f64) -> Budget {
     if size.is_larger() { Budget::None } else { Budget::AtMost(most) }
 }

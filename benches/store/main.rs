@@ -1,5 +1,5 @@
-//! What the dashboard takes on a large cluster, beside bare clients of the same API server in the same run; each with its
-//! budget. `docs/performance.md` says what the figures mean.
+//! Time, CPU and memory that the dashboard takes on a large cluster, compared with bare clients of the same API server
+//! in the same run, each with its budget. `docs/performance.md` explains the figures.
 //!
 //! `cargo bench --bench store`: the embedded API with 5,000 nodes and 150,000 pods.
 //! `cargo bench --bench store -- embedded 20000 600000`: another size.
@@ -33,7 +33,7 @@ use clap::{Parser, ValueEnum};
 use cluster::TestCluster;
 use report::Report;
 
-/// The same as the program's, so that all clients allocate alike.
+/// The program's allocator, so that all clients use the same one.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -73,7 +73,7 @@ enum Part {
     Load,
 }
 
-/// What else this program is, in processes that it starts.
+/// Other roles of this program, for processes that it starts.
 #[derive(Parser)]
 #[command(no_binary_name = true)]
 enum Helper {
@@ -86,7 +86,7 @@ enum Helper {
 }
 
 fn main() {
-    // Cargo adds this one.
+    // Cargo adds `--bench`.
     let arguments: Vec<String> = std::env::args().filter(|argument| argument != "--bench").collect();
     let helpers = [bare::ARGUMENT, cluster::SERVER_ARGUMENT, cluster::CHURN_ARGUMENT];
     if arguments.get(1).is_some_and(|first| helpers.contains(&first.as_str())) {

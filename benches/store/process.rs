@@ -1,4 +1,4 @@
-//! A process, as Linux shows it.
+//! A process, with the figures that Linux reports about it in `/proc`.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ impl Process {
         self.memory_mib("VmRSS:")
     }
 
-    /// The most that it has been.
+    /// Peak of the resident memory in MiB.
     pub fn peak_mib(self) -> f64 {
         self.memory_mib("VmHWM:")
     }
@@ -31,21 +31,21 @@ impl Process {
         kib / 1024.0
     }
 
-    /// Starts to count the processor time that it uses.
+    /// Starts counting the CPU time of the process.
     pub fn count_cpu(self) -> CpuCounter {
         let mut counter = CpuCounter { process: self, of_threads: BTreeMap::new() };
         counter.used();
         counter
     }
 
-    /// The name and the processor time of each of its threads, by what tells it from others of that name.
+    /// Returns the thread id, the name and the CPU time of each thread.
     fn threads(self) -> impl Iterator<Item = (OsString, String, Duration)> {
-        // A thread may end meanwhile.
+        // A thread that ends meanwhile is left out.
         self.tasks()
             .filter_map(|task| Some((task.file_name(), name_of(&task)?, ThreadTimes::of(&task.path())?.ran)))
     }
 
-    /// Whether it has a thread of this name.
+    /// Whether the process has a thread of this name.
     pub fn has_thread(self, name: &str) -> bool {
         self.tasks().filter_map(|task| name_of(&task)).any(|thread| thread == name)
     }
@@ -54,17 +54,17 @@ impl Process {
         fs::read_dir(format!("/proc/{}/task", self.0)).expect("it lives, on Linux").flatten()
     }
 
-    /// How long its first thread has been ready to run and another process had the core.
+    /// Returns how long the first thread has been ready to run without getting a core.
     pub fn waited(self) -> Duration {
         let first = format!("/proc/{0}/task/{0}", self.0);
         ThreadTimes::of(first.as_ref()).expect("it lives, on Linux").waited
     }
 
-    /// Leaves the cores to other processes that can use them, as if it ran on another machine: it, and where Linux shares the
-    /// cores between sessions, its session, which is ours too.
+    /// Gives other processes precedence on the cores, as if this one ran on another machine. Where Linux shares the
+    /// cores between sessions (autogroup), that applies to the whole session, which is also that of the benchmark.
     pub fn give_way(self) {
         const LOWEST: i32 = 19;
-        // Linux may be built without them.
+        // Linux may be built without autogroups.
         let _ = fs::write(format!("/proc/{}/autogroup", self.0), LOWEST.to_string());
         for task in self.tasks() {
             let thread = task.file_name().to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
@@ -73,7 +73,7 @@ impl Process {
         }
     }
 
-    /// Stops it where it is: its connections stay open, and nothing comes over them.
+    /// Stops the process with SIGSTOP: its connections stay open, and it sends nothing.
     pub fn pause(self) {
         self.signal(Signal::STOP);
     }
@@ -92,21 +92,21 @@ impl Process {
     }
 }
 
-/// The name of a thread; none if it has ended.
+/// Returns the name of a thread; `None` if it has ended.
 fn name_of(task: &DirEntry) -> Option<String> {
     let name = fs::read_to_string(task.path().join("comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// What Linux counts of a thread.
+/// Times that Linux counts for a thread.
 struct ThreadTimes {
     ran: Duration,
-    /// It was ready to run, and another thread had the core.
+    /// Time in which it was ready to run while another thread had the core.
     waited: Duration,
 }
 
 impl ThreadTimes {
-    /// None if the thread has ended.
+    /// Reads the times of a thread; `None` if it has ended.
     fn of(task: &Path) -> Option<Self> {
         let stat = fs::read_to_string(task.join("schedstat")).ok()?;
         let mut nanos = stat.split(' ').map(|nanos| nanos.parse().ok().map(Duration::from_nanos));
@@ -114,19 +114,19 @@ impl ThreadTimes {
     }
 }
 
-/// Counts the processor time of a process, to the nanosecond.
+/// Counts the CPU time of a process in nanoseconds.
 pub struct CpuCounter {
     process: Process,
     of_threads: BTreeMap<OsString, Duration>,
 }
 
 impl CpuCounter {
-    /// What was used since the last call. What a thread has used between that and its end is not counted.
+    /// Returns the CPU time since the last call. A thread that ends between two calls is not counted in the second.
     pub fn used(&mut self) -> Duration {
         self.used_by_name().into_values().sum()
     }
 
-    /// The same by the names of threads.
+    /// Like [`Self::used`], by thread name.
     pub fn used_by_name(&mut self) -> BTreeMap<String, Duration> {
         let mut used: BTreeMap<String, Duration> = BTreeMap::new();
         for (thread, name, now) in self.process.threads() {

@@ -1,14 +1,15 @@
-//! What was measured, each beside its budget.
+//! The report: measured figures, each with its budget.
 
 use std::{fmt, time::Duration};
 
-/// The lines so far. Each is printed when it is measured, and those with a budget again at the end.
+/// The figures with a budget so far. Each figure is printed when it is measured; missed budgets are printed again at
+/// the end.
 #[derive(Default)]
 pub struct Report {
     judged: Vec<(String, Verdict)>,
 }
 
-/// What the budgets depend on.
+/// Size of the cluster, on which the budgets depend.
 #[derive(Clone, Copy)]
 pub struct ClusterSize {
     pub nodes: usize,
@@ -16,22 +17,22 @@ pub struct ClusterSize {
 }
 
 impl ClusterSize {
-    /// Whether it is larger than what the budgets of downloads are for.
+    /// Whether the cluster is larger than the size for which the budgets of downloads are made.
     pub fn is_larger(self) -> bool {
         self.nodes > 5_000 || self.pods > 150_000
     }
 
-    /// What the dashboard may take.
+    /// Returns the memory budget of the dashboard in MiB.
     pub fn memory_mib(self) -> f64 {
         if self.is_larger() { 1331.0 } else { 320.0 }
     }
 }
 
-/// What a figure may be.
+/// Limit of a figure.
 #[derive(Clone, Copy)]
 pub enum Budget {
     AtMost(f64),
-    /// Nothing is asked of it here: another client's figure, or one at another size.
+    /// No limit: a figure of another client, or of a cluster of another size.
     None,
 }
 
@@ -47,10 +48,10 @@ pub enum Figure {
     Seconds(f64),
     Millis(f64),
     MiB(f64),
-    /// Of one core.
+    /// Percent of one core.
     Percent(f64),
     PerSecond(f64),
-    /// So many times the other.
+    /// Ratio to another figure.
     Times(f64),
     Count(usize),
 }
@@ -60,7 +61,7 @@ impl Report {
         println!("\n{text}");
     }
 
-    /// Adds a line; `note` says what else there is to know.
+    /// Adds and prints a figure; `note` is additional text.
     pub fn add(&mut self, what: impl Into<String>, figure: Figure, budget: Budget, note: impl fmt::Display) {
         let what = what.into();
         let (allowed, verdict) = match budget {
@@ -82,7 +83,7 @@ impl Report {
         }
     }
 
-    /// Prints how many budgets were met, and which were not.
+    /// Prints how many budgets were met, and which were missed.
     pub fn finish(&self) {
         let missed: Vec<&str> = self
             .judged
@@ -118,7 +119,7 @@ impl Figure {
         }
     }
 
-    /// The same unit with another value.
+    /// Returns a figure of the same unit with another value.
     fn with(self, value: f64) -> Self {
         match self {
             Self::Seconds(_) => Self::Seconds(value),
