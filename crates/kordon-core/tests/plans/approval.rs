@@ -1,4 +1,4 @@
-//! The approval machine: what it asks for, what it asks the operator, what it refuses, and when it asks again.
+//! The approval of an operation: what it needs, what it asks the operator, what it refuses, and when it asks again.
 
 use kordon_core::{
     cluster::{
@@ -37,7 +37,7 @@ fn a_proposal_is_planned_checked_asked_planned_again_and_started_in_this_order()
 
     let mut approval = desk.apply(cordon(&["n1"]));
     assert_eq!(desk.serve(&mut approval), ["plan", "checks", "answer"]);
-    // The plan that the operator looks at is not made once more before it is asked about.
+    // A plan that the operator already looks at is not made again before the question.
     let shown = Box::new(desk.fixture.plan(cordon(&["n1"])));
     let mut approval = Approval::apply(cordon(&["n1"]), Some(shown), desk.terms(), &desk.situation());
     assert_eq!(desk.serve(&mut approval), ["checks", "answer"]);
@@ -120,7 +120,8 @@ fn while_writing_is_locked_nothing_starts() {
     let mut desk = Desk::new(&["n1", "n2"]);
     desk.locked = Some("dry-run".into());
     assert_eq!(desk.refusal(cordon(&["n1"])), ApprovalRefusal::Locked("dry-run".into()));
-    // Locked while it is at work: it is refused at once, until the journal is being written.
+    // A lock that is taken during an approval refuses it at once, unless its start is already being written to the
+    // journal.
     desk.locked = None;
     let mut approval = desk.apply(cordon(&["n1"]));
     approval.handle_lock("dry-run again");
@@ -159,12 +160,12 @@ fn a_watch_that_breaks_while_the_question_stands_stops_the_start_and_not_the_que
         assert!(approval.question().is_some());
         assert_eq!(desk.answer(&mut approval, Answer::Yes), Vec::<&str>::new());
         assert_eq!(refusal(&approval), ApprovalRefusal::Stale(kind));
-        // It is live again when the question is answered.
+        // The watch is live when the question is answered.
         desk.watches = live();
         let mut approval = desk.apply(action.clone());
         desk.serve(&mut approval);
         assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
-        // It breaks while the plan is made again.
+        // The watch breaks while the plan is made again.
         let mut approval = desk.planning_again(action.clone());
         desk.watches = broken;
         desk.serve(&mut approval);
@@ -311,7 +312,7 @@ fn each_new_kind_of_risk_is_asked_about_once() {
     assert_eq!(desk.answer(&mut approval, Answer::Yes), again);
     assert!(drifts(&approval).iter().all(|drift| drift.contains("blocked by default/web")));
     assert_eq!(approval.question().expect("asked").prompt, words("here try-blocked"));
-    // Every kind was agreed to: more of the same does not hold it up.
+    // Every kind of risk was agreed to, so more of the same kind asks nothing.
     desk.fixture.pod("alone-again", "n1", |pod| pod.storage.add(LocalVolume::Memory));
     assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
 }
@@ -376,7 +377,7 @@ fn a_claim_or_a_guard_rail_that_comes_while_the_question_stands_is_asked_about()
     desk.claim("n1", "theirs", Span::ZERO);
     desk.answer(&mut approval, Answer::Yes);
     assert_eq!(approval.question().expect("asked").prompt, words("take-over"));
-    // The other node of the zone fails: n1 is the last that is ready.
+    // n2, the other node of the zone, fails, so n1 is the last Ready one.
     desk.fixture.node("n2", |node| {
         let down = Condition { kind: READY.into(), status: ConditionStatus::Unknown, ..Condition::default() };
         node.conditions = [down].into();
@@ -473,7 +474,8 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
     assert_eq!(refusal(&resume(PriorOperation { drain: None, ..prior })), over);
 }
 
-/// A resume asks what its start asked, although less is left to do; and its own claim is nothing to warn of.
+/// A resume asks for the same confirmation as the start, although less is left to do. It does not warn of the
+/// operation's own claim.
 #[test]
 fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let mut desk = Desk::new(&["n1", "n2", "n3"]);
@@ -486,7 +488,7 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
             approval.plan().expect("a plan").warnings.iter().map(ToString::to_string).collect();
         (approval.question().expect("asked").prompt.clone(), warnings)
     };
-    // All nodes are cordoned, so that a plan of what is left changes none.
+    // The nodes are cordoned already, so the plan of the resume changes none of them.
     assert_eq!(desk.prompt(drain(&["n1", "n2"])), words("here"), "the start");
     for node in ["n1", "n2"] {
         desk.fixture.node(node, |node| node.unschedulable = true);
@@ -496,12 +498,14 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let (prompt, warnings) = asked(&desk, two.clone());
     assert_eq!(prompt, words("here"), "a journal of an older version does not tell: two nodes are grave");
     assert!(!warnings.iter().any(|warning| warning.contains("drain")), "{warnings:?}");
-    // The pod that would be lost was evicted before the interruption.
+    // The confirmation in the journal decides: the pod whose loss made the start grave was evicted before the
+    // interruption.
     let one = prior(&["n1"], options);
     let with = |confirmation| PriorOperation { confirmation: Some(confirmation), ..one.clone() };
     assert_eq!(asked(&desk, with(Confirmation::Plain)).0, Prompt::Yes("Yes, resume"));
     assert_eq!(asked(&desk, with(Confirmation::Grave)).0, words("here"));
-    // A guard rail that the start had to override: the cordons that broke it are its own.
+    // The start had to override these guard rails, and so has the resume, although the cordons that violate them are
+    // the operation's own.
     desk.guards.max_zone_percent = Some(50);
     desk.guards.max_nodes = Some(1);
     assert_eq!(asked(&desk, two.clone()).0, words("here override max-nodes max-zone-percent"));
@@ -548,7 +552,7 @@ fn what_is_undone_is_not_undone_twice() {
     assert!(matches!(approval.decision(), Some(Decision::NothingToDo(_))), "{:?}", approval.decision());
 }
 
-/// A cluster, the state of its watches, and what the driver answers.
+/// A cluster, the state of its watches, and the driver's answers.
 struct Desk {
     fixture: PlanFixture,
     watches: Watches,
@@ -601,7 +605,7 @@ impl Desk {
         Approval::undo(prior(nodes, None), self.terms(), &self.situation())
     }
 
-    /// Answers everything that the operator need not answer. Returns what was needed.
+    /// Answers every need except the operator's question. Returns the needs.
     fn serve(&self, approval: &mut Approval) -> Vec<&'static str> {
         let mut needs = Vec::new();
         while let Some(need) = approval.poll_need() {
@@ -631,14 +635,14 @@ impl Desk {
         needs
     }
 
-    /// Answers the question, then serves on.
+    /// Answers the question, then continues with [`Self::serve`].
     fn answer(&self, approval: &mut Approval, answer: Answer) -> Vec<&'static str> {
         assert!(approval.question().is_some(), "nothing is asked: {:?}", approval.decision());
         approval.handle_answer(answer, &self.situation(), NOW);
         self.serve(approval)
     }
 
-    /// What has to be answered first.
+    /// Returns the prompt of the first question about an action.
     fn prompt(&self, action: Action) -> Prompt {
         let mut approval = self.apply(action);
         self.serve(&mut approval);
@@ -657,7 +661,7 @@ impl Desk {
         refusal(&approval)
     }
 
-    /// The permissions that are checked first.
+    /// Returns the permissions that the approval checks.
     fn wanted(&self, mut approval: Approval) -> Vec<Permission> {
         while let Some(need) = approval.poll_need() {
             match need {
@@ -671,7 +675,7 @@ impl Desk {
         panic!("nothing is checked: {:?}", approval.decision())
     }
 
-    /// An approval that was agreed to and needs its plan again.
+    /// Returns an approval that the operator has agreed to and that needs its plan again.
     fn planning_again(&self, action: Action) -> Approval {
         let mut approval = self.apply(action.clone());
         approval.poll_need();
@@ -686,7 +690,7 @@ impl Desk {
         approval
     }
 
-    /// An approval whose start is being written to the journal.
+    /// Returns an approval whose start is being written to the journal.
     fn starting(&self, action: Action) -> Approval {
         let mut approval = self.planning_again(action.clone());
         approval.poll_need();
@@ -695,7 +699,7 @@ impl Desk {
         approval
     }
 
-    /// Bob's operation claimed the node so long ago.
+    /// Adds the claim of an operation of bob's, made this long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
         let claim = DrainClaim {
             by: "bob".into(),
@@ -719,7 +723,7 @@ fn cordon(nodes: &[&str]) -> Action {
     Action::Cordon { nodes: names(nodes) }
 }
 
-/// A drain that no filter refuses.
+/// A drain that refuses no pod for lack of a flag.
 fn drain(nodes: &[&str]) -> Action {
     let options = DrainOptions { force: true, delete_emptydir_data: true, ..DrainOptions::default() };
     Action::Drain { nodes: names(nodes), options }
@@ -733,7 +737,7 @@ fn words(text: &str) -> Prompt {
     Prompt::Words(text.into())
 }
 
-/// A drain that cordoned these nodes; unfinished where its options are given.
+/// A prior operation that cordoned these nodes; an unfinished drain if options are given.
 fn prior(nodes: &[&str], drain: Option<DrainOptions>) -> PriorOperation {
     let nodes: Vec<(NodeName, Uid)> = nodes.iter().map(|node| ((*node).into(), uid("Node", node))).collect();
     let undo = |(node, uid): &(NodeName, Uid)| NodeUndo {
@@ -766,7 +770,7 @@ fn approved(approval: Approval) -> Approved {
     }
 }
 
-/// What the question says has changed.
+/// Returns the changes that the question names.
 fn drifts(approval: &Approval) -> Vec<String> {
     approval.question().expect("asked").drifts.iter().map(ToString::to_string).collect()
 }

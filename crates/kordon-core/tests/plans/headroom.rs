@@ -1,4 +1,4 @@
-//! N-1 is what a plain simulation of each loss finds, wherever its work is interrupted.
+//! N-1 agrees with a plain simulation of each loss, no matter where its computation is interrupted.
 
 use std::{
     cell::Cell,
@@ -40,7 +40,7 @@ struct RandomNode {
     cordoned: bool,
 }
 
-/// What the pods of one workload ask for.
+/// What the pods of a workload request of the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
     Plain,
@@ -48,7 +48,7 @@ enum Ask {
     Apart {
         zone: bool,
     },
-    /// Apart from the workload before it.
+    /// Anti-affinity to the pods of the previous workload.
     AwayFromOthers,
     Near {
         zone: bool,
@@ -74,9 +74,9 @@ struct RandomWorkload {
     priority: i32,
     never_preempts: bool,
     tolerates: bool,
-    /// Fewer are wanted than there are.
+    /// The workload has more pods than its number of replicas.
     surplus: bool,
-    /// By pod: its node, and what it requests.
+    /// For each pod its node, and its requests.
     pods: Vec<(usize, i64, i64)>,
 }
 
@@ -201,7 +201,7 @@ fn add(fixture: &mut PlanFixture, number: usize, workload: &RandomWorkload, node
     }
 }
 
-/// A claim that is bound to a volume in a zone.
+/// Binds a claim to a volume in a zone.
 fn bind(fixture: &mut PlanFixture, name: &str, zone: &str, once: bool) {
     let modes = AccessModes { read_write_once: !once, read_write_once_pod: once, ..AccessModes::default() };
     let properties = VolumeProperties { modes, ..VolumeProperties::default() };
@@ -268,7 +268,7 @@ fn spec(ask: Ask, number: usize, pod: &str) -> SchedulingSpec {
     }
 }
 
-/// Every loss of one node and of one zone, and the nodes that it takes.
+/// Returns every loss of one node and of one zone, with the lost nodes.
 fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     let nodes = || fixture.cluster.nodes().iter();
     let zones: BTreeSet<_> = nodes().map(|node| node.zone()).collect();
@@ -280,8 +280,8 @@ fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     nodes().map(|node| (node.name.to_string(), [node.name.clone()].into())).chain(of_zones).collect()
 }
 
-/// A simulation of a loss that shares nothing with headroom and failover but the scheduler: the nodes and their pods are deleted
-/// from a copy of the cluster, and the scheduler places one replacement after the other.
+/// A simulation of a loss that shares only the scheduler with headroom and failover. It deletes the nodes and their
+/// pods from a copy of the cluster, and places one replacement after the other.
 struct PlainLoss<'a> {
     cluster: &'a Cluster,
     snapshot: Snapshot,
@@ -301,14 +301,14 @@ impl<'a> PlainLoss<'a> {
         }
         let snapshot = Snapshot::new(&left, version);
         let mut loss = Self { cluster, snapshot, stranded: OutcomeCounts::default() };
-        // Pods of high priority first, then by name.
+        // By descending priority, then by name.
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.key.clone()));
         let mut wanted = BTreeMap::new();
         for pod in pods {
             match loss.kind(&pod) {
                 None => loss.stranded.add(OutcomeKind::Lost),
                 Some(WorkloadKind::DaemonSet) => {}
-                // No replacement before the old pod is gone.
+                // The replacement is created only once the old pod is gone.
                 Some(WorkloadKind::StatefulSet) => loss.stranded.add(OutcomeKind::Stuck),
                 Some(kind) => {
                     let owner = pod.owner.as_ref().expect("it has a kind").uid.clone();
@@ -323,7 +323,7 @@ impl<'a> PlainLoss<'a> {
         loss
     }
 
-    /// How many pods the owner of a pod creates once those of the lost nodes are deleted.
+    /// Returns the number of pods that the owner of a pod creates after the pods of the lost nodes are deleted.
     fn missing(&self, left: &Cluster, kind: WorkloadKind, pod: &Pod) -> i64 {
         let owner = pod.owner.as_ref().expect("it has a kind");
         let mut workloads = self.cluster.workloads(kind).iter();
@@ -339,7 +339,7 @@ impl<'a> PlainLoss<'a> {
         }
     }
 
-    /// Places the replacement of a pod, and counts what becomes of the pod.
+    /// Places the replacement of a pod, and counts the outcome of the pod.
     fn replace(&mut self, pod: &Arc<Pod>) {
         let is_placed = self.place(pod, true);
         // The volume stays attached to the lost node.
@@ -380,7 +380,7 @@ impl<'a> PlainLoss<'a> {
         self.snapshot.add(Arc::new(new), node);
     }
 
-    /// Places the pod where others are preempted; they are placed again, and preempt no others.
+    /// Places the pod by preemption. The victims are placed again without preempting others.
     fn preempt(&mut self, pod: &Arc<Pod>, candidate: &PreemptionCandidate) {
         for victim in &candidate.victims {
             self.snapshot.remove(&victim.key, &candidate.node);
@@ -403,7 +403,7 @@ fn work(fixture: &PlanFixture, version: ServerVersion) -> HeadroomWork {
     work
 }
 
-/// How many losses were compared: of them, those that strand pods, and those that were answered without a simulation.
+/// Number of compared losses, of those that strand pods, and of those computed without a simulation.
 type Tally = [usize; 3];
 
 fn check_losses(fixture: &PlanFixture, version: ServerVersion) -> Result<Tally, TestCaseError> {
@@ -411,7 +411,7 @@ fn check_losses(fixture: &PlanFixture, version: ServerVersion) -> Result<Tally, 
     work.finish_start();
     let losses = losses(fixture);
     let mut tally = Tally::default();
-    // It is asked once before each loss, once before each deletion and each placement, and once to see that none is left.
+    // The callback is called once before each loss, each deletion and each placement, and once at the end.
     let mut steps = 0;
     work.advance(&mut || {
         steps += 1;
@@ -511,7 +511,7 @@ fn the_first_state_is_read_in_steps_and_nothing_is_known_before_all_of_it_is() {
         surplus: false,
         pods: (0..900).map(|pod| (pod, 1, 0)).collect(),
     };
-    // Each node has 90,000 m of 100,000 m in use.
+    // Each node has 90,000 of its 100,000 millicores in use.
     let fixture = fixture(&vec![node; 3], &[workload], 1000);
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
     let expected = headroom(&fixture.cluster, &snapshot, || true).expect("it went on");
@@ -580,7 +580,8 @@ proptest! {
         moved in 0_usize..9,
         cordoned in 0_usize..9,
     ) {
-        // Which of equal pods is preempted depends on their order of arrival, which differs.
+        // Priorities are equal, so that nothing is preempted: the choice between equal victims depends on the order in
+        // which they were added, which differs here.
         let workloads: Vec<_> =
             workloads.into_iter().map(|workload| RandomWorkload { priority: 0, ..workload }).collect();
         let mut fixture = fixture(&nodes, &workloads, 2000);

@@ -1,5 +1,5 @@
-//! Where the replacements of a plan's pods are placed: each takes those before it into account, and an unschedulable one
-//! has a reason.
+//! Placement of the replacements in a plan: each takes the earlier ones into account, and an unschedulable one has a
+//! reason.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -143,7 +143,7 @@ fn the_same_snapshot_gives_the_same_landings() {
     assert_eq!(drain(&fixture, &["n1"]), drain(&fixture, &["n1"]));
 }
 
-/// Nodes with this many cores, 10 pods each.
+/// Creates nodes with this many cores, and room for 10 pods each.
 fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
     let mut fixture = PlanFixture::new(&names);
@@ -154,7 +154,7 @@ fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     fixture
 }
 
-/// A ReplicaSet whose pods ask for this many cores.
+/// Adds a ReplicaSet whose pods request this many cores.
 fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
     fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
     for (place, node) in on.iter().enumerate() {
@@ -210,7 +210,7 @@ fn an_uncordon_names_the_pending_pods_that_it_places() {
     }
     let plan = plan(&fixture, Action::Uncordon { nodes: vec!["n1".into()] });
     let arrivals: Vec<_> = plan.arrivals.iter().map(|arrival| (&*arrival.pod.name, &*arrival.node)).collect();
-    // Nothing takes the large one, the second comes too late, and the small one would not have needed this node.
+    // `large` fits on no node, `second` finds n1 taken by `first`, and `small` fits on n2 without the uncordon.
     assert_eq!(arrivals, [("first", "n1")]);
     let taken: Vec<_> =
         plan.receivers.iter().map(|receiver| (&*receiver.node, receiver.after.cpu_milli.requested)).collect();
@@ -238,7 +238,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     assert!(!found.is_enough());
     assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would leave 1 pod Pending");
 
-    // Beside it, one of a StatefulSet, which stays with its node, and one that nobody recreates.
+    // Adds a pod of a StatefulSet, which stays with its node, and a pod that nobody recreates.
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);
     fixture.pod("db-0", "n2", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
     fixture.pod("bare", "n2", |_| {});

@@ -1,4 +1,4 @@
-//! Plans: what they predict, where pods are placed, and how they are applied.
+//! Plans: their predictions, the placement of pods, and their application.
 
 mod approval;
 mod headroom;

@@ -1,4 +1,4 @@
-//! What a plan reads of the cluster is enough: over that part it says what it says over all.
+//! The scopes that a plan declares as needed are sufficient: the plan is the same with them as with the whole cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,13 +23,13 @@ use crate::reads::read;
 struct App {
     namespace: &'static str,
     owner: Option<WorkloadKind>,
-    /// Whether a Deployment owns it.
+    /// Whether a Deployment owns the workload.
     deployed: bool,
-    /// Whether the owner still exists.
+    /// Whether the owner of the pods still exists.
     exists: bool,
     replicas: i32,
     budget: Option<IntOrPercent>,
-    /// The node of each pod, and what is special about it.
+    /// For each pod its node, and a number that selects a special property.
     pods: Vec<(usize, u8)>,
 }
 
@@ -93,7 +93,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
     let requirement =
         |label: &str| Requirement { key: label.into(), operator: SelectorOperator::In(vec![name.into()]) };
     let selector = Selector { requirements: vec![requirement("app")] };
-    // As the Deployment controller writes it.
+    // The selector that the Deployment controller writes.
     let of_replica_set =
         Selector { requirements: vec![requirement("app"), requirement("pod-template-hash")] };
     let owner_of = |kind: WorkloadKind| Owner {
@@ -162,7 +162,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
     changes
 }
 
-/// The part of the cluster that the plan of an action needs, and what was read for it.
+/// Reads the scopes that the plan of an action needs. Returns that part of the cluster, and the scopes.
 fn part(cluster: &Cluster, action: &Action) -> (Cluster, BTreeSet<Scope>) {
     let (mut part, mut scopes) = (Cluster::default(), BTreeSet::new());
     loop {
@@ -212,13 +212,14 @@ proptest! {
         };
         let (part, _) = part(&cluster, &action);
         let (mut part, whole) = (plan(&part, &action), plan(&cluster, &action));
-        // Where pods land is not among it, and said to be unknown.
+        // Placement is not among the needs, so the plan reports it as unknown.
         let lacks_placement = |gap: &PlanGap| gap.part == PlanPart::Placement;
         part.warnings.retain(|warning| !matches!(warning, Warning::Unknown(gap) if lacks_placement(gap)));
         prop_assert_eq!(verdicts(&part), verdicts(&whole));
         prop_assert_eq!(&part.budgets, &whole.budgets);
         prop_assert_eq!(&part.warnings, &whole.warnings);
-        // How long pods of DaemonSets and of owners that are gone take to be Ready is not worth reading their pods.
+        // Pods of DaemonSets and of deleted owners are not read just to estimate how long such pods take to become
+        // Ready. Without such pods, both plans are equal in every detail.
         let measured = |app: &App| app.owner != Some(WorkloadKind::DaemonSet) && (app.exists || app.owner.is_none());
         if apps.iter().all(measured) {
             prop_assert_eq!(format!("{:#?}", part), format!("{:#?}", whole));

@@ -1,4 +1,4 @@
-//! What plans name as not modelled, where it matters.
+//! Plans name what they do not model, where it matters.
 
 use kordon_core::{
     cluster::{
@@ -35,7 +35,7 @@ fn a_plan_that_replaces_no_pod_names_nothing() {
     assert_eq!(kinds(&plan), []);
 }
 
-/// A ReplicaSet of the Deployment `web`.
+/// Makes a ReplicaSet one of the Deployment `web`.
 fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
     let versions =
         fixture.cluster.workloads(WorkloadKind::ReplicaSet).iter().map(|workload| workload.version.0);
@@ -70,7 +70,7 @@ fn a_rollout_in_progress_is_named_for_its_pods() {
     let plan = fixture.drain(&["n0"], DrainOptions::default());
     assert!(of(&plan, "old-0").warnings.contains(&PodWarning::RolloutInProgress));
     assert!(kinds(&plan).contains(&(NotModelledKind::Rollout, 2)), "{:?}", plan.not_modelled);
-    // It is done once the old ReplicaSet has no replicas.
+    // The rollout is finished once the old ReplicaSet has no replicas.
     revision(&mut fixture, "old", 0);
     let plan = fixture.drain(&["n0"], DrainOptions::default());
     assert!(!of(&plan, "new-0").warnings.contains(&PodWarning::RolloutInProgress));
@@ -102,7 +102,7 @@ fn budgets_that_may_be_out_of_date_are_named_before_1_38() {
             budget.selector = Some(Selector::parse(second_selects).expect("a selector"));
             budget.min_available = least(1);
         });
-        // Deleted, not evicted: a running pod under two budgets cannot be evicted.
+        // Pods are deleted, because a running pod under two budgets cannot be evicted.
         let options = DrainOptions { disable_eviction: true, ..DrainOptions::default() };
         let plan = fixture.sync().drain(&["n0"], options);
         kinds(&plan).into_iter().find(|(what, _)| *what == NotModelledKind::BudgetUpdates)

@@ -1,4 +1,4 @@
-//! Plans applied against a fake server: which requests are sent, in which order, and which never are.
+//! Plans applied against a fake server: which requests are sent and in which order, and which are never sent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -139,8 +139,8 @@ fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
     assert_eq!(likely(20), 60);
 }
 
-/// While one eviction waits for the replacement of another pod, the operator sees when that is likely Ready; without a
-/// replacement, what the end waits for.
+/// While an eviction waits for the replacement of another pod, the time left says when that one is likely Ready.
+/// Without a replacement, it says what the end waits for.
 #[test]
 fn the_time_left_counts_on_replacements_that_are_starting() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
@@ -158,7 +158,7 @@ fn the_time_left_counts_on_replacements_that_are_starting() {
         let left = operation.time_left(&harness.cluster, harness.now).expect("it runs");
         left.text(harness.now)
     };
-    // The budget wants one of a and b, and b is not Ready.
+    // The budget requires one of a and b, and b is not Ready.
     let b = (**harness.cluster.pod(&Key::new("web", "b")).expect("there")).clone();
     let with = |created: Timestamp, version: u64| {
         let ready = Some(PodReady { status: ConditionStatus::False, last_transition: None });
@@ -254,7 +254,7 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     let (before, after) = (["read n1", "cordon n1", "evict a", "list n1"], ["list n1", "claim n1"]);
-    // The claim says how many pods the drain removes: it is renewed at once.
+    // The claim contains the number of pods that the drain removes, so it is renewed at once.
     let between = ["read n1", "evict late", "claim n1"];
     assert_eq!(harness.words(), [&before[..], &between, &after].concat());
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
@@ -495,7 +495,7 @@ fn of_two_drains_that_start_together_one_sees_the_other() {
         DrainOptions::default(),
         OperationOptions { id: "two".parse().unwrap(), ..by_alice() },
     );
-    // Both look, then both write: the second write finds the node newer than it was seen.
+    // Both read the node, then both write. The second write fails because the node has a newer version.
     harness.serve_one(&mut first);
     harness.serve_one(&mut second);
     harness.serve_one(&mut first);
@@ -528,7 +528,7 @@ fn a_finished_operation_that_is_resumed_does_nothing_twice() {
     for _ in 0..3 {
         harness.serve_one(&mut operation);
     }
-    // The process dies here: one pod was evicted, one was not.
+    // The process dies here: one pod was evicted, the other was not.
     drop(operation);
     let past = harness.prior_run();
     let mut operation =
@@ -541,8 +541,8 @@ fn a_finished_operation_that_is_resumed_does_nothing_twice() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Whatever goes wrong on the way: it ends; no pod is evicted twice, none before all nodes are cordoned; what is
-    /// called drained is empty; claims are taken off where the server let us.
+    /// Invariants under arbitrary failures: the operation ends, no pod is evicted twice, no pod is evicted before all
+    /// nodes are cordoned, and a node that is reported as drained is empty.
     #[test]
     fn under_random_answers_the_guarantees_hold(
         pods in proptest::collection::vec((0..3_usize, 0..2_u8), 0..24),
@@ -585,8 +585,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// At every moment, and after a cancel, a kill and a resume: the parts of each node's count add up to the pods that the
-    /// drain removes, and they are where the server has them; the claim alone gives the same count.
+    /// Invariants at every moment, also after a cancel, a kill and a resume: the parts of each node's count add up to
+    /// the pods that the drain removes, they agree with the server, and the claim alone gives the same count.
     #[test]
     fn the_count_of_a_drain_is_what_the_server_has(
         pods in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 1..24),
@@ -624,7 +624,7 @@ proptest! {
                 check_count(&harness, &operation)?;
             }
             if step == stop_after && stop == 2 {
-                // The process dies, and another one resumes what it did.
+                // The process dies, and another one resumes the operation.
                 let run = PriorRun { pods: prior.clone(), ..harness.prior_run() };
                 let left: Vec<Uid> = harness.pods.values().filter(|pod| pod.node == "n1" && !pod.gone)
                     .map(|pod| pod.uid.clone()).collect();
@@ -637,7 +637,7 @@ proptest! {
                 harness.wait(&mut operation, end);
             }
         }
-        // What was evicted is followed to its end.
+        // Evicted pods are followed until they are gone.
         harness.now += Span::from_secs(60);
         harness.end_pods();
         operation.handle_change(&harness.cluster, harness.now);
@@ -645,7 +645,7 @@ proptest! {
     }
 }
 
-/// The counts of an operation, by its own knowledge and by claims, against the server's pods.
+/// Compares the counts of an operation, and those computed from claims, with the server's pods.
 fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseError> {
     let progress = operation.progress();
     let mut whole = DrainCount::default();
@@ -670,7 +670,7 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         );
         let claim = harness.nodes[&*node.node].claim.as_ref();
         let mut left = harness.pods.values().filter(|pod| *pod.node == *node.node && !pod.gone);
-        // A late pod is in the claim as soon as that is renewed.
+        // A claim includes a late pod only once it is renewed.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
             let seen = DrainCount::of_claim(claim, &node.node, &harness.cluster).expect("pods are known");
@@ -691,7 +691,7 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// A server of a few lines, the watch of it, and the clock.
+/// A minimal server, a watch of its objects, and a clock.
 struct Harness {
     now: Timestamp,
     cluster: Cluster,
@@ -701,15 +701,15 @@ struct Harness {
     answers: Vec<(String, RequestOutcome)>,
     evicted: Vec<Uid>,
     evicted_uncordoned: bool,
-    /// How long a pod takes to end.
+    /// Time from the eviction of a pod to its end.
     linger: Span,
     /// Requests that start with this word never get a response.
     hang: Option<&'static str>,
-    /// A pod that comes to a node when the last of its pods goes.
+    /// A node and a pod that is bound to it when the next pod of that node ends.
     late: Option<(&'static str, &'static str)>,
-    /// A node whose list shows a pod that no watch tells of.
+    /// A node whose list has a pod that no watch reports.
     ghost: Option<&'static str>,
-    /// What goes wrong with the next requests, one after the other.
+    /// Failures of the next requests, in order.
     troubles: Vec<u8>,
 }
 
@@ -792,7 +792,7 @@ impl Harness {
         plan.expect("a plan")
     }
 
-    /// What the journal would tell of a drain of all nodes that was interrupted.
+    /// Returns what the journal of an interrupted drain of all nodes would contain.
     fn prior_run(&self) -> PriorRun {
         let prior = |(name, pod): (&String, &FakePod)| {
             let node = Some(NodeName::from(pod.node.as_str()));
@@ -805,12 +805,12 @@ impl Harness {
         }
     }
 
-    /// Answers the next request for this with that, once.
+    /// Sets the outcome of the next request that `word` describes, for that request only.
     fn answer(&mut self, word: &str, outcome: RequestOutcome) {
         self.answers.push((word.into(), outcome));
     }
 
-    /// Runs until it is over, or for an hour.
+    /// Runs the operation until it ends, but at most for an hour.
     fn run(&mut self, operation: &mut Operation) {
         let end = self.now + Span::from_secs(3600);
         while operation.ended().is_none() && self.now < end {
@@ -829,7 +829,7 @@ impl Harness {
         }
     }
 
-    /// Lets time pass until something is due.
+    /// Advances the time until something is due.
     fn wait(&mut self, operation: &mut Operation, end: Timestamp) {
         let ends = self.pods.values().filter(|pod| !pod.gone).filter_map(|pod| pod.ends).min();
         let due = operation.poll_timeout().into_iter().chain(ends).min().unwrap_or(end).min(end);
@@ -856,7 +856,7 @@ impl Harness {
         }
     }
 
-    /// Serves all requests of this instant.
+    /// Serves all requests of the present moment.
     fn step(&mut self, operation: &mut Operation) {
         while self.serve_one(operation) {}
     }
@@ -884,7 +884,7 @@ impl Harness {
             Some(2) => return RequestOutcome::Overloaded { retry_after: Some(Span::from_secs(1)) },
             Some(3) => return RequestOutcome::Unreachable("connection refused".into()),
             Some(4) => return RequestOutcome::Conflict,
-            // Done, but the response is lost.
+            // The request is performed, but its response is lost.
             Some(5) => {
                 self.serve(&request.task);
                 return RequestOutcome::NoResponse;
@@ -962,7 +962,7 @@ impl Harness {
         self.apply(Change::Pod(ObjectEvent::Applied(running_pod(name, node, uid.into()))));
     }
 
-    /// The pod ends by itself; its object stays.
+    /// Lets a pod finish; its object stays.
     fn finish(&mut self, name: &str) {
         let pod = self.pods.get_mut(name).expect("there");
         pod.finished = true;
@@ -971,7 +971,7 @@ impl Harness {
         self.apply(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// A budget over all pods, in this version and with so much room.
+    /// Sets the budget over all pods, with this version and this many allowed disruptions.
     fn budget(&mut self, version: u64, allowed: i32) {
         let status = BudgetStatus {
             disruptions_allowed: allowed,
@@ -991,7 +991,7 @@ impl Harness {
         self.apply(Change::Budget(ObjectEvent::Applied(budget)));
     }
 
-    /// The pod is gone, and one of its name has come elsewhere.
+    /// Replaces a pod by one of the same name on another node.
     fn replace(&mut self, name: &str, node: &str) {
         self.create(name, node, "uid-successor");
     }
@@ -1004,7 +1004,7 @@ impl Harness {
         self.requests.iter().map(|(_, word)| word.as_str()).collect()
     }
 
-    /// When these requests were made, in seconds from the start.
+    /// Returns the times of such requests, in seconds from the start.
     fn times(&self, word: &str) -> Vec<i64> {
         self.requests
             .iter()
@@ -1014,7 +1014,7 @@ impl Harness {
     }
 }
 
-/// A request in two words.
+/// Describes a request in two words.
 fn word(task: &RequestKind) -> String {
     match task {
         RequestKind::ReadNode { node } => format!("read {node}"),

@@ -1,5 +1,6 @@
-//! Placement compared with a plain evaluation of the specification (docs/upstream/placement-and-pressure.md#2 and #3): each node
-//! by itself, each pod counted again, nothing shared or prepared. Random clusters, for which all nodes are ranked.
+//! Placement compared with a plain evaluation of the specification (docs/upstream/placement-and-pressure.md#2 and #3):
+//! each node on its own, each pod counted again, nothing shared or prepared. Clusters are random, and all of their
+//! nodes are ranked.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,7 +25,7 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
 const MIB: i64 = 1 << 20;
-/// As many as a ranking shows.
+/// The maximum number of nodes in a ranking.
 const NODES: usize = 10;
 
 #[test]
@@ -89,7 +90,7 @@ fn each_pod_is_placed_as_a_plain_evaluation_says() {
     assert!(placed > 500 && refused > 100, "{placed} placed and {refused} refused tell too little");
 }
 
-/// Nodes, and the pods on them.
+/// A cluster for the plain evaluation: nodes, and the pods on them.
 #[derive(Debug)]
 struct Plain {
     nodes: Vec<Node>,
@@ -105,7 +106,7 @@ impl Plain {
         cluster
     }
 
-    /// The feasible nodes with their totals and weighted parts.
+    /// Returns the feasible nodes with their total scores and the weighted scores of each scorer.
     fn ranking(&self, pod: &Pod, siblings: Option<&Selector>) -> BTreeMap<NodeName, (i64, [i64; 7])> {
         let feasible: Vec<&Node> = self.nodes.iter().filter(|node| self.is_feasible(pod, node)).collect();
         let mut parts = vec![[0; 7]; feasible.len()];
@@ -178,7 +179,7 @@ impl Plain {
             && ["ephemeral-storage", "example.com/gpu"].into_iter().all(|name| fits(name, extended(name)))
     }
 
-    /// Whether one more pod keeps a hard spread constraint.
+    /// Whether a node keeps a required spread constraint with one more pod.
     fn may_skew(&self, pod: &Pod, spread: &SpreadConstraint, node: &Node) -> bool {
         let Some(value) = node.label(&spread.topology_key) else { return false };
         let hard: Vec<&Name> = pod
@@ -222,7 +223,7 @@ impl Plain {
         pods_in(value) + i64::from(selector.matches(&pod.labels)) - least <= i64::from(spread.max_skew)
     }
 
-    /// Whether the required affinity of the pod holds.
+    /// Whether a node satisfies the pod's required affinity.
     fn is_near(&self, pod: &Pod, node: &Node) -> bool {
         let terms = &pod.scheduling.pod_affinity.required;
         let matches_all = |other: &Pod| terms.iter().all(|term| selects(term, &pod.key.namespace, other));
@@ -230,13 +231,13 @@ impl Plain {
             self.pods.iter().filter(|other| matches_all(other)).map(|other| self.node_of(other)).collect();
         let has_keys = terms.iter().all(|term| node.label(&term.topology_key).is_some());
         let is_near = |term: &PodTerm| near.iter().any(|other| share(node, other, &term.topology_key));
-        // A pod on a node without the label counts nowhere.
+        // A pod on a node without the topology label does not count.
         let counts = |term: &PodTerm| near.iter().any(|node| node.label(&term.topology_key).is_some());
         let is_first = !terms.iter().any(counts) && matches_all(pod);
         has_keys && (terms.iter().all(is_near) || is_first)
     }
 
-    /// Whether the required anti-affinity of the pod, and that of others to it, hold.
+    /// Whether a node satisfies the required anti-affinity of the pod and that of other pods to it.
     fn is_apart(&self, pod: &Pod, node: &Node) -> bool {
         let refuses = |one: &Pod, other: &Pod, there: &Node| {
             one.scheduling.pod_anti_affinity.required.iter().any(|term| {
@@ -386,7 +387,7 @@ impl Plain {
     }
 }
 
-/// Whether the nodeSelector and the required node affinity match.
+/// Whether a node matches the nodeSelector and the required node affinity.
 fn suits(spec: &SchedulingSpec, node: &Node) -> bool {
     spec.node_selector.iter().all(|(key, value)| node.label(key) == Some(value))
         && spec.node_affinity.as_ref().is_none_or(|terms| terms.iter().any(|term| matches(term, node)))
@@ -399,7 +400,7 @@ fn matches(term: &NodeTerm, node: &Node) -> bool {
     })
 }
 
-/// Whether a term of a pod in `home` selects a pod.
+/// Whether a term of a pod in namespace `home` selects a pod.
 fn selects(term: &PodTerm, home: &Namespace, pod: &Pod) -> bool {
     let is_in_scope = if term.namespaces.is_empty() {
         *home == pod.key.namespace
@@ -409,7 +410,7 @@ fn selects(term: &PodTerm, home: &Namespace, pod: &Pod) -> bool {
     is_in_scope && term.selector.as_ref().is_some_and(|selector| selector.matches(&pod.labels))
 }
 
-/// Whether two nodes are in one domain.
+/// Whether two nodes are in the same topology domain.
 fn share(node: &Node, other: &Node, key: &str) -> bool {
     node.label(key).is_some_and(|value| other.label(key) == Some(value))
 }
@@ -438,7 +439,7 @@ fn affinity_points(pod: &Pod, feasible: &[&Node]) -> Vec<i64> {
 }
 
 fn random_node(chance: &mut Rng, number: usize) -> Node {
-    // Their order by name is not that of their numbers.
+    // The names are not in the order of the numbers.
     let name = format!("n{}", (number * 7 + 3) % NODES);
     let mut labels: BTreeMap<Name, Name> = BTreeMap::new();
     labels.insert("generation".into(), chance.u8(1..4).to_string().into());
@@ -588,7 +589,7 @@ fn random_spread(chance: &mut Rng) -> SpreadConstraint {
         selector: Some(selecting(&one_of(chance, &["red", "blue", "green"]))),
         match_label_keys: Box::default(),
         min_domains: chance.i32(1..4),
-        // What the rest of this file counts by.
+        // The only value that the plain evaluation supports.
         honours_affinity: true,
         honours_taints: chance.bool(),
     }

@@ -1,4 +1,5 @@
-//! Placement by a scheduler that looks at some of the nodes only (`percentageOfNodesToScore`), and where its walk over them goes on.
+//! Placement by a scheduler that tries only some of the nodes (`percentageOfNodesToScore`), and the node at which its
+//! next walk over the nodes begins.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,10 +19,10 @@ use kordon_core::{
 use crate::plan_fixture::{NOW, PlanFixture};
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
-/// Zones are as large as this: `n000` to `n099` are in the first.
+/// Nodes in each zone: `n000` to `n099` are in the first.
 const ZONE: usize = 100;
 const NODES: usize = 3 * ZONE;
-/// The scheduler looks for 120 of 300 nodes.
+/// The scheduler stops at 120 feasible nodes of 300.
 const FORTY: Option<PercentageOfNodesToScore> = PercentageOfNodesToScore::new(40);
 
 #[test]
@@ -29,7 +30,7 @@ fn equal_nodes_of_a_sample_are_taken_from_each_zone_in_turn_and_the_next_walk_go
     let cluster = cluster(|_| 4000);
     let mut snapshot = Snapshot::new(&cluster, options(FORTY));
     let samples: Vec<BTreeSet<usize>> = (0..5).map(|_| sample(&place(&mut snapshot, &pod("p")))).collect();
-    // 40 of each zone; the third walk begins again with the first nodes.
+    // Each sample has 40 nodes of each zone. The third reaches the end and continues with the first nodes.
     let of_each_zone = |first: usize| -> BTreeSet<usize> {
         (0..3).flat_map(|zone| (first..first + 40).map(move |place| zone * ZONE + place % ZONE)).collect()
     };
@@ -94,7 +95,7 @@ fn nodes_that_come_go_or_move_to_another_zone_change_the_order_of_the_walk() {
     assert_eq!(sample(&place(&mut snapshot, &pod("p"))).len(), 120);
     snapshot.remove_node(&name(41));
     snapshot.put_node(Arc::new(node(142, 4000, 0)));
-    // 299 nodes, of which 119 are enough: 41 is gone, and 142 is one of the first zone.
+    // 299 nodes are left, and a sample has 119. Node 41 was removed, and 142 is now in the first zone.
     let second = sample(&place(&mut snapshot, &pod("p")));
     assert_eq!(second.len(), 119);
     assert!([40, 42, 140, 141, 143, 240, 241].iter().all(|number| second.contains(number)), "{second:?}");
@@ -108,7 +109,7 @@ fn a_nominated_node_and_required_names_come_before_the_walk() {
     let nominated = Pod { nominated: Some(name(299)), ..(*pod("nominated")).clone() };
     let placement = place(&mut snapshot, &Arc::new(nominated));
     assert_eq!((placement.choice(), placement.feasible, placement.caveats.is_empty()), (&name(299), 1, true));
-    // Of two names both are looked at; the next walk then begins with the third node.
+    // Both named nodes are tried, which moves the start of the next walk to the third node.
     let names = [name(150), name(250)].map(|name| Name::from(&*name));
     let fields = [NodeRequirement { key: "metadata.name".into(), operator: NodeOperator::In(names.into()) }];
     let term = NodeTerm { fields: fields.into(), ..NodeTerm::default() };
@@ -151,14 +152,16 @@ fn a_plan_places_each_replacement_by_the_next_sample_and_says_so() {
         traces.map(|trace| trace.caveats.contains(&Caveat::OneSample)).collect()
     };
     let sampled = plan(FORTY);
-    // The first empty node of each sample; the third walk comes to the drained node, which is cordoned, and begins again.
+    // Each replacement gets the first empty node of its sample. The third sample reaches the drained node, which is
+    // cordoned, and continues with the first nodes.
     assert_eq!((landings(&sampled), caveats(&sampled)), (vec![0, 40, 1, 21], vec![true; 4]));
     assert_eq!(landings(&plan(FORTY)), landings(&sampled), "the same plan twice");
     let all = plan(Some(PercentageOfNodesToScore::ALL));
     assert_eq!((landings(&all), caveats(&all)), (vec![0, 1, 2, 3], vec![false; 4]));
 }
 
-/// Their schedulers are recorded in `tests/vectors/placement`, and those of 1.38 agree with recordings that are not kept here.
+/// The schedulers of these releases are recorded in `tests/vectors/placement`. Those of 1.38 agree with recordings that
+/// are not in this repository.
 #[test]
 fn a_cluster_of_a_tested_release_is_not_newer_than_those_whatever_its_patch() {
     let cluster = cluster(|_| 4000);
@@ -177,7 +180,7 @@ fn options(percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>) -> Sc
     SchedulerOptions { percentage_of_nodes_to_score, ..VERSION.into() }
 }
 
-/// Three zones of nodes with so much CPU, and memory in proportion.
+/// Creates three zones of nodes with this CPU, and memory in proportion.
 fn cluster(cpu_milli: impl Fn(usize) -> i64) -> Cluster {
     let mut cluster = Cluster::default();
     for number in 0..NODES {
@@ -205,7 +208,7 @@ fn number(node: &NodeName) -> usize {
     node.strip_prefix('n').and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// A pod that requests a tenth of most nodes.
+/// A pod that requests a tenth of most nodes' resources.
 fn pod(name: &str) -> Arc<Pod> {
     let (cpu_milli, memory_bytes) = (400, 400 << 22);
     let requests = Requests {
@@ -227,7 +230,7 @@ fn place(snapshot: &mut Snapshot, pod: &Arc<Pod>) -> Placement {
     }
 }
 
-/// The nodes looked at, where all of them are equal: they are the best.
+/// Returns the nodes of the sample. All nodes are equal, so the whole sample is best.
 fn sample(placement: &Placement) -> BTreeSet<usize> {
     placement.best.iter().map(number).collect()
 }

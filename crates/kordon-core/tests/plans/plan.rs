@@ -1,4 +1,4 @@
-//! What plans say, scenario by scenario (docs/upstream/operator-actions.md#10).
+//! Plans, scenario by scenario (docs/upstream/operator-actions.md#10).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -123,7 +123,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
         ("n1", Some(Span::from_secs(7200)), true),
         ("n2", Some(-Span::from_secs(60)), true),
         ("n3", None, true),
-        // Somebody has uncordoned it by other means.
+        // This node was uncordoned by another tool, which left the note.
         ("n4", Some(Span::from_secs(7200)), false),
     ] {
         fixture.node(name, |node| {
@@ -173,7 +173,7 @@ fn edit(fixture: &PlanFixture, words: &[&str], overwrite: bool) -> Plan {
     fixture.plan(Action::Taint { nodes: nodes(&["n1"]), edits })
 }
 
-/// The taints that a plan leaves on n1, or why it refuses.
+/// Returns the taints that a plan leaves on n1, or the reason for which it refuses.
 fn after(plan: &Plan) -> Result<Vec<String>, String> {
     match &plan.nodes[0].change {
         NodeChange::Taints { after, .. } => Ok(after.iter().map(ToString::to_string).collect()),
@@ -490,7 +490,7 @@ fn five(make: impl FnOnce(&mut kordon_core::cluster::Budget)) -> PlanFixture {
 
 /// Scenario 32: Percentages of a budget round up: with 5 healthy pods `maxUnavailable: 25%` needs 3 and allows 2.
 ///
-/// All rows of the table in docs/upstream/operator-actions.md#5.1.
+/// Checks all rows of the table in docs/upstream/operator-actions.md#5.1.
 #[test]
 fn percentages_round_up_both_ways() {
     let most = |value| five(move |budget| budget.max_unavailable = value).status("web");
@@ -866,11 +866,11 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
     assert_eq!(at(plan.totals.ends.likely), Some(165));
 }
 
-/// Pods that end 5 s after their deletion starts, unless they straggle.
+/// Environment whose pods end 5 s after the start of their deletion, unless they are stragglers.
 #[derive(Clone, Debug)]
 struct SometimesStubborn;
 
-/// The shares of pods that ignore SIGTERM, and that finish their work first.
+/// Shares of pods that ignore SIGTERM, and of pods that finish their work first.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.3 };
 
 impl Environment for SometimesStubborn {
@@ -892,8 +892,9 @@ impl Environment for SometimesStubborn {
     }
 }
 
-/// Which pods straggle is chance, and the last of many ends a node, and the slowest of several nodes a drain: the likely end
-/// is the average over what may happen, also where few pods have a long grace period.
+/// Which pods are stragglers is random. The last of many pods decides when a node is drained, and the slowest node when
+/// the drain ends. The likely end is the average over these possibilities, also if only few pods have a long grace
+/// period.
 #[test]
 fn a_drain_likely_ends_when_its_last_straggler_does_on_average() {
     const GRACES: [i64; 8] = [30, 30, 30, 30, 30, 45, 90, 180];
@@ -1075,8 +1076,8 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
     assert_eq!(plan.prospect(), Prospect::Stalls);
 }
 
-/// What waits for a budget leaves when a pod is Ready that has just been created, as after an earlier drain; nothing is
-/// expected of one that has taken much longer than its siblings.
+/// A pod that waits for its budget leaves once another pod, created just before the plan, is Ready, for example after
+/// an earlier drain. A pod that has taken much longer than its siblings is not expected to become Ready.
 #[test]
 fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     let plan = |age: i64| {
@@ -1239,7 +1240,7 @@ fn deleting_pods_asks_no_budget_and_says_how_many_it_passes_by() {
     assert_eq!(call.body["preconditions"], json!({"uid": "Pod/web-0"}));
 }
 
-/// The worked example of docs/upstream/operator-actions.md#6.9.
+/// The result is that of the worked example in docs/upstream/operator-actions.md#6.9.
 #[test]
 fn the_worked_example_comes_out_as_worked() {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
@@ -1272,7 +1273,7 @@ fn the_worked_example_comes_out_as_worked() {
     );
 }
 
-/// A plan is a function of the snapshot.
+/// A plan depends only on the snapshot.
 #[test]
 fn the_same_snapshot_gives_the_same_plan() {
     let mut fixture = five(|budget| budget.max_unavailable = percent(25));
@@ -1282,8 +1283,8 @@ fn the_same_snapshot_gives_the_same_plan() {
 }
 
 proptest! {
-    /// Whatever the budget and the pods, nothing leaves by it that it does not allow at that moment, and what waits
-    /// forever waits with nothing to spare.
+    /// Invariants for all budgets and pods: no pod leaves that its budget does not allow at that moment, and pods that
+    /// wait forever do so only under an exhausted budget.
     #[test]
     fn no_budget_is_overdrawn(
         places in prop::collection::vec((0..3_usize, prop::option::of(0..3_i64)), 1..12),
@@ -1298,7 +1299,7 @@ proptest! {
         let on: Vec<&str> = places.iter().map(|(node, _)| nodes[*node]).collect();
         let replicas = i32::try_from(on.len()).expect("few") + missing;
         fixture.replica_set("web", replicas, &on);
-        // Ready, or created so many times ten seconds ago.
+        // Each pod is Ready, or was created this many times ten seconds ago.
         for (place, (node, age)) in places.iter().enumerate() {
             if let Some(age) = age {
                 fixture.pod(&format!("web-{place}"), nodes[*node], |pod| starting(pod, age * 10));

@@ -17,13 +17,13 @@ use kordon_core::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// When every plan here is made.
+/// Time at which every plan here is made.
 pub const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// The release that answers unless a test says otherwise.
+/// Release of the API server unless a test sets another.
 pub const NEWEST: ServerVersion = ServerVersion::new(1, 36);
 
-/// The cluster, and what happens in it while a plan is applied.
+/// A cluster, and the environment of the plans made for it.
 #[derive(Clone)]
 pub struct PlanFixture {
     pub cluster: Cluster,
@@ -32,13 +32,13 @@ pub struct PlanFixture {
     writes: u64,
 }
 
-/// What others do: every pod takes as long to end and to be replaced.
+/// Environment in which every pod takes the same time to end and to be replaced.
 #[derive(Clone, Debug)]
 pub struct FixedEnvironment {
     pub stop: Span,
-    /// None: replacements never become Ready.
+    /// Time until a replacement is Ready; `None` if it never becomes Ready.
     pub ready: Option<Span>,
-    /// How many replacements find a node.
+    /// Number of replacements that find a node.
     pub room: usize,
 }
 
@@ -61,7 +61,7 @@ impl Environment for FixedEnvironment {
 }
 
 impl PlanFixture {
-    /// Nodes that are Ready, and nothing on them.
+    /// Creates a cluster of empty Ready nodes.
     pub fn new(nodes: &[&str]) -> Self {
         let environment = FixedEnvironment {
             stop: Span::from_secs(30),
@@ -144,7 +144,7 @@ impl PlanFixture {
         self
     }
 
-    /// A ReplicaSet with this scale and ready pods of it, `name-0` onwards, on these nodes.
+    /// Adds a ReplicaSet with this number of replicas, and a Ready pod on each of these nodes, named `name-0` onwards.
     pub fn replica_set(&mut self, name: &str, replicas: i32, on: &[&str]) -> &mut Self {
         self.owner(WorkloadKind::ReplicaSet, name, replicas);
         for (place, node) in on.iter().enumerate() {
@@ -153,7 +153,7 @@ impl PlanFixture {
         self
     }
 
-    /// A pod that is Ready, has no owner and a grace of 30 s, and what else is made of it.
+    /// Adds or changes a pod. A new one is Ready, has no owner and a grace period of 30 s; `make` changes that.
     pub fn pod(&mut self, name: &str, node: &str, make: impl FnOnce(&mut Pod)) -> &mut Self {
         let mut pod = match self.cluster.pod(&Key::new("default", name)) {
             Some(pod) => (**pod).clone(),
@@ -177,7 +177,8 @@ impl PlanFixture {
         self
     }
 
-    /// A budget over the pods labelled `app=NAME`, its status not yet worked out.
+    /// Adds or changes a budget that selects the pods labelled `app=NAME`. Its status is not computed before
+    /// [`Self::sync`].
     pub fn budget(&mut self, name: &str, make: impl FnOnce(&mut Budget)) -> &mut Self {
         let app = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
         let mut budget = match self.cluster.budgets().get(&Key::new("default", name)) {
@@ -196,7 +197,7 @@ impl PlanFixture {
         self
     }
 
-    /// A quota with these limits (resource, hard, used; cpu in thousandths) and scopes.
+    /// Adds a quota with these limits (resource, hard, used; CPU in millicores) and scopes.
     pub fn quota(&mut self, name: &str, limits: &[(&str, i64, i64)], scopes: &[&str]) -> &mut Self {
         let limit = |(resource, hard, used): &(&str, i64, i64)| QuotaLimit {
             resource: (*resource).into(),
@@ -214,13 +215,13 @@ impl PlanFixture {
         self
     }
 
-    /// A kind may not be listed.
+    /// Marks a kind as forbidden to list.
     pub fn forbid(&mut self, kind: FeedKind) -> &mut Self {
         self.apply(Change::Known(kind, Known::Forbidden { error: "no".into() }));
         self
     }
 
-    /// The disruption controller sees everything.
+    /// Computes the status of all budgets, as the disruption controller does.
     pub fn sync(&mut self) -> &mut Self {
         let rules = self.rules();
         let budgets: Vec<Arc<Budget>> = self.cluster.budgets().iter().cloned().collect();
@@ -235,13 +236,13 @@ impl PlanFixture {
         EvictionRules::of(self.version)
     }
 
-    /// The numbers of a budget's status: expected, desired, healthy, allowed.
+    /// Returns the numbers in a budget's status: expected, desired, healthy, allowed.
     pub fn status(&self, budget: &str) -> [i32; 4] {
         let status = &self.cluster.budgets().get(&Key::new("default", budget)).expect("a budget").status;
         [status.expected_pods, status.desired_healthy, status.current_healthy, status.disruptions_allowed]
     }
 
-    /// What eviction answers over a pod as everything is: the code, and the cause's message.
+    /// Returns the server's response to the eviction of a pod: the code, and the message of the cause.
     pub fn evict(&self, pod: &str) -> (u16, Option<String>) {
         let pod = self.cluster.pod(&Key::new("default", pod)).expect("a pod");
         let answer = kordon_core::plan::eviction::answer(&self.cluster, pod, &self.rules(), NOW);
@@ -264,31 +265,31 @@ impl PlanFixture {
     }
 }
 
-/// An object's uid: stages have one object of a name.
+/// Returns the uid of an object; there is only one object of each name.
 pub fn uid(kind: &str, name: &str) -> Uid {
     Uid::from(&*format!("{kind}/{name}"))
 }
 
-/// Makes the pod one of an owner's, with the label `app=OWNER`.
+/// Gives a pod an owner and the label `app=OWNER`.
 pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
     let owner = Owner { kind: OwnerKind::Workload(kind), name: name.into(), uid: uid(kind.as_str(), name) };
     pod.owner = Some(owner.into());
     pod.labels = [(Name::from("app"), Name::from(name))].into();
 }
 
-/// It has been there for an hour, and is not expected to be Ready again.
+/// Makes a pod not Ready that was created an hour ago, and is not expected to become Ready again.
 pub fn not_ready(pod: &mut Pod) {
     starting(pod, 3600);
 }
 
-/// It was created so many seconds ago, and is not Ready yet.
+/// Makes a pod not Ready that was created this many seconds ago.
 pub fn starting(pod: &mut Pod, age: i64) {
     pod.created = ClusterTime::new(NOW - Span::from_secs(age));
     pod.ready =
         Some(PodReady { status: ConditionStatus::False, last_transition: Some(ClusterTime::new(NOW)) });
 }
 
-/// Its deletion began, and its grace ends this many seconds from now.
+/// Makes a pod Terminating; its grace period ends this many seconds after [`NOW`].
 pub fn terminating(pod: &mut Pod, seconds_left: i64) {
     let deadline = ClusterTime::new(NOW + Span::from_secs(seconds_left));
     pod.termination = Some(Termination { deadline, grace: pod.grace }.into());
@@ -313,12 +314,12 @@ pub const fn percent(number: i32) -> Option<IntOrPercent> {
     Some(IntOrPercent::Percent(number))
 }
 
-/// The row of a pod.
+/// Returns the plan's row of a pod.
 pub fn of<'a>(plan: &'a Plan, pod: &str) -> &'a PodPlan {
     plan.pods.iter().find(|row| *row.pod.name == *pod).expect("a pod of the plan")
 }
 
-/// How many seconds after its making something of a plan happens.
+/// Returns a time in seconds after [`NOW`].
 pub fn at(time: Option<Timestamp>) -> Option<i64> {
     time.map(|time| time.since(NOW).as_secs())
 }

@@ -1,4 +1,4 @@
-//! ResourceQuotas refuse replacements while old pods count: what plans say of it.
+//! ResourceQuotas refuse replacements while the old pods count, and plans say so.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use kordon_time::Span;
 
 use crate::plan_fixture::{NOW, PlanFixture, at, of, own, taint};
 
-/// Two pods of a ReplicaSet on `n0` that end after 30 s, in a namespace with a quota of so many pods.
+/// Two pods of a ReplicaSet on `n0` that end after 30 s, in a namespace with a quota of `hard` pods.
 fn fixture(hard: i64, used: i64) -> PlanFixture {
     let mut fixture = PlanFixture::new(&["n0", "n1"]);
     fixture.replica_set("web", 2, &["n0", "n0"]).quota("team-a", &[("pods", hard, used)], &[]);
@@ -31,7 +31,8 @@ fn a_full_quota_refuses_the_replacement_until_the_old_pod_is_gone() {
     let plan = fixture(2, 2).drain(&["n0"], DrainOptions::default());
     let pod = of(&plan, "web-0");
     assert_eq!(at(pod.gone.likely), Some(30));
-    // Its ReplicaSet tries again after 5 ms, and twice as long each time: 20.5 s, then 41 s after the refusal.
+    // The ReplicaSet retries with a backoff that starts at 5 ms and doubles, so attempts are made 20.5 s and 41 s after
+    // the refusal.
     assert_eq!((created(&plan, "web-0"), at(pod.ready_again)), (vec![40], Some(50)));
     assert_eq!(
         pod.quota.as_ref().map(ToString::to_string).as_deref(),
@@ -108,7 +109,7 @@ fn a_pod_that_a_dead_kubelet_never_ends_counts_for_twice_its_grace_and_until_the
     let pod = of(&plan, "web-0");
     assert_eq!(pod.gone.likely, None);
     let admitted = at(pod.quota.as_ref().and_then(|refusal| refusal.admitted)).expect("it no longer counts");
-    // Twice 30 s, half of the 300 s between two counts, and the pause of the ReplicaSet.
+    // Twice the grace period of 30 s, half of the 300 s between two counts, and the backoff of the ReplicaSet.
     assert!((210..=420).contains(&admitted), "{admitted}");
 }
 
@@ -147,7 +148,7 @@ fn quotas_that_may_not_be_read_are_not_known_and_not_none() {
         "whether a ResourceQuota refuses a replacement is unknown: resourcequotas cannot be listed \
          (missing permission: list resourcequotas)"
     );
-    // Nothing is replaced: quotas do not matter.
+    // The pod is not replaced, so quotas do not matter.
     let mut fixture = PlanFixture::new(&["n0", "n1"]);
     fixture.pod("alone", "n0", |_| {}).forbid(kordon_core::cluster::FeedKind::Quotas);
     let plan = fixture.sync().drain(&["n0"], DrainOptions { force: true, ..DrainOptions::default() });

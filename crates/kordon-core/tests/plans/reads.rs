@@ -1,4 +1,4 @@
-//! What a server answers when a part of its cluster is read.
+//! Answers the read of a part of a cluster, as a server would.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kordon_core::cluster::{
     ScopeRead, TableObject, Version, Volume, Workload, WorkloadKind,
 };
 
-/// What a server with this cluster answers when a scope is read.
+/// Returns the changes that a server with this cluster answers to the read of a scope.
 pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     let in_namespace = |of: &Option<_>, key: &Key| of.as_ref().is_none_or(|of| key.namespace == *of);
     let pods = |is_in: &dyn Fn(&Pod) -> bool| found(cluster.pods().iter(), is_in, Change::Pod);
@@ -52,7 +52,7 @@ pub fn read(cluster: &Cluster, scope: &Scope) -> Vec<Change> {
     changes
 }
 
-/// The objects of a table that are in a scope.
+/// Returns the objects of a table that are in a scope.
 fn found<'a, T: TableObject + Clone + 'a>(
     objects: impl Iterator<Item = &'a Arc<T>>,
     is_in: &dyn Fn(&T) -> bool,

@@ -1,5 +1,5 @@
-//! What is not known is not empty: every definite statement of a plan that is made with less knowledge is also made with
-//! full knowledge.
+//! Unknown is not the same as empty: every definite statement of a plan made with less knowledge is also one of the
+//! plan made with full knowledge.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,11 +21,11 @@ use proptest::prelude::*;
 
 use crate::plan_fixture::{NEWEST, NOW, PlanFixture, not_ready, own, terminating, tolerates};
 
-/// What kordon may know less of.
+/// The kinds that are not fully known.
 #[derive(Clone, Debug, Default)]
 struct Missing {
     kinds: BTreeMap<FeedKind, Known>,
-    /// Nodes whose pods are listed alone.
+    /// Nodes whose pods are known from a list of that node's pods only.
     pods_of: BTreeSet<NodeName>,
 }
 
@@ -40,8 +40,8 @@ fn missing(kinds: impl IntoIterator<Item = FeedKind>, known: &Known) -> Missing 
     Missing { kinds, pods_of: BTreeSet::new() }
 }
 
-/// The cluster as it is known with this missing. Of kinds that have not been listed yet the first objects have come; stale
-/// ones are as they were `earlier`.
+/// Returns the cluster as known without the missing kinds. Kinds that are not listed yet have their first objects;
+/// stale ones are as in `earlier`.
 fn known(now: &Cluster, earlier: &Cluster, missing: &Missing) -> Cluster {
     let mut known = Cluster::default();
     for kind in FeedKind::ALL {
@@ -56,7 +56,7 @@ fn known(now: &Cluster, earlier: &Cluster, missing: &Missing) -> Cluster {
     known
 }
 
-/// Lists the pods of a node alone.
+/// Reads the pods of one node.
 fn read_pods_of(known: &mut Cluster, now: &Cluster, node: &NodeName) {
     let mut found = Vec::new();
     for pod in now.pods_on(node) {
@@ -113,7 +113,7 @@ fn plan(cluster: &Cluster, action: &Action) -> Result<Plan, PlanError> {
     Plan::over(action.clone(), cluster, Some(Snapshot::new(cluster, NEWEST)), NEWEST, NOW)
 }
 
-/// The definite statements of an answer, as text.
+/// Returns the definite statements of a result, as text.
 fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     let plan = match answer {
         Ok(plan) => plan,
@@ -128,11 +128,11 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         format!("{} pods", plan.pods.len()),
         format!("changes {:?}", plan.nodes.iter().map(|node| &node.change).collect::<Vec<_>>()),
     ]);
-    // Not their order, which depends on budgets.
+    // The order of the steps is not compared, because it depends on budgets.
     found.extend(plan.steps.iter().map(|step| format!("{step:?}")));
     if plan.is_definite() {
         found.insert(format!("{} {:?}", plan.prospect().word(), plan.needs));
-        // What would happen if a refused plan had its flags is not part of its outcome.
+        // The end of a refused plan is not part of its outcome: it assumes the flags that the plan lacks.
         if plan.prospect() != Prospect::Refused {
             found.insert(format!("ends {:?}, remain {:?}", plan.totals.ends, remaining(plan)));
         }
@@ -156,7 +156,7 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
         if counts {
             say(format!("{:?}", pod.quota));
         }
-        // A pod that is not recreated lands nowhere.
+        // A pod without a replacement has no landing.
         if !lacks(PlanPart::Placement) && replaces {
             say(format!("{:?}", pod.landing));
         }
@@ -178,13 +178,13 @@ fn statements(answer: &Result<Plan, PlanError>) -> BTreeSet<String> {
     found
 }
 
-/// How many pods stay on the nodes of a drain; none where that is not known.
+/// Returns the number of pods that stay on the nodes of a drain; `None` if it is unknown.
 fn remaining(plan: &Plan) -> Option<usize> {
     let drains = plan.nodes.iter().filter_map(|node| node.drain.as_ref());
     drains.map(|drain| drain.remaining).sum()
 }
 
-/// Whether the verdict on a pod rests on the numbers of budgets.
+/// Whether the verdict on a pod depends on the numbers of budgets.
 fn rests_on_numbers(verdict: &Verdict) -> bool {
     match verdict.as_if_granted() {
         Verdict::Leaves(LeaveReason::Deleted) | Verdict::Skipped(_) | Verdict::Terminating => false,
@@ -223,7 +223,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
     }
 }
 
-/// A pod at random: its workload, its node, and what is special about it.
+/// A random pod: its workload, its node, and a number that selects a special property.
 type RandomPod = (usize, usize, u8);
 
 const NODES: [&str; 3] = ["n0", "n1", "n2"];
@@ -255,7 +255,7 @@ fn add_pods(fixture: &mut PlanFixture, pods: &[RandomPod], prefix: &str) {
 }
 
 prop_compose! {
-    /// A cluster, the same a little earlier, and an action.
+    /// Generates a cluster, the same cluster slightly earlier, and an action.
     fn scenes()(
         pods in prop::collection::vec((0..6usize, 0..3usize, 0..20u8), 0..10),
         more in prop::collection::vec((0..6usize, 0..3usize, 0..20u8), 0..3),

@@ -1,4 +1,4 @@
-//! How right the forecasts have been: by a shadow of a controller that acts as it must, and of one that does not.
+//! The measured accuracy of forecasts: by a shadow of a controller that behaves as assumed, and of one that does not.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ fn settings() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-/// Twelve nodes in three zones, with two pods each that tolerate a failure for 10 s, a controller with these settings,
-/// and a shadow that assumes the defaults.
+/// Creates twelve nodes in three zones, each with two pods that tolerate a failure for 10 s, a controller with these
+/// settings, and a shadow that assumes the defaults.
 fn watched(controller: Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {
@@ -35,7 +35,7 @@ fn watched(controller: Settings) -> Sim {
     sim
 }
 
-/// Of these events, how many were on time, by chance or not, how many unforeseeable and how many missed.
+/// Returns the number of events that were predicted, that were unforeseeable, and that were missed.
 fn judged(counts: EventCounts) -> (usize, usize, usize) {
     (counts.predicted(), counts.unforeseeable, counts.missed())
 }
@@ -56,7 +56,8 @@ fn what_a_controller_does_to_silent_nodes_and_their_pods_was_predicted() {
     assert!(report.median <= report.worst && report.misses.is_empty());
 }
 
-/// Three nodes of a zone are not ready at once. Nothing predicted the first token; for the second two of them wait.
+/// Three nodes of a zone become not Ready at once. Nothing predicted the first taint. For the second, two nodes are
+/// waiting.
 #[test]
 fn which_of_two_waiting_nodes_is_tainted_is_chance() {
     let mut sim = watched(settings());
@@ -85,7 +86,7 @@ fn what_a_kubelet_posts_could_not_be_known_before() {
     assert_eq!(judged(report.kinds[&EventKind::Deletion]), (2, 0, 0), "{report:?}");
 }
 
-/// The controller's grace period is 30 s, and the shadow assumes 50 s.
+/// The controller's grace period is 30 s; the shadow assumes 50 s.
 #[test]
 fn a_controller_with_other_settings_is_missed_by_name() {
     let mut other = settings();
@@ -104,8 +105,8 @@ fn a_controller_with_other_settings_is_missed_by_name() {
     );
 }
 
-/// A node is silent, the controller's grace period is this, and the shadow assumes 50 s. Returns how much later than it happened Unknown
-/// was predicted.
+/// Lets a node fall silent under a controller with this grace period in seconds, while the shadow assumes 50 s. Returns
+/// how much later than it happened Unknown was predicted.
 fn off_with_grace(grace: i64) -> Span {
     let mut other = settings();
     other.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Override).expect("valid");
@@ -126,7 +127,8 @@ fn off_with_grace(grace: i64) -> Span {
     off
 }
 
-/// The difference between the two grace periods, and what the phases of both controllers' passes make of it.
+/// The error is the difference between the two grace periods; the phases of both controllers' passes add up to two
+/// monitor periods.
 #[test]
 fn errors_are_shown_however_large_they_are() {
     for (grace, expected) in [(30, 20), (80, -30), (120, -70)] {
@@ -137,7 +139,8 @@ fn errors_are_shown_however_large_they_are() {
     }
 }
 
-/// The controller's nodes are tainted at another rate than the shadow assumes, kubelets post what they like, and nodes come back.
+/// The controller may taint nodes at a rate that the shadow does not assume, kubelets post their status at random, and
+/// nodes come back.
 #[test]
 fn every_event_is_in_one_class() {
     for seed in 0..8 {
@@ -158,7 +161,7 @@ fn every_event_is_in_one_class() {
         }
         let written: Vec<&Write> =
             sim.done[before..].iter().map(|effect| &effect.write).filter(|write| is_event(write)).collect();
-        // The controller asks again for a pod whose deletion has begun when its node's taint changes.
+        // When a node's taint changes, the controller deletes a pod again whose deletion has already begun.
         let is_deletion = |write: &&&Write| matches!(write, Write::DeletePod { .. });
         let deleted: BTreeSet<_> = written
             .iter()
@@ -183,7 +186,7 @@ fn every_event_is_in_one_class() {
     }
 }
 
-/// Whether a controller's write is an event that is compared.
+/// Whether a write of the controller is an event that is compared with forecasts.
 fn is_event(write: &Write) -> bool {
     match write {
         Write::MarkUnknown { .. } | Write::DeletePod { .. } => true,

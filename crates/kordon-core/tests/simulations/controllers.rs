@@ -29,7 +29,7 @@ fn legacy() -> Settings {
     settings(26, &[("enable-taint-manager", "false")])
 }
 
-/// Six nodes over three zones with a pod each, a controller, and a minute of peace.
+/// Creates six nodes in three zones with a pod each, and a controller, and runs them for a minute without failures.
 fn peaceful(settings: &Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..6 {
@@ -47,7 +47,7 @@ fn health(sim: &Sim, node: &str) -> NodeView {
     sim.controller.as_ref().expect("started").node_view(node).expect("known")
 }
 
-/// When each pod was deleted, and how.
+/// Returns the time and kind of each pod's deletion.
 fn deletions(sim: &Sim) -> Vec<(String, Deletion, Timestamp)> {
     let of = |effect: &Effect| match &effect.write {
         Write::DeletePod { pod, deletion, .. } => Some((pod.name.to_string(), *deletion, effect.at)),
@@ -68,7 +68,8 @@ fn in_legacy_mode_a_silent_node_loses_its_pods_after_the_timeout_and_no_taint_ev
     sim.run(Span::from_secs(300));
     let deleted = deletions(&sim);
     let [(pod, Deletion::WithNode { mark_lost: Some(_) }, at)] = &deleted[..] else { panic!("{deleted:?}") };
-    // The last renewal was up to 10 s before, noticed up to 5 s later; then comes a pass, and the queue.
+    // The last renewal was up to 10 s before the silence and was noticed up to 5 s later. After the timeout come a pass
+    // and the queue.
     let after = at.since(silent).as_secs_f64();
     assert!(pod == "p0" && (290.0..=311.0).contains(&after), "{pod} after {after} s");
     let Due::At { at: predicted, .. } = due.due else { panic!("{due:?}") };
@@ -139,7 +140,8 @@ fn in_legacy_mode_a_conflict_keeps_the_node_queued_and_the_pod_is_deleted_again(
     assert_eq!(engine.metrics().zones[&zone].evictions, 1);
 }
 
-/// A shadow of a controller that has fallen dumb, some time after these nodes have fallen silent.
+/// Lets these nodes fall silent under a controller with a shadow, stops the controller 100 s later, and runs on for
+/// `after`.
 fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
     let mut sim = peaceful(&legacy());
     sim.attach_shadow(legacy());
@@ -247,7 +249,7 @@ fn terminating_pods_of_a_node_out_of_service_are_removed_and_the_others_are_not(
     assert!(sim.cluster.pod(&Key::new("default", "stays")).is_some());
 }
 
-/// A pod whose deletion has started; without a node it was never scheduled.
+/// A pod whose deletion has started. Without a node, it was never scheduled.
 fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
     Pod {
         key: Key::new("default", name),
@@ -389,7 +391,8 @@ fn metrics_count_zones_taintings_and_deletions() {
     assert!(metrics.pod_deletion_delay.sum < 1.0, "it was deleted when it was due");
 }
 
-/// Quirk 12 (docs/upstream/node-lifecycle.md#12.12): the first Node of a name leaves its health to the second.
+/// Quirk 12 (docs/upstream/node-lifecycle.md#12.12): up to 1.37, a Node inherits the health of a deleted Node with the
+/// same name.
 #[test]
 fn a_node_of_the_name_of_a_deleted_one_has_its_own_startup_grace_from_1_38_on() {
     let unknown_after = |minor| {
@@ -413,7 +416,7 @@ fn a_node_of_the_name_of_a_deleted_one_has_its_own_startup_grace_from_1_38_on() 
         let effect = sim.done.iter().find(marked).expect("it never posts its status");
         effect.at.since(created).as_secs_f64()
     };
-    // The first pass finds that the first Node was silent for longer than the startup grace period of 60 s.
+    // Up to 1.37, the first pass finds the first Node silent for longer than the startup grace period of 60 s.
     assert!((0.0..=5.1).contains(&unknown_after(37)), "after {} s", unknown_after(37));
     assert!((60.0..=65.2).contains(&unknown_after(38)), "after {} s", unknown_after(38));
 }

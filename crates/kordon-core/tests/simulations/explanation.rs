@@ -1,4 +1,4 @@
-//! The explanation of a node or pod before, during and after a failure, on a simulated cluster: past steps, future steps,
+//! Explanations of a node or pod before, during and after a failure, on a simulated cluster: past steps, future steps,
 //! and steps that will not happen.
 
 use kordon_core::{
@@ -13,7 +13,8 @@ use proptest::prelude::*;
 
 use crate::sim::Sim;
 
-/// Two zones of six nodes with a pod each that stays for five minutes, and one on the first node that stays forever.
+/// Creates two zones of six nodes, each with a pod that tolerates a failure for five minutes. The first node has
+/// another pod that tolerates it forever.
 fn peaceful(settings: &Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {
@@ -51,7 +52,7 @@ fn tense(story: &[Step], topic: Topic) -> Option<StepTime> {
     story.iter().find(|link| link.topic == topic).map(|link| link.tense)
 }
 
-/// The key of the pod with this name, wherever the simulation puts it.
+/// Returns the key of the pod with this name, in whatever namespace it is.
 fn key(sim: &Sim, name: &str) -> Key {
     sim.cluster.pods().iter().find(|pod| pod.key.name == *name).expect("a pod").key.clone()
 }
@@ -161,7 +162,8 @@ fn pending_events_of_a_node_are_those_of_it_among_all() {
     }
 }
 
-/// What happens to a cluster: which nodes fall silent or are back, and when the controller is restarted.
+/// Random events in a cluster: nodes that fall silent or come back, and restarts of the controller. Times are in
+/// seconds.
 #[derive(Clone, Debug)]
 struct History {
     silent: Vec<(i64, usize)>,
@@ -170,7 +172,7 @@ struct History {
     attach: i64,
 }
 
-/// How many seconds a history takes.
+/// Duration of a history in seconds.
 const LENGTH: i64 = 500;
 
 fn histories() -> impl Strategy<Value = History> {
@@ -187,8 +189,8 @@ fn histories() -> impl Strategy<Value = History> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// What has happened comes first, then what applies, then what will happen, by time; the last heartbeat is the
-    /// renewal of the Lease; and nothing stands before its cause, whenever the controller was restarted.
+    /// Past steps come first, then those that apply now, then future ones, each by time. The last heartbeat is the
+    /// renewal of the Lease. No step comes before its cause, whenever the controller is restarted.
     #[test]
     fn no_effect_stands_before_its_cause(history in histories()) {
         let settings = modern();

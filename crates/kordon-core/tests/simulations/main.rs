@@ -1,4 +1,4 @@
-//! The engine on simulated clusters: what its controllers do, what it predicts, and how it explains both.
+//! The engine on simulated clusters: the effects of its controllers, its predictions, and its explanations of both.
 
 mod accuracy;
 mod controllers;

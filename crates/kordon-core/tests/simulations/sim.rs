@@ -1,4 +1,4 @@
-//! A cluster on a virtual clock: kubelets that renew leases, an active controller, and a shadow.
+//! A simulated cluster on a virtual clock: kubelets that renew Leases, an active controller, and a shadow.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -15,51 +15,51 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, ClusterTime, Span, Timestamp};
 
-/// How often a kubelet renews its lease; the lease says four times as much.
+/// Interval at which a kubelet renews its Lease; the Lease's duration is four times as long.
 pub const RENEWAL: Span = Span::from_secs(10);
 
-/// The key of somebody's taint: see [`Sim::add_taint`].
+/// Key of the taint that [`Sim::add_taint`] adds.
 pub const MAINTENANCE: &str = "maintenance";
 
-/// The world, the controller and its shadow.
+/// The simulated cluster, its controller and the controller's shadow.
 pub struct Sim {
     pub now: Timestamp,
-    /// As the shadow sees it: with the cluster's clock as last measured.
+    /// The cluster as the shadow sees it: with the cluster's clock as last measured.
     pub cluster: Cluster,
-    /// The cluster's clock as it is.
+    /// The actual clock of the cluster.
     clock: ClusterClock,
-    /// Acts: what it wants done is done at once.
+    /// The controller, whose effects are applied at once.
     pub controller: Option<Engine>,
-    /// A controller that was stopped in its tracks, with what its watches have not brought yet.
+    /// A paused controller, with the changes that its watches have not received yet.
     paused: Option<(Engine, Vec<Applied>)>,
-    /// Watches: what it wants done is recorded.
+    /// The shadow, whose effects are only recorded.
     pub shadow: Option<Engine>,
-    /// What the controller did, in order.
+    /// Effects of the controller, in order.
     pub done: Vec<Effect>,
-    /// What the shadow would have done.
+    /// Effects that the shadow decided and that were only recorded.
     pub recorded: Vec<Effect>,
     pub notices: Vec<Notice>,
     /// Whether changes reach the shadow.
     pub shadow_sees: bool,
-    /// Compares the controller with the shadow's forecasts; a new one is made every second.
+    /// Compares the controller's effects with the shadow's forecasts; see [`Sim::run_with_forecasts`].
     pub accuracy: Option<Accuracy>,
-    /// The last of [`Sim::run_with_forecasts`].
+    /// The latest forecast of [`Sim::run_with_forecasts`].
     forecast: Option<Forecast>,
     kubelets: BTreeMap<NodeName, Kubelet>,
-    /// As the watches do it: equal names are one allocation.
+    /// Makes equal names share one allocation, as the watches do.
     names: Interner,
-    /// Equal lists of tolerations too, by their seconds.
+    /// Makes equal lists of tolerations share one allocation, by their seconds.
     tolerations: BTreeMap<Option<i64>, SharedList<Toleration>>,
     version: u64,
 }
 
 struct Kubelet {
-    /// When it renews next; none while silent.
+    /// Time of the next renewal; `None` while silent.
     renews: Option<Timestamp>,
 }
 
 impl Sim {
-    /// The cluster's clock is ahead of ours by this much from now on. The shadow does not know it before
+    /// Sets the cluster's clock ahead of kordon's by this much. The shadow does not know it before
     /// [`Sim::measure_clock`].
     pub fn set_clock(&mut self, ahead: Span) {
         self.clock = ClusterClock::ahead_by(ahead);
@@ -69,19 +69,19 @@ impl Sim {
         self.cluster.set_clock(self.clock);
     }
 
-    /// What a component of the cluster writes for now.
+    /// Returns the present time as a component of the cluster writes it.
     fn written(&self) -> ClusterTime {
         self.clock.written(self.now)
     }
 
-    /// The cluster as the controller sees it, which knows its own clock.
+    /// Returns the cluster as the controller sees it, which knows its own clock.
     fn seen_by_controller(&self) -> Cluster {
         let mut cluster = self.cluster.clone();
         cluster.set_clock(self.clock);
         cluster
     }
 
-    /// An empty cluster at a fixed time.
+    /// Creates an empty cluster at a fixed time.
     pub fn new() -> Self {
         Self {
             now: Timestamp::from_secs(1_767_225_600),
@@ -129,7 +129,7 @@ impl Sim {
         self.kubelets.insert(name.into(), Kubelet { renews: Some(self.now + phase) });
     }
 
-    /// Adds somebody's NoExecute taint [`MAINTENANCE`] to a node.
+    /// Adds the NoExecute taint [`MAINTENANCE`] to a node, as an operator would.
     pub fn add_taint(&mut self, node: &str) {
         let mut changed = (**self.cluster.node(&node.into()).expect("a node of ours")).clone();
         let taint = Taint {
@@ -143,7 +143,8 @@ impl Sim {
         self.tell(Change::Node(ObjectEvent::Applied(changed)));
     }
 
-    /// Adds a Ready pod that tolerates the NoExecute taints of this simulation for this many seconds; none: forever.
+    /// Adds a Ready pod that tolerates the NoExecute taints of this simulation for this many seconds; `None` means
+    /// forever.
     pub fn add_pod(&mut self, name: &str, node: &str, bears: Option<i64>) {
         let names = &mut self.names;
         let toleration = |key: &str| Toleration {
@@ -176,12 +177,12 @@ impl Sim {
         self.drain();
     }
 
-    /// The controller stops in its tracks: it sees nothing and does nothing.
+    /// Pauses the controller: it receives no changes and does nothing.
     pub fn pause_controller(&mut self) {
         self.paused = self.controller.take().map(|controller| (controller, Vec::new()));
     }
 
-    /// The paused controller goes on: its watches bring what they missed, and its timers are due.
+    /// Resumes the paused controller: its watches deliver the missed changes, and overdue timers fire.
     pub fn resume_controller(&mut self) {
         let (mut controller, missed) = self.paused.take().expect("it was paused");
         let cluster = self.seen_by_controller();
@@ -202,18 +203,18 @@ impl Sim {
         self.kubelets.get_mut(node).expect("a node of ours").renews = None;
     }
 
-    /// The kubelet renews once more, and falls silent.
+    /// Lets the kubelet of a node renew once more and then fall silent.
     pub fn fail(&mut self, node: &str) {
         self.renew(&NodeName::from(node));
         self.silence(node);
     }
 
-    /// The kubelet is back: it posts its status and renews.
+    /// Brings the kubelet of a node back: it posts its status and renews.
     pub fn wake(&mut self, node: &str) {
         self.post(node, ConditionStatus::True);
     }
 
-    /// The kubelet posts its status, with this readiness, and renews.
+    /// Lets the kubelet of a node post its status, with this readiness, and renew.
     pub fn post(&mut self, node: &str, readiness: ConditionStatus) {
         let name = NodeName::from(node);
         self.kubelets.get_mut(node).expect("a node of ours").renews = Some(self.now + RENEWAL);
@@ -233,7 +234,7 @@ impl Sim {
         self.renew(&name);
     }
 
-    /// The controller manager's Lease as it stands now.
+    /// Writes the controller manager's Lease, renewed now.
     pub fn lead(&mut self, holder: &str, acquired: Timestamp) {
         let lease = LeaderLease {
             version: self.next_version(),
@@ -245,7 +246,7 @@ impl Sim {
         self.tell(Change::Leader(Some(lease)));
     }
 
-    /// Lets the world run for so long.
+    /// Runs the simulation for this long.
     pub fn run(&mut self, span: Span) {
         let until = self.now + span;
         loop {
@@ -275,7 +276,7 @@ impl Sim {
         self.now = until;
     }
 
-    /// Lets the world run, with a new forecast of the shadow every second.
+    /// Runs the simulation, and makes a new forecast of the shadow every second.
     pub fn run_with_forecasts(&mut self, seconds: i64) {
         for _ in 0..seconds {
             self.run(Span::from_secs(1));
@@ -309,7 +310,7 @@ impl Sim {
     }
 
     fn next_version(&mut self) -> Version {
-        // Versions of the controller's own writes are one higher than what they change: leave room between.
+        // A write of the controller gets the next version, so these versions leave gaps.
         self.version += 1000;
         Version(self.version)
     }
@@ -364,7 +365,7 @@ impl Sim {
     }
 }
 
-/// Whether the controller asked for a node to become Unknown.
+/// Returns the node that an effect marks as Unknown.
 pub fn marks_unknown(effect: &Effect) -> Option<&NodeName> {
     match &effect.write {
         Write::MarkUnknown { node, .. } => Some(node),

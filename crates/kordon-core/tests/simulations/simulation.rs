@@ -1,4 +1,4 @@
-//! The engine as a controller and as a shadow, on simulated clusters: the controller does what the shadow predicts.
+//! The engine as a controller and as a shadow, on simulated clusters: the controller does what its shadow predicts.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,11 +26,11 @@ use proptest::prelude::*;
 
 use crate::sim::{RENEWAL, Sim, marks_unknown};
 
-/// How long in advance an effect must be predicted.
+/// How long in advance an effect has to be predicted.
 const NOTICE: Span = Span::from_secs(5);
-/// How long after its last renewal a node counts as silent, and after it missed one at most: half of its grace period.
+/// Time after its last renewal after which a node counts as silent: half of its grace period of 50 s, and a second.
 const SILENT_AFTER: Span = Span::from_secs(26);
-/// By how much it may be off: a monitor period and a second.
+/// Allowed error of a prediction: a monitor period and a second.
 const TOLERANCE: Span = Span::from_secs(6);
 const HOUR: Span = Span::from_secs(3600);
 
@@ -38,12 +38,13 @@ fn settings() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-/// `nodes` Ready nodes over three zones with a pod each, a controller, and a minute of peace.
+/// Creates this many Ready nodes in three zones with a pod each, and a controller, and runs them for a minute without
+/// failures.
 fn peaceful(nodes: usize, settings: &Settings) -> Sim {
     peaceful_with_clock(nodes, settings, Span::ZERO)
 }
 
-/// The same, with the cluster's clock ahead of ours by that much.
+/// Like [`peaceful`], with the cluster's clock ahead of kordon's by this much.
 fn peaceful_with_clock(nodes: usize, settings: &Settings, ahead: Span) -> Sim {
     let mut sim = Sim::new();
     sim.set_clock(ahead);
@@ -100,7 +101,8 @@ fn a_silent_node_goes_through_every_stage_in_order() {
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
 }
 
-/// What the shadow, with upstream's defaults, says against a controller with these flags that loses these nodes.
+/// Returns the notices of a shadow with upstream's defaults that name a flag of the controller. The controller has
+/// these flags, and these nodes fall silent.
 fn mismatches(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
     let mut theirs = settings();
     for (flag, text) in flags {
@@ -233,15 +235,15 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
         sim.post("n00", ConditionStatus::False);
         sim.silence("n00");
         sim.run(Span::from_secs(6));
-        // Found silent soon after the other, when the zone's token would have gone to that.
+        // n03 is found silent soon after n00. If the swap of n00's taint took the zone's token, n03 would have to wait.
         sim.fail("n03");
         sim.run(SILENT_AFTER);
         assert_eq!(predict_each_taint(&mut sim, &format!("phase {phase}")), 2);
     }
 }
 
-/// Two minutes, in which every forecast of the shadow must have every NoExecute taint that is to come, swaps apart;
-/// tells how many came in all.
+/// Runs two minutes. Asserts that every forecast of the shadow has every later NoExecute taint, swaps excluded. Returns
+/// the number of these taints.
 fn predict_each_taint(sim: &mut Sim, reported: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
@@ -313,7 +315,7 @@ fn without_a_leader_nothing_is_predicted() {
     );
 }
 
-/// A leader that renews its Lease every two seconds for so long.
+/// Runs the simulation for this many seconds with a leader that renews its Lease every two seconds.
 fn run_led(sim: &mut Sim, acquired: Timestamp, seconds: i64) {
     for _ in 0..seconds / 2 {
         sim.lead("first", acquired);
@@ -330,7 +332,7 @@ fn a_controller_that_was_paused_goes_on_as_predicted() {
     run_led(&mut sim, acquired, 20);
     sim.silence("n00");
     run_led(&mut sim, acquired, 30);
-    // The shadow notices these two before it knows of the pause.
+    // The shadow notices n01 and the taint of n05 before it knows of the pause.
     sim.pause_controller();
     sim.run(Span::from_secs(5));
     sim.fail("n01");
@@ -398,7 +400,7 @@ fn from_1_37_a_controller_that_was_paused_marks_nodes_in_its_second_pass() {
         forecast.of_node(&"n00".into()).next().expect("it is silent").at.since(sim.now).as_secs()
     };
     assert_eq!((marked_after(36, 70), marked_after(37, 70)), (0, 5));
-    // A pause that is shorter than the grace period makes no node look silent.
+    // After a pause that is shorter than the grace period, no node seems silent.
     assert_eq!(marked_after(37, 40), marked_after(36, 40));
 }
 
@@ -424,7 +426,7 @@ fn pods_leave_their_endpoints_when_a_forecast_says_so() {
     }
 }
 
-/// A pod of a Deployment that uses this claim, whose volume one node may use at a time.
+/// Makes a pod one of a Deployment with a claim, whose volume only one node can use at a time.
 fn with_volume(sim: &mut Sim, pod: &str) {
     let key = sim.cluster.pods().iter().find(|known| known.key.name == *pod).expect("added").key.clone();
     let claim = Key { namespace: key.namespace.clone(), name: "data".into() };
@@ -513,7 +515,7 @@ fn up_to_1_33_a_shadow_queues_a_node_one_pass_after_it_was_found_silent() {
     sim.run(Span::from_secs(90));
     sim.attach_shadow(settings);
     sim.run(Span::from_secs(133));
-    // The pass after the one that finds n18 silent finds n00 silent too, which stops the zone: n18 keeps its pods.
+    // One pass finds n18 silent, and the next one n00 too. That stops the evictions of the zone, so n18 is not tainted.
     sim.silence("n18");
     sim.run(Span::from_secs(7));
     sim.silence("n00");
@@ -526,7 +528,7 @@ fn up_to_1_33_a_shadow_queues_a_node_one_pass_after_it_was_found_silent() {
     assert_eq!(tainted(&sim.recorded), [""; 0], "the shadow predicts no further taint");
 }
 
-/// A cluster, which of its nodes fall silent and when, and when the shadow comes.
+/// A random cluster: which of its nodes fall silent and when, and when the shadow is attached. Times are in seconds.
 #[derive(Debug, Clone)]
 struct Scenario {
     nodes: usize,
@@ -569,21 +571,21 @@ proptest! {
                 forecasts.push(Forecast::run(shadow, &sim.cluster, sim.now, Span::from_secs(600)));
             }
         }
-        // Once all are silent that will be, all is predicted.
+        // From the moment at which all failing nodes are silent, forecasts have to be complete.
         let quiet = scenario.silent.values().max().copied().unwrap_or(0) + SILENT_AFTER.as_secs();
         let settled = sim.now - Span::from_secs(900 - quiet);
         compare(&sim.done, &forecasts, settled)?;
     }
 }
 
-/// A cluster, and what its kubelets do to the controller.
+/// A random cluster, and faults of its kubelets.
 #[derive(Debug, Clone)]
 struct RandomFaults {
     nodes: usize,
     minor: u32,
-    /// Second, node, and what becomes of it.
+    /// Second, node and fault.
     fates: Vec<(i64, usize, NodeFault)>,
-    /// How long a second pod on each node bears it.
+    /// Seconds for which a second pod on each node tolerates a failure.
     bears: Vec<Option<i64>>,
 }
 
@@ -593,7 +595,7 @@ enum NodeFault {
     Posts(ConditionStatus),
 }
 
-/// How long things befall the nodes.
+/// Seconds during which faults happen.
 const TURMOIL: i64 = 240;
 
 fn random_faults() -> impl Strategy<Value = RandomFaults> {
@@ -627,7 +629,7 @@ impl RandomFaults {
         sim
     }
 
-    /// Lets the fates of this second befall the nodes, and the second pass.
+    /// Applies the faults of this second, and runs the simulation for that second.
     fn apply(&self, second: i64, sim: &mut Sim) {
         for (_, number, fate) in self.fates.iter().filter(|(at, ..)| *at == second) {
             let node = format!("n{number:02}");
@@ -646,13 +648,13 @@ proptest! {
     #[test]
     fn the_controllers_own_engine_predicts_to_the_instant(faults in random_faults()) {
         let mut sim = faults.begin();
-        // By then a node that sends no more heartbeats is silent.
+        // After these seconds, every node without heartbeats counts as silent.
         (0..TURMOIL + SILENT_AFTER.as_secs()).for_each(|second| faults.apply(second, &mut sim));
         let engine = sim.controller.as_ref().expect("started");
         let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
         sim.run(Span::from_secs(600));
         let mut predicted: Vec<_> = forecast.steps.into_iter().map(|step| (step.at, step.kind)).collect();
-        // A pod that is Terminating may be deleted once more, for another taint: that goes without saying.
+        // A Terminating pod may be deleted again because of another taint, which forecasts do not contain.
         let mut deleted = BTreeSet::new();
         let mut happened = Vec::new();
         for (at, what) in sim.done.iter().filter_map(|effect| Some((effect.at, what(effect)?))) {
@@ -702,11 +704,11 @@ proptest! {
     }
 }
 
-/// By how many seconds the clocks of the cluster and of kordon differ.
+/// Differences between the clocks of the cluster and of kordon, in seconds.
 const DIFFERENCES: [i64; 6] = [-300, -3, 0, 3, 28, 300];
 
-/// What a shadow that attaches at this second says each ten seconds: its forecast, and the explanation of every node and
-/// pod.
+/// Attaches a shadow at this second. Returns, for every ten seconds, its forecast, its confidence, and the explanations
+/// of all nodes and pods.
 fn answers(faults: &RandomFaults, ahead: Span, attach: i64) -> Vec<(Forecast, Confidence, Vec<Vec<Step>>)> {
     let mut sim = faults.begin_with_clock(ahead);
     let led_since = sim.now - Span::from_secs(30);
@@ -746,8 +748,9 @@ proptest! {
         }
     }
 
-    /// The cluster's clock is set, and measured again some seconds later. Set back by more than a renewal interval, the
-    /// controller sees no heartbeats: that is a failure of the cluster and not of the measurement.
+    /// The cluster's clock jumps, and is measured again some seconds later. It jumps back by 3 s at most: after a jump
+    /// back by more than a renewal interval the controller sees no heartbeats, which is a failure of the cluster and
+    /// not of the measurement.
     #[test]
     fn the_controller_does_what_a_shadow_predicts_also_when_the_clock_jumps(
         mut scenario in scenarios(),
@@ -787,7 +790,7 @@ proptest! {
     }
 }
 
-/// Holds every forecast made after `settled` against what was done at least [`NOTICE`] later.
+/// Compares every forecast made after `settled` with the effects that happened at least [`NOTICE`] later.
 fn compare(done: &[Effect], forecasts: &[Forecast], settled: Timestamp) -> Result<(), TestCaseError> {
     let happened: Vec<(Timestamp, ForecastKind)> =
         done.iter().filter_map(|effect| Some((effect.at, what(effect)?))).collect();
@@ -834,7 +837,7 @@ fn a_forecast_assumes_that_a_node_stays_silent_once_it_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each incident is a node, the time of its last heartbeat, and when it is back, if ever.
+    /// Each incident is a node, the second of its last heartbeat, and how many seconds later it is back, if ever.
     #[test]
     fn predictions_come_true_with_their_assumptions(
         incidents in prop::collection::btree_map(0_usize..24, (0_i64..60, prop::option::of(20_i64..500)), 1..12),
@@ -878,7 +881,8 @@ proptest! {
         for step in &forecast.steps {
             predicted.entry(step.kind.clone()).or_default().push(step.at);
         }
-        // What comes just as its node is back may come or not, as at the end of the time that is looked at.
+        // Effects near the time at which their node is back, or near the horizon, may happen or not. They are not
+        // compared.
         let at_the_edge = |what: &ForecastKind, at: Timestamp| {
             let back = |(when, happens, node): &(Timestamp, IncidentKind, String)| {
                 *happens == IncidentKind::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE
@@ -900,8 +904,8 @@ proptest! {
     }
 }
 
-/// When things happen, whichever of the nodes that wait in a zone gets which eviction slot, for that is chance: the taints of
-/// a zone since the epoch, and what becomes of a pod since its node got the taint.
+/// Returns the times of steps in a form that does not depend on which waiting node of a zone gets which eviction slot,
+/// because that is random: taints by zone, since the epoch, and deletions of pods since their node's taint.
 fn by_slots(steps: &BTreeMap<ForecastKind, Vec<Timestamp>>) -> BTreeMap<String, Vec<Span>> {
     let tainted = |node: &NodeName, by: Timestamp| {
         let taints = steps.iter().filter(|(kind, _)| matches!(kind, ForecastKind::NoExecute { .. }));
@@ -928,8 +932,9 @@ fn by_slots(steps: &BTreeMap<ForecastKind, Vec<Timestamp>>) -> BTreeMap<String, 
     slots
 }
 
-/// Runs a zone in which four nodes fail together and a fifth follows, and in which the controller handles the waiting nodes
-/// in another order with every pass. Returns the forecast of it, and when each step of it happened.
+/// Runs a zone in which four nodes fail together and a fifth later. The controller handles the waiting nodes in a new
+/// random order every second. Returns the forecast, the range of deleted pods, and the steps that happened with their
+/// times.
 fn failures_in_random_order(
     random: &mut fastrand::Rng,
 ) -> (Forecast, DeletedRange, BTreeSet<(ForecastKind, Timestamp)>) {
@@ -964,8 +969,9 @@ fn failures_in_random_order(
     (forecast, range, happened)
 }
 
-/// Upstream takes any of the nodes that wait for a token. A step of the forecast happens at its time in as many of all
-/// orders as it says; and as many pods are deleted as it says, at least, at most and on average.
+/// Upstream picks any of the waiting nodes for a token. The share of random orders in which a step happens at its
+/// forecast time equals its probability, and the numbers of deleted pods agree with the forecast's least, most and
+/// average.
 #[test]
 fn the_chance_of_a_step_is_the_share_of_the_orders_in_which_it_happens_then() {
     const RUNS: usize = 400;

@@ -1,4 +1,4 @@
-//! The times, the writes and the risk of a profile, against the tables of the specification.
+//! Times, writes and risks of timing profiles, compared with the tables of the specification.
 
 use kordon_core::{
     engine::{Origin, ServerVersion},
@@ -9,12 +9,12 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// The tainting loop runs every 100 ms, and passes take a millisecond.
+/// Allowed delay: the tainting loop runs every 100 ms, and a pass takes a millisecond.
 const LATE: Span = Span::from_millis(200);
 
 const SIZE: ClusterSize = ClusterSize { nodes: 30, pods_per_node: 10, zones: 3 };
 
-/// The releases before and after the taint is requested in the pass that marks the node.
+/// A release before, and one after the taint was requested in the same pass that marks the node.
 const OLD: ServerVersion = ServerVersion::new(1, 26);
 const NEW: ServerVersion = ServerVersion::new(1, 34);
 
@@ -84,7 +84,7 @@ fn heartbeats_and_writes_are_as_many_as_the_tables_say() {
             assert!(load.lease_writes_per_minute[1].abs() < 0.01, "no Leases");
         }
     }
-    // docs/upstream/node-lifecycle.md#11.3: 5.77 N to 6 N renewals, and N / 5 writes of the status.
+    // docs/upstream/node-lifecycle.md#11.3: for N nodes 5.77 N to 6 N renewals and N / 5 status writes per minute.
     let load = ApiLoad::of(&leases("default", NEW), 1000);
     let [least, most] = load.lease_writes_per_minute;
     assert!((least - 5769.2).abs() < 0.1 && (most - 6000.0).abs() < 0.1, "{load:?}");
@@ -144,7 +144,7 @@ fn the_passes_of_a_real_controller_find_the_grace_period_over_at_its_end() {
     }
     let death = DeathTimes::of(&profile, SIZE);
     let typical = death.unknown.expect("it becomes Unknown").typical;
-    // Half a heartbeat interval less, and half a period more.
+    // The grace period of 50 s, less half a heartbeat interval, plus half a monitor period.
     assert!((typical - Span::from_millis(47_500)).as_secs_f64().abs() < 0.7, "{typical:?}");
     let replaced = death.replaced.expect("replaced").worst;
     assert_eq!(replaced, death.deleted.expect("deleted").worst + profile.pod_startup);
@@ -165,7 +165,8 @@ fn a_blip_evicts_only_the_pods_of_nodes_that_stay_away_longer_than_harmless() {
             (blip.unknown.most, blip.not_ready.most, blip.evicted.most)
         };
         assert_eq!([0, 1, 2, 3].map(most), [(0, 0, 0), (1, 10, 0), (1, 10, 0), (1, 10, 10)], "{harmless:?}");
-        // A node that is back when its pods may be deleted is too late by a pass and a status at most.
+        // A node may come back until one pass and one heartbeat before the earliest deletion of its pods, with two
+        // seconds of tolerance.
         let death = DeathTimes::of(&profile, SIZE).deleted.expect("deleted");
         let margin = profile.kubelet.interval() + profile.settings.node_monitor_period.value + second * 2;
         assert!(death.best - margin <= safe && safe <= death.best, "{death:?}, {safe:?}");
@@ -187,7 +188,7 @@ fn a_zone_without_network_loses_pods_and_a_whole_cluster_pauses_evictions() {
             panic!("{:?}", evicted(2));
         };
         assert_eq!((node.least, zone.least, zone.most, all.most), (10, 100, 100, 0), "{}", profile.name);
-        // Every ten seconds a node of the zone is tainted: after six minutes not all are empty.
+        // A node of the zone is tainted every ten seconds, so after six minutes some still have their pods.
         let (_, zone) = evicted(1)[1];
         assert!(zone.least > 0 && zone.most < 100, "{zone:?}");
     }
@@ -205,7 +206,7 @@ fn the_only_node_is_never_evicted_and_nothing_to_run_on_is_no_panic() {
     assert_eq!(BlipRisk::all(&profile, none, &[Span::from_secs(600)])[0].blips[2].1.evicted.most, 0);
 }
 
-/// A profile whose nodes write their status as heartbeats.
+/// Returns a profile whose nodes write their status as heartbeats.
 fn preset(name: &str, version: ServerVersion) -> TimingProfile {
     named(name, version, HeartbeatKind::Status)
 }
@@ -219,7 +220,7 @@ fn named(name: &str, version: ServerVersion, heartbeat: HeartbeatKind) -> Timing
     all.into_iter().find(|profile| profile.name == name).expect("a profile of that name")
 }
 
-/// What happens with passes that are exactly a period apart, and when the first of them noticed the last heartbeat.
+/// Returns the milestones with passes exactly one period apart, and when the first pass noticed the last heartbeat.
 fn on_the_grid(profile: &TimingProfile) -> Vec<(Milestones, Span)> {
     let passes = PassDuration::WithinPeriod;
     let run =
@@ -227,7 +228,7 @@ fn on_the_grid(profile: &TimingProfile) -> Vec<(Milestones, Span)> {
     noticed(profile).map(run).collect()
 }
 
-/// Some of the times after which a pass notices a heartbeat.
+/// Some delays after which a pass can notice a heartbeat.
 fn noticed(profile: &TimingProfile) -> impl Iterator<Item = Span> + use<> {
     let period = profile.settings.node_monitor_period.value.as_nanos();
     [1, 330, 1000].into_iter().map(move |thousandths| Span::from_nanos(period / 1000 * thousandths))
@@ -254,13 +255,13 @@ fn seconds(text: &str) -> Span {
     Span::from_secs(text.parse().unwrap_or_else(|_| panic!("not a number: {text}")))
 }
 
-/// `30 to 50`
+/// Parses `30 to 50` in seconds.
 fn range(text: &str) -> [Span; 2] {
     let (least, most) = text.split_once(" to ").unwrap_or_else(|| panic!("no range: {text}"));
     [least, most].map(seconds)
 }
 
-/// The rows of the table of a section whose head begins so.
+/// Returns the rows of the table in a section whose header line begins with `head`.
 fn table(section: &str, head: &str) -> Vec<Vec<String>> {
     const TEXT: &str = include_str!("../../../../docs/upstream/node-lifecycle.md");
     let (_, text) = TEXT.split_once(&format!("<a id=\"{section}\">")).expect("the section");
