@@ -1,4 +1,4 @@
-//! What happens in a large cluster all the time: Leases are renewed, pods change and are replaced.
+//! The steady changes of a large cluster: Leases are renewed, pods change and are replaced.
 
 use std::{
     collections::BTreeMap,
@@ -22,11 +22,11 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::objects::{LEADER, LargeCluster, PodHealth, node_name, pod_name, pod_namespace};
 
-/// Requests in flight, as of this many clients.
+/// Requests in flight at once, as from this many clients.
 const WORKERS: usize = 8;
-/// Of this many changes of pods, one replaces the pod: three writes.
+/// One in this many changes of pods replaces the pod, which takes three writes.
 const CHANGES_PER_REPLACEMENT: usize = 10;
-/// A prime: pods next to each other change at different times.
+/// Distance between the pods of successive changes. It is a prime, so that neighbouring pods change at different times.
 const STRIDE: usize = 7919;
 
 /// Changes a cluster at given rates.
@@ -38,24 +38,24 @@ pub struct Churn<T> {
     pods: Mutex<BTreeMap<usize, ChangedPod>>,
 }
 
-/// Where a cluster is changed.
+/// The destination of the writes.
 pub trait WriteTarget {
-    /// Writes to the cluster, which has the present time.
+    /// Makes one write to a cluster whose `now` is the present time.
     async fn write(&self, cluster: LargeCluster, write: Write) -> anyhow::Result<()>;
 }
 
 #[derive(Clone, Copy, Debug)]
 pub enum Write {
-    /// The Lease of a node.
+    /// Renews the Lease of a node.
     Renew(usize),
-    /// The Lease of kube-controller-manager.
+    /// Renews the Lease of kube-controller-manager.
     Lead,
     Status(ChangedPod),
     Delete(ChangedPod),
     Create(ChangedPod),
 }
 
-/// A pod that changes. Its generation counts how often it was replaced.
+/// A pod that changes. Its generation is the number of times it was replaced.
 #[derive(Clone, Copy, Debug)]
 pub struct ChangedPod {
     pub index: usize,
@@ -63,17 +63,17 @@ pub struct ChangedPod {
     pub health: PodHealth,
 }
 
-/// An API server, over its API.
+/// An API server, written to through its API.
 pub struct ApiServer(pub Client);
 
 #[derive(Clone, Copy, Debug)]
 pub struct ChurnRates {
     pub renewals_per_second: u32,
-    /// Writes to pods.
+    /// Writes to pods per second.
     pub changes_per_second: u32,
 }
 
-/// The writes so far.
+/// Counts of the writes so far.
 #[derive(Debug, Default)]
 pub struct ChurnCounts {
     pub renewals: AtomicU64,
@@ -86,14 +86,14 @@ impl<T: WriteTarget> Churn<T> {
         Self { target, cluster, rates, done: ChurnCounts::default(), pods: Mutex::default() }
     }
 
-    /// Renews every Lease once, as all kubelets have within the last ten seconds.
+    /// Renews every Lease once, as if all kubelets had done so within the last ten seconds.
     pub async fn renew_all(&self) {
         let all = (0..self.cluster.nodes).map(|node| self.renew(node));
         stream::iter(all).for_each_concurrent(WORKERS, |done| done).await;
         self.write(Write::Lead).await;
     }
 
-    /// Runs without end.
+    /// Changes the cluster forever.
     pub async fn run(&self) {
         let share = |rate: u32| f64::from(rate) / WORKERS as f64;
         let (renewals, changes) =
@@ -119,7 +119,7 @@ impl<T: WriteTarget> Churn<T> {
         self.done.renewals.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of writes.
+    /// Changes or replaces a pod. Returns the number of writes.
     async fn change(&self, number: usize) -> usize {
         let index = number * STRIDE % self.cluster.pods.max(1);
         let good = ChangedPod { index, generation: 0, health: PodHealth::GOOD };
@@ -175,7 +175,7 @@ impl WriteTarget for ApiServer {
             }
         };
         let request = request
-            // The answers are not read: short ones will do.
+            // The responses are not used, so short ones are requested.
             .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json")
             .body(body.to_string().into_bytes())?;
         self.0.request_text(request).await?;
@@ -199,12 +199,12 @@ fn lease_path(namespace: &str, name: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
 }
 
-/// Does something this many times a second, without end; `act` returns how often it has done it.
+/// Calls `act` forever, so that it reaches this rate; `act` returns how many times it has acted.
 async fn each(per_second: f64, mut act: impl AsyncFnMut(usize) -> usize) {
     if per_second <= 0.0 {
         return std::future::pending().await;
     }
-    // Timers are no finer than a millisecond: rounds, each of as many as are due.
+    // Timers have a resolution of a millisecond; each round does all calls that are due.
     let mut round = interval(Duration::from_millis(10));
     round.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut begun = round.tick().await;
@@ -212,7 +212,7 @@ async fn each(per_second: f64, mut act: impl AsyncFnMut(usize) -> usize) {
     loop {
         let now = round.tick().await;
         let due = now.duration_since(begun).as_secs_f64() * per_second;
-        // After a pause nothing is made up for.
+        // Calls missed during a pause are not made up for.
         if due > done as f64 + per_second.max(1.0) {
             (begun, done) = (now, 0);
             continue;

@@ -1,27 +1,27 @@
-//! The objects of a large cluster: as large as those of real ones, and all different.
+//! The objects of a large cluster: of realistic size, and all different.
 
 use kordon_time::{Span, Timestamp};
 use serde_json::{Map, Value, json};
 
-/// Pods of one Deployment.
+/// Pods of each Deployment.
 const PODS_OF_APP: usize = 30;
 const NAMESPACES: usize = 100;
-/// Of these many Deployments, one has a PodDisruptionBudget.
+/// One in this many Deployments has a PodDisruptionBudget.
 const APPS_PER_BUDGET: usize = 10;
 /// The Lease of kube-controller-manager, in namespace kube-system.
 pub const LEADER: &str = "kube-controller-manager";
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// A cluster of this size. Equal sizes and times give equal objects.
+/// A cluster of a given size. Equal sizes and times produce equal objects.
 #[derive(Clone, Copy, Debug)]
 pub struct LargeCluster {
     pub nodes: usize,
     pub pods: usize,
-    /// Heartbeats and conditions are as of this time; everything else is older.
+    /// Time of the heartbeats and conditions; everything else is older.
     pub now: Timestamp,
 }
 
-/// The state of a pod that changes while it runs.
+/// The part of a pod's status that changes while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodHealth {
     pub ready: bool,
@@ -33,7 +33,7 @@ impl PodHealth {
 }
 
 impl LargeCluster {
-    /// One of `parts` shares of all objects, each with the plural of its kind.
+    /// Returns one of `parts` shares of all objects, each with the plural of its kind.
     pub fn objects(self, part: usize, parts: usize) -> impl Iterator<Item = (&'static str, Value)> {
         let share = move |count: usize| (part..count).step_by(parts);
         let apps = self.pods.div_ceil(PODS_OF_APP);
@@ -122,7 +122,7 @@ impl LargeCluster {
         })
     }
 
-    /// A node's Lease, renewed a moment ago.
+    /// Returns a node's Lease, renewed at `now`.
     pub fn lease(self, index: usize) -> Value {
         let name = node_name(index);
         let owner =
@@ -137,7 +137,7 @@ impl LargeCluster {
         })
     }
 
-    /// The Lease of the controller manager, renewed a moment ago.
+    /// Returns the Lease of kube-controller-manager, renewed at `now`.
     pub fn leader(self) -> Value {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -221,12 +221,12 @@ impl LargeCluster {
         self.pods.saturating_sub(app * PODS_OF_APP).min(PODS_OF_APP)
     }
 
-    /// The pod at `index`; each generation of it is another pod, with another name.
+    /// Returns the pod at `index`. Each generation is another pod with another name.
     pub fn pod(self, index: usize, generation: usize, health: PodHealth) -> Value {
         self.pod_like(&self.template(), index, generation, health)
     }
 
-    /// The managedFields that all pods have, but for their times.
+    /// The managedFields of all pods, which differ only in their times.
     fn template(self) -> [Value; 2] {
         let pod = self.pod_without_managed_fields(0, 0, PodHealth::GOOD);
         let spec = json!({"metadata": {
@@ -354,7 +354,7 @@ impl LargeCluster {
         spec
     }
 
-    /// A running pod's status.
+    /// Returns the status of a running pod.
     pub fn pod_status(self, index: usize, health: PodHealth) -> Value {
         let app = index / PODS_OF_APP;
         let since = if health == PodHealth::GOOD { self.started(index) } else { self.now.to_time() };
@@ -386,7 +386,7 @@ impl LargeCluster {
         })
     }
 
-    /// When something was created: within the last 40 days.
+    /// Returns the creation time of an object, within the last 40 days.
     fn created(self, index: usize) -> String {
         (self.now - Span::from_secs(3600 + (mix(index as u64) % (40 * 86_400)) as i64)).to_time()
     }
@@ -400,16 +400,16 @@ pub fn node_name(index: usize) -> String {
     format!("node-{index:05}")
 }
 
-/// The namespace of the pod at `index`.
+/// Returns the namespace of the pod at `index`.
 pub fn pod_namespace(index: usize) -> String {
     namespace(index / PODS_OF_APP)
 }
 
 pub fn pod_name(index: usize, generation: usize) -> String {
-    // As the API server ends generated names.
+    // The alphabet of the suffixes of names that the API server generates.
     const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
     let app = index / PODS_OF_APP;
-    // A prime stride: the pods of a ReplicaSet get different names that look unlike each other.
+    // The prime stride gives the pods of a ReplicaSet different names that do not resemble each other.
     let mut number = (index % PODS_OF_APP + PODS_OF_APP * generation + 1) * 7919 * 61;
     let mut name = format!("{}-", replica_set_name(app));
     for _ in 0..5 {
@@ -452,7 +452,7 @@ fn image_on_node(node: usize, number: usize) -> Value {
     json!({"names": [digest, image(app)], "sizeBytes": 40_000_000 + app * 1001})
 }
 
-/// The fields of an object as managedFields name them.
+/// Returns the fields of an object in the format of managedFields.
 fn fields(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -488,7 +488,7 @@ fn uid(kind: &str, number: u64) -> String {
     )
 }
 
-/// So many hexadecimal digits, the same for equal arguments.
+/// Returns `digits` hexadecimal digits, the same for equal arguments.
 fn hex(kind: &str, number: usize, digits: usize) -> String {
     let mut text = String::with_capacity(digits + 16);
     let mut state = hash(kind) ^ number as u64;
@@ -500,13 +500,13 @@ fn hex(kind: &str, number: usize, digits: usize) -> String {
     text
 }
 
-/// FNV-1a.
+/// Returns the FNV-1a hash of a text.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The finalizer of SplitMix64: equal numbers give equal numbers, near ones give distant ones.
+/// Finalizer of SplitMix64: a deterministic hash that maps near numbers to distant ones.
 fn mix(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -57,7 +57,7 @@ pub async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     let renewals = arguments.renewals.unwrap_or(u32::try_from(nodes / 10)?);
     let rates = ChurnRates { renewals_per_second: renewals, changes_per_second: arguments.changes };
     let churn = Churn::new(ApiServer(api.client()), cluster, rates);
-    // Making the objects may have taken longer than a Lease lasts.
+    // Creating the objects may have taken longer than a Lease lasts.
     churn.renew_all().await;
     let listener = TcpListener::bind(arguments.listen).await?;
     let server = format!("http://{}", listener.local_addr()?);
@@ -73,7 +73,7 @@ pub async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     if arguments.leashed {
         let ended = stop.clone();
         thread::spawn(move || {
-            // An unreadable input is an ended one.
+            // A read error counts as the end of the input.
             let _ = std::io::stdin().read_to_end(&mut Vec::new());
             ended.cancel();
         });
@@ -86,7 +86,7 @@ pub async fn serve(arguments: Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Making the objects takes longest: all cores do.
+/// Creates the objects on all cores, because that takes longest.
 fn fill(api: &Api, cluster: LargeCluster) {
     let parts = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -108,7 +108,7 @@ fn kubeconfig(server: &str) -> String {
     .to_string()
 }
 
-/// What this process takes, as Linux shows it; zero elsewhere.
+/// Returns the resident memory of this process in GiB; 0 where `/proc` does not exist.
 fn resident_gib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
