@@ -1,4 +1,4 @@
-//! Reads objects from a server in each encoding, with kordon's decoders.
+//! Reads all objects of a server with kordon's decoders, in JSON and in protobuf.
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -12,7 +12,7 @@ use kordon::k8s::{
 use kordon_core::cluster::{Change, FeedKind, WorkloadKind};
 use kube::{Client, client::Body};
 
-/// A kind that kordon reads: its name, and its collection.
+/// A kind that kordon reads: its name, and the path of its collection.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadKind {
     pub name: &'static str,
@@ -41,12 +41,12 @@ impl ReadKind {
         Self { name: "Job", path: "/apis/batch/v1/jobs" },
     ];
 
-    /// As in URLs.
+    /// Returns the plural of the kind, as in URLs.
     pub fn plural(self) -> &'static str {
         self.path.rsplit('/').next().expect("a path has parts")
     }
 
-    /// Reads all objects as a list and as a watch, in JSON and in protobuf.
+    /// Reads all objects as a list and as a watch; first in JSON, then in protobuf.
     pub async fn read_both(self, client: &Client) -> [ReadObjects; 2] {
         let kind = match self.name {
             "Node" => FeedKind::Nodes,
@@ -82,21 +82,21 @@ impl ReadKind {
     }
 }
 
-/// The longest event that is read, in bytes.
+/// Maximum length of an event in bytes.
 const LONGEST: usize = 1 << 20;
 
-/// What a server has of a kind.
+/// Objects of a kind as read in one encoding: from a list and from a watch.
 #[derive(Debug)]
 pub struct ReadObjects {
     pub encoding: Encoding,
     pub listed: Vec<Change>,
     pub watched: Vec<Change>,
-    /// Of the list, and of each event of the watch.
+    /// Resource versions: that of the list, then that of each event of the watch.
     pub versions: Vec<String>,
 }
 
 impl ReadObjects {
-    /// Asserts that both read the same.
+    /// Asserts that two encodings gave the same objects and versions.
     pub fn assert_same(&self, other: &Self) {
         assert_eq!(self.versions, other.versions, "versions to resume from");
         for (ours, theirs) in [(&self.listed, &other.listed), (&self.watched, &other.watched)] {
@@ -147,7 +147,7 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
     ReadObjects { encoding, listed, watched, versions }
 }
 
-/// What a page means that arrives in pieces of this size.
+/// Decodes a page of a list that arrives in chunks of this size, and returns its changes as text.
 fn read_in_pieces(kind: FeedKind, encoding: Encoding, body: &[u8], piece: usize) -> String {
     let (mut decoder, mut listed) = (decoder_of(kind), Vec::new());
     let mut page = PageReader::new(encoding, ListPurpose::Whole);
@@ -164,7 +164,8 @@ async fn get(client: &Client, path: &str, accept: &str) -> (Encoding, Bytes) {
 }
 
 async fn open(client: &Client, path: &str, accept: &str) -> (Encoding, Body) {
-    // As kordon asks: the client does not support what a server compresses event by event.
+    // Sends kordon's request headers, which refuse compression because the client does not support a body that is
+    // compressed event by event.
     let request = http::Request::get(path)
         .header(http::header::ACCEPT, accept)
         .header(http::header::ACCEPT_ENCODING, "identity");

@@ -1,14 +1,15 @@
-//! What no terminal may be sent, as the tests see it.
+//! Characters that must never reach a terminal, defined independently of the program.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-/// Text that a terminal obeys, turned around or hidden: an escape sequence that names the window, one that clears the screen,
-/// C1 and C0 controls, line breaks, bidirectional overrides and isolates, zero-width characters, a tag, a line separator.
+/// Text with everything that a terminal interprets, reorders or hides: an escape sequence that sets the window title,
+/// one that clears the screen, C1 and C0 controls, line breaks, bidirectional overrides and isolates, zero-width
+/// characters, a tag, a line separator.
 pub const HOSTILE: &str =
     "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\u{7f}\r\n\t\u{202e}\u{2066}\u{200b}\u{feff}\u{e0041}\u{2028}!";
 
-/// Panics if a text would do something to a terminal, or shows something else than it is.
+/// Panics if a text has characters that control a terminal, or that make the text look different from what it is.
 ///
-/// This is not the program's own rule, so that a gap of that one is found.
+/// The program has a rule of its own for this; tests use this one, so that they find gaps in it.
 pub fn assert_harmless(text: &str) {
     if let Some(letter) = text.chars().find(is_harmful) {
         let at = text.find(letter).unwrap_or_default();

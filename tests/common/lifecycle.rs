@@ -1,4 +1,5 @@
-//! Recordings of upstream's lifecycle controllers: their format, the effects that they are made of, and how they compare.
+//! Recordings of upstream's lifecycle controllers: their format, their effects, and the comparison with kordon's
+//! engine.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,16 +13,16 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Heartbeats fall on whole seconds from this one; every fifth of them posts the status too.
+/// Second of the first heartbeat; one follows every second. Every fifth heartbeat also posts the node status.
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
-/// How far a time may be from the recorded one, in seconds.
+/// Allowed difference of a time from the recorded one, in seconds.
 pub const TOLERANCE: f64 = 2.0;
-/// What ran where a recording does not say so.
+/// Controllers that ran if a recording does not name them.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
 
-/// One recording: a scenario, and what the real controllers did.
+/// One recording: a scenario, and the effects of the real controllers.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LifecycleRecording {
@@ -47,12 +48,12 @@ pub struct Recorded {
     pub version: String,
     #[serde(default)]
     pub effects: Vec<RecordedEffect>,
-    /// What came of several runs of the same scenario, where they differ.
+    /// Effects of several runs of the scenario, if the runs differed.
     #[serde(default)]
     pub runs: Vec<Vec<RecordedEffect>>,
 }
 
-/// A visible change that the controllers made.
+/// One visible change made by the controllers.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RecordedEffect {
     /// Seconds after the controllers' start.
@@ -96,7 +97,7 @@ pub struct NodeSpec {
     pub taints: Vec<Value>,
     #[serde(default)]
     pub status: Value,
-    /// Absent is "both"; null is silent from the start.
+    /// Heartbeats that the kubelet sends: if absent, both kinds; if null, none from the start.
     #[serde(default = "both")]
     pub beat: Option<String>,
 }
@@ -182,7 +183,7 @@ pub enum TimelineAction {
 }
 
 impl LifecycleRecording {
-    /// The runs of a scenario that upstream answered differently from run to run, each as a recording of its own.
+    /// Returns each run as a recording of its own, for a scenario whose runs differed.
     pub fn runs(&self) -> Vec<Self> {
         let of_run = |effects: &Vec<RecordedEffect>| {
             let recorded = Recorded { effects: effects.clone(), runs: Vec::new(), ..self.recorded.clone() };
@@ -191,12 +192,12 @@ impl LifecycleRecording {
         self.recorded.runs.iter().map(of_run).collect()
     }
 
-    /// Where the engine and the recording differ, in words; nothing where they agree.
+    /// Describes the differences between the engine's effects and the recorded ones; empty if they agree.
     pub fn differences(&self, ours: &[RecordedEffect]) -> Vec<String> {
         self.compare(ours, &Slack::default())
     }
 
-    /// As [`Self::differences`], with other limits.
+    /// Like [`Self::differences`], with other limits.
     pub fn compare(&self, ours: &[RecordedEffect], slack: &Slack) -> Vec<String> {
         let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
         let mut differences = Vec::new();
@@ -226,7 +227,8 @@ impl LifecycleRecording {
         differences
     }
 
-    /// The nodes in the order in which they were tainted (in legacy mode: emptied), which upstream leaves to chance.
+    /// Returns the nodes in the order in which they were tainted (in legacy mode: in which their pods were deleted).
+    /// Upstream's order is random.
     pub fn order(&self) -> Vec<NodeName> {
         let mut order: Vec<NodeName> = Vec::new();
         for seen in &self.recorded.effects {
@@ -242,12 +244,12 @@ impl LifecycleRecording {
         order
     }
 
-    /// Whether the pod garbage collector ran: only then does a recording show that an object was deleted.
+    /// Whether the pod garbage collector ran. Only then does a recording show the removal of objects.
     pub fn collects(&self) -> bool {
         self.settings().controllers.value.pod_gc
     }
 
-    /// The release of the controllers that were recorded.
+    /// Returns the release of the recorded controllers.
     pub fn version(&self) -> ServerVersion {
         ServerVersion::parse(&self.recorded.version).expect("a version")
     }
@@ -267,7 +269,7 @@ impl LifecycleRecording {
 }
 
 impl TimelineAction {
-    /// The node that it happens to; none: it happens to a pod.
+    /// Returns the node that the event happens to; `None` if it happens to a pod.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::Silence { node }
@@ -284,7 +286,7 @@ impl TimelineAction {
 }
 
 impl NodeSpec {
-    /// The statuses that its kubelet posts by condition type; none if it never posts.
+    /// Returns the statuses that the node's kubelet posts, by condition type; `None` if it never posts.
     pub fn posts(&self) -> Option<BTreeMap<String, ConditionStatus>> {
         match &self.status {
             Value::String(text) if text == "none" => None,
@@ -300,12 +302,12 @@ impl NodeSpec {
     }
 }
 
-/// How far two playings of a scenario may differ.
+/// Times after which effects may be missing on one side of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Slack {
-    /// What was recorded after this second may be missing: it may lie beyond the end of ours.
+    /// Effects recorded after this second may be missing in the engine's run, which may have ended earlier.
     pub recorded_until: f64,
-    /// What we have after this second may not have been recorded.
+    /// Effects of the engine after this second may be missing in the recording.
     pub ours_until: f64,
 }
 
@@ -316,29 +318,29 @@ impl Default for Slack {
 }
 
 impl RecordedEffect {
-    /// An event about an object.
+    /// Creates an event about an object.
     pub fn event(kind: &str, name: &str, reason: &str) -> Self {
         let (effect, kind, name, reason) = ("event".into(), kind.into(), name.into(), reason.into());
         Self { effect, kind, name, reason, ..Self::default() }
     }
 
-    /// The same at a time in seconds after the controllers' start.
+    /// Sets the time, in seconds after the controllers' start.
     pub fn at(self, t: f64) -> Self {
         Self { t, ..self }
     }
 
-    /// Whether a node was given a NoExecute taint.
+    /// Whether a node got a NoExecute taint.
     pub fn is_no_execute_added(&self) -> bool {
         self.effect == "taint" && self.op == "add" && self.taint == "NoExecute"
     }
 
-    /// Whether a NoExecute taint of a node was removed.
+    /// Whether a node lost a NoExecute taint.
     pub fn is_no_execute_removed(&self) -> bool {
         self.effect == "taint" && self.op == "remove" && self.taint == "NoExecute"
     }
 }
 
-/// Which of its heartbeats a kubelet sends.
+/// The kinds of heartbeat that a kubelet sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beat {
     Both,
@@ -357,7 +359,7 @@ impl Beat {
     }
 }
 
-/// What a watch shows of a controller's change of a node.
+/// Returns the effects that the change of a node amounts to.
 pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),
@@ -386,7 +388,7 @@ pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     seen
 }
 
-/// What a watch shows of a controller's change of a pod; none after it: its object is gone.
+/// Returns the effects that the change of a pod amounts to. `new` is `None` if the object was removed.
 pub fn pod_effects(old: &Pod, new: Option<&Pod>) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),
@@ -415,10 +417,10 @@ pub fn pod_effects(old: &Pod, new: Option<&Pod>) -> Vec<RecordedEffect> {
     seen
 }
 
-/// Effects by what identifies them, and the events apart.
+/// Effects by their identity, and events separately.
 struct Sorted {
     times: BTreeMap<String, Vec<f64>>,
-    /// When each was first recorded.
+    /// Time of the first event of each identity.
     events: BTreeMap<String, f64>,
 }
 
@@ -447,7 +449,7 @@ impl fmt::Display for RecordedEffect {
     }
 }
 
-/// What a kubelet in good health posts.
+/// Returns the statuses that a healthy kubelet posts, by condition type.
 pub fn healthy() -> BTreeMap<String, ConditionStatus> {
     let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
     let pressures = pressures.into_iter().map(|kind| (kind.to_owned(), ConditionStatus::False));

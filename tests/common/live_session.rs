@@ -1,4 +1,4 @@
-//! A session that records its own events, as the history of a dashboard does, and what it knew at some moments.
+//! A session that records its own events, as the dashboard's history does, and keeps its model at given moments.
 
 use std::io::Write;
 
@@ -9,8 +9,8 @@ use kordon::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Runs a session until `ends` and records what its watches report. Returns what it knew just before each of the moments, which
-/// are in order.
+/// Runs a session until `ends` and records what its watches report. Returns the model as it was just before each of
+/// `moments`, which have to be sorted.
 pub async fn record_live<W: Write>(
     session: Session,
     mut writer: RecordingWriter<W>,
@@ -25,7 +25,7 @@ pub async fn record_live<W: Write>(
         let due = model.poll_timeout();
         let moment = moments.peek().copied().unwrap_or(ends);
         tokio::select! {
-            // Before what happens at the same moment.
+            // The copy of the model has precedence over everything else that happens at the same moment.
             biased;
             () = clock.sleep_until(moment) => {
                 let before = clock.now() - Span::from_nanos(1);
@@ -57,7 +57,7 @@ pub async fn record_live<W: Write>(
     known
 }
 
-/// Does what was due until now, as a dashboard does, and brings the views up to date when a replay does.
+/// Does all work due until `now`, as a dashboard does, and refreshes the views at the times at which a replay does.
 pub fn pass_time(model: &mut Model, look: &mut Timestamp, now: Timestamp) {
     while *look <= now {
         model.pass_time(*look);

@@ -1,4 +1,4 @@
-//! Recordings of kube-scheduler: how they are read, asked again, and compared.
+//! Recordings of kube-scheduler: reads them, repeats them with kordon's placement, and compares the results.
 
 #![allow(dead_code, reason = "each user needs a part of it")]
 
@@ -16,7 +16,7 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// One cluster, the pods that came to it, and what became of them.
+/// One recording: a cluster, the pods that were created in it, and what the scheduler did with each.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PlacementRecording {
     #[serde(flatten)]
@@ -25,7 +25,7 @@ pub struct PlacementRecording {
     pub recorded: Recorded,
 }
 
-/// A cluster in brief.
+/// A cluster in the short notation of recordings.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BriefCluster {
@@ -42,30 +42,30 @@ pub struct Recorded {
     pub results: Vec<RecordedPlacement>,
 }
 
-/// What became of one pod.
+/// What the scheduler did with one pod.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordedPlacement {
     pod: String,
-    /// How often which.
+    /// How often each outcome was observed.
     pub outcomes: BTreeMap<String, u32>,
     pub message: Option<String>,
 }
 
 impl PlacementRecording {
-    /// What differs from what kordon predicts, in words; nothing where all agrees.
+    /// Describes the differences between the recorded outcomes and kordon's predictions; empty if they agree.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a version");
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
-        // No kubelet ran where these were recorded, so old schedulers never counted images again.
+        // The recordings were made without kubelets, so old schedulers never updated their counts of images.
         let rules =
             SchedulerRules { image_counts_are_stale: !self.is_modern(), ..SchedulerRules::of(version) };
         let mut snapshot = Snapshot::with_rules(&cluster, rules);
         self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
     }
 
-    /// Goes on from here with every node that the pod was seen on, until one of the ways agrees to the end: which
-    /// of them the pod was left on for those after it was not recorded.
+    /// Continues with each node on which the pod was observed, until one of these branches agrees to the end. The
+    /// recording does not have the node on which the pod was left while later pods were placed.
     fn follow(
         &self,
         cluster: &Cluster,
@@ -126,7 +126,7 @@ impl BriefCluster {
         cluster
     }
 
-    /// The class of this name, or the one for pods that name none.
+    /// Returns the priority class with this name, or the default class for pods without one.
     fn priority_class(&self, name: &Value) -> Option<Value> {
         match name.as_str() {
             Some("system-cluster-critical") => Some(json!({"value": 2_000_000_000})),
@@ -136,7 +136,7 @@ impl BriefCluster {
         }
     }
 
-    /// A pod as the API server would store it.
+    /// Builds a pod as the API server would store it.
     pub fn pod(&self, pod: &Value, node: Option<&str>) -> Arc<Pod> {
         let mut spec = pod.get("spec").cloned().unwrap_or_else(|| simple_spec(pod));
         let of_spec = |(field, _): &(&String, &Value)| !OUTSIDE_THE_SPEC.contains(&field.as_str());
@@ -174,7 +174,7 @@ impl BriefCluster {
     }
 }
 
-/// Fields of a pod in brief that are not those of its spec.
+/// Fields of a pod in short notation that are not fields of its spec.
 const OUTSIDE_THE_SPEC: [&str; 13] = [
     "name",
     "namespace",
@@ -191,7 +191,7 @@ const OUTSIDE_THE_SPEC: [&str; 13] = [
     "deleted",
 ];
 
-/// Reads objects as a list from an API server into the cluster.
+/// Decodes objects as a list of an API server, and applies them to the cluster.
 pub fn list<D: Decoder>(cluster: &mut Cluster, decoder: &mut D, items: Vec<Value>) {
     let page = json!({"metadata": {"resourceVersion": "1"}, "items": items}).to_string();
     let mut changes = Vec::new();
@@ -230,7 +230,7 @@ fn simple_spec(pod: &Value) -> Value {
     json!({"containers": [{"name": "c", "image": image, "resources": resources, "ports": pod.get("ports")}]})
 }
 
-/// The API server takes a limit for a request that is missing.
+/// Applies a default of the API server: a missing request is set to the limit.
 fn default_requests(container: &mut Value) {
     let limits = container["resources"]["limits"].as_object().cloned().unwrap_or_default();
     for (resource, limit) in limits {
@@ -241,7 +241,7 @@ fn default_requests(container: &mut Value) {
     }
 }
 
-/// It also takes a container's port for the node's where the pod is on the node's network.
+/// Applies a default of the API server: on the host network, a container's port is also its host port.
 fn default_host_ports(container: &mut Value) {
     for port in container.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten() {
         if port.get("hostPort").is_none() {
@@ -251,13 +251,13 @@ fn default_host_ports(container: &mut Value) {
 }
 
 impl RecordedPlacement {
-    /// A pod that was left without a node, and what upstream said of it.
+    /// Creates the result of a pod that stayed unschedulable, with upstream's message.
     pub fn unschedulable(pod: &str, message: &str) -> Self {
         let outcomes = [("unschedulable".to_owned(), 1)].into();
         Self { pod: pod.to_owned(), outcomes, message: Some(message.to_owned()) }
     }
 
-    /// The nodes that it was placed on.
+    /// Returns the nodes on which the pod was placed.
     fn nodes(&self) -> impl Iterator<Item = &str> {
         self.outcomes.keys().filter_map(|outcome| outcome.strip_prefix("node:"))
     }
@@ -306,7 +306,7 @@ impl RecordedPlacement {
         (!agrees).then(|| format!("{}: seen {outcome}, predicted {}", self.pod, describe(predicted)))
     }
 
-    /// Where the counts of reasons differ from those in upstream's message.
+    /// Describes the differences between the predicted counts of reasons and those in upstream's message.
     pub fn differences_of_counts(&self, message: &str, predicted: &Unschedulable) -> Vec<String> {
         let (filters, preemption) = histograms(message);
         let mut ours: BTreeMap<String, usize> = BTreeMap::new();
@@ -328,7 +328,7 @@ impl RecordedPlacement {
     }
 }
 
-/// The node and sorted victims that preemption would choose, and those that it might as well.
+/// Returns the node and the sorted victims that preemption would choose, then the equally good alternatives.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
     let Preemption::Possible(candidate) = preemption else { return Vec::new() };
     let first = candidate.victims.iter().map(|pod| &pod.key);
@@ -357,21 +357,21 @@ fn describe(predicted: &SchedulingOutcome) -> String {
     }
 }
 
-/// What the message counts: by the filters, and (where it tells) by preemption.
+/// Returns the counts of reasons in a message: those of the filters, and those of preemption if the message has them.
 fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String, usize>>) {
     let (filters, preemption) = match message.split_once("preemption: ") {
         Some((filters, preemption)) => (filters, Some(preemption)),
         None => (message, None),
     };
     let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
-    // Of a pod refused by all nodes at once, preemption looks for its state, and says that it does not find it.
+    // If all nodes refuse a pod at once, preemption does not find its state, and the message ends with "not found".
     let filters = filters.strip_suffix(". not found").unwrap_or(filters);
     let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
     (histogram(filters), preemption)
 }
 
-/// `0/4 nodes are available: 1 this, 3 that.`; a comma within a reason is not followed by a number. A reason without
-/// one is that of all nodes.
+/// Parses `0/4 nodes are available: 1 this, 3 that.` A part after a comma that does not begin with a number continues
+/// the reason before it. A reason without a number applies to all nodes.
 fn histogram(text: &str) -> BTreeMap<String, usize> {
     let all = text.split_once('/').and_then(|(_, rest)| rest.split_once(' ')?.0.parse().ok());
     let text = text.split_once("nodes are available: ").map_or(text, |(_, counts)| counts);
@@ -396,7 +396,7 @@ fn histogram(text: &str) -> BTreeMap<String, usize> {
     })
 }
 
-/// Upstream's words for what it counts.
+/// Returns upstream's text for a reason.
 fn words(reason: &Reason) -> String {
     match reason {
         Reason::TooManyPods => "Too many pods".into(),

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Exit code 0, as `docs/cli.md` has it.
+/// Exit code of success in `docs/cli.md`.
 const DONE: i32 = 0;
 
-/// The environment of the program: an empty home folder, and no variables but those given.
+/// Environment in which the program runs: an empty home folder, and only the given variables.
 pub struct Shell {
     pub home: tempfile::TempDir,
     pub environment: Vec<(String, String)>,
@@ -31,7 +31,7 @@ impl Shell {
         Self { home: tempfile::tempdir().expect("a folder"), environment: Vec::new() }
     }
 
-    /// Another shell, with a variable.
+    /// Creates another shell with only this variable.
     pub fn with(&self, name: &str, value: &str) -> Self {
         Self { environment: vec![(name.into(), value.into())], ..Self::new() }
     }
@@ -50,7 +50,7 @@ impl Shell {
         self.file("kubeconfig", &kubeconfig.to_string())
     }
 
-    /// The program, about to be started.
+    /// Returns a command that runs the program.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command
@@ -65,7 +65,7 @@ impl Shell {
         command
     }
 
-    /// The same under a terminal.
+    /// Returns a command that runs the program on a pseudo terminal.
     pub fn under_terminal(&self, arguments: &[&str]) -> CommandBuilder {
         let mut command = CommandBuilder::new(binary());
         command.args(arguments);
@@ -91,7 +91,8 @@ impl Shell {
         output
     }
 
-    /// The standard error of a program that ends with this code and prints nothing to standard output.
+    /// Runs the program, which has to exit with this code and print nothing to standard output. Returns its standard
+    /// error.
     pub async fn refused(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments).await;
         assert_eq!(output.code, code, "{arguments:?}: {}", output.err);
@@ -101,9 +102,8 @@ impl Shell {
     }
 }
 
-/// The program as it was built for this test; `KORDON_BINARY` names another, as a copy that no build replaces while a long
-/// test runs.
-/// Where the program is.
+/// Returns the path of the program: the one built for this test, or the one that `KORDON_BINARY` names, for example a
+/// copy that no build replaces during a long test.
 pub fn path_of_binary() -> std::path::PathBuf {
     binary().into()
 }
@@ -120,7 +120,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The standard output of a program that succeeded without errors.
+    /// Returns the standard output; the program has to have succeeded without any error output.
     pub fn done(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (DONE, ""));
         self.out
@@ -141,7 +141,7 @@ impl Server {
         Self::start_at_speed(options, 1.0).await
     }
 
-    /// A server whose clock runs `speed` times as fast as ours.
+    /// Starts a server whose clock runs `speed` times as fast as real time.
     pub async fn start_at_speed(options: ApiOptions, speed: f64) -> Self {
         let clock = Clock::new(Clock::system().now(), speed);
         let api = Api::new(clock, options);
@@ -162,7 +162,7 @@ impl Server {
         World::start(&self.api, self.clock, options, self.stop.child_token())
     }
 
-    /// Starts kordon's own controller, as in the demo. Returns when it has its lease.
+    /// Starts kordon's own controller, as in the demo. Returns once the controller holds its Lease.
     pub async fn govern(&self) {
         self.govern_with(Settings::defaults(ServerVersion::new(1, 36))).await;
     }
@@ -185,14 +185,14 @@ impl Server {
     }
 }
 
-/// What the API has logged of the program, and its objects.
+/// The requests of the program in the log of the API, and the objects of the API.
 impl Server {
-    /// The requests of the program.
+    /// Returns the requests of the program.
     fn ours(&self) -> impl Iterator<Item = LoggedRequest> + use<> {
         self.api.log().into_iter().filter(|logged| logged.identity.agent.starts_with("kordon/"))
     }
 
-    /// The paths and queries that the program has read.
+    /// Returns the paths and queries of the program's reads.
     pub fn reads(&self) -> Vec<String> {
         let user = |logged: &LoggedRequest| !logged.identity.user.starts_with("system:kordon-");
         let reads = [Verb::Get, Verb::List, Verb::Watch];
@@ -200,7 +200,7 @@ impl Server {
         ours.map(|logged| logged.uri).collect()
     }
 
-    /// The writes of the program, except access reviews.
+    /// Returns the writes of the program, access reviews excluded.
     pub fn written(&self) -> Vec<String> {
         let reads = [Verb::Get, Verb::List, Verb::Watch];
         self.ours()
@@ -209,7 +209,7 @@ impl Server {
             .collect()
     }
 
-    /// The pods whose eviction was granted, in order.
+    /// Returns the pods whose eviction was granted, in order.
     pub fn evictions(&self) -> Vec<String> {
         let granted = self.ours().filter(|logged| logged.code == 201 && logged.uri.contains("/eviction"));
         granted
@@ -221,7 +221,7 @@ impl Server {
             .collect()
     }
 
-    /// The uid of namespace kube-system.
+    /// Returns the uid of namespace kube-system.
     pub async fn cluster_uid(&self) -> String {
         let namespaces: Objects<CoreNamespace> = Objects::all(self.api.client());
         namespaces
@@ -236,7 +236,7 @@ impl Server {
         Objects::all(self.api.client()).get(name).await.expect("the node")
     }
 
-    /// The pods on a node that a drain has to evict.
+    /// Returns the pods on a node that a drain has to evict.
     pub async fn left_on(&self, node: &str) -> Vec<String> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods: Vec<Pod> = Objects::all(self.api.client()).list(&params).await.expect("pods").items;

@@ -1,4 +1,4 @@
-//! The files of recordings of the real components.
+//! Reads the files of recordings of real components.
 
 use std::{
     collections::BTreeMap,
@@ -8,17 +8,18 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-/// The folder that has a folder for each kind: `tests/vectors/`, or what `KORDON_VECTORS` names.
+/// Returns the folder of all recordings, with a folder for each kind: the one that `KORDON_VECTORS` names, or
+/// `tests/vectors/`.
 pub fn root() -> PathBuf {
     std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from)
 }
 
-/// The folder of a kind in the repository.
+/// Returns the folder of a kind in the repository.
 pub fn own(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind)
 }
 
-/// The recordings of a kind by file name.
+/// Reads all recordings of a kind, by file name.
 pub fn recordings<R: DeserializeOwned>(root: &Path, kind: &str) -> Result<BTreeMap<String, R>, String> {
     let folder = root.join(kind);
     let failed = |error| format!("reading recordings (KORDON_VECTORS): {}: {error}", folder.display());
@@ -36,7 +37,7 @@ pub fn recordings<R: DeserializeOwned>(root: &Path, kind: &str) -> Result<BTreeM
     Ok(found)
 }
 
-/// Reads one recording, or a list of them.
+/// Reads a file with one recording or a list of them.
 pub fn read<R: DeserializeOwned>(path: &Path) -> Result<R, String> {
     let failed = |error: &dyn std::error::Error| format!("{}: {error}", path.display());
     let text = fs::read_to_string(path).map_err(|error| failed(&error))?;

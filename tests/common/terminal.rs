@@ -1,4 +1,4 @@
-//! A program on a real pseudo terminal: it gets typed keys, and its output is read as a screen.
+//! Runs a program on a real pseudo terminal: types keys into it, and parses its output as a screen.
 
 #![expect(clippy::disallowed_methods, reason = "a program under a terminal lives in real time")]
 #![allow(dead_code, reason = "each test program uses its part")]
@@ -73,7 +73,7 @@ impl Terminal {
         self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
     }
 
-    /// Waits for a text. The limit is for a program that has failed.
+    /// Waits until the screen fulfils a condition. Panics after 180 s, because the program has failed then.
     pub fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(180);
         while !holds(&self.text()) {
@@ -106,7 +106,7 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end of the program and of its output.
+    /// Waits until the program and its output have ended.
     pub fn end(&mut self) -> portable_pty::ExitStatus {
         let status = self.child.wait().expect("it ends");
         if let Some(reader) = self.reader.take() {
@@ -115,7 +115,7 @@ impl Terminal {
         status
     }
 
-    /// Drops the output that has been kept for [`Self::raw`]: of a program that runs for hours it would be too much.
+    /// Drops the output that was kept for [`Self::raw`], which would grow too large for a program that runs for hours.
     pub fn forget_raw(&self) {
         self.raw.lock().expect("no panic").clear();
     }
@@ -125,8 +125,8 @@ impl Terminal {
     }
 }
 
-/// What to type next to agree to the question on a screen of the context "here": first the answer, and once that is
-/// seen, Enter.
+/// Returns the next keys that answer a question with yes, on a screen of the context "here": the answer, and Enter once
+/// the screen shows it.
 pub fn assent(screen: &str) -> Option<&'static str> {
     let mut lines = screen.lines();
     if lines.any(|line| line.contains("Type here to continue:")) {
