@@ -1,4 +1,4 @@
-//! How often the dashboard draws a large cluster when nothing arrives.
+//! Number of times that the dashboard draws a large cluster when nothing arrives.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::time::{pause, timeout};
 
 use crate::{loaded::ServedCluster, recording_screen::RecordingScreen};
 
-/// Shorter than the grace period of the leases, which nobody renews.
+/// Shorter than the grace period of the Leases, which are not renewed here.
 const SECONDS: usize = 20;
 
 #[test]
@@ -27,7 +27,7 @@ fn a_frozen_screen_of_a_thousand_nodes_is_not_drawn() {
     assert!(draws <= 2, "{draws} draws: more than the first and that of the key");
 }
 
-/// How often it is drawn after these keys.
+/// Returns the number of draws after these keys were typed.
 fn draws(keys: &str) -> usize {
     let served = ServedCluster::new(1000, 1000);
     let session = served.load();

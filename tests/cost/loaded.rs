@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::objects::LargeCluster;
 
-/// When all clusters here are looked at: 2026-01-02 03:00:00 UTC.
+/// Present time of all clusters here: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
 
-/// An API that serves a large cluster, on a runtime whose tasks all run on this thread: allocations are counted by thread.
+/// An API that serves a large cluster. Its runtime runs all tasks on this thread, because allocations are counted by
+/// thread.
 pub struct ServedCluster {
     pub api: Api,
     pub clock: Clock,
@@ -35,8 +36,8 @@ impl ServedCluster {
         Self::with_clock_speed(nodes, pods, 1.0)
     }
 
-    /// The same on a clock that hardly moves, for Leases that nobody renews: on a busy machine, loading takes as long as they may
-    /// be silent.
+    /// Like [`Self::new`], with a clock that runs at a thousandth of real time. The Leases are not renewed, and on a
+    /// busy machine loading could otherwise take longer than nodes may be silent.
     pub fn with_slow_clock(nodes: usize, pods: usize) -> Self {
         Self::with_clock_speed(nodes, pods, 0.001)
     }
@@ -51,7 +52,7 @@ impl ServedCluster {
         Self { api, clock, runtime, cancel: CancellationToken::new() }
     }
 
-    /// A session that has listed everything.
+    /// Returns a session that has listed all kinds.
     pub fn load(&self) -> Session {
         self.runtime.block_on(async {
             let connection = Connection::embedded(self.api.client(), "large");
@@ -67,7 +68,7 @@ impl ServedCluster {
         })
     }
 
-    /// The same as a dashboard, refreshed twice; and the other ends of its channels.
+    /// Returns a loaded session as a dashboard that was refreshed twice, and the other ends of its channels.
     pub fn show(&self) -> (App, Links) {
         let Session { model, links, clock, passes: _ } = self.load();
         let mut app = App::new(model, AppOptions::default());

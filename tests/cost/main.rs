@@ -1,5 +1,5 @@
-//! What kordon's work costs, in counts and ratios: requests, bytes kept, allocations, draws. No clock is read, so that a busy
-//! machine measures the same. `benches/store` measures times.
+//! Cost of kordon's work in counts and ratios: requests, bytes kept, allocations, draws. No clock is read, so a busy
+//! machine gives the same results. `benches/store` measures times.
 
 mod loaded;
 #[path = "../../examples/large_cluster/objects.rs"]

@@ -1,4 +1,4 @@
-//! The bytes that a pod takes while it is known.
+//! Memory that a known pod takes.
 
 use allocation_counter::measure;
 
@@ -7,8 +7,8 @@ use crate::loaded::ServedCluster;
 const NODES: usize = 1000;
 const PODS: usize = 2000;
 
-/// Pods that are all different: nothing but names of workloads and namespaces can be shared. With 150,000 of them 900 bytes
-/// each are 129 MiB.
+/// All pods are different: they can share only names of workloads and namespaces. 150,000 pods of 900 bytes take 129
+/// MiB.
 #[test]
 fn a_pod_that_resembles_no_other_takes_less_than_a_kilobyte() {
     let without_pods = kept(&ServedCluster::new(NODES, 0));
@@ -17,9 +17,9 @@ fn a_pod_that_resembles_no_other_takes_less_than_a_kilobyte() {
     assert!((200..=900).contains(&per_pod), "{per_pod} bytes per pod, its share of its workload included");
 }
 
-/// The bytes that a session keeps once it has listed everything.
+/// Returns the bytes that a session keeps once it has listed all kinds.
 fn kept(served: &ServedCluster) -> i64 {
-    // The server keeps what it has encoded for its first client.
+    // The first client makes the server keep encoded objects, which must not be counted.
     drop(served.load());
     let mut session = None;
     let counted = measure(|| session = Some(served.load()));
