@@ -1,5 +1,5 @@
-//! The alert rules of `docs/alerts.md` over what `kordon controller` exports while things go wrong in the demo cluster, scraped and
-//! evaluated every 15 seconds: when each fires, and that those that are meant to fire before an eviction do.
+//! The alert rules of `docs/alerts.md`, evaluated every 15 seconds on the metrics of `kordon controller` during
+//! incidents in the demo cluster: when each rule fires, and that rules meant to fire before an eviction do so.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::promql::{Expression, Pending, Scrapes};
 
-/// The tolerationSeconds that admission adds.
+/// The tolerationSeconds that the admission plugin DefaultTolerationSeconds adds.
 const DEFAULT: i64 = 300;
-/// How often Prometheus scrapes, and evaluates the rules.
+/// Interval at which Prometheus scrapes and evaluates the rules.
 const EVERY: Span = Span::from_secs(15);
 
 #[tokio::test(start_paused = true)]
@@ -45,7 +45,7 @@ async fn a_silent_node_is_reported_before_its_pods_are_evicted() {
     seen.fires_before_evictions("NodeSilent", 240);
     seen.fires_before_evictions("EvictionsWithinFiveMinutes", 240);
     seen.fires_before_evictions("EvictionsWithinAMinute", 240);
-    // Some pods tolerate nothing, and leave as soon as their node is tainted.
+    // Some pods have no tolerations, and are evicted as soon as their node is tainted.
     for alert in ["NodeSilent", "EvictionsWithinFiveMinutes", "EvictionsWithinAMinute"] {
         seen.fires_before_any_eviction(alert);
     }
@@ -65,7 +65,7 @@ async fn a_zone_that_is_down_is_reported_before_its_pods_are_evicted() {
     }
 }
 
-/// Of a small zone, evictions stop while most of it is down. One node was tainted before.
+/// In a small zone, evictions stop while most of its nodes are down. One node is tainted before that.
 #[tokio::test(start_paused = true)]
 async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
@@ -80,7 +80,7 @@ async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     seen.fires_before_evictions("ZoneMostlyDown", 120);
 }
 
-/// Only one zone takes pods, and it has no room for a node's, long before one is lost.
+/// Only one zone accepts pods. Long before a node is lost, it has no room for the pods of one.
 #[tokio::test(start_paused = true)]
 async fn missing_room_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
@@ -103,7 +103,7 @@ async fn a_controller_that_is_gone_is_reported_and_nobody_is_evicted() {
     outage.controller.cancel();
     let seen = outage.run(480).await;
     assert_eq!(seen.first_eviction, None);
-    // Its Lease expires after 15 s; then two minutes.
+    // The controller's Lease expires after 15 s; the rule waits two more minutes.
     seen.fires_within("PredictionsNotPossible", 175);
 }
 
@@ -119,14 +119,14 @@ async fn a_watch_that_is_broken_is_reported_before_a_pod_is_evicted() {
     outage.run(30).await;
     let broken = Fault::always(FaultAnswer::InternalError).of_user(EXPORTER);
     outage.server.inject(broken.on(&[Verb::Watch, Verb::List], "poddisruptionbudgets"));
-    // Every watch breaks.
+    // Breaks every watch.
     outage.server.set_down(true);
     outage.clock.sleep(Span::from_secs(1)).await;
     outage.server.set_down(false);
     outage.run(450).await.fires_before_evictions("WatchBroken", 60);
 }
 
-/// The one that would lead waits for the demo's own controller.
+/// A controller that may lead waits, because the demo's own controller runs.
 #[tokio::test(start_paused = true)]
 async fn a_kordon_that_waits_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("silent-node", Exporter::Candidate);
@@ -147,7 +147,7 @@ async fn writes_that_fail_are_reported_and_nobody_is_evicted() {
     seen.fires_within("WritesFail", 480);
 }
 
-/// The first evictions are within the limit; five minutes later the others wait still.
+/// The first evictions are within the limit; five minutes later, others are still waiting.
 #[tokio::test(start_paused = true)]
 async fn evictions_that_wait_for_the_limit_are_reported() {
     let mut outage = Outage::start("healthy", Exporter::Leader { evictions_per_minute: Some(1) });
@@ -167,14 +167,14 @@ async fn nothing_is_reported_of_a_healthy_cluster() {
     outage.run(660).await.fires_none_but(&[]);
 }
 
-/// Who `kordon controller` is to the API server.
+/// User name of `kordon controller` at the API server.
 const EXPORTER: &str = "exporter";
 
-/// What `kordon controller` does beside the demo's own controller, or in its place.
+/// Role of `kordon controller`, beside the demo's own controller or in place of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exporter {
     Shadow,
-    /// A shadow that takes a flag of the controller for another.
+    /// A shadow that assumes a wrong value of one flag of the controller: flag and value.
     ShadowWith(&'static str, &'static str),
     Candidate,
     Leader {
@@ -182,12 +182,12 @@ enum Exporter {
     },
 }
 
-/// A demo cluster with its control plane, and what is scraped of `kordon controller`.
+/// A demo cluster with its control plane, and the scraped metrics of `kordon controller`.
 struct Outage {
     server: Server,
     clock: Clock,
     world: World,
-    /// Ends the demo's own controller.
+    /// Stops the demo's own controller.
     controller: CancellationToken,
     asking: mpsc::Sender<EndpointRequest>,
     scrapes: Scrapes,
@@ -247,7 +247,7 @@ impl Outage {
         Self { server, clock, world, controller, asking, scrapes, _journal: journal, _cancel }
     }
 
-    /// Scrapes for so long, and evaluates the rules over all that was scraped.
+    /// Scrapes for this many seconds, then evaluates the rules on everything scraped so far.
     async fn run(&mut self, seconds: i64) -> Reported {
         let since = self.clock.now();
         let ends = since + Span::from_secs(seconds);
@@ -265,7 +265,7 @@ impl Outage {
         Reported { since, fired: self.fired(), first_eviction, first_by_default }
     }
 
-    /// When each rule fired first.
+    /// Returns the time at which each rule fired first.
     fn fired(&self) -> BTreeMap<String, Timestamp> {
         let fires = |rule: &Rule| {
             let mut pending = Pending::default();
@@ -276,7 +276,8 @@ impl Outage {
         rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
     }
 
-    /// When the first pod was marked to be deleted because of a taint, of those that tolerate it for so many seconds.
+    /// Returns the first deletion because of a taint, of pods that tolerate it for this many seconds; 0 stands for all
+    /// pods.
     async fn first_eviction(&self, tolerates: i64) -> Option<Timestamp> {
         let pods: Api<Pod> = Api::all(self.server.client());
         let pods = pods.list(&ListParams::default()).await.expect("listed");
@@ -293,7 +294,7 @@ impl Outage {
             .min()
     }
 
-    /// The workers of the zone b, by name.
+    /// Returns the names of the workers in zone b.
     async fn nodes_of_a_zone(&self) -> Vec<String> {
         self.workers().await.into_iter().filter(|name| name.contains("-1b-")).collect()
     }
@@ -311,25 +312,26 @@ impl Outage {
     }
 }
 
-/// What the rules reported until a moment.
+/// Results until a moment: alerts that fired, and first evictions.
 #[derive(Debug)]
 struct Reported {
-    /// When the last stretch began.
+    /// Start of the last [`Outage::run`].
     since: Timestamp,
     fired: BTreeMap<String, Timestamp>,
     first_eviction: Option<Timestamp>,
-    /// Of the pods with the tolerations that admission adds.
+    /// First eviction of a pod with the tolerations that admission adds.
     first_by_default: Option<Timestamp>,
 }
 
 impl Reported {
-    /// The alert fired before any pod was evicted.
+    /// Asserts that the alert fired before any pod was evicted.
     fn fires_before_any_eviction(&self, alert: &str) {
         let evicted = self.first_eviction.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
         assert!(self.fired[alert] < evicted, "{alert}: {self:#?}");
     }
 
-    /// The alert fired at least so many seconds before the first pod with default tolerations was evicted.
+    /// Asserts that the alert fired at least this many seconds before the first eviction of a pod with default
+    /// tolerations.
     fn fires_before_evictions(&self, alert: &str, seconds: i64) {
         let fired = self.fired.get(alert).unwrap_or_else(|| panic!("{alert} does not fire: {self:#?}"));
         let evicted = self.first_by_default.unwrap_or_else(|| panic!("no pod is evicted: {self:#?}"));
@@ -358,7 +360,7 @@ struct Rule {
     lasts: Span,
 }
 
-/// The rules of the document.
+/// Returns the rules in `docs/alerts.md`.
 fn rules() -> Vec<Rule> {
     let page = include_str!("../../docs/alerts.md");
     let yaml = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("rules");
@@ -374,7 +376,7 @@ fn rules() -> Vec<Rule> {
     rules.flatten().map(rule).collect()
 }
 
-/// Every rule is in a test above.
+/// Every rule is named in a test above.
 #[test]
 fn every_alert_has_a_test() {
     let tests = include_str!("alerts.rs");

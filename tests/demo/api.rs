@@ -603,7 +603,7 @@ async fn events_of_both_groups_are_the_same_events() {
 async fn a_watcher_follows_with_streaming_lists_and_with_paged_ones() {
     for config in [watcher::Config::default().streaming_lists(), watcher::Config::default().page_size(100)] {
         let api = server();
-        // Enough for several chunks of the stream.
+        // Enough pods for several chunks of the stream.
         let all: Vec<String> = (0..1000).map(|i| format!("p{i:04}")).collect();
         for name in &all {
             api.load("pods", pod(name));
@@ -646,7 +646,8 @@ async fn a_watcher_lists_again_after_410_and_after_a_cut() {
         api.load("pods", pod("a"));
         let mut events = follow(&api, watcher::Config::default());
         assert_eq!(initial(&mut events).await, ["a"]);
-        // The change that a watch from the old version would have to tell is lost with the history.
+        // The new pod is the change that a watch from the old version would report. Compaction removes it from the
+        // history.
         api.load("pods", pod("b"));
         break_it(&api);
         let mut seen = Vec::new();
@@ -954,7 +955,7 @@ async fn a_kubelet_reports_what_its_node_and_pods_use() {
     }
     let volumes = pods.iter().flat_map(|pod| pod["volume"].as_array().into_iter().flatten());
     assert!(volumes.clone().any(|volume| volume["name"] == "config" && volume["usedBytes"] == 4096));
-    // The cgroup of all pods, whose limit is what is allocatable and what eviction keeps free.
+    // The cgroup of all pods: its limit is the allocatable memory plus what eviction keeps free.
     let system = node["systemContainers"].as_array().expect("system containers");
     let all = system.iter().find(|container| container["name"] == "pods").expect("the cgroup of all pods");
     let sum: i64 = pods.iter().map(|pod| number(pod, "/memory/workingSetBytes")).sum();
@@ -991,7 +992,7 @@ async fn a_kubelet_shows_its_thresholds_and_reservations() {
     assert_eq!(config["evictionMaxPodGracePeriod"], 30);
     assert_eq!(config["imageGCHighThresholdPercent"], 85);
     assert_eq!(config["enforceNodeAllocatable"], json!(["pods"]));
-    // What is reserved and what eviction keeps free is what is not allocatable.
+    // The memory that is not allocatable is the sum of the reservations and of what eviction keeps free.
     let reserved = json!([config["systemReserved"]["memory"], config["kubeReserved"]["memory"]]);
     assert_eq!(reserved, json!(["512Mi", "512Mi"]));
     let node = read(&cluster.api, "/api/v1/nodes/memory-1b-01").await.expect("a node");
@@ -1122,7 +1123,7 @@ fn proxy(node: &str, path: &str) -> String {
     format!("/api/v1/nodes/{node}/proxy/{path}")
 }
 
-/// A server with kubelets, half a minute after its start.
+/// A server with kubelets that have run for half a minute.
 struct Cluster {
     api: Api,
     world: World,
@@ -1158,7 +1159,7 @@ async fn serve(options: ApiOptions) -> (Api, SocketAddr, CancellationToken) {
     (api, address, stop)
 }
 
-/// One request over a connection of its own; the whole answer as text.
+/// Sends one request over a new connection. Returns the whole response as text.
 async fn http(address: SocketAddr, head: &str, body: &str) -> String {
     let mut stream = tokio::net::TcpStream::connect(address).await.expect("connected");
     let length = body.len();
@@ -1173,7 +1174,7 @@ fn follow(api: &Api, config: watcher::Config) -> Events {
     Box::pin(watcher(Objects::<Pod>::all(api.client()), config).default_backoff())
 }
 
-/// The names of a watcher's first list.
+/// Returns the names in a watcher's first list.
 async fn initial(events: &mut Events) -> Vec<String> {
     let mut seen = Vec::new();
     loop {
@@ -1251,7 +1252,7 @@ fn node(name: &str) -> Node {
     Node { metadata, ..Default::default() }
 }
 
-/// A pod as a client creates it.
+/// A pod as a client creates it, without status.
 fn bare_pod(name: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {"app": "a"}},
         "spec": {"containers": [{"name": "main", "image": "demo/a:1"}]}})
@@ -1265,7 +1266,7 @@ fn pod(name: &str) -> Value {
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
 }
 
-/// A budget over the pods of `pod`.
+/// A budget that selects the pods made by [`pod`].
 fn budget(name: &str, allowed: i64, desired: i64, healthy: i64) -> Value {
     json!({"metadata": {"name": name, "namespace": "default", "generation": 1},
         "spec": {"minAvailable": desired, "selector": {"matchLabels": {"app": "a"}}},

@@ -1,4 +1,4 @@
-//! Connecting over loopback to API servers, to absent servers, and to servers that are something else.
+//! Connections over loopback: to API servers, to addresses without a server, and to servers that are not API servers.
 
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -138,7 +138,7 @@ fn bare(address: SocketAddr) -> ConnectOptions {
     ConnectOptions { server: Some(format!("http://{address}")), ..ConnectOptions::default() }
 }
 
-/// A server that says the same to everybody.
+/// Starts a server that sends the same text to every client.
 async fn answering(text: &'static str) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");

@@ -1,4 +1,5 @@
-//! `kordon controller` against the demo's API server: what it writes, when it does not, and what it says of itself.
+//! `kordon controller` against the demo's API server: its writes, the conditions under which it does not write, and its
+//! metrics and probes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,7 +42,7 @@ async fn a_shadow_decides_and_writes_nothing() {
     bench.silence("n1").await;
     bench.pass(120).await;
     let reported = controller.reported().await;
-    // No controller runs here: what would follow waits until one marks the node.
+    // No controller runs here, so nobody marks the node, and later effects are not decided.
     for text in ["mark node/n1 Unknown", "mark pod/default/p-n1 not ready"] {
         assert!(
             reported.iter().any(|line| line.text == text && line.outcome == "recorded"),
@@ -280,17 +281,17 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
     let controller = bench.start("one", Some(bench.enforcement("one")));
     let shadow = bench.start("shadow", None);
     bench.silence("n1").await;
-    // Tainted, and not evicted yet.
+    // The node is tainted, and its pod is not evicted yet.
     bench.pass(57).await;
     let texts = [controller.ask(Endpoint::Metrics).await, shadow.ask(Endpoint::Metrics).await];
     let mut exported = BTreeSet::new();
     for text in &texts {
-        // The parser does not take NUL, which upstream's zones have; Prometheus does.
+        // Upstream's zone names contain NUL, which this parser does not accept; Prometheus does.
         let parsed =
             openmetrics_parser::openmetrics::parse_openmetrics(&text.replace('\0', "")).expect("it parses");
         exported.extend(parsed.families.keys().cloned());
     }
-    // Of a controller that does not act as its flags say.
+    // This metric is exported only if the observed controller contradicts its flags.
     let is_rare = |name: &str| name == "kordon_settings_contradicted";
     let known: BTreeSet<String> =
         METRICS.iter().filter(|metric| !is_rare(metric.name)).map(|metric| metric.name.to_owned()).collect();
@@ -302,7 +303,8 @@ async fn metrics_parse_and_every_one_that_is_documented_is_exported() {
     shadow.stop().await;
 }
 
-/// A cluster of four nodes in one zone, each with a pod that tolerates 10 s, whose kubelets only renew their Leases.
+/// A cluster of four nodes in one zone, each with a pod that tolerates taints for 10 s. The kubelets only renew their
+/// Leases.
 struct Bench {
     api: Api,
     clock: Clock,
@@ -381,7 +383,7 @@ impl Bench {
         }
     }
 
-    /// Starts a controller whose user is its name.
+    /// Starts a controller under a user of this name.
     fn start(&self, user: &str, enforcement: Option<Enforcement>) -> Running {
         let (lines, mut reader) = LineWriter::new();
         let (asking, asked) = mpsc::channel(4);
@@ -407,7 +409,7 @@ impl Bench {
         Running { task, stop, reported, asking }
     }
 
-    /// What a user wrote, but for Leases: how often each verb.
+    /// Returns the number of a user's writes by verb, Leases excluded.
     fn writes_of(&self, user: &str) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for seen in self.api.log() {
@@ -424,7 +426,7 @@ impl Bench {
         nodes.list(&ListParams::default()).await.expect("a list").items
     }
 
-    /// The nodes with the taint unreachable:NoExecute.
+    /// Returns the nodes with the taint unreachable:NoExecute.
     async fn tainted(&self) -> Vec<String> {
         let is_tainted = |node: &Node| {
             let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref()).into_iter().flatten();
@@ -433,7 +435,7 @@ impl Bench {
         self.nodes().await.iter().filter(|node| is_tainted(node)).map(ResourceExt::name_any).collect()
     }
 
-    /// The nodes whose Ready is Unknown.
+    /// Returns the nodes whose Ready condition is Unknown.
     async fn unknown(&self) -> Vec<String> {
         let is_unknown = |node: &Node| {
             let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
@@ -459,14 +461,14 @@ impl Bench {
         events.list(&ListParams::default()).await.expect("a list").items
     }
 
-    /// The holder of a Lease of kube-system; none if there is no such Lease.
+    /// Returns the holder of a Lease in kube-system; `None` if there is no such Lease.
     async fn lease(&self, name: &str) -> Option<String> {
         let leases: Objects<Lease> = Objects::namespaced(self.api.client_as("test"), "kube-system");
         leases.get_opt(name).await.expect("an answer")?.spec?.holder_identity
     }
 }
 
-/// Renews the Leases of nodes that are not silent, every ten seconds.
+/// Renews the Leases of all nodes that are not silent, every ten seconds.
 async fn renew(api: Api, clock: Clock, silent: Arc<Mutex<BTreeSet<String>>>) {
     let leases: Objects<Lease> = Objects::namespaced(api.client_as("kubelets"), "kube-node-lease");
     loop {
@@ -475,7 +477,7 @@ async fn renew(api: Api, clock: Clock, silent: Arc<Mutex<BTreeSet<String>>>) {
             if !silent.lock().await.contains(&node) {
                 let renewal = json!({"spec": {"renewTime": clock.now().to_micro_time()}});
                 let patch = kube::api::Patch::Merge(renewal);
-                // While the API server is down, a kubelet tries again.
+                // A failed renewal is ignored: a kubelet retries while the API server is down.
                 let _ = leases.patch(&node, &kube::api::PatchParams::default(), &patch).await;
             }
         }
@@ -506,7 +508,7 @@ impl Running {
         self.task.await.expect("it ends");
     }
 
-    /// As a process that is killed: nothing is released or finished.
+    /// Stops the controller as if its process was killed: nothing is released or finished.
     async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;

@@ -1,19 +1,19 @@
-//! The part of PromQL that the alert rules use, evaluated as Prometheus does: selectors, `rate`, `sum` and `max` with `by`,
-//! comparisons with a number, and `and`. Anything else is an error.
+//! The subset of PromQL that the alert rules use, evaluated as Prometheus does: selectors, `rate`, `sum` and `max` with
+//! `by`, comparisons with a number, and `and`. Anything else is an error.
 
 use std::collections::BTreeMap;
 
 use kordon_time::{Span, Timestamp};
 
-/// The labels of a series, its name as `__name__`.
+/// Labels of a series; its name is the label `__name__`.
 pub type Labels = BTreeMap<String, String>;
 
-/// A series and its value at a moment.
+/// Values of series at one moment.
 pub type Vector = Vec<(Labels, f64)>;
 
 const NAME: &str = "__name__";
 
-/// What was scraped, oldest first.
+/// All scrapes, oldest first.
 #[derive(Debug, Default)]
 pub struct Scrapes(Vec<(Timestamp, Vector)>);
 
@@ -28,10 +28,10 @@ impl Scrapes {
         self.0.iter().map(|(at, _)| *at)
     }
 
-    /// The value of an expression at the time of a scrape.
+    /// Evaluates an expression at the time of a scrape.
     pub fn value(&self, expression: &Expression, at: Timestamp) -> Vector {
         match expression {
-            // A series that the last scrape did not have is stale at once.
+            // A series that is missing in the last scrape is stale at once.
             Expression::Selector(selector) => {
                 let last = self.0.iter().rev().find(|(scraped, _)| *scraped <= at);
                 let samples = last.into_iter().flat_map(|(_, samples)| samples);
@@ -81,7 +81,7 @@ impl Scrapes {
             let within = |gap: f64| if gap < interval * 1.1 { gap } else { interval / 2.0 };
             let mut before = within(range.as_secs_f64() - first.0);
             if increase > 0.0 {
-                // A counter was not below zero.
+                // The extrapolation ends where the counter would be below zero.
                 before = before.min(sampled * first.1 / increase);
             }
             let covered = sampled + before + within(last.0);
@@ -141,7 +141,7 @@ impl Comparator {
     }
 }
 
-/// A metric, and the values that its labels may have.
+/// A metric name, and the allowed values of its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selector {
     name: String,
@@ -167,7 +167,7 @@ impl Expression {
     }
 }
 
-/// What of an expression is not read yet.
+/// The part of an expression that is not parsed yet.
 struct Tokens<'a> {
     rest: &'a str,
 }
@@ -286,7 +286,7 @@ fn nameless(mut labels: Labels) -> Labels {
     labels
 }
 
-/// A line `name{label="value",…} number`.
+/// Parses a line `name{label="value",…} number`.
 fn sample(line: &str) -> (Labels, f64) {
     let (series, number) = line.rsplit_once(' ').expect("a value");
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
@@ -311,7 +311,8 @@ fn closing_quote(quoted: &str) -> usize {
     ends.expect("a closing quote").0
 }
 
-/// Whether an alert fires, for each series of its expression: it must have had a value for a while.
+/// Time since which an alert is pending, for each series of its expression. It fires once it has been pending for the
+/// rule's `for` duration.
 #[derive(Debug, Default)]
 pub struct Pending(BTreeMap<Labels, Timestamp>);
 
@@ -327,7 +328,8 @@ impl Pending {
     }
 }
 
-/// Facts from Prometheus' own tests of `rate` (promql/promqltest/testdata/functions.test), and from its documentation.
+/// Values are from Prometheus' own tests of `rate` (promql/promqltest/testdata/functions.test), and from its
+/// documentation.
 #[test]
 fn expressions_have_the_values_that_prometheus_gives_them() {
     let at = |minutes: i64| Timestamp::from_secs(1_800_000_000 + 60 * minutes);

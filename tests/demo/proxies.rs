@@ -1,4 +1,4 @@
-//! Connections through proxies that a kubeconfig names, to a server with TLS.
+//! Connections to a TLS server through the proxies that a kubeconfig can name.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ async fn a_socks_proxy_gets_user_and_password() {
     assert_eq!(asked("socks5", "alice:p%40ss@", ask_for_socks).await, "alice p@ss");
 }
 
-/// What the proxy gets to know of its user, once the server has been connected to through it.
+/// Connects to a server through a proxy. Returns the user that the proxy has received.
 async fn asked<F>(
     scheme: &str,
     user: &str,
@@ -69,11 +69,11 @@ where
     all[0].user.clone()
 }
 
-/// What a proxy was asked for.
+/// A client's request to a proxy.
 struct Asked {
-    /// Host and port.
+    /// Host and port of the server.
     target: String,
-    /// Who asks, as the proxy reads it.
+    /// The user, as the proxy has received it.
     user: String,
 }
 
@@ -119,7 +119,7 @@ async fn ask_for_socks(mut client: Connection) -> (Connection, Asked) {
     (client, Asked { target: format!("{host}:{port}"), user })
 }
 
-/// Text after its length.
+/// Reads a text with a length prefix of one byte.
 async fn text(client: &mut Connection) -> String {
     let mut text = vec![0; client.read_u8().await.expect("a length").into()];
     client.read_exact(&mut text).await.expect("text");

@@ -1,4 +1,5 @@
-//! What was recorded is read again: any object, from any file that was cut or damaged, and from files of earlier formats.
+//! Recordings are read as they were written: any object, also from truncated or damaged files, and from files of
+//! earlier formats.
 
 use std::{fs, io::Cursor, path::Path};
 
@@ -23,7 +24,8 @@ use crate::{common::encodings::ReadKind, encodings::with_random_objects};
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 const MINUTE: Span = Span::from_secs(60);
 
-/// A recording of random objects of every kind, made with the first format; what is read from it is in the text beside it.
+/// A recording of random objects of every kind, made with the first format. A text file beside it has the expected
+/// entries.
 const SAMPLE: &str = "tests/recordings/format-1.kordon";
 
 proptest! {
@@ -91,7 +93,7 @@ fn a_damaged_byte_is_noticed_and_what_follows_the_next_keyframe_is_read() {
             }
         }
         let read = texts(&read);
-        // In order, and nothing that was not written.
+        // The entries read are in order, and all of them were written.
         let mut written = whole.iter();
         assert!(read.iter().all(|entry| written.any(|other| other == entry)), "{place}");
         let is_noticed = errors > 0 || reader.end() != RecordingEnd::Whole;
@@ -126,7 +128,7 @@ fn a_recording_of_the_first_format_is_read_as_it_was_written() {
     if updates {
         fs::write(&expected, &text).expect("written");
     }
-    // A new field shows here with its default; the recording itself is never made again.
+    // A new field appears here with its default. The recording itself is never made again.
     assert_eq!(text, fs::read_to_string(&expected).expect("the text"), "UPDATE=1 rewrites the text");
 }
 
@@ -148,7 +150,7 @@ fn a_redacted_recording_has_no_name_of_the_cluster_and_the_same_relations() {
         let leak = text.find("acme").map(|at| &text[at.saturating_sub(200)..][..220]);
         assert_eq!(leak, None);
     }
-    // Equal texts are equal still, so that selectors select what they selected.
+    // Equal texts stay equal, so that selectors still select the same objects.
     assert_eq!(plain.matches("acme-shop").count(), redacted.matches(&*redactor.hash("acme-shop")).count());
     assert!(redacted.contains("topology.kubernetes.io/zone") && redacted.contains("Ready"));
 }
@@ -168,7 +170,8 @@ fn a_keyframe_waits_until_all_lists_are_complete() {
     assert!(writer.is_keyframe_due(later), "the list has failed; there will be another one");
 }
 
-/// Random objects of every kind as lists and as watches report them, and the other messages, one every second.
+/// Returns random objects of every kind, as lists and as watches report them, and the other messages, at intervals of
+/// 777 ms.
 fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let mut random = fastrand::Rng::with_seed(seed);
@@ -193,12 +196,12 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
         FeedEvent::Trouble("nodes: acme".into()),
     ]);
     let count = i64::try_from(events.len()).expect("a few");
-    // All but the last lie before the keyframe.
+    // All messages but the last are before the keyframe.
     let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 777 });
     (0..).map(at).zip(events).collect()
 }
 
-/// In the order of [`ReadKind::ALL`].
+/// Kinds in the order of [`ReadKind::ALL`].
 const KINDS: [FeedKind; 18] = [
     FeedKind::Nodes,
     FeedKind::Pods,
@@ -235,7 +238,7 @@ fn start() -> RecordingStart {
     start
 }
 
-/// Records messages, and a keyframe when it is due.
+/// Records messages, with keyframes when they are due.
 fn record(messages: &[(Timestamp, FeedEvent)], redactor: Option<&Redactor>) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = RecordingWriter::start(&mut file, start(), redactor).expect("memory");
@@ -265,7 +268,7 @@ fn record(messages: &[(Timestamp, FeedEvent)], redactor: Option<&Redactor>) -> V
     file
 }
 
-/// A node and its Lease over some minutes: several blocks and keyframes in a few thousand bytes.
+/// Records a node and its Lease for some minutes: several blocks and keyframes in a few thousand bytes.
 fn small_recording() -> Vec<u8> {
     let node = |version| Node { name: "n1".into(), version: Version(version), ..Node::default() };
     let lease = |at: Timestamp, version| Lease {
@@ -308,7 +311,7 @@ fn text(at: Timestamp, event: &FeedEvent) -> String {
     format!("{at} {event:?}")
 }
 
-/// All objects of the cluster that results from messages.
+/// Describes all objects of the cluster that results from messages.
 fn cluster_text<'a>(events: impl Iterator<Item = &'a FeedEvent>) -> String {
     let mut cluster = Cluster::default();
     for event in events {

@@ -1,4 +1,4 @@
-//! The scheduler of the demo: it places pods where plans predict, reports why a pod is unschedulable, and preempts.
+//! The demo's scheduler: it places pods where plans predict, reports why a pod is unschedulable, and preempts.
 
 use std::{collections::BTreeSet, process::Stdio, time::Duration};
 
@@ -23,7 +23,7 @@ use crate::common::program::Shell;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     let demo = ServedDemo::new().await;
-    // Their pods come and go by themselves, and between two nodes that are as good little decides.
+    // The pods of Jobs come and go, and can decide between two equally good nodes.
     demo.end_the_jobs().await;
     let node = "general-1a-02";
     let mut reported = Vec::new();
@@ -49,7 +49,7 @@ async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     assert!(reported.iter().all(|(_, best, landed)| best.contains(landed)), "{reported:#?}");
 }
 
-/// The equally good nodes of which the replacement of a pod would go to any.
+/// Returns the equally good nodes, any of which may get the replacement of a pod.
 fn best(plan: &Value, pod: &str) -> BTreeSet<String> {
     let pods = plan["pods"].as_array().expect("pods");
     let pod = pods.iter().find(|reported| reported["pod"] == pod).expect("the pod is in the plan");
@@ -62,7 +62,7 @@ fn on(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// `kordon demo` as a user starts it, served and alone.
+/// `kordon demo` as a user starts it, serving its API without a dashboard.
 struct ServedDemo {
     shell: Shell,
     kubeconfig: String,
@@ -96,7 +96,7 @@ impl ServedDemo {
         }
     }
 
-    /// What the program prints, having done what it was asked for.
+    /// Runs a command, which has to succeed. Returns its output.
     async fn run(&self, line: &[&str]) -> String {
         let output = self.shell.run(&[&["--kubeconfig", &self.kubeconfig], line].concat()).await;
         assert_eq!(output.code, 0, "{line:?}: {} {}", output.out, output.err);
@@ -119,13 +119,13 @@ impl ServedDemo {
         for pod in self.pods().await.iter().filter(|pod| is_of_job(pod)) {
             let of: Objects<Pod> =
                 Objects::namespaced(self.client.clone(), &pod.namespace().unwrap_or_default());
-            // One that has ended by itself in the meantime is as good.
+            // The pod may have ended already.
             let _ = of.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
         }
         self.until(|pods| (!pods.iter().any(is_of_job)).then_some(())).await;
     }
 
-    /// Looks at the pods until something is found.
+    /// Polls the pods until `find` returns something.
     async fn until<T>(&self, find: impl Fn(&[Pod]) -> Option<T>) -> T {
         let looking = async {
             loop {
@@ -171,7 +171,8 @@ async fn pods_of_higher_priority_are_placed_first_and_preempt_others() {
         conditions.iter().any(|condition| condition["reason"] == "PreemptionByScheduler"),
         "{conditions:?}"
     );
-    // The room is kept for who made it, though this one would fit into what is left of the node's life.
+    // The room stays reserved for the pod that preempted others. Without that, this smaller pod would fit once the
+    // victim is gone.
     api.create("later", 0, "300m", json!({})).await;
     api.until(async |api| api.why_not("later").await.is_some()).await;
     api.remove("little").await;
@@ -191,7 +192,7 @@ async fn pods_that_are_gated_or_of_another_scheduler_are_left_alone() {
     }
 }
 
-/// An API with a few nodes of one CPU each, and the scheduler on it.
+/// An API with a few nodes of one CPU each, and the demo's scheduler.
 struct ScheduledApi {
     api: Api,
     client: kube::Client,
@@ -246,7 +247,7 @@ impl ScheduledApi {
         self.pod(name).await["spec"]["nodeName"].as_str().map(ToOwned::to_owned)
     }
 
-    /// What is said on a pod that has no place.
+    /// Returns the message on a pod that is unschedulable.
     async fn why_not(&self, name: &str) -> Option<String> {
         let pod = self.pod(name).await;
         let conditions = pod["status"]["conditions"].as_array()?;
@@ -254,7 +255,7 @@ impl ScheduledApi {
         (scheduled["status"] == "False").then(|| scheduled["message"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Waits until something holds, for ten minutes of paused time at most.
+    /// Waits until a condition holds, at most ten minutes of paused time.
     async fn until(&self, holds: impl AsyncFn(&Self) -> bool) {
         let waiting = async {
             while !holds(self).await {

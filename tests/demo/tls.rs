@@ -1,4 +1,4 @@
-//! TLS connections over loopback: which authorities the client trusts, and its client certificates.
+//! TLS connections over loopback: the authorities that the client trusts, and its client certificates.
 
 use std::{fs, path::PathBuf, sync::Arc};
 
@@ -30,7 +30,8 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 
 #[tokio::test]
 async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
-    // Authorities of clusters that one tool made are all of one name.
+    // The other authority has a different name, or the same one: a tool gives all its clusters' authorities the same
+    // name.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));
         let server = Server::start(&theirs, None).await;
@@ -81,7 +82,7 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
     connect(&alice).await.expect("it knows the authority of the certificate");
 }
 
-/// Who signs certificates.
+/// A certificate authority.
 pub struct Authority {
     pub pem: String,
     der: CertificateDer<'static>,
@@ -116,14 +117,15 @@ fn params(name: &str, addresses: &[&str]) -> CertificateParams {
     params
 }
 
-/// The demo's API behind TLS, as long as it is held.
+/// The demo's API behind TLS, until it is dropped.
 pub struct Server {
     pub url: String,
     _stop: DropGuard,
 }
 
 impl Server {
-    /// With a certificate of `authority`, and asking for one of `clients` where that is given.
+    /// Starts a server with a certificate of `authority`. If `clients` is given, it requires client certificates of
+    /// that authority.
     pub async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
         let (plain, secure) = (listener().await, listener().await);
         let behind = plain.local_addr().expect("bound");
@@ -137,7 +139,7 @@ impl Server {
             while let Ok((stream, _)) = secure.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // Clients that are refused, or refuse, end here.
+                    // A handshake that either side refuses ends here.
                     let Ok(mut client) = acceptor.accept(stream).await else { return };
                     let Ok(mut server) = TcpStream::connect(behind).await else { return };
                     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
@@ -148,7 +150,8 @@ impl Server {
     }
 }
 
-/// The server's side of TLS, with a certificate of `authority`, and asking for one of `clients` where that is given.
+/// Returns an acceptor with a certificate of `authority`. If `clients` is given, it requires client certificates of
+/// that authority.
 pub fn acceptor(authority: &Authority, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ClientCertVerifier> = match clients {
@@ -174,7 +177,7 @@ pub async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.expect("a port")
 }
 
-/// Where certificates lie as files.
+/// A folder for certificate files.
 pub struct Folder(tempfile::TempDir);
 
 impl Folder {

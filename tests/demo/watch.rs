@@ -1,4 +1,4 @@
-//! The watches against the embedded API server, in process and on a paused clock: no test takes real time.
+//! The watches against the embedded API server, in process and on a paused clock, so that no test takes real time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -162,7 +162,7 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
                 })
         })
         .await;
-    // The same words for each, so that the journal has one line of them.
+    // The message is the same for each kind, so that the journal can merge them into one line.
     let words = "may not be listed; continuing without it, and trying again every minute";
     let mut troubles = session.troubles.clone();
     troubles.sort();
@@ -187,7 +187,7 @@ async fn a_server_that_refuses_everybody_as_it_starts_is_tried_again_within_seco
     api.clear_faults();
     session.until("all live", Session::all_live).await;
     assert!(cleared.elapsed() < Duration::from_secs(15), "{:?}", cleared.elapsed());
-    // Where it goes on, the permission was withdrawn.
+    // A refusal that lasts means that the permission was withdrawn.
     api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
     api.cut_watches();
     session
@@ -203,7 +203,7 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
     seed(&api, 4, 40);
     api.load("nodes", node("dead", "False"));
     api.load("pods", pod("urgent", "dead"));
-    // The whole list is streamed by a watch; lists of single nodes are not.
+    // The whole list is streamed by a watch, which hangs; the lists of single nodes' pods are ordinary lists.
     api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Watch], "pods"));
     let mut session = Session::start(&api);
     session.until("the urgent pod", |session| session.has_pod("urgent")).await;
@@ -284,7 +284,7 @@ async fn watches_that_end_at_once_do_not_spin() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_object_is_named_and_left_out() {
-    // In protobuf no field has the wrong type.
+    // Uses JSON, because a protobuf field cannot have the wrong type.
     let api = Api::new(clock(), ApiOptions { protobuf: false, ..ApiOptions::default() });
     seed(&api, 2, 5);
     let mut bad = pod("bad", "n0");
@@ -346,7 +346,6 @@ async fn everything_ends_when_it_is_cancelled_or_the_receiver_is_gone() {
     timeout(Duration::from_secs(60), task).await.expect("it ends").expect("without a panic");
 }
 
-/// The watches, and all that they have reported so far.
 #[tokio::test(start_paused = true)]
 async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap() {
     let api = server();
@@ -364,12 +363,12 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     session.until("the pods of n0", is_live).await;
     assert!(session.cluster.knows(&scope) && !session.cluster.knows(&Scope::Pods));
     assert_eq!(session.cluster.pods().len(), 3);
-    // Changes of its pods are reported, those of others are not.
+    // Changes of pods on n0 are reported, those of other pods are not.
     api.load("pods", pod("elsewhere", "n1"));
     api.load("pods", pod("late", "n0"));
     session.until("the late pod", |session| session.has_pod("late")).await;
     assert!(!session.has_pod("elsewhere"));
-    // A pod that is deleted while the versions between are lost is gone after the next list.
+    // A pod is deleted while its watch is broken, and the history is lost. The next list no longer has the pod.
     api.set_down(true);
     let is_broken = |session: &Session| matches!(session.scopes[&scope], FeedState::Broken { .. });
     session.until("broken", is_broken).await;
@@ -382,7 +381,7 @@ async fn a_watched_scope_has_its_objects_alone_and_is_listed_again_after_a_gap()
     session.until("live again", is_live).await;
     session.until("the late pod is gone", |session| !session.has_pod("late")).await;
     assert_eq!(session.cluster.pods().len(), 3);
-    // Scopes come later too, whole kinds among them.
+    // Scopes can be added later, including whole kinds.
     wanted.send_replace([scope.clone(), Scope::Node("n1".into()), Scope::Nodes].into());
     session.until("the nodes", |session| session.cluster.nodes().len() == 2).await;
     let lists_all = |request: &LoggedRequest| {
@@ -426,7 +425,7 @@ struct Session {
     scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
-    /// What is read before the whole list.
+    /// The scopes to read before the whole lists.
     wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 
@@ -463,7 +462,7 @@ impl Session {
         }
     }
 
-    /// Receives reports until the condition holds, for ten minutes of paused time at most.
+    /// Receives reports until a condition holds, at most ten minutes of paused time.
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) {
         let patience = Duration::from_secs(600);
         let waited = timeout(patience, async {
@@ -476,7 +475,7 @@ impl Session {
         assert!(waited.is_ok(), "no {what}: {:#?} {:#?}", self.health, self.troubles);
     }
 
-    /// Receives reports for a while.
+    /// Receives reports for this long.
     async fn pass(&mut self, time: Duration) {
         let _ = timeout(time, async {
             while let Some(event) = self.events.recv().await {
@@ -523,7 +522,7 @@ fn is_predicted(change: &Change) -> bool {
     matches!(change, Change::Pod(ObjectEvent::Prefetched(_)))
 }
 
-/// Whether a request began a list of everything.
+/// Whether a request lists all objects of a kind.
 fn is_list(request: &LoggedRequest, path: &str) -> bool {
     request.uri.starts_with(path) && request.uri.contains("sendInitialEvents")
 }
@@ -536,7 +535,7 @@ fn server() -> Api {
     Api::new(clock(), ApiOptions { log_entries: 10_000, ..ApiOptions::default() })
 }
 
-/// Nodes with their leases, pods spread over them, and a controller manager.
+/// Loads nodes with their Leases, pods spread over the nodes, and the Lease of a controller manager.
 fn seed(api: &Api, nodes: usize, pods: usize) {
     for i in 0..nodes {
         api.load("nodes", node(&format!("n{i}"), "True"));

@@ -50,7 +50,7 @@ async fn a_silent_node_renews_nothing_until_it_is_back_and_then_reports_itself_r
     assert!(ages["general-1a-01"] >= Span::from_secs(59), "{:?}", ages["general-1a-01"]);
     assert!(ages["general-1a-02"] < Span::from_secs(11));
 
-    // What a controller does meanwhile.
+    // Writes what the node lifecycle controller would write.
     let unknown = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]}});
     let nodes: Api<Node> = Api::all(cluster.client.clone());
     nodes
@@ -161,7 +161,7 @@ async fn a_stateful_set_waits_for_the_old_object_before_it_makes_the_new_one() {
     cluster.pass(120).await;
     assert_eq!(redis(&cluster).get("redis-1").await.expect("held by its node").uid(), old.uid());
 
-    // Somebody forces it.
+    // A user forces the deletion.
     redis(&cluster).delete("redis-1", &DeleteParams::default().grace_period(0)).await.expect("deleted");
     cluster.pass(10).await;
     let new = redis(&cluster).get("redis-1").await.expect("made again");
@@ -555,14 +555,15 @@ async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
     let plain = &seen["deleted"];
     assert!(plain.iter().any(|pod| pod.starts_with("catalog-")), "by a user: {plain:?}");
     assert_eq!(plain.iter().filter(|pod| pod.starts_with("frontend-")).count(), 2, "scaled down: {plain:?}");
-    // The collector also removes the pods of the node that is out of service; they keep the reason of their deletion.
+    // The garbage collector also removes pods of the node with the out-of-service taint; they keep the reason of their
+    // deletion.
     let by_taint = &seen["DeletionByTaintManager"];
     assert!(by_taint.is_disjoint(&seen["DeletionByPodGC"]), "{seen:?}");
     assert!(!by_taint.is_disjoint(&seen["Failed"]), "of the node out of service: {seen:?}");
     assert!(!by_taint.is_subset(&seen["Failed"]), "of the other one: {seen:?}");
 }
 
-/// What tells on a pod why it leaves.
+/// Returns the evidence on a pod of why it leaves.
 fn evidence(pod: &Pod) -> Vec<String> {
     let mut found = reasons(std::slice::from_ref(pod));
     let status = pod.status.clone().unwrap_or_default();
@@ -576,7 +577,7 @@ fn evidence(pod: &Pod) -> Vec<String> {
     found
 }
 
-/// The reasons of the pods' conditions DisruptionTarget.
+/// Returns the reasons in the pods' DisruptionTarget conditions.
 fn reasons(pods: &[Pod]) -> Vec<String> {
     let conditions = pods.iter().filter_map(|pod| pod.status.as_ref()?.conditions.as_ref()).flatten();
     let targets = conditions.filter(|condition| condition.type_ == "DisruptionTarget");
@@ -628,7 +629,7 @@ async fn pod_changes_come_at_the_rate_that_was_asked_for() {
     let cluster = DemoCluster::with(options);
     cluster.pass(10).await;
     let before = cluster.server.revision();
-    let leases = 24; // renewed once in these ten seconds
+    let leases = 24; // each of 24 nodes renews once in ten seconds
     cluster.pass(10).await;
     let changes = cluster.server.revision() - before;
     assert!((500 + leases - 30..=500 + leases + 40).contains(&changes), "{changes} changes");
@@ -640,7 +641,7 @@ async fn a_quiet_cluster_writes_nothing_but_heartbeats() {
     cluster.pass(60).await;
     let before = cluster.server.revision();
     cluster.pass(60).await;
-    // 24 nodes: a lease every 10 s, a status every 5 min; two Jobs end a few pods.
+    // 24 nodes: one Lease renewal every 10 s, one status every 5 min; two Jobs end a few pods.
     let changes = cluster.server.revision() - before;
     assert!((24 * 5..24 * 7 + 60).contains(&changes), "{changes} writes in a minute");
 }
@@ -684,7 +685,7 @@ impl DemoCluster {
         Self { client: server.client(), server, clock, world, cancel }
     }
 
-    /// With the controller and the scheduler that `kordon demo` starts.
+    /// Creates a cluster with the controller and the scheduler that `kordon demo` starts.
     fn with_control_plane(scenario: &str) -> Self {
         let options = WorldOptions {
             scenario: named(scenario),
@@ -711,7 +712,7 @@ impl DemoCluster {
         self.client.request(request).await.expect("answered")
     }
 
-    /// The events with this reason, oldest first.
+    /// Returns the events with this reason, oldest first.
     async fn events(&self, reason: &str) -> Vec<Value> {
         let list = self.read(&format!("/api/v1/events?fieldSelector=reason%3D{reason}")).await;
         let mut events = list["items"].as_array().cloned().unwrap_or_default();
@@ -739,7 +740,8 @@ impl DemoCluster {
             .collect()
     }
 
-    /// The pods of a node in the order in which memory pressure evicts them, from what its kubelet reports.
+    /// Returns the pods of a node in the order in which memory pressure evicts them, computed from what its kubelet
+    /// reports.
     async fn memory_ranking(&self, node: &str) -> Vec<String> {
         let summary = self.read(&format!("/api/v1/nodes/{node}/proxy/stats/summary")).await;
         let pods: Api<Pod> = Api::all(self.client.clone());
@@ -780,7 +782,7 @@ impl DemoCluster {
         status.into_iter().find(|condition| condition.type_ == kind).expect("it has the condition").status
     }
 
-    /// The pods of a service.
+    /// Returns the pods of a service.
     async fn pods(&self, namespace: &str, service: &str) -> Vec<Pod> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
         let labels = format!("app.kubernetes.io/name={service}");

@@ -274,7 +274,7 @@ fn mark_unknown(node: &Node, version: Version, lease: LeaseCheck) -> Write {
     Write::MarkUnknown { node: "n1".into(), uid: uid(node), version, conditions: vec![ready], lease }
 }
 
-/// The types and states of the node's conditions.
+/// Returns type and status of each condition of the node.
 async fn conditions(cluster: &Fixture) -> Vec<(String, String)> {
     let conditions = cluster.node().await.status.and_then(|status| status.conditions).unwrap_or_default();
     conditions.into_iter().map(|condition| (condition.type_, condition.status)).collect()
