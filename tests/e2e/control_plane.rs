@@ -1,4 +1,4 @@
-//! What the real controllers do, without kordon: the behaviour on which kordon's predictions are based.
+//! The behaviour of the real controllers without kordon, on which kordon's predictions are based.
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{
@@ -27,13 +27,13 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds, instead of 300.
+/// The tolerationSeconds that admission adds here, instead of 300.
 pub const TOLERATION: u32 = 4;
 
-/// A user without rights, except those that a scenario grants.
+/// A user with no rights except those that a scenario grants.
 const VIEWER: &str = "viewer";
 
-/// One plane serves all scenarios in turn: starting it takes about as long as one scenario.
+/// One control plane runs all scenarios in turn, because starting it takes about as long as a scenario.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_real_control_plane_behaves_as_assumed() {
     let Some(binary) = plane::binary("e2e").unwrap() else { return };
@@ -66,7 +66,8 @@ pub async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
     let last_beat = kubelets.silence("a1").await?;
     let unknown = watcher.wait_for_effect(&EffectKind::unknown("a1"), Span::from_secs(15)).await?;
     let silent = unknown.since(last_beat);
-    // A pass sees the last heartbeat up to one period late, and the end of the grace period up to one period late.
+    // A pass sees the last heartbeat up to one monitor period late, and the end of the grace period up to another
+    // period late.
     let latest = manager.grace_period + manager.monitor_period * 2 + Span::from_secs(1);
     ensure!(manager.grace_period <= silent && silent <= latest, "Unknown after {silent:?}");
     let tainted = watcher.wait_for_effect(&EffectKind::unreachable_taint("a1"), Span::from_secs(5)).await?;
@@ -112,7 +113,7 @@ pub async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Two nodes die, one is back when its pods have not been evicted yet, and one before it becomes Unknown.
+/// Two nodes die. One comes back before its pods are evicted, the other before it becomes Unknown.
 pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> {
     const TOLERATES: Span = Span::from_secs(12);
     let client = plane.client();
@@ -156,7 +157,7 @@ pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> 
             ["Unknown", "taint", "deletion"].into_iter().zip(times.iter().zip(expected(&profile, size)?))
         {
             let took = at.since(last_beat);
-            // A busy machine is late by some time; a taint's timeAdded has whole seconds.
+            // A busy machine may be late, and a taint's timeAdded has whole seconds.
             let is_right = least - Span::from_secs(1) <= took && took <= most + Span::from_secs(3);
             ensure!(is_right, "{what} of {node} after {took:?} instead of {least:?} to {most:?}\n{watcher}");
         }
@@ -174,7 +175,7 @@ pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> 
     Ok(())
 }
 
-/// The flags of the controller manager and of the simulated kubelets.
+/// Builds the profile of the controller manager's flags and the simulated kubelets' intervals.
 fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<TimingProfile> {
     let Heartbeats { every, status_each } = Heartbeats::default();
     let kubelet = KubeletFlags {
@@ -188,14 +189,15 @@ fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<Timin
     Ok(TimingProfile { kubelet, toleration, settings, ..defaults })
 }
 
-/// How long after the last heartbeat a node is Unknown, is tainted and loses its pod, at least and at most.
+/// Returns the least and the greatest time from the last heartbeat until a node is Unknown, until it is tainted, and
+/// until its pod is deleted.
 fn expected(profile: &TimingProfile, size: ClusterSize) -> Result<[[Span; 2]; 3]> {
     let DeathTimes { unknown: Some(unknown), tainted: Some(tainted), deleted: Some(deleted), .. } =
         DeathTimes::of(profile, size)
     else {
         bail!("nothing happens to a dead node with these flags");
     };
-    // The best time is that of a node that dies just before its next heartbeat.
+    // `range.best` is the case of a node that dies just before its next heartbeat.
     Ok([unknown, tainted, deleted].map(|range| [range.best + profile.kubelet.interval(), range.worst]))
 }
 
@@ -215,7 +217,7 @@ pub async fn not_ready_is_believed_at_once(plane: &mut Plane) -> Result<()> {
     };
     watcher.wait_for_effect(&not_ready("NoSchedule"), Span::from_secs(5)).await?;
     watcher.wait_for_effect(&not_ready("NoExecute"), Span::from_secs(5)).await?;
-    // The kubelet is running and finishes deleted pods.
+    // The kubelet is still running, so it finishes deleted pods.
     watcher.wait_for_effect(&EffectKind::PodDeleted(on("c1", "usual")), Span::from_secs(10)).await?;
     watcher.wait_for_effect(&EffectKind::PodGone(on("c1", "usual")), Span::from_secs(5)).await?;
     ensure!(watcher.time_of(&EffectKind::unknown("c1")).is_none(), "{watcher}");
@@ -301,13 +303,13 @@ async fn user_without_rights_is_refused(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// The path and the status code of a request, from a line of the audit log; None for other users.
+/// Returns path and status code of a request in the audit log; `None` for other users.
 fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
     (line["user"]["username"] == user).then_some(())?;
     Some((line["requestURI"].as_str()?.to_string(), line["responseStatus"]["code"].as_i64()?))
 }
 
-/// Nodes `a1`, `a2`, … in zone a, `b1`, … in zone b, `c1`, … in zone c.
+/// Starts kubelets for nodes `a1`, `a2`, … in zone a, `b1`, … in zone b, `c1`, … in zone c.
 pub async fn three_zones(client: &Client, in_each: usize) -> Result<Kubelets> {
     let names = ["a", "b", "c"].into_iter().flat_map(|zone| (1..=in_each).map(move |number| (zone, number)));
     let specs = names.map(|(zone, number)| NodeSpec::new(format!("{zone}{number}"), zone)).collect();
@@ -358,7 +360,7 @@ fn budget(app: &str, max_unavailable: u32) -> Value {
     })
 }
 
-/// A pod of the namespace default.
+/// Returns the name of a pod in namespace default.
 pub fn on(node: &str, name: &str) -> PodName {
     PodName { namespace: "default".into(), name: name.into(), node: Some(node.into()) }
 }
@@ -372,7 +374,7 @@ fn unreachable_taint_removed(node: &str) -> EffectKind {
     EffectKind::TaintRemoved { node: node.into(), key, effect }
 }
 
-/// Lets real time pass, to show that something does not happen.
+/// Waits in real time, to show that something does not happen.
 async fn sleep_until(at: Timestamp) {
     kordon_clock::Clock::system().sleep_until(at).await;
 }

@@ -1,4 +1,4 @@
-//! kordon as the controller of a real control plane, with the rights of `deploy/` and no others.
+//! kordon as the controller of a real control plane, with exactly the rights of `deploy/`.
 //!
 //! `KORDON_RUN` (as in `10m`) is how long two controllers are killed in turn.
 
@@ -35,7 +35,7 @@ use crate::{
 
 /// The service account of `deploy/controller`.
 pub const CONTROLLER: &str = "system:serviceaccount:kordon:kordon-controller";
-/// Users with the same rights, to tell two controllers apart.
+/// Users with the same rights, so that two controllers can be distinguished.
 const FIRST: &str = "kordon-first";
 const SECOND: &str = "kordon-second";
 const VIEWER: &str = "viewer";
@@ -52,7 +52,7 @@ async fn kordon_does_what_the_real_controllers_do() {
     let mut plane = Plane::start(&binary, options).await.unwrap();
     apply_roles(&plane).await.unwrap();
 
-    // The scenarios that the real controllers pass, with the same expectations.
+    // These scenarios and their expectations are also those of the real controllers.
     plane.scenario("silent node is marked, tainted and emptied by kordon", silent_node_is_emptied).await;
     plane.scenario("node back in time keeps its pods under kordon", node_back_in_time_keeps_its_pods).await;
     plane.scenario("kordon taints a node that reports not ready", not_ready_is_believed_at_once).await;
@@ -64,7 +64,7 @@ async fn kordon_does_what_the_real_controllers_do() {
     plane.scenario("two controllers, killed in turn", two_controllers_killed_in_turn).await;
 }
 
-/// Applies every kustomization of `deploy/`, and binds its roles to the test's users too.
+/// Applies every kustomization of `deploy/`, and binds its roles to the test's users as well.
 async fn apply_roles(plane: &Plane) -> Result<()> {
     for role in ["viewer", "operator", "exporter", "controller"] {
         apply_role(plane, role).await?;
@@ -112,7 +112,7 @@ async fn pods_of_a_deleted_node_are_collected(plane: &mut Plane) -> Result<()> {
     start_controllers(plane, &lifecycle_manager()).await?;
     let mut watcher = EffectWatcher::start(&client).await?;
     kubelets.remove("a1").await?;
-    // It looks every 20 s, quarantines for 40 s, and may just miss the end of that.
+    // The collector checks every 20 s, waits for 40 s before it deletes, and may just miss the end of that.
     let gone =
         watcher.wait_for_effect(&EffectKind::PodGone(on("a1", "orphan")), Span::from_secs(110)).await?;
     let removed = watcher.time_of(&EffectKind::NodeGone { node: "a1".into() }).context("the node is gone")?;
@@ -122,7 +122,7 @@ async fn pods_of_a_deleted_node_are_collected(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Whatever the scenarios before made it do was within its rights.
+/// No write of the earlier scenarios was beyond the controller's rights.
 async fn every_write_was_permitted(plane: &mut Plane) -> Result<()> {
     let lines = plane.audit_of(CONTROLLER)?;
     ensure!(lines.len() > 100, "only {} requests", lines.len());
@@ -132,7 +132,7 @@ async fn every_write_was_permitted(plane: &mut Plane) -> Result<()> {
         format!("{} {} {}/{}", line["verb"], of["namespace"], of["resource"], of["subresource"])
     };
     let allowed: BTreeSet<String> = lines.iter().filter(|line| !is_refused(line)).map(what).collect();
-    // An API server that has just started refuses everybody until it has read its roles.
+    // An API server that has just started refuses all users until it has read its roles.
     let refused: Vec<&Value> =
         lines.iter().filter(is_refused).filter(|line| !allowed.contains(&what(line))).collect();
     ensure!(refused.is_empty(), "{refused:#?}");
@@ -161,7 +161,7 @@ async fn each_role_is_enough(plane: &mut Plane) -> Result<()> {
     };
     let lines = plane.audit()?;
     let refused: Vec<&Value> = lines.iter().filter(refused).map(|line| &line["requestURI"]).collect();
-    // Measurements of kubelets and a metrics server are no part of these roles.
+    // These roles do not include measurements by kubelets and metrics servers.
     let unexpected: Vec<_> =
         refused.iter().filter(|uri| !uri.to_string().contains("metrics.k8s.io")).collect();
     ensure!(unexpected.is_empty(), "{unexpected:#?}");
@@ -174,7 +174,7 @@ async fn run_kordon(plane: &Plane, user: &str, line: &[&str]) -> Result<std::pro
     Ok(tokio::task::spawn_blocking(move || command.output()).await??)
 }
 
-/// Nodes fall silent one after the other and come back, and every 20 s the leader is killed and started again.
+/// Nodes fall silent one after the other and come back, while every 20 s the leader is killed and started again.
 async fn two_controllers_killed_in_turn(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 4).await?;
@@ -227,20 +227,20 @@ async fn two_controllers_killed_in_turn(plane: &mut Plane) -> Result<()> {
     each_pod_was_deleted_once(plane, round)
 }
 
-/// Whether this user's controller holds the Lease, as far as its log says.
+/// Whether this user's controller holds the Lease, according to its log.
 fn leads(plane: &Plane, user: &str, holder: &str) -> bool {
     let log = std::fs::read_to_string(plane.folder().join(format!("{user}.log"))).unwrap_or_default();
     !holder.is_empty() && log.contains(&format!("as {holder}: writes from now on"))
 }
 
-/// Who holds the Lease of kordon; nobody: an empty name.
+/// Returns the holder of kordon's Lease; empty if there is none.
 pub async fn leader(client: &kube::Client) -> Result<String> {
     let leases = Api::<k8s_openapi::api::coordination::v1::Lease>::namespaced(client.clone(), "kube-system");
     let lease = leases.get_opt("kordon-controller").await?;
     Ok(lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default())
 }
 
-/// The writers of the audit log follow each other: with each kill the Lease changes hands at most once.
+/// Checks the order of the writers in the audit log: with each kill, the Lease changes hands at most once.
 fn only_one_wrote_at_any_time(plane: &Plane, begun: Timestamp, kills: usize) -> Result<()> {
     let mut writes: Vec<(Timestamp, String)> = Vec::new();
     for line in plane.audit()? {
@@ -289,7 +289,7 @@ fn lifecycle_manager() -> ControllerManager {
     ControllerManager { controllers: LIFECYCLE.to_vec(), ..ControllerManager::default() }
 }
 
-/// How often each reason occurs among all events.
+/// Counts the reasons of all events.
 async fn event_reasons(plane: &Plane) -> Result<BTreeMap<String, usize>> {
     let events = Api::<k8s_openapi::api::core::v1::Event>::all(plane.client());
     let mut reasons = BTreeMap::new();

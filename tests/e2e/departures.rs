@@ -1,7 +1,7 @@
-//! Pods that leave for every reason that the real components have, and what kordon says of each: in a session that saw
-//! them leave, and in `kordon why pod` afterwards.
+//! Pods that leave for every reason that the real components have, and kordon's report of each: in a session that saw
+//! them leave, and afterwards in `kordon why pod`.
 //!
-//! A finalizer keeps each pod, so that it can be asked about.
+//! A finalizer keeps each pod, so that its departure can be explained.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
@@ -23,13 +23,13 @@ use crate::harness::{
     plane::{self, ADMIN, ControllerManager, Options, Plane},
 };
 
-/// What keeps the pods.
+/// Finalizer that keeps the pods.
 const FINALIZER: &str = "kordon.test/keep";
 
-/// A node for each reason, so that none of them concerns another pod.
+/// One node for each reason, so that no reason affects another pod.
 const NODES: [&str; 7] = ["drained", "preempted", "tainted", "deleted", "jobs", "users", "scaled"];
 
-/// A departure as it must be named: the pod, its kind, how certain that is, and what its evidence says.
+/// An expected report of a departure: the pod, the kind, its certainty, and text of its evidence.
 struct Named {
     pod: String,
     kind: &'static str,
@@ -62,7 +62,7 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
         .wait_until("the engine", Span::from_secs(20).to_std(), |state| state.confidence.is_some())
         .await?;
 
-    // First, for it takes longest: the collector waits for 40 s.
+    // This is first because it takes longest: the garbage collector waits for 40 s.
     kubelets.remove("deleted").await?;
     let drain = ["drain", "drained", "--force", "--ignore-daemonsets", "--timeout=5s"];
     ensure!(plane.kubectl(&drain).await.is_err(), "the finalizer keeps the pod, and the drain waits for it");
@@ -98,7 +98,8 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
     check_session(observer, &named).await
 }
 
-/// No kubelet listens here, and there is no metrics server: what is not known is named, and nothing else fails.
+/// The nodes have no real kubelets, and there is no metrics server. The plan names what is unknown, and nothing else
+/// fails.
 async fn check_pressure(plane: &Plane) -> Result<()> {
     let kubeconfig = plane.kubeconfig(ADMIN)?;
     let arguments = ["--kubeconfig", program::path(&kubeconfig), "plan", "pressure", "users", "-o", "json"];
@@ -112,7 +113,7 @@ async fn check_pressure(plane: &Plane) -> Result<()> {
     Ok(())
 }
 
-/// What `kordon why pod` says of a pod.
+/// Checks what `kordon why pod` reports of a pod.
 async fn check_why(plane: &Plane, named: &Named) -> Result<()> {
     let kubeconfig = plane.kubeconfig(ADMIN)?;
     let Named { pod, kind, certainty, evidence } = named;
@@ -131,7 +132,7 @@ async fn check_why(plane: &Plane, named: &Named) -> Result<()> {
     Ok(())
 }
 
-/// What a session knows that has seen the pods leave.
+/// Checks what a session that has seen the pods leave reports.
 async fn check_session(observer: Observer, all: &[Named]) -> Result<()> {
     let model = observer.finish().await?;
     for Named { pod, kind, .. } in all {
@@ -177,7 +178,7 @@ async fn create_pods(client: &Client) -> Result<()> {
     .await
 }
 
-/// A pod for one node, of which only one has room there.
+/// A pod for one node. The pod `preempted` is so large that only one such fits on a node.
 fn pod(name: &str, node: &str, more: Value) -> Value {
     let cpu = if name == "preempted" { "3" } else { "100m" };
     let mut spec = json!({
@@ -191,14 +192,14 @@ fn pod(name: &str, node: &str, more: Value) -> Value {
     json!({ "metadata": { "name": name, "labels": { "app": name }, "finalizers": [FINALIZER] }, "spec": spec })
 }
 
-/// A pod of high priority that takes the room of the pod `preempted`.
+/// A pod of high priority that needs the room of the pod `preempted`.
 fn urgent() -> Result<Pod> {
     let mut urgent = pod("preempted", "preempted", json!({ "priorityClassName": "urgent" }));
     urgent["metadata"] = json!({ "name": "urgent" });
     Ok(serde_json::from_value(urgent)?)
 }
 
-/// Posts, as its kubelet would, that the container of a pod ended; returns the name of the pod.
+/// Posts, as a kubelet would, that the container of a pod ended. Returns the name of the pod.
 async fn end_containers(client: &Client, label: &str, phase: &str, how: (&str, i32)) -> Result<String> {
     let found = pods(client).list(&ListParams::default().labels(label)).await?;
     let name = found.items.first().context("a pod")?.name_any();

@@ -1,4 +1,4 @@
-//! The real API server's two encodings of the same objects, read by kordon's decoders.
+//! Both encodings of the real API server, read with kordon's decoders.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ use crate::{
     harness::{eventually::eventually, plane::Plane},
 };
 
-/// Objects with most of what kordon reads are the same in protobuf and in JSON, as lists and as streamed lists.
+/// Objects with most of the fields that kordon reads are the same in protobuf and in JSON, as lists and as streamed
+/// lists.
 pub async fn both_encodings_mean_the_same(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     for (path, object) in objects() {
@@ -22,7 +23,7 @@ pub async fn both_encodings_mean_the_same(plane: &mut Plane) -> Result<()> {
     }
     let mut counts = BTreeMap::new();
     for kind in ReadKind::ALL {
-        // Something may have been written between the two.
+        // Retries until nothing was written between the two lists.
         let [json, protobuf] = eventually("two lists of one version", Span::from_secs(30), async || {
             let both = kind.read_both(&client).await;
             Ok((both[0].versions == both[1].versions).then_some(both))

@@ -1,5 +1,5 @@
-//! `kordon controller --enforce` behind an API server that is away, slow, or answers 409, 429 and 500: nobody is evicted for
-//! want of sight, it recovers by itself, and what was due meanwhile is done, once.
+//! `kordon controller --enforce` with an API server that is away, slow, or answers 409, 429 and 500. Nobody is evicted
+//! because of missing information, the controller recovers by itself, and work that was due meanwhile is done once.
 
 use std::time::Duration;
 
@@ -19,11 +19,11 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds.
+/// The tolerationSeconds that admission adds here.
 const TOLERATION: u32 = 4;
-/// How long each fault lasts: longer than the grace period, the Lease and the toleration together.
+/// Duration of each fault: longer than the grace period, the Lease and the toleration together.
 const LASTS: Duration = Duration::from_secs(20);
-/// Long enough for a back-off, another term as the leader, a grace period and the toleration.
+/// Time for recovery, long enough for a backoff, another term as leader, a grace period and the toleration.
 const RECOVERED: Span = Span::from_secs(90);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -48,7 +48,7 @@ async fn faults(plane: &Plane) -> Result<()> {
     let proxy = Proxy::start(plane.client_of(CONTROLLER).await?).await?;
     let mut kordon = start_kordon(plane, &proxy)?;
     let mut watcher = EffectWatcher::start(&client).await?;
-    // New nodes have a taint until their controller has seen them.
+    // New nodes have a taint until the controller has seen them.
     for node in kubelets.names() {
         let (key, effect) = ("node.kubernetes.io/not-ready".into(), "NoSchedule".into());
         let reached = EffectKind::TaintRemoved { node: node.into(), key, effect };
@@ -84,7 +84,7 @@ fn start_kordon(plane: &Plane, proxy: &Proxy) -> Result<Component> {
     plane.start_kordon_with("kordon", &kubeconfig, &LIFECYCLE[..2].join(","), flags)
 }
 
-/// A node falls silent during the fault, and the others are healthy all the time.
+/// One node falls silent during the fault; the others stay healthy.
 async fn round(
     plane: &Plane,
     kubelets: &Kubelets,
@@ -98,7 +98,7 @@ async fn round(
     create_running(&client, &[pod(&victim, node, None)]).await?;
     let mut watcher = EffectWatcher::start(&client).await?;
     proxy.set(faults);
-    // What is open already would stay as it is.
+    // Faults apply to new connections, so the open ones are cut.
     proxy.cut_all();
     kubelets.silence(node).await?;
     tokio::time::sleep(LASTS).await;
@@ -114,7 +114,7 @@ async fn round(
         watcher.wait_for_effect(&effect, RECOVERED).await?;
     }
     kubelets.come_back(node).await?;
-    // What comes later would be taken for something that the next round did.
+    // Waits for late effects, which the next round would otherwise count as its own.
     let [key, bystander] = ["node.kubernetes.io/unreachable".to_owned(), format!("stays-{node}")];
     let removed = |effect: &str| EffectKind::TaintRemoved {
         node: node.into(),
@@ -129,7 +129,7 @@ async fn round(
     ] {
         watcher.wait_for_effect(&effect, RECOVERED).await?;
     }
-    // Its own leadership, which it may lose through the fault, is on no node.
+    // Effects without a node are ignored: the controller may lose its leadership through the fault.
     let is_elsewhere = |effect: &Effect| effect.kind.node().is_some_and(|other| other != node);
     let elsewhere = watcher.effects().into_iter().find(is_elsewhere);
     ensure!(elsewhere.is_none(), "{watcher}\na healthy node was touched: {elsewhere:?}");
@@ -138,7 +138,7 @@ async fn round(
     Ok(())
 }
 
-/// How often kordon deleted the pod.
+/// Returns how often kordon deleted the pod.
 fn deletions(plane: &Plane, pod: &str) -> Result<usize> {
     let is_deletion = |line: &serde_json::Value| {
         line["verb"] == "delete"

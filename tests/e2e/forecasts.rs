@@ -1,14 +1,14 @@
-//! Forecasts against the real controllers, while nodes fail and recover at random, and while the controller manager is
-//! killed, replaced by a standby, and paused for 20 s and 60 s: each event is compared with the last forecast made five
-//! seconds before, and each prediction with what happened.
+//! Forecasts compared with the real controllers, while nodes fail and recover at random, and while the controller
+//! manager is killed, replaced by a standby, and paused for 20 s and 60 s. Each event is compared with the last
+//! forecast made at least five seconds before, and each prediction with the events.
 //!
-//! Asserts that every event was predicted with the right causes in the right order, or that there is an explanation. Prints
-//! how many predictions came true, and by how much the times were off.
+//! Asserts that every event was predicted with the right causes in the right order, or that there is an explanation.
+//! Prints how many predictions were right, and the errors of their times.
 //!
-//! Once more for a minute with a clock that is 28 s behind the cluster's.
+//! A third part runs for a minute with a clock that is 28 s behind the cluster's.
 //!
-//! Takes six minutes. `KORDON_RUN=1h` runs each of the two for the given time and also fails for times that are off by more
-//! than a monitor period and a second. `KORDON_SEED` selects another script of incidents.
+//! Takes six minutes. With `KORDON_RUN=1h`, each of the first two parts runs for that time, and the test also fails if
+//! a time is off by more than a monitor period and a second. `KORDON_SEED` selects another script of incidents.
 
 use std::time::Duration;
 
@@ -30,10 +30,10 @@ use crate::harness::{
     script::{self, IncidentAction, ScheduledAction, Zone},
 };
 
-/// One zone is large for the controller's `--large-cluster-size-threshold`, two are small.
+/// Zone a is large by the controller's `--large-cluster-size-threshold`, the other two are small.
 const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
-/// The tolerationSeconds that admission adds, instead of 300.
+/// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 11;
 /// The time after the last incident until all of its effects have been checked.
 const AFTERMATH: Span = Span::from_secs(30);
@@ -60,7 +60,7 @@ async fn the_real_controllers_do_what_is_predicted_with_a_clock_that_is_behind()
     }
 }
 
-/// Runs incidents for `length`, or for `KORDON_RUN`. kordon's clock is ahead of the cluster's by `ahead`.
+/// Runs incidents for `length`, or for `KORDON_RUN`. kordon's clock is `ahead` of the cluster's.
 async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -> Result<()> {
     let long = std::env::var("KORDON_RUN").ok();
     let length = match &long {
@@ -93,7 +93,7 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
     wait_until_untainted(plane).await?;
     let watcher = EffectWatcher::start(&client).await?;
     let observer = Observer::start_with_clock(client, manager.settings()?, ahead);
-    // Long enough for every node to renew its lease while the observer watches.
+    // Long enough for every node to renew its Lease while the observer watches.
     tokio::time::sleep(Duration::from_secs(8)).await;
 
     let nodes = ZONES.iter().flat_map(|zone| zone.names());

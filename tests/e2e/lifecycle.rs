@@ -1,11 +1,12 @@
 //! `kordon controller --enforce` in place of the real controllers, with the rights of `deploy/`: recorded scenarios are
-//! played again on a real API server, and what it does to the objects is what the real controllers did.
+//! played on a real API server, and its effects have to be those of the real controllers.
 //!
-//! Upstream handles the nodes that wait in a zone's queue in an order left to chance, kordon by name: the names are chosen
-//! so that the order is the recorded one.
+//! Upstream handles the waiting nodes of a zone in random order, kordon by name. So names are chosen that give the
+//! recorded order.
 //!
-//! Several scenarios with the same flags are played at once, each in zones of its own. `KORDON_LIFECYCLE` says which:
-//! part of their names, or `all`; without it those of the API server's own release, and the pod garbage collector's.
+//! Several scenarios with the same flags are played at once, each in zones of its own. `KORDON_LIFECYCLE` selects
+//! scenarios by a part of their names; `all` selects all of them. Without it, those of the API server's own release and
+//! of the pod garbage collector are played.
 
 mod observed;
 mod stage;
@@ -34,22 +35,22 @@ use crate::{
     },
 };
 
-/// What the recordings' admission adds.
+/// The tolerationSeconds that admission added in the recordings.
 const TOLERATION: u32 = 6;
-/// Two effects at least so far apart, in seconds, are in the same order again.
+/// Two effects at least this far apart, in seconds, have to be in the recorded order.
 const APART: f64 = 2.0;
-/// What is done in these last seconds of a recording may have been done after it, by chance.
+/// Effects in this many last seconds of a recording are optional, because they may come after its end.
 const EDGE: f64 = 2.0;
-/// The timeline begins so long after a pass that passes are made some 0.3 s after whole seconds, at which nodes and pods change,
-/// as in the recordings: in the middle of several changes, which of them a pass sees would be left to chance.
+/// Delay of the start of the timeline after a pass. Nodes and pods change at whole seconds; with this delay, passes are
+/// 0.3 s after them, as in the recordings. A pass in the middle of several changes could see any part of them.
 const BEFORE_PASS: Span = Span::from_millis(700);
-/// How many nodes are played at once, at most.
+/// Maximum number of nodes that are played at once.
 const NODES: usize = 45;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kordon_does_what_was_recorded_of_the_real_controllers() {
     let Some(binary) = plane::binary("e2e_lifecycle").unwrap() else { return };
-    // The recordings were made without the plugin that taints new nodes.
+    // The recordings were made without the admission plugin that taints new nodes.
     let no_admission = vec!["ServiceAccount", "TaintNodesByCondition"];
     let options = Options {
         toleration_seconds: TOLERATION,
@@ -71,7 +72,7 @@ async fn kordon_does_what_was_recorded_of_the_real_controllers() {
     assert!(differing.is_empty(), "{} recordings differ", differing.len());
 }
 
-/// The recordings by file name.
+/// Returns the selected recordings by file name.
 fn selected() -> Result<BTreeMap<String, LifecycleRecording>> {
     let which = std::env::var("KORDON_LIFECYCLE").unwrap_or_default();
     let is_selected = |name: &str, recording: &LifecycleRecording| match which.as_str() {
@@ -90,7 +91,7 @@ fn selected() -> Result<BTreeMap<String, LifecycleRecording>> {
     Ok(all)
 }
 
-/// The recordings in groups that can be played at once.
+/// Divides the recordings into groups that can be played at once.
 fn groups(recordings: BTreeMap<String, LifecycleRecording>) -> Vec<Vec<(String, LifecycleRecording)>> {
     let mut groups: Vec<Vec<(String, LifecycleRecording)>> = Vec::new();
     for (name, recording) in recordings {
@@ -110,15 +111,15 @@ fn groups(recordings: BTreeMap<String, LifecycleRecording>) -> Vec<Vec<(String, 
     groups
 }
 
-/// Whether one of its nodes is never touched. All its zones together are never disrupted then, which is the only thing
-/// by which zones of other scenarios would change what is done.
+/// Whether the recording has a node that is never touched. If so, never are all zones disrupted at once, and only that
+/// could let zones of other scenarios influence this one.
 fn keeps_a_node(recording: &LifecycleRecording) -> bool {
     let touched: BTreeSet<&str> = recording.timeline.iter().filter_map(|step| step.what.node()).collect();
     let is_healthy = |beat: &Option<String>| beat.as_deref() == Some("both");
     recording.nodes.iter().any(|node| is_healthy(&node.beat) && !touched.contains(&*node.name))
 }
 
-/// Plays scenarios at once under one controller, and returns how what it did differs from what was recorded.
+/// Plays scenarios at once under one controller. Returns the differences between its effects and the recorded ones.
 async fn play(
     plane: &mut Plane,
     group: Vec<(String, LifecycleRecording)>,
@@ -140,7 +141,7 @@ async fn play(
         .collect();
     try_join_all(stages.iter_mut().map(Stage::set_up)).await?;
     let watching = Watching::start(client.clone());
-    // The controller behaves as the release does that it believes to see.
+    // The proxy reports the recorded release, so that the controller behaves like it.
     let proxy = Proxy::start(plane.client_of(CONTROLLER).await?).await?;
     proxy.set(Faults { version: Some(version), ..Faults::default() });
     let kubeconfig = plane.kubeconfig_of(&proxy.url)?;
@@ -171,7 +172,7 @@ async fn play(
     Ok(differences)
 }
 
-/// Where what was done differs from the recording, in words: what was done, why, and in which order.
+/// Describes the differences between the effects and the recording: missing or additional effects, and their order.
 fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) -> Vec<String> {
     ours.retain(|seen| seen.t <= recording.until + TOLERANCE);
     let slack = Slack { ours_until: recording.until - EDGE, ..Slack::default() };
@@ -180,8 +181,8 @@ fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) ->
     differences
 }
 
-/// Effects that follow each other in the recording, and not with us: those of one object whose kinds differ, as a
-/// condition and the taint for it, and any two that are apart.
+/// Describes effects that are in another order than in the recording. Compared are effects of different kinds on one
+/// object, such as a condition and its taint, and any two effects at least [`APART`].
 fn out_of_order(theirs: &[RecordedEffect], ours: &[RecordedEffect]) -> Vec<String> {
     let object = |seen: &RecordedEffect| format!("{}{}", seen.node, seen.pod);
     let timed = |effects: &[RecordedEffect]| -> BTreeMap<(String, usize), RecordedEffect> {

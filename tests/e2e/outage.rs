@@ -1,7 +1,8 @@
-//! What kordon shows while it is disconnected and while no controller is active: the real API server stops, and the real
+//! kordon's display while it is disconnected and while no controller is active: the real API server stops, and the real
 //! controller manager stops and another one becomes the leader.
 //!
-//! `KORDON_OUTAGE` is for how many seconds the API server is down (70, which is longer than the grace period).
+//! `KORDON_OUTAGE` is the number of seconds for which the API server is down. The default of 70 is longer than the
+//! grace period.
 
 use std::time::Duration;
 
@@ -42,7 +43,8 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// The outage is longer than the grace period: nodes whose renewals nobody could see must not count as silent.
+/// The outage is longer than the grace period. Nodes must not count as silent because their renewals could not be
+/// observed.
 async fn api_server_goes_away(
     plane: &mut Plane,
     manager: &ControllerManager,
@@ -60,7 +62,7 @@ async fn api_server_goes_away(
     ));
     ensure!(state.predicted == 0, "predicted while disconnected: {state:#?}");
     tokio::time::sleep_until(started + Duration::from_secs(seconds_down)).await;
-    // A controller manager that cannot renew its lease exits; in a cluster its kubelet restarts it.
+    // A controller manager that cannot renew its Lease exits; in a cluster its kubelet restarts it.
     plane.kill_controller_manager()?;
     plane.start_api_server().await?;
     let back = tokio::time::Instant::now();

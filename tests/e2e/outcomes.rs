@@ -1,11 +1,12 @@
-//! Predicted outcomes against what the real controllers and the real scheduler do with the pods of Deployments, StatefulSets with
-//! volumes, and Jobs, while nodes fail, come back, are deleted and are tainted.
+//! Predicted pod outcomes compared with those of the real controllers and the real scheduler, for pods of Deployments,
+//! StatefulSets with volumes, and Jobs, while nodes fail, come back, are deleted and are tainted.
 //!
-//! `kordon status --watch` runs beside them; its last line says how many outcomes were as predicted. Every other one must have a
-//! cause that leads to just this difference ([`Cause`]).
+//! `kordon status --watch` runs meanwhile; its last line says how many outcomes were as predicted. Every other outcome
+//! needs a cause that leads to exactly that difference ([`Cause`]).
 //!
-//! Runs only where `KORDON_RUN` says for how long (`KORDON_RUN=4m`, `1h`), and three minutes more: what the real components do is
-//! not the same twice, and each difference without a cause is to be looked into. `KORDON_SEED` selects other incidents.
+//! Runs only with `KORDON_RUN`, for that time (`KORDON_RUN=4m`, `1h`) and three minutes more: the real components do
+//! not behave the same twice, and each difference without a cause has to be investigated. `KORDON_SEED` selects other
+//! incidents.
 
 use std::{collections::BTreeMap, process::Stdio};
 
@@ -33,23 +34,23 @@ use crate::{
 
 const ZONES: [&str; 3] = ["a", "b", "c"];
 const NODES_PER_ZONE: usize = 6;
-/// The tolerationSeconds that admission adds, instead of 300.
+/// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 11;
-/// From one incident to the next.
+/// Time between two incidents.
 const EVERY: Span = Span::from_secs(25);
-/// Pods that are evicted within so long are replaced in an order that is left to chance.
+/// Pods that are evicted within this time are replaced in random order.
 const AT_ONCE: Span = Span::from_secs(5);
-/// A prediction is at most this old.
+/// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
-/// Every pod of the workloads is Ready again so long after its node.
+/// Time after which every pod of the workloads is Ready again once its node is.
 const RECOVERY: Span = Span::from_secs(20);
 
-/// What happens to a node, and how long after it has become silent.
+/// An incident of a node, which begins with its silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Incident {
-    /// Its kubelet is silent until all outcomes have been read.
+    /// The kubelet stays silent until all outcomes have been read.
     Lost,
-    /// It is back while pods that left it are still Terminating.
+    /// The node comes back while its former pods are still Terminating.
     Back,
     Deleted,
     OutOfService,
@@ -58,7 +59,7 @@ enum Incident {
 impl Incident {
     const ALL: [Self; 4] = [Self::Lost, Self::Back, Self::Deleted, Self::OutOfService];
 
-    /// When something is done about the silent node.
+    /// Returns the time from the silence to the action on the node.
     const fn acts_after(self) -> Span {
         match self {
             Self::Lost => Span::from_secs(120),
@@ -68,7 +69,7 @@ impl Incident {
     }
 }
 
-/// Something that was done to a node.
+/// A completed action on a node.
 #[derive(Clone, Debug)]
 struct Done {
     at: Timestamp,
@@ -153,16 +154,16 @@ async fn compare(plane: &mut Plane, length: &str) -> Result<()> {
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "with seed {seed} not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // How many become something else depends on how soon something is done about their nodes.
+    // Other outcomes are not counted, because their number depends on how soon their nodes are acted on.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
 }
 
-/// Creates the workloads; returns how many pods they have.
+/// Creates the workloads. Returns their number of pods.
 async fn populate(client: &Client) -> Result<usize> {
     let web = deployment("web", 18, 2);
     let mut large = deployment("large", 20, 2);
-    // Three fit on a node, and so 54 in all; with this many most nodes have no room for another.
+    // Three of these pods fit on a node, 54 in the cluster. With 51 of them, most nodes have no room for another.
     large["spec"]["template"]["spec"]["containers"][0]["resources"] = json!({"requests": {"cpu": "1200m"}});
     large["spec"]["replicas"] = json!(51);
     let container = json!({"name": "c", "image": "img"});
@@ -244,12 +245,12 @@ async fn wait_until_ready(client: &Client, pods: usize) -> Result<()> {
     Ok(())
 }
 
-/// `kordon status --watch`, and the differences that it has named.
+/// `kordon status --watch`, and the differences that it has reported.
 struct Kordon {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     last: Option<Value>,
-    /// By the time at which the deletion began, and the pod.
+    /// Differences by the start of the deletion, and the pod.
     differences: BTreeMap<(String, String), Value>,
 }
 
@@ -260,7 +261,7 @@ impl Kordon {
         Ok(Self { _child: child, lines, last: None, differences: BTreeMap::new() })
     }
 
-    /// Reads what it says in this time.
+    /// Reads the output for this time.
     async fn read(&mut self, time: Span) -> Result<()> {
         let ends = tokio::time::Instant::now() + time.to_std();
         while let Ok(line) = tokio::time::timeout_at(ends, self.lines.next_line()).await {
@@ -281,8 +282,8 @@ struct Player {
 }
 
 impl Player {
-    /// Lets nodes fail for so long, and waits for the last outcomes. Returns what was done, and the nodes of all pods that
-    /// were seen.
+    /// Lets nodes fail for this time, and waits for the last outcomes. Returns the completed actions, and the nodes of
+    /// all observed pods.
     async fn play(
         &self,
         length: Span,
@@ -293,7 +294,7 @@ impl Player {
         let started = clock.now();
         let mut done: Vec<Done> = Vec::new();
         let mut homes: BTreeMap<String, Vec<(Timestamp, String)>> = BTreeMap::new();
-        // What is still to be done about nodes, and from when on they may fail again.
+        // Pending actions on nodes, and the times from which nodes may fail again.
         let mut due: Vec<(Timestamp, String, &'static str)> = Vec::new();
         let mut busy: BTreeMap<String, Timestamp> = BTreeMap::new();
         let mut next = started;
@@ -376,27 +377,28 @@ impl Player {
     }
 }
 
-/// What makes a predicted outcome another one. Everything happens after the deletion of the pod began, and before its outcome
-/// was read.
+/// A reason for which an outcome differs from its prediction. All of them happen between the start of the pod's
+/// deletion and the reading of its outcome.
 enum Cause {
-    /// What ends the wait for the old pod was done to its node: it was back, deleted, or tainted out-of-service.
+    /// An action on the old pod's node ended the wait for the old pod: the node came back, was deleted, or was tainted
+    /// out-of-service.
     NodeOfOldPod,
-    /// The node that was predicted became silent.
+    /// The predicted node became silent.
     PredictedNodeLost,
-    /// The node of the replacement could take pods again.
+    /// The node of the replacement became schedulable again.
     OtherNodeBack,
-    /// The node of the replacement was silent, and not tainted yet: predictions leave such nodes out (docs/outcomes.md).
+    /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
     SilentNode,
-    /// Another pod was placed on one of the two nodes: which is first is left to chance.
+    /// Another pod was placed on one of the two nodes, and the order of the pods is random.
     PlacedAtOnce,
-    /// A node began or ceased to take pods so shortly before that the prediction is from before: outcomes are worked out each
-    /// second, beside the loop.
+    /// A node became schedulable or unschedulable so shortly before that the prediction did not include it: outcomes
+    /// are computed once a second, on another thread.
     OlderPrediction,
-    /// Its Job waits before it creates another pod; that is not modelled.
+    /// The backoff of the pod's Job, which is not modelled.
     BackOffOfJob,
 }
 
-/// Each difference in words, and what explains it.
+/// Describes each difference, with its explanation.
 fn explain(
     differences: &BTreeMap<(String, String), Value>,
     done: &[Done],

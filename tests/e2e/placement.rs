@@ -1,7 +1,7 @@
-//! Placement against the real kube-scheduler: each of its decisions, while a cluster fills and while nodes are drained,
-//! is compared with what kordon predicts for the same cluster at the same moment.
+//! Placement compared with the real kube-scheduler, while a cluster fills and while nodes are drained: each decision is
+//! compared with kordon's prediction for the same cluster at the same moment.
 //!
-//! `KORDON_PLACEMENT_SIZE` multiplies the pods, `KORDON_SEED` selects other requests and other nodes to drain.
+//! `KORDON_PLACEMENT_SIZE` multiplies the pods. `KORDON_SEED` selects other requests and other nodes to drain.
 
 mod as_planned;
 mod history;
@@ -32,7 +32,7 @@ use replay::{ActualOutcome, Attempt, replay};
 
 const NODES: usize = 60;
 const DRAINED: usize = 10;
-/// How many differences are printed in full.
+/// Number of differences that are printed in full.
 const SHOWN: usize = 12;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,7 +50,7 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(seed as u64);
     let client = plane.client();
     let history = History::start(&client);
-    // No status updates, which would be changes of nodes: the leases are the heartbeats.
+    // Leases are the heartbeats here, because status updates would be changes of nodes.
     let heartbeats = Heartbeats { every: Span::from_secs(8), status_each: u32::MAX };
     let kubelets = Kubelets::start(&client, population::nodes(NODES), heartbeats).await?;
     plane.start_controller_manager(&ControllerManager {
@@ -103,7 +103,7 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     ));
     wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
     let [planned, created] = replacements(&plan, &before, &after);
-    // A cross-check that the agreement is significant: 1.35 computes some scores differently.
+    // Shows that the agreement is significant: 1.35 computes some scores differently.
     let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();
@@ -163,7 +163,7 @@ fn is_refused(pod: &Pod) -> bool {
     conditions.any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
 }
 
-/// Random nodes, except the only one of its zone.
+/// Returns random nodes, except for the only one of its zone.
 fn to_drain(kubelets: &Kubelets, rng: &mut fastrand::Rng) -> Vec<String> {
     let mut names: Vec<String> = kubelets.names().filter(|name| *name != "n13").map(str::to_owned).collect();
     rng.shuffle(&mut names);
@@ -181,7 +181,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
     pod.spec.as_ref()?.node_name.as_deref()
 }
 
-/// Prints how far the attempts agree, and returns how many do not.
+/// Prints how many attempts agree. Returns how many do not.
 fn summarize(when: &str, attempts: &[Attempt]) -> usize {
     let (placed, unschedulable): (Vec<&Attempt>, Vec<&Attempt>) =
         attempts.iter().partition(|attempt| matches!(attempt.real, ActualOutcome::Bound(_)));
@@ -216,7 +216,7 @@ fn predicted(attempts: &[&Attempt]) -> usize {
     attempts.iter().filter(|attempt| attempt.is_predicted()).count()
 }
 
-/// How many pods of each owner the plan says are replaced, and how many new ones there are.
+/// Returns the number of replaced pods of each owner in the plan, and the number of new ones.
 fn replacements(
     plan: &Value,
     before: &BTreeMap<String, Pod>,

@@ -1,14 +1,15 @@
-//! Recordings of the real control plane, while nodes fail and recover at random and the controller manager is killed, replaced
-//! and paused. `kordon record` records; beside it a session that watches on its own, as a dashboard does, records its own events. What the
-//! session knows at random moments is kept: `kordon status` and the journal.
+//! Recordings of the real control plane, while nodes fail and recover at random and the controller manager is killed,
+//! replaced and paused. `kordon record` records. At the same time a session with watches of its own records its own
+//! events, as a dashboard does. What the session knows at random moments is kept: the output of `kordon status`, and
+//! the journal.
 //!
-//! Asserts that a replay of the session's recording knows exactly the same at these moments; that a replay of the program's recording knows the same
-//! facts, as far as two watches can; that the program's file is less than a tenth of the JSON that the API server sent for it; and that it can be
-//! played to its end wherever it is cut.
+//! Asserts that a replay of the session's recording knows exactly the same at these moments. A replay of the program's
+//! recording has to know the same facts, as far as two watches can. The program's file has to be smaller than a tenth
+//! of the JSON that the API server sent for it, and playable to its end wherever it is truncated.
 //!
-//! Takes three minutes with 20 moments; `KORDON_RUN=30m` records for the given time and looks at 100 moments. `KORDON_SEED`
-//! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files, and what was known live; where
-//! an earlier run has kept them, they are looked at again, and nothing is recorded.
+//! Takes three minutes with 20 moments. `KORDON_RUN=30m` records for the given time with 100 moments. `KORDON_SEED`
+//! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files and the session's
+//! knowledge; if an earlier run has kept them, they are checked again, and nothing is recorded.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -46,17 +47,18 @@ use crate::{
     },
 };
 
-/// One zone is large for the controller's `--large-cluster-size-threshold`, two are small.
+/// Zone a is large by the controller's `--large-cluster-size-threshold`, the other two are small.
 const ZONES: [Zone; 3] =
     [Zone { name: "a", nodes: 26 }, Zone { name: "b", nodes: 20 }, Zone { name: "c", nodes: 14 }];
-/// The tolerationSeconds that admission adds, instead of 300.
+/// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 11;
-/// How much earlier or later one watch may hear of a change than another, and the shadow notice it: a monitor period and half a second.
+/// Maximum difference between the times at which two watches, and their shadows, notice a change: a monitor period and
+/// half a second.
 const APART: Span = Span::from_millis(2500);
-/// The most that the file may be of the JSON that the API server sent.
+/// Maximum size of the file, as a share of the JSON that the API server sent.
 const SHARE: f64 = 0.1;
 
-/// The files: what the session recorded, what `kordon record` did, and what the session knew.
+/// Names of the files: the session's recording, that of `kordon record`, and what the session knew.
 const OWN: &str = "session.kordon";
 const PROGRAM: &str = "program.kordon";
 const LIVE: &str = "live.json";
@@ -78,7 +80,7 @@ async fn a_replay_knows_what_a_live_session_knew() {
     }
 }
 
-/// Looks at the recordings of an earlier run again.
+/// Checks the recordings of an earlier run again.
 fn replayed_again(folder: &Path) -> Result<()> {
     let live: Vec<(Timestamp, Value)> =
         serde_json::from_slice::<Vec<(String, Value)>>(&fs::read(folder.join(LIVE))?)?
@@ -144,11 +146,11 @@ async fn recorded_and_replayed(plane: &mut Plane, kept: Option<&Path>) -> Result
     plays_wherever_it_is_cut(&program, &settings, seed)
 }
 
-/// Random moments between the time by which all is listed, and the end.
+/// Returns random moments between the time at which everything is listed and the end.
 fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp> {
     let mut random = fastrand::Rng::with_seed(seed);
     let count = (length.as_secs() / 18).clamp(20, 100);
-    // In whole milliseconds, as they are kept.
+    // Moments are in whole milliseconds, as in the files.
     let started = Timestamp::from_nanos(started.as_nanos() / 1_000_000 * 1_000_000);
     let mut moment = || started + Span::from_millis(random.i64(10_000..length.as_nanos() / 1_000_000 - 1000));
     let mut moments: Vec<_> = (0..count).map(|_| moment()).collect();
@@ -156,7 +158,7 @@ fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp>
     moments
 }
 
-/// Runs a session that records what its watches report. Returns what it knew at the moments.
+/// Runs a session that records what its watches report. Returns what it knew at these moments.
 async fn watch(
     client: kube::Client,
     settings: &Settings,
@@ -183,7 +185,7 @@ async fn watch(
     Ok(record_live(session, writer, moments, ends).await)
 }
 
-/// Runs `kordon record` before a proxy that lets it have JSON alone. Returns how many bytes of that it was sent.
+/// Runs `kordon record` through a proxy that allows only JSON. Returns the number of bytes sent to it.
 async fn record(client: kube::Client, shell: &Shell, file: &Path, length: Span) -> Result<u64> {
     let proxy = Proxy::start(client).await?;
     proxy.set(Faults { json: true, ..Faults::default() });
@@ -195,7 +197,7 @@ async fn record(client: kube::Client, shell: &Shell, file: &Path, length: Span) 
     Ok(proxy.tally().sent.load(Ordering::Relaxed))
 }
 
-/// Plays random incidents to the end.
+/// Plays random incidents until the end.
 async fn play(
     plane: &mut Plane,
     manager: &ControllerManager,
@@ -219,7 +221,7 @@ async fn play(
     Ok(())
 }
 
-/// What `kordon status -o json` says, and the journal.
+/// Returns the output of `kordon status -o json`, and the journal.
 fn view(model: &Model, at: Timestamp) -> Value {
     let mut model = model.clone();
     let entry = |entry: &kordon::model::JournalEntry| json!({ "at": entry.at, "last": entry.last, "text": entry.words(), "times": entry.times });
@@ -230,7 +232,7 @@ fn view(model: &Model, at: Timestamp) -> Value {
     json!({ "status": status, "journal": journal })
 }
 
-/// Compares all that a replay of the session's own events knows with what the session knew.
+/// Compares everything that a replay of the session's own events knows with what the session knew.
 fn equals(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Result<()> {
     let mut replay = open(file, settings)?;
     for (at, live) in live {
@@ -243,8 +245,8 @@ fn equals(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Resu
     Ok(())
 }
 
-/// Compares the facts that a replay of what another watch reported knows with those that the session knew. Each of them may have
-/// heard of a change [`APART`] later than the other.
+/// Compares the facts known to a replay of another watch's events with those that the session knew. Each of the two may
+/// have learned of a change [`APART`] later than the other.
 fn has_the_same_facts(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Result<()> {
     let mut replay = open(file, settings)?;
     let mut facts_at = |moment: Timestamp| -> Result<BTreeMap<String, Value>> {
@@ -279,7 +281,8 @@ fn has_the_same_facts(file: &Path, settings: &Settings, live: &[(Timestamp, Valu
     Ok(())
 }
 
-/// Whether a number was passed from one moment to the next: pods of a node leave within milliseconds of each other.
+/// Whether a number lies between its values at two moments: pods of a node leave within milliseconds of each other, so
+/// one watch may see a value between two of the other.
 fn is_between(number: Option<&Value>, one: Option<&Value>, other: Option<&Value>) -> bool {
     let value = |value: Option<&Value>| value.and_then(Value::as_i64);
     match (value(number), value(one), value(other)) {
@@ -292,8 +295,8 @@ fn open(file: &Path, settings: &Settings) -> Result<Replay<BufReader<File>>> {
     Ok(Replay::new(RecordingReader::open(BufReader::new(File::open(file)?))?, settings.clone()))
 }
 
-/// What a view says of each node, zone, pod that is evicted, and watch, without the times: each field and each taint by itself,
-/// since they change milliseconds after each other.
+/// Returns the facts in a view of each node, zone, evicted pod and watch, without times. Each field and each taint is a
+/// fact of its own, because they change milliseconds after each other.
 fn facts(view: &Value) -> BTreeMap<String, Value> {
     const ROWS: [(&str, &[&str], &[&str]); 4] = [
         ("nodes", &["name"], &["zone", "state", "unschedulable", "pods", "terminatingPods"]),
@@ -302,7 +305,8 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         ("watches", &["kind"], &["state"]),
     ];
     let mut facts = BTreeMap::new();
-    // Without a controller zones stay as they were at its last pass, and each shadow expects its passes at other times.
+    // Without a controller, zones stay as they were at its last pass, and each shadow expects its passes at other
+    // times.
     let is_frozen = view["status"]["controller"]["confidence"]["state"] == "noController";
     for (table, names, fields) in ROWS {
         if table == "zones" && is_frozen {
@@ -311,7 +315,8 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         for row in view["status"][table].as_array().into_iter().flatten() {
             let name: Vec<_> = names.iter().filter_map(|name| row[name].as_str()).collect();
             let subject = format!("{table} {}", name.join("/"));
-            // A node is Late by the clock alone, and each watch measures the difference of the clocks by itself.
+            // Whether a node is Late depends only on the clock, and each watch measures the clock difference
+            // separately.
             let value = |field: &&str| if row[field] == "Late" { "Ready".into() } else { row[field].clone() };
             facts.extend(fields.iter().map(|field| (format!("{subject}, {field}"), value(field))));
             facts.insert(format!("{subject}, Ready"), row["ready"]["status"].clone());
@@ -323,7 +328,7 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
     facts
 }
 
-/// Collects where two values differ.
+/// Collects the places at which two values differ.
 fn differ(live: &Value, replayed: &Value, place: &str, differences: &mut Vec<String>) {
     match (live, replayed) {
         (Value::Object(live), Value::Object(replayed)) => {
@@ -343,7 +348,7 @@ fn differ(live: &Value, replayed: &Value, place: &str, differences: &mut Vec<Str
     }
 }
 
-/// Cuts a file at random places and plays what is left.
+/// Truncates a file at random places and plays the rest.
 fn plays_wherever_it_is_cut(file: &Path, settings: &Settings, seed: u64) -> Result<()> {
     let whole = fs::read(file)?;
     let mut random = fastrand::Rng::with_seed(seed);
@@ -351,7 +356,7 @@ fn plays_wherever_it_is_cut(file: &Path, settings: &Settings, seed: u64) -> Resu
     for _ in 0..50 {
         let cut = &whole[..random.usize(..whole.len())];
         let reader = match RecordingReader::open(Cursor::new(cut)) {
-            // It was cut before its first block was whole.
+            // The file was truncated within its first block.
             Err(RecordingError::NotARecording | RecordingError::Empty) if cut.len() < 4096 => continue,
             reader => reader.with_context(|| format!("cut after {} bytes", cut.len()))?,
         };

@@ -1,12 +1,12 @@
-//! The dashboard for hours: the program itself on a pseudo terminal, before a cluster that never rests, over a link that is
-//! cut, half open, throttled and behind.
+//! The dashboard for hours: the program on a pseudo terminal, connected to a constantly changing cluster over a link
+//! that is cut, half open, throttled and behind.
 //!
-//! Asserts that its memory does not grow, that no watch is lost and that no task is left behind: in the end the screen
+//! Asserts that its memory does not grow, that no watch is lost and that no task is left over: at the end the screen
 //! shows what the API server has.
 //!
-//! Takes three minutes with 60 nodes. `KORDON_RUN=2h` runs for the given time with 500 nodes and also compares the memory
-//! of the last minutes with that after ten. `KORDON_SEED` selects other churn and faults. `KORDON_SOAK_LOG` names the file
-//! to which the program writes its log; without it the log is deleted at the end.
+//! Takes three minutes with 60 nodes. `KORDON_RUN=2h` runs for the given time with 500 nodes, and also compares the
+//! memory in the last minutes with that after ten minutes. `KORDON_SEED` selects other churn and faults.
+//! `KORDON_SOAK_LOG` names a file for the program's log; without it the log is deleted at the end.
 
 mod churn;
 mod observation;
@@ -37,25 +37,26 @@ use crate::{
 use churn::{Churn, Workloads};
 use observation::{Log, Usage, Vitals};
 
-/// Memory after hours may be larger than after ten minutes by this share.
+/// Share by which memory may grow between ten minutes and the end.
 const GROWTH: f64 = 0.05;
-/// The minutes whose memory the last ones are compared with.
+/// Minutes of the baseline with which memory at the end is compared.
 const BASELINE: (f64, f64) = (8.0, 12.0);
-/// How long the last measurements count.
+/// Minutes at the end whose measurements are compared with the baseline.
 const LAST: f64 = 4.0;
-/// How many more tasks, threads or files may be there when all is quiet again: connections that are kept open for a while.
+/// Number of additional tasks, threads or files that are allowed when all is quiet again: some connections are kept
+/// open for a while.
 const SLACK: u64 = 3;
-/// From one outage that is longer than the API server remembers versions to the next, and the time before the end without
+/// Time between two outages that are longer than the API server keeps old versions, and time before the end without
 /// any.
 const OUTAGES: (Duration, Duration) = (Duration::from_secs(1500), Duration::from_secs(600));
 
-/// The size and pace of the run.
+/// Size and pace of the run.
 struct Soak {
     length: Duration,
     nodes: usize,
     workloads: Workloads,
     heartbeats: Heartbeats,
-    /// How long faults last and how far they are apart: 1 in a long run, less in a short one.
+    /// Factor for the duration and the distance of faults: 1 in a long run, less in a short one.
     pace: f64,
     seed: u64,
 }
@@ -135,7 +136,7 @@ fn zone(number: usize) -> &'static str {
     ZONES[number % ZONES.len()]
 }
 
-/// Upstream's defaults, which kordon assumes too.
+/// Starts the controllers with upstream's defaults, which kordon assumes too.
 fn start_controllers(plane: &mut Plane) -> Result<()> {
     plane.start_controller_manager(&ControllerManager {
         monitor_period: Span::from_secs(5),
@@ -157,10 +158,10 @@ fn start_controllers(plane: &mut Plane) -> Result<()> {
     plane.start_scheduler()
 }
 
-/// The memory in use, in bytes, and when, in minutes from the start.
+/// Times in minutes from the start, and the memory in use in bytes.
 type Samples = Vec<(f64, u64)>;
 
-/// Makes trouble for the length of the run and measures meanwhile; everything is well again when it returns.
+/// Causes faults for the length of the run and measures meanwhile. All faults are over when it returns.
 async fn run(
     plane: &mut Plane,
     soak: &Soak,
@@ -200,7 +201,7 @@ async fn run(
     Ok(samples)
 }
 
-/// What happens to the link.
+/// A fault of the link.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     CutOne,
@@ -228,8 +229,8 @@ const FAULTS: [Fault; 12] = [
     Fault::Down,
 ];
 
-/// Plays all faults in random order, again and again, and at times an outage that is longer than the API server remembers
-/// versions.
+/// Causes all faults in random order, repeatedly, and from time to time an outage that is longer than the API server
+/// keeps old versions.
 async fn make_trouble(soak: &Soak, proxy: &Proxy, started: Instant, ends: Instant) {
     let mut rng = fastrand::Rng::with_seed(soak.seed);
     let mut next_outage = started + OUTAGES.0;
@@ -270,7 +271,7 @@ async fn play(fault: Fault, lasts: Duration, proxy: &Proxy, rng: &mut fastrand::
         Fault::Down => Faults { down: true, ..Faults::default() },
     };
     proxy.set(faults);
-    // Without new requests there is nothing to refuse.
+    // Connections are cut, because only new requests can be refused.
     proxy.cut_all();
     sleep(lasts).await;
     proxy.set(Faults::default());
@@ -306,7 +307,7 @@ fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Fails if the memory of the last minutes is larger than after ten minutes. A short run has no such minutes.
+/// Fails if memory in the last minutes is larger than after ten minutes. A short run is not compared.
 fn compare_memory(samples: &Samples, length: Duration) -> Result<()> {
     let end = length.as_secs_f64() / 60.0;
     let median = |from: f64, to: f64| {
@@ -367,7 +368,7 @@ impl Dashboard {
         Usage::of(self.process)
     }
 
-    /// Does what a user does now and then: looks at another pane, an explanation, a plan.
+    /// Types what a user types from time to time: keys for another pane, an explanation, a plan.
     fn use_it(&mut self, tick: u32) {
         self.terminal.forget_raw();
         let keys = ["2j", "d", "\x1b", "3j", "4k", "2j", "r", "\x1b", "2", "x", "\x1b", "5"];
@@ -391,12 +392,12 @@ impl Dashboard {
         waited.with_context(|| format!("differences: {differs}\n{}", self.terminal.text()))
     }
 
-    /// Waits until the pane of nodes has a row for each node with its state and its pods. Returns how many there are.
+    /// Waits until the Nodes pane has a row for each node with its state and its pods. Returns the number of rows.
     async fn wait_until_rows_are(&mut self, client: &Client) -> Result<usize> {
         let nodes = churn::nodes(client).await?.len();
         let rows = u16::try_from(nodes + 30)?;
         self.terminal.resize(rows, 200);
-        // Whatever is open is closed first, one view for each key press.
+        // Closes open views first, one for each key press.
         for _ in 0..3 {
             self.terminal.type_in("\x1b");
             sleep(Duration::from_millis(500)).await;
@@ -430,7 +431,7 @@ impl Dashboard {
     }
 }
 
-/// In what the program differs from the API server, in words.
+/// Describes the differences between the program and the API server.
 async fn differences(vitals: &Vitals, client: &Client) -> Result<Vec<String>> {
     let mut wanted: Vec<(&str, usize)> = Vec::new();
     for kind in churn::other_kinds() {

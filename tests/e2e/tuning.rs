@@ -1,4 +1,5 @@
-//! What `kordon tune` says of other settings is what the real controllers do with them, on nodes that are away for the same times.
+//! What `kordon tune` predicts for other settings is what the real controllers do with them, on nodes that are away for
+//! the same times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,22 +34,22 @@ use crate::{
     },
 };
 
-/// The tolerationSeconds that admission adds, instead of 300.
+/// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 8;
 
-/// The nodes that are away, from the same moment on, for so many seconds: long enough for none, one or both of the controllers, by
-/// two seconds at least. Zone a has four nodes, and three of them are away.
+/// Nodes that are away from the same moment on, by their seconds of absence. These are long enough for none, one or
+/// both of the controllers, with a margin of two seconds. Zone a has four nodes, and three of them are away.
 const AWAY: [(u64, &[&str]); 4] = [(10, &["c1"]), (21, &["b1"]), (34, &["c2"]), (60, &["a1", "a2", "a3"])];
 const IN_EACH_ZONE: usize = 4;
 
-/// By the harness's kubelets: nodes that go silent at the same moment were heard from up to so long apart.
+/// Interval of the harness's kubelets: the last heartbeats of nodes that fall silent together differ by at most this.
 const HEARTBEAT: Span = Span::from_secs(1);
 
-/// For a request of the controller and the watch that reports it.
+/// Time for a request of the controller and the watch that reports it.
 const REQUEST: Span = Span::from_millis(500);
 
-/// A controller that acts soon. Neither minds that most of zone a is down: whether the first of its nodes is tainted before the pass that
-/// finds the others Unknown is a race that the real controller decides one way or the other.
+/// A fast controller. Neither controller changes its rate when most of zone a is down: whether the first of its nodes
+/// is tainted before the pass that finds the others Unknown is a race in the real controller.
 fn hasty() -> ControllerManager {
     ControllerManager {
         grace_period: Span::from_secs(5),
@@ -57,7 +58,7 @@ fn hasty() -> ControllerManager {
     }
 }
 
-/// A controller that acts late, and at another pace.
+/// A slow controller, with another pace.
 fn patient() -> ControllerManager {
     ControllerManager {
         monitor_period: Span::from_secs(2),
@@ -68,8 +69,9 @@ fn patient() -> ControllerManager {
     }
 }
 
-/// A controller notices a heartbeat up to a pass later, and its absence up to another pass later. Nothing in a recording says when passes
-/// are: two recordings of the same controller differ by up to two passes, and what tune says differs from either by no more.
+/// Returns the allowed difference. A controller notices a heartbeat up to a pass later, and its absence up to another
+/// pass later. A recording does not show when passes are. So two recordings of the same controller differ by up to two
+/// passes, and the predictions of `kordon tune` may differ from either by no more.
 fn tolerance(controller: &ControllerManager) -> Span {
     controller.monitor_period * 2 + REQUEST
 }
@@ -95,7 +97,7 @@ async fn the_real_controllers_do_with_other_settings_what_tune_says() {
     compare(first, again, late, tolerant).unwrap();
 }
 
-/// Each recording is asked about the settings of the others.
+/// Compares each recording, played with the settings of the others, with theirs.
 fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<()> {
     let (soon, slow) = (hasty(), patient());
     let [first_time, second_time] = [play(first, &soon, None)?, play(again, &soon, None)?];
@@ -140,7 +142,7 @@ fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<(
     Ok(())
 }
 
-/// Records what happens while nodes are away.
+/// Records the events while nodes are away.
 async fn recorded(plane: &mut Plane, controller: &ControllerManager, path: &Path) -> Result<()> {
     let client = plane.client();
     let settings = controller.settings()?;
@@ -184,7 +186,7 @@ async fn recorded(plane: &mut Plane, controller: &ControllerManager, path: &Path
     Ok(())
 }
 
-/// A recording that was played with some settings.
+/// A recording, played with some settings.
 struct Played {
     layer: Counterfactual,
     paid: [Paid; 2],
@@ -204,7 +206,7 @@ impl Played {
     }
 }
 
-/// Plays a recording with a controller's settings, and with another toleration.
+/// Plays a recording with a controller's settings, and optionally with another toleration.
 fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -> Result<Played> {
     let reader = RecordingReader::open(BufReader::new(File::open(file)?))?;
     let (settings, until): (Settings, Timestamp) = (reader.start().settings(), reader.until());
@@ -216,7 +218,7 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     if let Some(toleration) = toleration {
         alternative = alternative.with_toleration(toleration);
     }
-    // The shorter of both grace periods, and all recordings have the same outages.
+    // The shorter of both grace periods, so that all recordings have the same outages.
     alternative.least_silence = hasty().grace_period;
     let mut replay = Replay::under(reader, alternative);
     replay.seek(until)?;
@@ -235,11 +237,11 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     Ok(Played { layer, paid })
 }
 
-/// Ensures that the same nodes were declared Unknown, and the same pods evicted, as late after last heartbeats. Returns by how much they
-/// differ at most.
+/// Ensures that the same nodes became Unknown, and the same pods were evicted, as long after the last heartbeats.
+/// Returns the greatest difference.
 ///
-/// Which of several waiting nodes of a zone gets a token is left to chance upstream: so the first eviction of a zone is compared with the
-/// first, and so on.
+/// Upstream gives tokens to the waiting nodes of a zone in random order. So the first eviction of a zone is compared
+/// with the first, the second with the second, and so on.
 fn same(asked: &Acts, really: &Acts, tolerance: Span, place: &str) -> Result<Span> {
     ensure!(nodes(asked) == nodes(really), "{place}: {asked:?}\nreally {really:?}");
     let pods = |acts: &Acts| acts.evicted.iter().map(|pod| pod.pod.to_string()).collect::<BTreeSet<_>>();
@@ -267,7 +269,7 @@ fn same(asked: &Acts, really: &Acts, tolerance: Span, place: &str) -> Result<Spa
     Ok(most)
 }
 
-/// How often each node was declared Unknown.
+/// Counts how often each node became Unknown.
 fn nodes(acts: &Acts) -> BTreeMap<String, usize> {
     detections(acts).into_iter().map(|(node, spans)| (node, spans.len())).collect()
 }
@@ -280,7 +282,7 @@ fn detections(acts: &Acts) -> BTreeMap<String, Vec<Span>> {
     nodes
 }
 
-/// How long after the last heartbeat pods of each zone were evicted, the first first.
+/// Returns the times from the last heartbeat to the evictions of pods, by zone and in ascending order.
 fn evictions(acts: &Acts) -> BTreeMap<String, Vec<Span>> {
     let mut zones: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for act in &acts.evicted {

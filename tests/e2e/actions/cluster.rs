@@ -1,4 +1,4 @@
-//! The program run by a user of the control plane, and a small cluster to operate on.
+//! kordon run by a user of the control plane, and a small cluster to operate on.
 
 use std::path::PathBuf;
 
@@ -31,10 +31,10 @@ use crate::{
 /// A user with the rights to drain.
 pub const OPERATOR: &str = "operator";
 
-/// Another one, which only plans: the audit log must have no write of it.
+/// A user that only makes plans. The audit log must not have any write by this user.
 pub const PLANNER: &str = "planner";
 
-/// The program with a user's kubeconfig.
+/// kordon with the kubeconfig of a user.
 pub struct UserShell {
     pub shell: Shell,
     pub kubeconfig: String,
@@ -49,7 +49,7 @@ impl UserShell {
         self.shell.run(&[&["--kubeconfig", &self.kubeconfig][..], line].concat()).await
     }
 
-    /// The operations in the journal: there is one, of one cluster.
+    /// Returns the operations in the journal; there is one journal, of one cluster.
     pub fn operations(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
         let journals = Journal::all_within(&folder)?;
@@ -72,7 +72,7 @@ pub struct ClusterSize {
 
 impl ClusterSize {
     pub const SMALL: Self = Self { nodes_per_zone: 2, web: 6, db: 12, grace: Span::from_secs(5) };
-    /// With a long grace period: no node is marked Unknown because a test silences it or the machine is busy.
+    /// A size with a long grace period: no node becomes Unknown because a test silences it or the machine is busy.
     pub const PATIENT: Self = Self { grace: Span::from_secs(120), ..Self::SMALL };
 }
 
@@ -101,8 +101,8 @@ pub async fn start_cluster(plane: &mut Plane, size: &ClusterSize) -> Result<Kube
     Ok(kubelets)
 }
 
-/// Waits until the controllers have written what every new node gets: labels, the annotation of the ttl controller, and
-/// no taint.
+/// Waits until the controllers have initialized every new node: labels and the annotation of the ttl controller are
+/// set, and the taint is removed.
 async fn wait_until_initialized(client: &Client) -> Result<()> {
     let initialized = |node: &Node| {
         let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());

@@ -1,5 +1,5 @@
-//! The commands that kordon prints, run by a shell with the real kubectl: first as a dry run that changes nothing, then for
-//! real, and what they claim has happened.
+//! The commands that kordon prints, run in a shell with the real kubectl: first as a dry run that changes nothing, then
+//! for real. Each must do what kordon says.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::harness::{
     plane::{ADMIN, Plane},
 };
 
-/// What a command about a node, a workload and a budget claims, and where it is printed.
+/// Runs the printed commands for nodes, workloads and budgets, and checks their effects.
 pub async fn printed_commands_do_what_they_claim(plane: &mut Plane) -> Result<()> {
     let kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let kordon = UserShell::new(plane.kubeconfig(ADMIN)?);
@@ -50,7 +50,7 @@ async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
         let text = |taint: &k8s_openapi::api::core::v1::Taint| {
             format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect)
         };
-        // In which order kubectl adds several is chance.
+        // A set, because kubectl adds several taints in random order.
         Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<BTreeSet<_>>())
     };
     let set = |taints: &[&str]| taints.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
@@ -81,7 +81,7 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
     run(plane, &wait_for_why(kordon, &["pod", &web], "scaleUp").await?).await?;
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     ensure!(deployments.get("web").await?.spec.and_then(|spec| spec.replicas) == Some(7));
-    // Whether the seventh is Ready decides what the budget refuses.
+    // The budget refuses depending on whether the seventh pod is Ready.
     set_budget(&client, "web", json!(7)).await?;
     eventually("seven ready pods", Span::from_secs(30), async || {
         let healthy = budgets(&client).get("web").await?.status.map(|status| status.current_healthy);
@@ -124,8 +124,8 @@ async fn nodes_are_drained(plane: &Plane, kordon: &UserShell) -> Result<()> {
     Ok(())
 }
 
-/// Pods of two namespaces hang on a node whose kubelet does not confirm their deletion: a command that does not force each of
-/// them would wait for it.
+/// Pods in two namespaces stay Terminating on a node whose kubelet does not confirm their deletion. A command that did
+/// not force the deletion of each would wait for it.
 async fn what_hangs_on_a_silent_node_is_removed(
     plane: &Plane,
     kordon: &UserShell,
@@ -183,7 +183,7 @@ async fn create_pod(
         "metadata": {"name": name, "finalizers": finalizers},
         "spec": {"nodeName": node, "containers": [{"name": "c", "image": "img"}]},
     }))?;
-    // A new namespace gets its service account a moment later.
+    // A new namespace gets its service account only after a moment.
     eventually("a namespace with a service account", Span::from_secs(20), async || {
         Ok(pods.create(&PostParams::default(), &pod).await.is_ok().then_some(()))
     })
@@ -200,14 +200,14 @@ async fn pod_of(client: &Client, app: &str) -> Result<String> {
     Ok(found.context("a pod")?.name_any())
 }
 
-/// The kubectl equivalent of an operation.
+/// Returns the kubectl command for an operation.
 async fn of_plan(kordon: &UserShell, line: &[&str]) -> Result<String> {
     let output = kordon.run(&[&["plan"][..], line, &["-o", "json"]].concat()).await;
     let plan: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;
     Ok(plan["command"].as_str().context("a command")?.to_owned())
 }
 
-/// The command of what `kordon why` says can be done; none if it does not say that.
+/// Returns the command of an action that `kordon why` suggests. The inner error is the output without that action.
 async fn find_in_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<Result<String, String>> {
     let output = kordon.run(&[&["why"][..], about, &["-n", "default", "-o", "json"]].concat()).await;
     let why: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;
@@ -221,7 +221,7 @@ async fn of_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<Stri
     found.map_err(|why| anyhow::anyhow!("no {action} for {about:?}: {why}"))
 }
 
-/// The same, once it says that.
+/// Waits until `kordon why` suggests an action, and returns its command.
 async fn wait_for_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<String> {
     eventually("the suggestion", Span::from_secs(40), async || {
         Ok(find_in_why(kordon, about, action).await?.ok())
@@ -229,7 +229,7 @@ async fn wait_for_why(kordon: &UserShell, about: &[&str], action: &str) -> Resul
     .await
 }
 
-/// Types a command into a shell: as a dry run of the server, which has to accept it, and for real.
+/// Runs a command in a shell: first as a server-side dry run, which the server has to accept, then for real.
 async fn run(plane: &Plane, command: &str) -> Result<()> {
     ensure!(command.starts_with("kubectl "), "{command}");
     let before = State::read(plane).await?;
@@ -243,14 +243,14 @@ async fn run(plane: &Plane, command: &str) -> Result<()> {
     plane.shell(command).await.map(drop)
 }
 
-/// The commands that print nothing of a dry run on the server (kubectl 1.37.1).
+/// Commands for which kubectl 1.37.1 prints nothing in a server-side dry run.
 const QUIET: [&str; 2] = ["kubectl taint ", "kubectl patch "];
 
-/// What a command may change, and controllers do not.
+/// The part of the cluster that commands may change and controllers do not.
 struct State {
-    /// What nodes and budgets are to be.
+    /// Wanted state of nodes and budgets.
     wanted: Value,
-    /// The pods that are not being deleted.
+    /// Pods that are not being deleted.
     alive: BTreeSet<String>,
 }
 

@@ -1,5 +1,5 @@
-//! A dry-run writes nothing: random commands, and random keys typed into the dashboard in a terminal, checked by the API
-//! server's audit log and by the objects.
+//! A dry run writes nothing. Random commands are run, and random keys are typed into the dashboard on a terminal. The
+//! API server's audit log and the objects show whether anything was written.
 
 use std::{
     collections::BTreeMap,
@@ -26,10 +26,10 @@ use crate::{
     harness::{plane::Plane, say},
 };
 
-/// How long it runs without `KORDON_RUN`.
+/// Duration without `KORDON_RUN`.
 const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 
-/// How long one dashboard runs until another is started.
+/// Time after which a dashboard is replaced by a new one.
 const DASHBOARD_LIFETIME: Duration = Duration::from_secs(60);
 
 pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
@@ -77,8 +77,8 @@ pub async fn dry_runs_write_nothing(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Runs random commands one after the other, while the budget changes between allowing a disruption and not. Returns how
-/// many commands ended with which exit code.
+/// Runs random commands one after the other, while the budget alternates between allowing a disruption and allowing
+/// none. Returns the number of commands by exit code.
 async fn run_commands(
     shell: &UserShell,
     client: &Client,
@@ -100,7 +100,7 @@ async fn run_commands(
             *codes.entry(output.code).or_default() += 1;
         }
     };
-    // The command that runs at the end is killed.
+    // The command that is still running at the end is killed.
     match tokio::time::timeout(duration, running).await {
         Ok(ended) => ended,
         Err(_) => Ok(codes),
@@ -151,7 +151,7 @@ impl<'a> RandomTyper<'a> {
         Self { user: shell, seed }
     }
 
-    /// Types keys of the command table, and words, until `done` is set.
+    /// Types random keys of the command table, and words, until `done` is set.
     fn type_until(&self, done: &AtomicBool) -> Result<Typed> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut typed = Typed { keys: 0, dashboards: 0 };
@@ -176,7 +176,7 @@ impl<'a> RandomTyper<'a> {
                 #[expect(clippy::disallowed_methods, reason = "it has its own thread")]
                 std::thread::sleep(Duration::from_millis(rng.u64(5..120)));
             }
-            // It may have ended by itself.
+            // The program may have ended by itself.
             let _ = terminal.child.kill();
             terminal.end();
             ensure!(!terminal.raw().contains("panicked at"), "{}", last(&terminal.raw()));
@@ -185,7 +185,7 @@ impl<'a> RandomTyper<'a> {
     }
 }
 
-/// A key of the command table, or words as they are typed into filters, taints and labels.
+/// Returns a key of the command table, or a word for a filter, taint or label.
 fn random_input(rng: &mut fastrand::Rng) -> String {
     const WORDS: [&str; 6] =
         ["k=v:NoExecute", "dedicated=x:NoSchedule", "team=blue", "team-", "zone:a", "web"];
@@ -224,13 +224,13 @@ fn bytes(chord: Chord) -> String {
     }
 }
 
-/// The end of a program's output.
+/// Returns the end of a program's output.
 fn last(raw: &str) -> String {
     let from = raw.char_indices().rev().nth(2000).map_or(0, |(at, _)| at);
     raw[from..].to_owned()
 }
 
-/// Everything that writes of an operator could change.
+/// Everything that an operator's writes could change.
 #[derive(Debug, PartialEq)]
 struct ClusterState {
     nodes: BTreeMap<String, Value>,
@@ -258,8 +258,8 @@ impl ClusterState {
     }
 }
 
-/// Whether a request changes something: not a read, an access review or a dry run. A deletion or eviction is a dry run by
-/// its body, another request by its query.
+/// Whether a request changes something: it is not a read, an access review or a dry run. Deletions and evictions have
+/// `dryRun` in their body, other requests in their query.
 fn is_mutation(line: &Value) -> bool {
     if !is_write(line) || is_review(line) {
         return false;

@@ -1,5 +1,5 @@
-//! Drains that are killed at random moments and resumed, several at a time with one journal, in a cluster whose pods move:
-//! no pod is evicted twice, none is forgotten, and every cordoned node is in the journal.
+//! Drains that are killed at random moments and resumed, several at a time with one journal, while pods move: no pod is
+//! evicted twice, none is forgotten, and every cordoned node is in the journal.
 
 use std::{
     collections::BTreeMap,
@@ -28,10 +28,11 @@ use crate::{
 /// One node of each zone is never drained, so that replacements fit.
 const SIZE: ClusterSize = ClusterSize { nodes_per_zone: 5, web: 12, db: 48, grace: Span::from_secs(60) };
 
-/// How many drains run concurrently. Lane 1 drains a1 and b1, then b1 and c1, then c1 and a1; lane 2 a2 and b2, and so on.
+/// Number of concurrent drains. Lane 1 drains a1 and b1, then b1 and c1, then c1 and a1; lane 2 does so with a2, b2 and
+/// c2, and so on.
 const LANES: usize = 4;
 
-/// How often one drain is killed at most, so that it completes.
+/// Maximum number of kills of one drain, so that it completes.
 const KILLS_EACH: u64 = 4;
 
 /// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
@@ -82,13 +83,13 @@ pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// The totals of all lanes.
+/// Totals of all lanes.
 #[derive(Default)]
 struct Totals {
     wanted: u64,
     seed: u64,
     kills: AtomicU64,
-    /// Kills after the drain had started, by its journal.
+    /// Kills after the drain had started, according to its journal.
     during_drain: AtomicU64,
     drains: AtomicU64,
 }
@@ -103,7 +104,7 @@ async fn delete_pods_at_random(client: &Client, totals: &Totals) -> Result<()> {
             let gone = Api::<Pod>::namespaced(client.clone(), "default")
                 .delete(&pod.name_any(), &DeleteParams::default())
                 .await;
-            // It may have been deleted already.
+            // The pod may be gone already.
             ensure!(
                 gone.is_ok() || matches!(gone, Err(kube::Error::Api(ref status)) if status.is_not_found())
             );
@@ -112,7 +113,7 @@ async fn delete_pods_at_random(client: &Client, totals: &Totals) -> Result<()> {
     }
 }
 
-/// Drains the same few nodes repeatedly.
+/// One sequence of drains, always of the same few nodes.
 struct Lane<'a> {
     user: &'a UserShell,
     client: &'a Client,
@@ -167,7 +168,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// Drains until it is done, and returns the operation's id.
+    /// Drains until the operation is complete. Returns its id.
     async fn drain(&self, nodes: [&str; 2], rng: &mut fastrand::Rng) -> Result<String> {
         let started = kordon_clock::wall();
         let mut line = vec!["drain".to_owned(), nodes[0].into(), nodes[1].into(), "--parallel=2".into()];
@@ -199,12 +200,12 @@ impl Lane<'_> {
             self.totals.kills.fetch_add(1, Ordering::Relaxed);
             self.check_cordons().await?;
             match self.operation(nodes, started)? {
-                // Killed before it started: it starts again.
+                // The drain was killed before it had started, so it is started again.
                 None => {}
                 Some(operation) => {
                     self.totals.during_drain.fetch_add(1, Ordering::Relaxed);
                     if !operation.is_unfinished() {
-                        // Killed when only the report was missing.
+                        // The drain was killed when only its report was missing.
                         return Ok(operation.id.to_string());
                     }
                     line = vec!["drain".into(), format!("--resume={}", operation.id)];
@@ -213,8 +214,8 @@ impl Lane<'_> {
         }
     }
 
-    /// Waits until it is time to kill the drain: in most cases a random time after it is in the journal, because the time
-    /// to start depends on the machine; in some cases at any moment.
+    /// Waits for the time of the next kill. Mostly it is a random time after the drain is in the journal, because the
+    /// time until then depends on the machine. In a quarter of the cases it is any time.
     async fn kill_is_due(&self, nodes: [&str; 2], started: Timestamp, rng: &mut fastrand::Rng) -> Result<()> {
         if rng.u8(..4) > 0 {
             eventually("a drain in the journal", Span::from_secs(120), async || {
@@ -226,7 +227,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// The drain of these nodes that began since.
+    /// Returns the drain of these nodes that began after `started`.
     fn operation(&self, nodes: [&str; 2], started: Timestamp) -> Result<Option<JournaledOperation>> {
         let is_it = |operation: &JournaledOperation| {
             let of: Vec<&str> = operation.start.nodes.iter().map(|(node, _)| &**node).collect();

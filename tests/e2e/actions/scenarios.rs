@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Five pods of `web`, so that a quarter of them is two.
+/// Five pods of `web`, so that 25 % of them rounds up to two.
 const FIVE: ClusterSize = ClusterSize { web: 5, ..ClusterSize::SMALL };
 
 /// Scenario 34: Without the disruption controller a budget lets no more pods go than its status allowed.
@@ -49,7 +49,7 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
         answers.push(evict(&client, pod, DryRun::Off).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
-    // By its stale status more pods are healthy than needed: 1.36 reports no numbers then.
+    // According to its stale status, more pods are healthy than needed. 1.36 reports no numbers in that case.
     let text = "The disruption budget web does not allow evicting pods currently";
     ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
@@ -86,7 +86,7 @@ pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_no
     let old = evict_as_read(&client, &changed).await?;
     ensure!(old == 409, "with the old version: {old}");
     ensure!(started.elapsed().as_secs() < 2, "the server retried");
-    // The scheduler also writes to the pod, so the newest version may be old already.
+    // The scheduler also writes to the pod, so the version just read may be outdated.
     eventually("its eviction with the newest version", Span::from_secs(20), async || {
         let answer = evict_as_read(&client, &pods.get("changed").await?).await?;
         ensure!([201, 409].contains(&answer), "with the newest version: {answer}");
@@ -197,7 +197,7 @@ pub async fn a_blocked_pod_is_reported_immediately_with_its_budget(plane: &mut P
     ensure!(output.code == 6, "exit code {}: {}", output.code, output.err);
     let plan: Value = serde_json::from_str(&output.out)?;
     let steps = plan["steps"].as_array().context("steps")?;
-    // A pod that can never be evicted is not a step of the plan.
+    // A pod that can never be evicted is no step of the plan.
     for step in steps {
         let answer = (&step["dryRunResult"], &step["asPlanned"]);
         ensure!(answer == (&json!("budgetExhausted"), &json!(true)), "{step}");
@@ -291,8 +291,8 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
     .await
 }
 
-/// Where a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts, and comes with an
-/// attempt of its controller after that, as the plan says (docs/plan.md#resourcequota).
+/// While a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts. It is created
+/// by a later retry of its controller, as the plan says (docs/plan.md#resourcequota).
 pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mut Plane) -> Result<()> {
     let kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(OPERATOR, &may_drain()).await?;
@@ -317,7 +317,8 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     ensure!(refusal["quota"] == "full" && refusal["used"] == all.as_str(), "{refusal}");
     ensure!(refusal["untilSeconds"].as_f64().is_some_and(|until| until > 0.0), "{refusal}");
 
-    // The old pod stays until the refusal: a kubelet here ends a pod at once, at times before the controller has acted.
+    // The kubelet is silenced, so that the old pod stays until the refusal. Otherwise it could end the pod before the
+    // controller has acted.
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).context("a pod on a node")?;
     kubelets.silence(node).await?;
     let evicted = kordon_clock::wall();
@@ -339,7 +340,8 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
         Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon_clock::wall))
     })
     .await?;
-    // At most as long after as it had been refused before, with time for a busy machine.
+    // The backoff doubles, so the next attempt comes at most as much later as has passed; a busy machine gets 20 s
+    // more.
     let within = gone.since(evicted) * 2 + Span::from_secs(20);
     eventually("the replacement", within, async || {
         Ok((of_app(&client, "db").await?.len() == db.len()).then_some(()))
@@ -349,7 +351,7 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
     Ok(())
 }
 
-/// The number of evictions that the operator has requested so far, dry runs included.
+/// Returns the number of evictions that the operator has requested so far, dry runs included.
 fn evictions_requested(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_eviction(line)).count())
 }
@@ -380,7 +382,7 @@ async fn evict_as_read(client: &Client, pod: &Pod) -> Result<u16> {
     }
 }
 
-/// A pod without a controller, of the app `lone`.
+/// Creates a pod without a controller, of the app `lone`.
 async fn lone_pod(client: &Client, name: &str, spec: &Value) -> Result<Pod> {
     let mut spec = spec.clone();
     spec["containers"] = json!([{"name": "c", "image": "img"}]);

@@ -19,9 +19,9 @@ use serde_json::json;
 
 use super::eventually::eventually;
 
-/// Deletes, without grace: workloads, budgets, pods, nodes, leases, namespaces and roles of tests.
+/// Deletes workloads, budgets, pods, nodes, Leases, namespaces and roles of tests, without grace periods.
 ///
-/// Controllers may still create pods until their workload is gone, so it repeats until nothing is left.
+/// Repeats until nothing is left, because controllers may create pods until their workload is gone.
 pub async fn delete_all(client: &Client, role_label: &str) -> Result<()> {
     let roles = ListParams::default().labels(role_label);
     eventually("an empty cluster", Span::from_secs(60), async || {
@@ -53,10 +53,10 @@ pub async fn delete_all(client: &Client, role_label: &str) -> Result<()> {
     .await
 }
 
-/// The namespaces that the API server creates, and recreates.
+/// Namespaces that the API server creates, and recreates if they are deleted.
 const KEPT_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
-/// Owners before what they own.
+/// Returns the namespaced kinds, owners before the kinds that they own.
 fn namespaced_kinds() -> Vec<ApiResource> {
     vec![
         kind::<Deployment>(),
@@ -79,14 +79,14 @@ fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &kind::<K>())
 }
 
-/// Deletes what is listed and returns how many objects there were.
+/// Deletes the listed objects. Returns how many there were.
 async fn clear(api: &Api<DynamicObject>, which: &ListParams) -> Result<usize> {
     let found = api.list_metadata(which).await?.items;
     if found.is_empty() {
         return Ok(0);
     }
     for object in found.iter().filter(|object| !object.finalizers().is_empty()) {
-        // The controller that would remove its finalizers may not be running.
+        // Removes finalizers, because the controllers that would do so may not be running.
         let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         ignore_not_found(api.patch(&object.name_any(), &PatchParams::default(), &none).await)?;
     }

@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use super::eventually::eventually;
 
-/// A child process. It ends when this value is dropped, and when this program ends in any way: its standard input is
-/// a pipe that we hold open, and it exits when the pipe closes.
+/// A child process. It ends when this value is dropped, and whenever this program ends: it exits when its standard
+/// input closes, which is a pipe held open here.
 pub struct Component {
     name: &'static str,
     child: Child,
@@ -21,7 +21,7 @@ pub struct Component {
 }
 
 impl Component {
-    /// Starts the component `name` of the control plane's binary; what it prints goes to the end of `LOGS/NAME.log`.
+    /// Starts the component `name` of the control plane's binary, and appends its output to `LOGS/NAME.log`.
     pub fn start(binary: &Path, name: &'static str, flags: &[String], logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
         let output = File::options().create(true).append(true).open(&log).context("opening a log")?;
@@ -29,7 +29,7 @@ impl Component {
             .arg(name)
             .args(flags)
             .env("CONTROL_PLANE_LEASH", "1")
-            .env("TZ", "UTC") // logs have no zone
+            .env("TZ", "UTC") // times in the log have no zone
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -38,7 +38,7 @@ impl Component {
         Ok(Self { name, child, log })
     }
 
-    /// Starts `kordon controller` with a state folder of its own in `logs`; what it prints goes to the end of `LOGS/NAME.log`.
+    /// Starts `kordon controller` with a state folder in `logs`, and appends its output to `LOGS/NAME.log`.
     pub fn start_kordon(binary: &Path, name: &'static str, flags: &[String], logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
         let output = File::options().create(true).append(true).open(&log).context("opening a log")?;
@@ -71,7 +71,7 @@ impl Component {
         Ok(())
     }
 
-    /// Stops the process in its tracks, as a machine that freezes does (SIGSTOP).
+    /// Pauses the process with SIGSTOP, like a machine that freezes.
     pub fn pause(&self) -> Result<()> {
         self.signal(Signal::STOP)
     }
@@ -94,7 +94,7 @@ impl Component {
         Ok(())
     }
 
-    /// How the process ended, if it did.
+    /// Returns the exit status of the process if it has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
@@ -108,7 +108,7 @@ impl Component {
 
 impl Drop for Component {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.kill();
     }
 }

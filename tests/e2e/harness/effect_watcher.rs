@@ -23,10 +23,11 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::{sync::watch, task::JoinSet};
 
-/// An observed effect. Ordered by time.
+/// An observed effect. Effects are ordered by time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
-    /// When our watch reported it: milliseconds after the write, or after the watch was interrupted, on reconnection.
+    /// Time of the watch's report: milliseconds after the write or, if the watch was interrupted, the time of its
+    /// reconnection.
     pub at: Timestamp,
     pub kind: EffectKind,
 }
@@ -40,7 +41,7 @@ pub enum EffectKind {
     NodeGone {
         node: String,
     },
-    /// A condition took another status.
+    /// A condition has a new status.
     Condition {
         node: String,
         condition: String,
@@ -64,14 +65,14 @@ pub enum EffectKind {
     },
     PodBound(PodName),
     PodReady(PodName),
-    /// The pod's Ready went from True to something else.
+    /// The pod's Ready condition changed from True.
     PodNotReady(PodName),
     /// The pod's DisruptionTarget condition became True.
     PodDisrupted {
         pod: PodName,
         reason: String,
     },
-    /// Its deletion started: it has a deletion timestamp, or the object is gone without one.
+    /// The pod's deletion started: it has a deletion timestamp, or its object is gone without one.
     PodDeleted(PodName),
     PodGone(PodName),
     /// Another controller manager became the leader.
@@ -86,13 +87,13 @@ impl EffectKind {
         Self::Condition { node: node.into(), condition: "Ready".into(), status: "Unknown".into() }
     }
 
-    /// The taint with which the node lifecycle controller evicts from an unreachable node.
+    /// The taint with which the node lifecycle controller evicts pods from an unreachable node.
     pub fn unreachable_taint(node: &str) -> Self {
         let (key, effect) = ("node.kubernetes.io/unreachable".into(), "NoExecute".into());
         Self::TaintAdded { node: node.into(), key, effect }
     }
 
-    /// The node it is about; None for a pod that was never bound, and for a leader.
+    /// Returns the node of the effect; `None` for a pod that was never bound, and for a leader.
     pub fn node(&self) -> Option<&str> {
         match self {
             Self::NodeAdded { node }
@@ -120,7 +121,7 @@ pub struct PodName {
     pub node: Option<String>,
 }
 
-/// Some watches and the effects they have reported. Dropping it ends the watches.
+/// Several watches and their reported effects. Dropping it ends the watches.
 pub struct EffectWatcher {
     seen: watch::Receiver<Vec<Effect>>,
     started: Timestamp,
@@ -128,7 +129,7 @@ pub struct EffectWatcher {
 }
 
 impl EffectWatcher {
-    /// Lists the existing objects, which are no effects, and records every change from then on.
+    /// Lists the existing objects without recording effects, and records every later change.
     pub async fn start(client: &Client) -> Result<Self> {
         let clock = Clock::system();
         let (send, seen) = watch::channel(Vec::new());
@@ -147,24 +148,24 @@ impl EffectWatcher {
         Ok(Self { seen, started: clock.now(), _watches: watches })
     }
 
-    /// All effects so far, sorted by time.
+    /// Returns all effects so far, sorted by time.
     pub fn effects(&self) -> Vec<Effect> {
         let mut effects = self.seen.borrow().clone();
         effects.sort();
         effects
     }
 
-    /// The effects after the first `count`, in the order in which they were reported.
+    /// Returns the effects after the first `count`, in the order in which they were reported.
     pub fn after(&self, count: usize) -> Vec<Effect> {
         self.seen.borrow()[count..].to_vec()
     }
 
-    /// When an effect was first reported.
+    /// Returns the time at which an effect was first reported.
     pub fn time_of(&self, kind: &EffectKind) -> Option<Timestamp> {
         self.seen.borrow().iter().find(|effect| effect.kind == *kind).map(|effect| effect.at)
     }
 
-    /// Waits until an effect has been reported since the start, and returns when that was first.
+    /// Waits until an effect has been reported since the start. Returns the time of the first such report.
     pub async fn wait_for_effect(&mut self, kind: &EffectKind, within: Span) -> Result<Timestamp> {
         let of_kind =
             |effects: &[Effect]| effects.iter().find(|effect| effect.kind == *kind).map(|effect| effect.at);
@@ -183,7 +184,7 @@ impl EffectWatcher {
             found = find(effects);
             found.is_some()
         });
-        // A timeout, or the end of the watches, leaves `found` empty.
+        // After a timeout or the end of the watches, `found` is empty.
         drop(tokio::time::timeout(within.to_std(), waiting).await.map(|seen| seen.map(drop)));
         match found {
             Some(found) => Ok(found),
@@ -192,7 +193,7 @@ impl EffectWatcher {
     }
 }
 
-/// One effect per line, with its time since the start.
+/// Lists one effect on each line, with its time since the start.
 impl fmt::Display for EffectWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Effect { at, kind } in self.effects() {
@@ -202,13 +203,13 @@ impl fmt::Display for EffectWatcher {
     }
 }
 
-/// An object of a kind that is watched.
+/// An object of a watched kind.
 trait Observed: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + 'static {
-    /// What changed from one version of an object to the next. An object with another uid is another object.
+    /// Returns the changes between two versions of an object. An object with another uid is another object.
     fn changes(before: Option<&Self>, now: Option<&Self>) -> Vec<EffectKind>;
 }
 
-/// Keeps the objects of one kind and records what each event changes.
+/// Keeps the objects of one kind, and records the changes of each event.
 async fn watch_kind<K: Observed>(
     api: Api<K>,
     clock: Clock,
@@ -277,13 +278,13 @@ impl Observed for Node {
     }
 }
 
-/// Type and status of each.
+/// Returns type and status of each condition.
 fn conditions(node: &Node) -> BTreeSet<(String, String)> {
     let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
     conditions.map(|condition| (condition.type_.clone(), condition.status.clone())).collect()
 }
 
-/// Key and effect of each.
+/// Returns key and effect of each taint.
 fn taints(node: &Node) -> BTreeSet<(String, String)> {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
     taints.map(|taint| (taint.key.clone(), taint.effect.clone())).collect()
@@ -354,12 +355,12 @@ fn is_ready(pod: &Pod) -> bool {
     true_condition(pod, "Ready").is_some()
 }
 
-/// The reason of the DisruptionTarget condition, where it is True.
+/// Returns the reason of the DisruptionTarget condition if that is True.
 fn disruption(pod: &Pod) -> Option<String> {
     true_condition(pod, "DisruptionTarget").map(|reason| reason.unwrap_or_default())
 }
 
-/// The reason, if any, of a condition that is there and True.
+/// Returns the reason, if any, of a condition that exists and is True.
 fn true_condition(pod: &Pod, name: &str) -> Option<Option<String>> {
     let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let found = conditions.find(|condition| condition.type_ == name && condition.status == "True")?;

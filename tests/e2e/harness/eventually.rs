@@ -1,4 +1,4 @@
-//! Waiting for a condition.
+//! Waits for a condition.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Compares what the real controllers did with what was predicted five seconds before, and what was predicted with what
-//! they did.
+//! Compares events of the real controllers with the predictions made five seconds before, and these predictions with
+//! the events.
 
 mod explain;
 
@@ -29,57 +29,57 @@ use super::{
     script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
-/// A larger error is not noise: another event was predicted.
+/// A larger error means that another event was predicted.
 pub const GROSS: Span = Span::from_secs(15);
-/// How old an event is when it is checked. By then the test's actions that affect it are known, and what was predicted
+/// Age at which an event is checked. At that age, the test's actions that affect it are known, and everything predicted
 /// for the same time has happened or has not.
 const SETTLED: Span = Span::from_secs(24);
-/// By how much two watches may differ in the time at which they report a change.
+/// Maximum difference between the times at which two watches report a change.
 const THAT_MOMENT: Span = Span::from_millis(300);
 /// How long forecasts are kept.
 const KEPT: Span = Span::from_secs(60);
-/// A forecast that is later than this counts as late.
+/// A forecast made with a greater delay counts as late.
 const LATE: Span = Span::from_millis(500);
 
 /// Checks forecasts while the test runs: add samples, actions and effects, and call [`ForecastChecker::check`] regularly.
 pub struct ForecastChecker {
-    /// By how much a predicted time may be off: a monitor period and a second.
+    /// Allowed error of a predicted time: a monitor period and a second.
     tolerance: Span,
     period: Span,
     grace: Span,
     /// Taints per second in a zone: the normal and the reduced rate.
     rates: [f64; 2],
-    /// The last forecasts. The steps of the first `samples_checked` have been checked.
+    /// The latest forecasts. The steps of the first `samples_checked` are checked already.
     samples: VecDeque<Sample>,
     samples_checked: usize,
     actions: Vec<CompletedAction>,
     events: Vec<ControllerEvent>,
     events_checked: usize,
-    /// Which nodes are Ready, and which of the controllers' own NoExecute taints they have.
+    /// Nodes that are Ready. `tainted` has the controllers' own NoExecute taints on each node.
     ready: BTreeSet<String>,
     tainted: BTreeMap<String, BTreeSet<String>>,
-    /// How many nodes each zone has.
+    /// Number of nodes in each zone.
     sizes: BTreeMap<String, usize>,
-    /// When which zone became disrupted, partially or fully.
+    /// Times at which a zone became disrupted, partially or fully.
     disruptions: Vec<(Timestamp, String)>,
-    /// When the last Ready node became not Ready.
+    /// Times at which the last Ready node became not Ready.
     blackouts: Vec<Timestamp>,
-    /// When another controller manager became the leader.
+    /// Times at which another controller manager became the leader.
     leaders: Vec<Timestamp>,
-    /// Pods with the condition by which taint eviction announces their deletion.
+    /// Pods with the condition that announces their deletion by taint eviction.
     marked: BTreeSet<String>,
     tallies: BTreeMap<EventKind, Tally>,
     predictions: PredictionTally,
-    /// When forecasts were made late, and by how much.
+    /// Times of late forecasts, and their delays.
     pub late: Vec<(Timestamp, Span)>,
-    /// Explanations in which an effect stands before its cause.
+    /// Explanations in which an effect comes before its cause.
     pub out_of_order: Vec<String>,
 }
 
 /// The results for the events of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// By how many seconds the predicted times were late (below zero: early), if a time was predicted.
+    /// Errors of the predicted times in seconds; negative values are early predictions.
     offs: Vec<f64>,
     within: usize,
     explained: BTreeMap<String, usize>,
@@ -94,10 +94,10 @@ pub struct PredictionTally {
     pub absent: Vec<String>,
 }
 
-/// An event that was predicted for another time, or not at all, for no known reason.
+/// An event that was predicted for another time or not at all, for no known reason.
 #[derive(Clone, Debug)]
 pub struct Miss {
-    /// None if it was not predicted, or with another cause.
+    /// Error of the predicted time; `None` if the event was not predicted, or with another cause.
     pub off: Option<Span>,
     pub text: String,
 }
@@ -110,7 +110,7 @@ enum Verdict {
 }
 
 impl ForecastChecker {
-    /// For nodes that are Ready and have no taints.
+    /// Creates a checker for nodes that are all Ready and have no taints.
     pub fn new(nodes: impl IntoIterator<Item = String>, manager: &ControllerManager) -> Self {
         let period = manager.monitor_period;
         let ready: BTreeSet<String> = nodes.into_iter().collect();
@@ -198,7 +198,8 @@ impl ForecastChecker {
             }
             EffectKind::LeaderChanged { .. } => {
                 self.leaders.push(at);
-                // A new controller finds out in its first pass, at whose start every zone has a full bucket.
+                // A new controller sees the state of the zones only in its first pass, and every zone has a full token
+                // bucket when that starts.
                 let disrupted = self.sizes.keys().filter(|zone| self.is_disrupted_now(zone));
                 let disrupted: Vec<_> = disrupted.map(|zone| (at, zone.clone())).collect();
                 self.disruptions.extend(disrupted);
@@ -208,7 +209,7 @@ impl ForecastChecker {
         }
     }
 
-    /// Adds what affects all nodes and follows from the test's actions.
+    /// Adds a consequence of the test's actions that affects all nodes.
     pub fn add_consequence(&mut self, at: Timestamp, action: IncidentAction) {
         let node = EVERYWHERE.into();
         self.actions.push(CompletedAction { started: at, finished: at, node, action });
@@ -232,7 +233,7 @@ impl ForecastChecker {
         size - ready > 2 && (size - ready) * 100 >= size * 55
     }
 
-    /// The first node that becomes Ready when none was affects all zones.
+    /// If no node was Ready, the first one that becomes Ready affects all zones.
     fn on_ready(&mut self, node: String, at: Timestamp) {
         if self.ready.is_empty() {
             self.add_consequence(at, IncidentAction::ComeBack);
@@ -240,7 +241,7 @@ impl ForecastChecker {
         self.ready.insert(node);
     }
 
-    /// Checks the events that are old enough, and returns those without an explanation.
+    /// Checks the events that are old enough. Returns those without an explanation.
     pub fn check(&mut self, now: Timestamp) -> Vec<String> {
         let mut unexplained = Vec::new();
         while let Some(event) =
@@ -293,7 +294,7 @@ impl ForecastChecker {
         if off.is_some_and(|off| is_right && is_within(off, slow)) {
             return Verdict::Explained(SLOW.into());
         }
-        // A taint may follow at once.
+        // A taint may follow immediately on Unknown.
         let from_silence = matches!(event.kind, EventKind::Unknown | EventKind::NoExecute);
         let missed = found.is_some_and(|(_, why)| from_silence && self.renewed_in_a_pass(why));
         if off.is_some_and(|off| is_right && missed && is_within(off, self.tolerance + self.period)) {
@@ -314,7 +315,8 @@ impl ForecastChecker {
         }
     }
 
-    /// The last forecast made until then, except one made in the moment of a taint, which may include the taint or not.
+    /// Returns the last forecast made until then. A forecast made in the moment of a taint is skipped, because it may
+    /// include the taint or not.
     fn before(&self, at: Timestamp) -> Option<&Forecast> {
         let in_that_moment = |made: Timestamp| {
             let just_before = |event: &ControllerEvent| event.at > made - THAT_MOMENT && event.at <= made;
@@ -324,7 +326,8 @@ impl ForecastChecker {
         forecasts.rev().find(|forecast| forecast.made <= at && !in_that_moment(forecast.made))
     }
 
-    /// The time for which a forecast has the event, by the rule of kordon's own accuracy, and its cause.
+    /// Returns the time at which a forecast has the event, and its causes. Uses the rule of kordon's own accuracy
+    /// measurement.
     fn find<'a>(&self, forecast: &'a Forecast, event: &ControllerEvent) -> Option<(Timestamp, &'a Why)> {
         let (steps, predicted): (Vec<&ForecastStep>, Vec<ControllerEvent>) =
             forecast.steps.iter().filter_map(|step| Some((step, predicted(step)?))).unzip();
@@ -333,7 +336,8 @@ impl ForecastChecker {
         Some((at, &steps[place].why))
     }
 
-    /// Whether the causes, predicted at `made`, are those of such an event at that time: none is later than its effect.
+    /// Whether the causes, predicted at `made`, are those of such an event at that time, and none is later than its
+    /// effect.
     fn is_right(&self, kind: EventKind, at: Timestamp, why: &Why, made: Timestamp) -> bool {
         if !times(why).chain([at]).is_sorted() {
             return false;
@@ -359,18 +363,19 @@ impl ForecastChecker {
         }
     }
 
-    /// Whether the causes of a silence that began before the controller manager was replaced have the new grace period.
+    /// Whether the causes include the restarted grace period, for a silence that began before the controller manager
+    /// was replaced.
     fn names_restart(&self, why: &Why, made: Timestamp) -> bool {
         let Some(leader) = self.leaders.iter().rfind(|leader| **leader <= made) else { return true };
-        // A Lease is acquired at the beginning of the try that acquires it.
+        // The acquire time of a Lease is the start of the attempt that acquired it.
         let since = *leader - self.tolerance;
         let silent = |cause: &Cause| matches!(cause, Cause::LastHeartbeat { at, .. } if *at < since);
         let restarted = |cause: &Cause| matches!(cause, Cause::GraceRestarted { at, .. } if *at >= since);
         !why.0.iter().any(silent) || why.0.iter().any(restarted)
     }
 
-    /// Checks whether the events happened that a forecast has in the time that starts five seconds after it and ends
-    /// five seconds after the next.
+    /// Checks whether the steps of a forecast happened, for the time from five seconds after it until five seconds
+    /// after the next forecast.
     fn check_steps(&mut self, forecast: &Forecast, next: Timestamp) -> Vec<String> {
         let mut unexplained = Vec::new();
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -385,7 +390,8 @@ impl ForecastChecker {
             if !is_due(step.at) {
                 continue;
             }
-            // A swapped taint and the deletion of pods depend on the node's taint: checked once the node has it.
+            // A swapped taint and the deletion of pods depend on the node's taint, so they are checked once the node
+            // has it.
             let taint_comes = |other: &ControllerEvent| {
                 other.kind == EventKind::NoExecute && other.node == step.node && other.at <= step.at
             };
@@ -402,7 +408,7 @@ impl ForecastChecker {
                 }
             };
             if happened.is_some() {
-                // `verdict` checks the time.
+                // The time is checked with the event, in `verdict`.
                 self.predictions.happened += 1;
             } else if let Some(reason) = self.why_not(forecast.made, step) {
                 *self.predictions.explained.entry(reason).or_default() += 1;
@@ -420,7 +426,7 @@ impl ForecastChecker {
         unexplained
     }
 
-    /// What else happened around the event, to find the cause of a mismatch.
+    /// Describes other events around the event, to help find the cause of a mismatch.
     fn around(&self, event: &ControllerEvent) -> String {
         let from = event.at - Span::from_secs(25);
         let near = |at: Timestamp| at > from && at < event.at + SETTLED;
@@ -450,7 +456,7 @@ impl ForecastChecker {
     }
 }
 
-/// The times of the causes that have one, in the order of the chain.
+/// Returns the times of the causes that have one, in the order of the chain.
 fn times(why: &Why) -> impl Iterator<Item = Timestamp> {
     why.0.iter().filter_map(|cause| match cause {
         Cause::LastHeartbeat { at, .. } | Cause::GraceRestarted { at, .. } => Some(*at),
@@ -459,12 +465,12 @@ fn times(why: &Why) -> impl Iterator<Item = Timestamp> {
     })
 }
 
-/// Whether a predicted time is near enough.
+/// Whether an error is within a tolerance.
 fn is_within(off: Span, tolerance: Span) -> bool {
     magnitude(off) <= tolerance
 }
 
-/// The event that a step predicts; none for what the garbage collector does, which does not run here.
+/// Returns the event that a step predicts; `None` for a step of the garbage collector, which does not run here.
 fn predicted(step: &ForecastStep) -> Option<ControllerEvent> {
     ControllerEvent::predicted(step, zone_key)
 }
@@ -478,7 +484,7 @@ fn words(event: &ControllerEvent) -> String {
     format!("{} of {}{pod} at {}", event.kind, event.node, event.at)
 }
 
-/// Counts, the distribution of errors, and the explanations.
+/// Shows the counts, the distribution of errors, and the explanations.
 impl fmt::Display for ForecastChecker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, tally) in &self.tallies {
@@ -521,7 +527,7 @@ impl fmt::Display for ForecastChecker {
     }
 }
 
-/// The distribution of errors in seconds. Above zero: predicted too late.
+/// The distribution of errors in seconds; positive errors are late predictions.
 struct Distribution<'a>(&'a [f64]);
 
 impl fmt::Display for Distribution<'_> {

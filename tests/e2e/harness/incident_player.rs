@@ -1,4 +1,4 @@
-//! Plays a script of incidents on a real control plane, and records when each action was done.
+//! Plays a script of incidents on a real control plane, and records the time of each action.
 
 use anyhow::{Context, Result};
 use futures::future::try_join_all;
@@ -20,7 +20,7 @@ use super::{
 /// The key of the NoExecute taint that [`IncidentAction::Taint`] adds.
 pub const FOREIGN_TAINT: &str = "kordon.test/maintenance";
 
-/// An action that was done, with the times between which it was done.
+/// A completed action, with its start and end.
 #[derive(Clone, Debug)]
 pub struct CompletedAction {
     pub started: Timestamp,
@@ -40,12 +40,12 @@ impl IncidentPlayer {
         Self { client, kubelets, clock: Clock::system() }
     }
 
-    /// Gives every node its pods.
+    /// Creates the usual pods on every node.
     pub async fn fill(&self) -> Result<()> {
         try_join_all(self.kubelets.names().map(|node| self.refill(node))).await.map(drop)
     }
 
-    /// Does these actions concurrently, first those on the controller manager, and returns when each was done.
+    /// Performs these actions concurrently, after those on the controller manager. Returns the times of each.
     pub async fn play(
         &self,
         scheduled: &[ScheduledAction],
@@ -80,7 +80,7 @@ impl IncidentPlayer {
             IncidentAction::Refill => self.refill(node).await,
             IncidentAction::Taint => self.taint(node, true).await,
             IncidentAction::Untaint => self.taint(node, false).await,
-            // `play` has done them.
+            // `play` has already performed these.
             IncidentAction::RestartController
             | IncidentAction::StartStandby
             | IncidentAction::FailOver
@@ -97,8 +97,8 @@ impl IncidentPlayer {
         })
     }
 
-    /// Creates the missing ones of the pods that every node has: one with the tolerations that admission adds, one that
-    /// tolerates taints for longer than that, one that tolerates them for less, one that tolerates them forever.
+    /// Creates missing ones of the pods that every node has: one with the tolerations that admission adds, one that
+    /// tolerates taints for longer, one that tolerates them for less, and one that tolerates them forever.
     async fn refill(&self, node: &str) -> Result<()> {
         const KINDS: [(&str, Option<Option<i64>>); 4] =
             [("usual", None), ("longer", Some(Some(20))), ("shorter", Some(Some(5))), ("ever", Some(None))];
@@ -114,8 +114,8 @@ impl IncidentPlayer {
         Ok(())
     }
 
-    /// Creates a pod on a node: one that tolerates NoExecute taints for some seconds or forever, or one without
-    /// tolerations of its own.
+    /// Creates a pod on a node. `tolerates` is for how many seconds it tolerates NoExecute taints (inner `None`:
+    /// forever); outer `None` means no tolerations of its own.
     async fn add_pod(&self, node: &str, kind: &str, tolerates: Option<Option<i64>>) -> Result<()> {
         let tolerations: Vec<Value> = tolerates
             .map(|seconds| json!({ "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }))
@@ -133,7 +133,7 @@ impl IncidentPlayer {
         Ok(())
     }
 
-    /// Adds another manager's NoExecute taint to a node, as `kubectl taint` does, or removes it.
+    /// Adds a third party's NoExecute taint to a node, as `kubectl taint` does, or removes it.
     async fn taint(&self, node: &str, on: bool) -> Result<()> {
         let nodes = Api::<Node>::all(self.client.clone());
         loop {
@@ -146,7 +146,7 @@ impl IncidentPlayer {
                 taints.push(serde_json::from_value(taint)?);
             }
             match nodes.replace(node, &PostParams::default(), &object).await {
-                // A kubelet's status or a controller's taint was written in between.
+                // Retries, because a kubelet's status or a controller's taint was written in between.
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 answer => return Ok(answer.map(drop)?),
             }

@@ -1,7 +1,7 @@
 //! Nodes without machines: simulated kubelets for any API server.
 //!
-//! Each registers its node, renews its lease, posts its status, runs the pods bound to it and ends those that
-//! are deleted, until it is silenced.
+//! Each registers its node, renews its Lease, posts its status, runs the pods bound to the node, and ends deleted pods,
+//! until it is silenced.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -34,22 +34,22 @@ pub struct NodeSpec {
     pub name: String,
     pub zone: Option<String>,
     pub region: Option<String>,
-    /// In addition to those of zone, region, hostname, system and architecture.
+    /// Labels in addition to those for zone, region, hostname, system and architecture.
     pub labels: BTreeMap<String, String>,
-    /// As in a Node's `spec.taints`.
+    /// Taints, as in a Node's `spec.taints`.
     pub taints: Vec<Value>,
-    /// Capacity and allocatable, as quantities.
+    /// Capacity and allocatable of CPU, as a quantity.
     pub cpu: String,
     pub memory: String,
     pub pods: u32,
     /// Extended resources, as quantities.
     pub extended: BTreeMap<String, String>,
-    /// As in a Node's `status.images`.
+    /// Images, as in a Node's `status.images`.
     pub images: Vec<Value>,
 }
 
 impl NodeSpec {
-    /// A node of 4 cores, 8 GiB and 110 pods in the region `r1`.
+    /// Creates a node of 4 cores, 8 GiB and 110 pods in the region `r1`.
     pub fn new(name: impl Into<String>, zone: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -66,26 +66,26 @@ impl NodeSpec {
     }
 }
 
-/// How often kubelets send heartbeats.
+/// Intervals of the kubelets' heartbeats.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats {
-    /// Between two renewals of a lease.
+    /// Time between two renewals of a Lease.
     pub every: Span,
-    /// Every how many renewals the status is posted too.
+    /// Number of renewals for each post of the status.
     pub status_each: u32,
 }
 
 impl Default for Heartbeats {
-    /// Each second, the status every fifth time.
+    /// One renewal a second; every fifth also posts the status.
     fn default() -> Self {
         Self { every: Span::from_secs(1), status_each: 5 }
     }
 }
 
-/// How many requests all kubelets together have in flight at most.
+/// Maximum number of requests in flight, of all kubelets together.
 const AT_ONCE: usize = 16;
 
-/// Kubelets by node. Dropping it ends them; the nodes stay.
+/// Kubelets by node. Dropping it stops them; the nodes stay.
 pub struct Kubelets {
     client: Client,
     commands: BTreeMap<String, mpsc::Sender<Command>>,
@@ -93,7 +93,7 @@ pub struct Kubelets {
 }
 
 impl Kubelets {
-    /// Registers the nodes, each Ready and with its lease, and starts their kubelets with heartbeats spread evenly.
+    /// Registers the nodes, each Ready and with its Lease, and starts their kubelets with heartbeats spread evenly.
     pub async fn start(client: &Client, specs: Vec<NodeSpec>, heartbeats: Heartbeats) -> Result<Self> {
         let requests = Arc::new(Semaphore::new(AT_ONCE));
         let clock = Clock::system();
@@ -106,7 +106,7 @@ impl Kubelets {
         let apart = heartbeats.every.to_std() / u32::try_from(registered.len().max(1)).unwrap_or(u32::MAX);
         let mut first_heartbeat = Instant::now();
         for kubelet in registered {
-            // Full only while its kubelet waits for an answer; then the sender waits too.
+            // The channel is full only while its kubelet waits for a response; the sender then waits too.
             let (send, receive) = mpsc::channel(64);
             kubelets.commands.insert(kubelet.name.clone(), send);
             kubelets._tasks.spawn(kubelet.serve(heartbeats, first_heartbeat, receive));
@@ -116,12 +116,12 @@ impl Kubelets {
         Ok(kubelets)
     }
 
-    /// Stops renewals, status and pods, as if the power were cut. Returns the time of the last successful renewal.
+    /// Stops renewals, status and pods, like a power failure. Returns the time of the last successful renewal.
     pub async fn silence(&self, node: &str) -> Result<Timestamp> {
         self.command(node, Command::Silence).await
     }
 
-    /// Restarts the kubelet of a silent node: it posts its status, renews its lease and updates its pods.
+    /// Restarts the kubelet of a silent node: it posts its status, renews its Lease and updates its pods.
     pub async fn come_back(&self, node: &str) -> Result<()> {
         self.command(node, Command::ComeBack).await
     }
@@ -132,14 +132,14 @@ impl Kubelets {
         self.command(node, |done| Command::Post { condition, status, done }).await
     }
 
-    /// Silences the kubelet and deletes its Node. The lease stays, as with a real node.
+    /// Silences the kubelet and deletes its Node. The Lease stays, as with a real node.
     pub async fn remove(&self, node: &str) -> Result<()> {
         self.silence(node).await?;
         Api::<Node>::all(self.client.clone()).delete(node, &DeleteParams::default()).await?;
         Ok(())
     }
 
-    /// The kubelet of a removed node registers it again.
+    /// Restarts the kubelet of a removed node, which registers the node again.
     pub async fn rejoin(&self, node: &str) -> Result<()> {
         self.command(node, Command::Rejoin).await
     }
@@ -168,20 +168,20 @@ enum Command {
     },
     /// A pod on its node was created or changed.
     Pod(Box<Pod>),
-    /// The pod of this uid is gone.
+    /// The pod with this uid is gone.
     PodGone(String),
 }
 
 struct Kubelet {
     client: Client,
     clock: Clock,
-    /// Shared by all kubelets: one permit per request in flight.
+    /// One permit for each request in flight; shared by all kubelets.
     requests: Arc<Semaphore>,
     name: String,
     spec: NodeSpec,
     alive: bool,
     conditions: BTreeMap<&'static str, Condition>,
-    /// The last known version of each, by uid.
+    /// Last known version of each pod, by uid.
     pods: BTreeMap<String, Pod>,
     renewed: Timestamp,
     heartbeats: Heartbeats,
@@ -195,7 +195,7 @@ struct Condition {
 }
 
 impl Kubelet {
-    /// Creates the node with its status and its lease.
+    /// Creates the node with its status and its Lease.
     async fn register(
         client: &Client,
         spec: NodeSpec,
@@ -236,13 +236,13 @@ impl Kubelet {
         Ok(())
     }
 
-    /// The node as a new object; its lease too, if the garbage collector has deleted that with the old one.
+    /// Creates the node as a new object, and its Lease if the garbage collector has deleted that with the old node.
     async fn register_again(&self) -> Result<()> {
         let uid = self.create_node().await?;
         unless_gone(self.create_lease(&uid).await)
     }
 
-    /// Creates the Node with its status and returns its uid.
+    /// Creates the Node with its status. Returns its uid.
     async fn create_node(&self) -> Result<String> {
         let node: Node = serde_json::from_value(node_object(&self.spec))?;
         let node = Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &node).await?;
@@ -288,7 +288,7 @@ impl Kubelet {
     }
 
     async fn handle_command(&mut self, command: Command) {
-        // The sender may have stopped waiting for the answer.
+        // Sending fails if the sender no longer waits for the response.
         match command {
             Command::Silence(done) => {
                 self.alive = false;
@@ -415,7 +415,8 @@ impl Kubelet {
         self.conditions.iter().map(condition).collect()
     }
 
-    /// A strategic patch: it merges conditions by type, where a JSON merge patch would replace their list.
+    /// Patches the status of the node. A strategic patch merges conditions by type; a JSON merge patch would replace
+    /// the whole list.
     async fn patch_node_status(&self, status: Value) -> Result<()> {
         let nodes = Api::<Node>::all(self.client.clone());
         let patch = Patch::Strategic(json!({ "status": status }));
@@ -429,7 +430,7 @@ impl Kubelet {
         Ok(answer.context("no answer within 5 s")??)
     }
 
-    /// Prints the first failure in a row: a kubelet retries while its API server is down.
+    /// Prints the first of successive failures: a kubelet retries while its API server is down.
     fn record_failure(&mut self, result: Result<()>) {
         if let (Err(error), false) = (&result, self.failing) {
             eprintln!("the kubelet of {}: {error:#}", self.name);
@@ -456,7 +457,7 @@ async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Co
         let Some(kubelet) = kubelets.get(node) else { continue };
         let command =
             if gone { Command::PodGone(pod.uid().unwrap_or_default()) } else { Command::Pod(Box::new(pod)) };
-        // The kubelet has ended if this fails.
+        // Sending fails if the kubelet has ended.
         let _ = kubelet.send(command).await;
     }
 }
@@ -468,7 +469,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     })
 }
 
-/// Ignores that a pod has been deleted, or replaced under its name.
+/// Ignores that a pod has been deleted, or replaced by another of the same name.
 fn unless_gone<T>(answer: Result<T>) -> Result<()> {
     match answer {
         Ok(_) => Ok(()),
@@ -496,7 +497,7 @@ fn node_object(spec: &NodeSpec) -> Value {
 }
 
 fn lease_object(node: &str, node_uid: &str, heartbeats: Heartbeats, now: Timestamp) -> Value {
-    // A kubelet renews at a quarter of the duration.
+    // A kubelet renews its Lease at a quarter of the duration.
     let seconds = (heartbeats.every * 4).as_secs();
     json!({
         "metadata": {

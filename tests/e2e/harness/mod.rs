@@ -15,8 +15,8 @@ pub mod effect_watcher;
 
 use std::io::Write;
 
-/// Prints a line even when the test passes: the test harness captures what `println!` prints.
+/// Prints a line to standard error even if the test passes; Rust's test harness captures the output of `println!`.
 pub fn say(text: &str) {
-    // Without a standard error there is nobody to read it.
+    // Without a standard error there is nobody to read the line.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

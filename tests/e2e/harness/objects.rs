@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use kube::Client;
 use serde_json::{Value, json};
 
-/// Creates an object in the collection with this path.
+/// Creates an object in the collection at this path.
 pub async fn create(client: &Client, path: &str, object: &Value) -> Result<()> {
     let request = http::Request::post(path)
         .header("Content-Type", "application/json")

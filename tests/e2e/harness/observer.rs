@@ -1,4 +1,4 @@
-//! kordon without a screen: the watches, the cluster, the engine as a shadow, and a forecast every half second.
+//! kordon without a screen: watches, cluster, an engine as a shadow, and a forecast every half second.
 
 use std::time::Duration;
 
@@ -25,11 +25,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The time between two forecasts.
+/// Interval between forecasts.
 const EVERY: Duration = Duration::from_millis(500);
-/// How many forecasts are kept for [`Observer::samples`]. The newest are dropped if nobody takes them.
+/// Number of forecasts that are kept for [`Observer::samples`]. New ones are dropped while that many are waiting.
 const WAITING: usize = 1024;
-/// Long enough for the last of many nodes of one zone to be tainted and its pods to be deleted.
+/// Long enough for the last of many nodes of a zone to be tainted and its pods to be deleted.
 const HORIZON: Span = Span::from_secs(400);
 
 /// Watches a cluster until [`Observer::finish`].
@@ -40,24 +40,24 @@ pub struct Observer {
     task: JoinHandle<Model>,
 }
 
-/// A forecast, and how late it was made. If it was late, the machine was busy, and the real controllers may have been
-/// late too.
+/// A forecast and its delay. A delay means that the machine was busy, and that the real controllers may have been late
+/// too.
 #[derive(Clone, Debug)]
 pub struct Sample {
     pub forecast: Forecast,
     pub late: Span,
-    /// Explanations of nodes in which an effect stands before its cause.
+    /// Explanations of nodes in which an effect comes before its cause.
     pub out_of_order: Vec<String>,
 }
 
-/// The observer's state, at most half a second old.
+/// State of the observer, at most half a second old.
 #[derive(Clone, Debug, Default)]
 pub struct ObserverState {
-    /// None until the engine has started.
+    /// `None` until the engine has started.
     pub confidence: Option<Confidence>,
-    /// What the shadow would have done so far: object and summary.
+    /// Effects that the shadow decided and that were only recorded: object and summary.
     pub recorded: Vec<(String, String)>,
-    /// How many steps the last forecast has.
+    /// Number of steps in the last forecast.
     pub predicted: usize,
     pub journal: Vec<String>,
 }
@@ -67,7 +67,8 @@ impl Observer {
         Self::start_with_clock(client, settings, Span::ZERO)
     }
 
-    /// The same, with a clock that is ahead of the machine's by this much. The samples are dated by the machine's clock.
+    /// Like [`Self::start`], with a clock that is ahead of the machine's by this much. Samples are dated by the
+    /// machine's clock.
     pub fn start_with_clock(client: Client, settings: Settings, ahead: Span) -> Self {
         let cancel = CancellationToken::new();
         let clock = Clock::new(Clock::system().now() + ahead, 1.0);
@@ -88,7 +89,7 @@ impl Observer {
         Self { state, samples, cancel, task }
     }
 
-    /// Waits for a state.
+    /// Waits until the state fulfils a condition.
     pub async fn wait_until(
         &mut self,
         what: &str,
@@ -103,12 +104,12 @@ impl Observer {
         }
     }
 
-    /// The forecasts made since the last call, in order.
+    /// Returns the forecasts made since the last call, in order.
     pub fn samples(&mut self) -> Vec<Sample> {
         std::iter::from_fn(|| self.samples.try_recv().ok()).collect()
     }
 
-    /// Stops watching and returns the final state.
+    /// Stops watching and returns the final model.
     pub async fn finish(self) -> Result<Model> {
         self.cancel.cancel();
         self.task.await.context("the observer ended")
@@ -122,7 +123,7 @@ struct ObserverClock {
     ahead: Span,
 }
 
-/// The forecast with its times by the machine's clock.
+/// Converts the times of a forecast to the machine's clock.
 fn by_machine_clock(mut forecast: Forecast, ahead: Span) -> Forecast {
     forecast.made = forecast.made - ahead;
     forecast.until = forecast.until - ahead;
@@ -173,7 +174,7 @@ async fn observe(
                     predicted: forecast.as_ref().map_or(0, |forecast| forecast.steps.len()),
                     journal: model.journal.entries().map(|entry| entry.text.to_string()).collect(),
                 });
-                // The newest are dropped if the channel is full: see WAITING.
+                // New samples are dropped while the channel is full; see [`WAITING`].
                 if let (Some(forecast), Ok(place)) = (forecast, give.try_reserve()) {
                     let out_of_order = out_of_order(&model, &forecast, clock);
                     place.send(Sample { forecast: by_machine_clock(forecast, ahead), late, out_of_order });
@@ -189,7 +190,7 @@ async fn observe(
     }
 }
 
-/// The explanations of nodes that are not ready in which an effect stands before its cause.
+/// Returns the explanations of not Ready nodes in which an effect comes before its cause.
 fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String> {
     let Some(engine) = &model.engine else { return Vec::new() };
     let explainer = Explainer {

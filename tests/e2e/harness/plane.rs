@@ -1,7 +1,7 @@
 //! A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if a test starts them,
 //! kube-controller-manager, kube-scheduler and kubectl.
 //!
-//! All five are one program that `tests/control-plane/build` builds. No kubelets: see `kubelets.rs`.
+//! All five are one program, which `tests/control-plane/build` builds. There are no real kubelets; see `kubelets.rs`.
 
 use std::{
     fs,
@@ -29,23 +29,22 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use super::{component::Component, eventually::eventually};
 
-/// Its release, as tests/control-plane/build builds it.
+/// Release of the control plane that `tests/control-plane/build` builds.
 pub const VERSION: ServerVersion = ServerVersion::new(1, 37);
 
 /// The control plane's administrator.
 pub const ADMIN: &str = "admin";
 
-/// When the Lease of a controller manager [with a short one](ControllerManager::with_short_lease) expires after its last
-/// renewal.
+/// Duration of the Lease of a controller manager [with a short one](ControllerManager::with_short_lease).
 pub const LEASE_DURATION: Span = Span::from_secs(6);
 
-/// The label of what `grant` creates, for `wipe`.
+/// Label of the objects that `grant` creates, for `wipe`.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
-/// Locked by the plane that runs. The tests compare times, and two planes at once would slow each other down.
+/// Locked by the running control plane. The tests compare times, and two at once would slow each other down.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
-/// A running control plane in a new folder, on free ports. Dropping it ends it; only one runs at a time.
+/// A running control plane in a new folder, on free ports. Dropping it stops it. Only one runs at a time.
 ///
 /// A test that panics keeps the folder with all logs, and prints its path.
 pub struct Plane {
@@ -54,7 +53,7 @@ pub struct Plane {
     folder: TempDir,
     ports: Ports,
     client: Client,
-    // They end in this order.
+    // Dropped in this order.
     scheduler: Option<Component>,
     controller_manager: Option<Component>,
     kordon: Option<Component>,
@@ -64,26 +63,28 @@ pub struct Plane {
     _running: MutexGuard<'static, ()>,
 }
 
-/// How etcd and the API server are set up.
+/// Setup of etcd and the API server.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The tolerationSeconds that admission adds for nodes that are not ready or unreachable (Kubernetes: 300).
+    /// The tolerationSeconds that admission adds for nodes that are not ready or unreachable (Kubernetes' default:
+    /// 300).
     pub toleration_seconds: u32,
-    /// Whether every request is written to a file: see [`Plane::audit`].
+    /// Whether every request is written to the audit log; see [`Plane::audit`].
     pub audit: bool,
     /// Users other than the administrator. They have no rights until [`Plane::grant`].
     pub users: Vec<&'static str>,
     pub lifecycle: Lifecycle,
-    /// Admission plugins that are off.
+    /// Disabled admission plugins.
     pub no_admission: Vec<&'static str>,
 }
 
-/// Who runs the node lifecycle, taint eviction and pod garbage collection controllers that a test asks for.
+/// Program that runs the controllers for node lifecycle, taint eviction and pod garbage collection, if a test asks for
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lifecycle {
     #[default]
     Upstream,
-    /// `kordon controller --enforce` as this user; kube-controller-manager runs what is left.
+    /// `kordon controller --enforce` as this user; kube-controller-manager runs all other controllers.
     Kordon { user: &'static str },
 }
 
@@ -98,27 +99,27 @@ impl Default for Options {
             audit: false,
             users: Vec::new(),
             lifecycle: Lifecycle::Upstream,
-            // Pods would need an account that a controller creates.
+            // With this plugin, pods would need a service account, which a controller creates.
             no_admission: vec!["ServiceAccount"],
         }
     }
 }
 
-/// The flags of kube-controller-manager. The default is quick enough for tests: a pass each second, 5 s of grace.
+/// Flags of kube-controller-manager. The defaults are fast enough for tests: a pass each second, a grace period of 5 s.
 #[derive(Clone, Debug)]
 pub struct ControllerManager {
     pub monitor_period: Span,
     pub grace_period: Span,
     pub startup_grace_period: Span,
-    /// Nodes a second. Neither rate may be exactly 1: a stopped limiter counts as having that rate, so upstream would
-    /// evict nothing after a disruption.
+    /// Evictions of nodes per second. Neither rate may be exactly 1: a stopped limiter counts as having that rate, so
+    /// upstream would evict nothing after a disruption.
     pub eviction_rate: f64,
     pub secondary_eviction_rate: f64,
     pub large_cluster_threshold: u32,
     pub unhealthy_zone_threshold: f64,
-    /// Which controllers run; `*` for all.
+    /// Controllers to run; `*` for all.
     pub controllers: Vec<&'static str>,
-    /// Whether it waits for the Lease kube-system/kube-controller-manager.
+    /// Whether it needs the Lease kube-system/kube-controller-manager to run.
     pub leader_elect: bool,
     /// Further flags, as on the command line.
     pub flags: Vec<String>,
@@ -142,7 +143,7 @@ impl Default for ControllerManager {
 }
 
 impl ControllerManager {
-    /// With a Lease that expires soon, so that another one can take over.
+    /// Sets a short Lease, so that another controller manager can take over soon.
     pub fn with_short_lease(self) -> Self {
         let lease = LEASE_DURATION.as_secs();
         let flags =
@@ -151,7 +152,7 @@ impl ControllerManager {
         Self { leader_elect: true, flags, ..self }
     }
 
-    /// The same flags as kordon's settings.
+    /// Returns the same flags as kordon's settings.
     pub fn settings(&self) -> Result<Settings> {
         let mut settings = Settings::defaults(VERSION);
         let flags = [
@@ -171,10 +172,10 @@ impl ControllerManager {
     }
 }
 
-/// The path of the control plane's binary, or None after printing that `test` is skipped and why.
+/// Returns the path of the control plane's binary; `None` after printing that `test` is skipped and why.
 ///
-/// `KORDON_CONTROL_PLANE` names the binary (empty: skip the tests); unset, it is where `tests/control-plane/build`
-/// puts it. With `KORDON_E2E=1` a missing binary is an error.
+/// `KORDON_CONTROL_PLANE` names the binary; if it is empty, the tests are skipped. If unset, it is the path to which
+/// `tests/control-plane/build` writes. With `KORDON_E2E=1` a missing binary is an error.
 pub fn binary(test: &str) -> Result<Option<PathBuf>> {
     let (found, why) = match std::env::var_os("KORDON_CONTROL_PLANE") {
         Some(path) if path.is_empty() => (None, "KORDON_CONTROL_PLANE is empty"),
@@ -192,7 +193,7 @@ pub fn binary(test: &str) -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
-/// The path at which the build script puts the binary, if it is there.
+/// Returns the path to which the build script writes the binary, if that file exists.
 fn built_binary() -> Option<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control-plane/build");
     let output = Command::new(script).arg("--path-only").output().ok()?;
@@ -201,8 +202,8 @@ fn built_binary() -> Option<PathBuf> {
 }
 
 impl Plane {
-    /// Waits until no other plane runs, starts etcd and the API server, and waits until it is ready to serve an
-    /// administrator: some 4 s.
+    /// Waits until no other control plane runs, starts etcd and the API server, and waits until the latter is ready to
+    /// serve an administrator. Takes about 4 s.
     pub async fn start(binary: &Path, options: Options) -> Result<Self> {
         let running = RUNNING.lock().await;
         let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
@@ -237,22 +238,22 @@ impl Plane {
         Ok(plane)
     }
 
-    /// An administrator's client. It does not repeat a request by itself.
+    /// Returns an administrator's client, which never retries a request.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// A client of one of [`Options::users`].
+    /// Returns a client of one of [`Options::users`].
     pub async fn client_of(&self, user: &str) -> Result<Client> {
         connect(self.folder(), &self.ports, user).await?.context("the API server has no certificate")
     }
 
-    /// The path of a kubeconfig file for the administrator or one of [`Options::users`].
+    /// Writes a kubeconfig file for the administrator or one of [`Options::users`], and returns its path.
     pub fn kubeconfig(&self, user: &str) -> Result<PathBuf> {
         write_kubeconfig(self.folder(), &self.ports, user)
     }
 
-    /// The path of a kubeconfig file for a server that asks for no credentials: a proxy.
+    /// Writes a kubeconfig file for a proxy, which needs no credentials, and returns its path.
     pub fn kubeconfig_of(&self, url: &str) -> Result<PathBuf> {
         let path = self.folder().join("kubeconfig-proxy");
         let content = json!({
@@ -266,17 +267,17 @@ impl Plane {
         Ok(path)
     }
 
-    /// What kube-scheduler has printed.
+    /// Returns the output of kube-scheduler.
     pub fn scheduler_log(&self) -> Result<String> {
         fs::read_to_string(self.folder().join("kube-scheduler.log")).context("reading the scheduler's log")
     }
 
-    /// Where everything is: data, certificates, logs.
+    /// Returns the folder of all data, certificates and logs.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Runs the real kubectl as an administrator and returns what it printed to its standard output.
+    /// Runs the real kubectl as an administrator and returns its standard output.
     pub async fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.binary);
         command.arg("kubectl").args(arguments).env("KUBECONFIG", self.kubeconfig(ADMIN)?);
@@ -289,7 +290,7 @@ impl Plane {
         Ok(printed)
     }
 
-    /// Runs a line as somebody types it into a shell who has the real kubectl, as an administrator, for half a minute at most.
+    /// Runs a line in a shell with the real kubectl, as an administrator. Stops it after half a minute.
     pub async fn shell(&self, line: &str) -> Result<String> {
         let folder = self.folder().join("bin");
         let kubectl = folder.join("kubectl");
@@ -307,7 +308,7 @@ impl Plane {
         Ok(printed)
     }
 
-    /// Gives a user rights in the whole cluster, and waits until the API server knows them.
+    /// Gives a user rights in the whole cluster, and waits until the API server has loaded them.
     pub async fn grant(&self, user: &str, rules: &[PolicyRule]) -> Result<()> {
         let metadata = json!({ "name": format!("test-{user}"), "labels": { GRANT_LABEL: "" } });
         let role = serde_json::from_value(json!({ "metadata": metadata, "rules": rules }))?;
@@ -329,15 +330,15 @@ impl Plane {
         Ok(())
     }
 
-    /// The API server's audit log: the requests answered so far. Needs [`Options::audit`].
+    /// Returns the API server's audit log, which has all answered requests. Needs [`Options::audit`].
     ///
-    /// Deletions, evictions and creations of pods have their `requestObject`: a deletion is a dry run if its body says
-    /// so; the URI counts only if there is no body.
+    /// Deletions, evictions and creations of pods have their `requestObject`. A deletion is a dry run if its body says
+    /// so; the URI counts only without a body.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
     }
 
-    /// The requests of one user. After an hour there are too many of the others to parse.
+    /// Returns the requests of one user. After an hour, the whole log is too large to parse.
     pub fn audit_of(&self, user: &str) -> Result<Vec<Value>> {
         let named = format!("\"username\":\"{user}\"");
         let mut lines = self.audited(|line| line.contains(&named))?;
@@ -352,10 +353,11 @@ impl Plane {
         whole.lines().filter(|line| wanted(line)).map(|line| Ok(serde_json::from_str(line)?)).collect()
     }
 
-    /// Runs a scenario and deletes what it created. `KORDON_E2E_ONLY` selects scenarios by a part of their names.
+    /// Runs a scenario and deletes the objects that it created. `KORDON_E2E_ONLY` selects scenarios by a part of their
+    /// names.
     ///
     /// # Panics
-    /// The scenario failed, or what it created cannot be deleted.
+    /// The scenario failed, or its objects cannot be deleted.
     pub async fn scenario(&mut self, name: &str, run: impl AsyncFnOnce(&mut Self) -> Result<()>) {
         if std::env::var("KORDON_E2E_ONLY").is_ok_and(|only| !name.contains(&only)) {
             return;
@@ -370,14 +372,14 @@ impl Plane {
         super::say(&format!("{name}: {:.1} s", started.elapsed().as_secs_f64()));
     }
 
-    /// Deletes all workloads, budgets, pods, nodes, their leases, namespaces and grants that tests have created, and
-    /// the leases of leaders.
+    /// Deletes all workloads, budgets, pods, nodes, their Leases, namespaces and grants that tests have created, and
+    /// the Leases of leaders.
     pub async fn wipe(&self) -> Result<()> {
         super::cleanup::delete_all(&self.client, GRANT_LABEL).await
     }
 }
 
-/// The components that a test starts and stops.
+/// Components that a test starts and stops.
 impl Plane {
     pub fn start_controller_manager(&mut self, settings: &ControllerManager) -> Result<()> {
         ensure!(self.controller_manager.is_none(), "kube-controller-manager runs already");
@@ -403,7 +405,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Starts `kordon controller --enforce` with the settings of a controller manager and a Lease that expires soon.
+    /// Starts `kordon controller --enforce` with the settings of a controller manager and a short Lease.
     pub fn start_kordon(
         &self,
         name: &'static str,
@@ -417,7 +419,7 @@ impl Plane {
         self.start_kordon_with(name, &self.kubeconfig(user)?, &controllers.join(","), flags)
     }
 
-    /// The same with these flags of kube-controller-manager, and connected as a kubeconfig file says.
+    /// Like [`Self::start_kordon`], with these flags of kube-controller-manager and this kubeconfig.
     pub fn start_kordon_with(
         &self,
         name: &'static str,
@@ -447,13 +449,13 @@ impl Plane {
         Component::start(&self.binary, "kube-controller-manager", &flags, self.folder())
     }
 
-    /// Starts another kube-controller-manager, which waits for the Lease of the one that runs.
+    /// Starts another kube-controller-manager, which waits for the Lease of the running one.
     pub fn start_standby(&mut self, settings: &ControllerManager) -> Result<()> {
         self.standby = Some(self.another_controller_manager(settings)?);
         Ok(())
     }
 
-    /// Kills the kube-controller-manager that runs; the one that waits becomes the leader.
+    /// Kills the running kube-controller-manager; the waiting one becomes the leader.
     pub fn fail_over(&mut self) -> Result<()> {
         self.kill_controller_manager()?;
         self.controller_manager = self.standby.take();
@@ -468,8 +470,8 @@ impl Plane {
         self.controller_manager.as_ref().context("kube-controller-manager does not run")?.resume()
     }
 
-    /// Starts kube-controller-manager again if it has ended by itself, as a kubelet would: one that was paused in the middle
-    /// of renewing its Lease ends when it continues. Returns whether it had ended.
+    /// Starts kube-controller-manager again if it has ended by itself, as a kubelet would. One that was paused while it
+    /// renewed its Lease ends when it is resumed. Returns whether it had ended.
     pub fn revive_controller_manager(&mut self, settings: &ControllerManager) -> Result<bool> {
         let running = self.controller_manager.as_mut().context("kube-controller-manager does not run")?;
         let has_ended = running.ended()?.is_some();
@@ -497,7 +499,7 @@ impl Plane {
         Ok(())
     }
 
-    /// Starts the API server again on the same etcd, port and certificate, and waits until it is ready.
+    /// Starts the API server again with the same etcd, port and certificate, and waits until it is ready.
     pub async fn start_api_server(&mut self) -> Result<()> {
         ensure!(self.api_server.is_none(), "kube-apiserver runs already");
         self.api_server =
@@ -543,7 +545,8 @@ impl Plane {
         Ok(())
     }
 
-    /// Waits for `/readyz`, not for the port: the API server loads RBAC rules after it has opened the port.
+    /// Waits for `/readyz`. An open port is not enough: the API server loads RBAC rules only after it has opened the
+    /// port.
     async fn until_ready(&mut self) -> Result<()> {
         let client = self.client();
         eventually("a ready API server", Span::from_secs(60), async || {
@@ -575,7 +578,7 @@ struct Ports {
 impl Ports {
     fn free() -> Result<Self> {
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("looking for a free port");
-        let listeners = [bind()?, bind()?, bind()?]; // held together, so that they differ
+        let listeners = [bind()?, bind()?, bind()?]; // all open at once, so that the ports differ
         let [etcd_clients, etcd_peers, api] =
             listeners.map(|listener| listener.local_addr().map(|own| own.port()));
         Ok(Self { etcd_clients: etcd_clients?, etcd_peers: etcd_peers?, api: api? })
@@ -610,7 +613,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     let mut flags = vec![
         format!("--etcd-servers={}", local(ports.etcd_clients)),
         "--bind-address=127.0.0.1".into(),
-        "--endpoint-reconciler-type=none".into(), // nobody uses the Service of the API, whose endpoint may not be on loopback
+        "--endpoint-reconciler-type=none".into(), // no endpoint for the API's Service: it cannot be on loopback
         format!("--secure-port={}", ports.api),
         format!("--cert-dir={}", path("certificates")),
         "--service-cluster-ip-range=10.0.0.0/24".into(),
@@ -635,7 +638,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     flags
 }
 
-/// Logs bodies only where they decide whether a request is a dry run.
+/// Logs request bodies only where they decide whether a request is a dry run.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -669,7 +672,7 @@ fn controller_manager_flags(kubeconfig: &Path, folder: &Path, settings: &Control
     flags
 }
 
-/// One line per user: token, name, uid, groups.
+/// Returns one line for each user: token, name, uid, groups.
 fn token_lines(users: &[&str]) -> String {
     let admin = format!("{},{ADMIN},{ADMIN},\"system:masters\"\n", token(ADMIN));
     users.iter().fold(admin, |lines, user| lines + &format!("{},{user},{user}\n", token(user)))
@@ -679,7 +682,7 @@ fn token(user: &str) -> String {
     format!("token-of-{user}")
 }
 
-/// A client for a user; None until the API server has created its certificate.
+/// Creates a client for a user; `None` until the API server has created its certificate.
 async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Client>> {
     let whole = |text: String| text.contains("-----END CERTIFICATE-----");
     if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {
@@ -691,11 +694,11 @@ async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Clie
     Ok(Some(Client::try_from(config)?))
 }
 
-/// The server's certificate and the authority that signed it.
+/// The server's certificate, with that of the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 
 fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf> {
-    // A colon would end the path in KUBECONFIG.
+    // A colon would separate two paths in KUBECONFIG.
     let path = folder.join(format!("kubeconfig-{}", user.replace(':', "-")));
     let content = json!({
         "apiVersion": "v1",
@@ -712,7 +715,7 @@ fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf>
     Ok(path)
 }
 
-/// One access review per right that the rules grant.
+/// Returns one access review for each right in the rules.
 fn access_reviews(user: &str, rules: &[PolicyRule]) -> Result<Vec<SubjectAccessReview>> {
     let mut reviews = Vec::new();
     for rule in rules {

@@ -1,5 +1,5 @@
-//! A proxy in front of the API server that does what networks and overloaded servers do: it cuts connections, leaves them
-//! half open, goes away, throttles, fails, and says that a version is too old to resume from.
+//! A proxy in front of the API server that behaves like bad networks and overloaded servers: it cuts connections,
+//! leaves them half open, goes away, throttles, fails, and reports that a version is too old to resume from.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use tokio::{
     task::{AbortHandle, JoinHandle, JoinSet},
 };
 
-/// How long a half-open connection is kept, if its client keeps it.
+/// Maximum lifetime of a half-open connection.
 const HALF_OPEN: Duration = Duration::from_secs(240);
 
-/// A proxy on loopback that speaks HTTP/1.1 without TLS and sends what it forwards as the user of its client. Dropping it
+/// A proxy on loopback that speaks HTTP/1.1 without TLS and forwards requests as the user of its client. Dropping it
 /// closes all connections.
 pub struct Proxy {
     pub url: String,
@@ -40,28 +40,28 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-/// How the proxy answers. The default forwards everything.
+/// Faults of the proxy. The default forwards everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
-    /// Whether new connections are closed at once.
+    /// Whether new connections are closed immediately.
     pub down: bool,
-    /// The share of requests that are answered with 429 and a pause to make.
+    /// Share of requests that are answered with 429 and Retry-After.
     pub throttled: f64,
-    /// The share of requests that are answered with 500.
+    /// Share of requests that are answered with 500.
     pub failing: f64,
-    /// The share of watches from a version that are answered with 410.
+    /// Share of watches from a version that are answered with 410.
     pub expired: f64,
-    /// Whether the API server is asked for plain JSON, whatever the client prefers.
+    /// Whether the API server is asked for plain JSON, whatever encoding the client prefers.
     pub json: bool,
-    /// The share of changes of existing objects that are answered with 409.
+    /// Share of changes of existing objects that are answered with 409.
     pub conflicting: f64,
-    /// The share of requests that are never answered.
+    /// Share of requests that are never answered.
     pub stalled: f64,
-    /// The version that the server claims to have; None: its own.
+    /// Version that the server reports; `None` is its own.
     pub version: Option<ServerVersion>,
 }
 
-/// How often the proxy did what.
+/// Counts of what the proxy did.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub forwarded: AtomicUsize,
@@ -70,13 +70,13 @@ pub struct Tally {
     pub throttled: AtomicUsize,
     pub failed: AtomicUsize,
     pub expired: AtomicUsize,
-    /// The bytes of all bodies that were sent to clients.
+    /// Bytes of all bodies sent to clients.
     pub sent: Arc<AtomicU64>,
     pub conflicted: AtomicUsize,
     pub stalled: AtomicUsize,
 }
 
-/// A body as it is sent to the client.
+/// A response body as it is sent to the client.
 type AnswerBody = UnsyncBoxBody<Bytes, <Body as hyper::body::Body>::Error>;
 
 struct Shared {
@@ -106,7 +106,7 @@ impl Proxy {
         Ok(Self { url, shared, accepting })
     }
 
-    /// From now on the proxy answers like this.
+    /// Sets the faults from now on.
     pub fn set(&self, faults: Faults) {
         *self.shared.faults.lock().expect("no panic") = faults;
     }
@@ -120,12 +120,12 @@ impl Proxy {
         self.shared.cut(usize::MAX, &mut fastrand::Rng::new());
     }
 
-    /// Closes some connections.
+    /// Closes up to `count` connections.
     pub fn cut(&self, count: usize, rng: &mut fastrand::Rng) {
         self.shared.cut(count, rng);
     }
 
-    /// Leaves some connections half open: nothing comes or goes any more, and nobody says so.
+    /// Leaves up to `count` connections half open: no data is sent or received, and neither side is notified.
     pub fn silence(&self, count: usize, rng: &mut fastrand::Rng) {
         let connections = self.shared.connections.lock().expect("no panic");
         let mut audible: Vec<&Connection> =
@@ -165,7 +165,7 @@ impl Shared {
     }
 
     async fn accept(self: Arc<Self>, listener: TcpListener) {
-        // Dropping the set aborts them.
+        // Dropping the set aborts its tasks.
         let mut tasks = JoinSet::new();
         for number in 0.. {
             let accepted = loop {
@@ -259,7 +259,7 @@ fn answer_of_version(version: ServerVersion) -> Response<Body> {
     answer.body(Body::from(version.to_string().into_bytes())).expect("the parts are valid")
 }
 
-/// An answer of the API server that is not a success. 410 comes as the event of a watch, as the real server sends it.
+/// Builds an error response of the API server. A 410 is an event of the watch, as from the real server.
 fn refusal(code: StatusCode, reason: &str) -> Response<Body> {
     let status = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "metadata": {},
@@ -284,7 +284,7 @@ struct Link {
 }
 
 impl Link {
-    /// The stream, unless it is silent. Nobody is woken by a silent one: it never speaks again.
+    /// Returns the stream unless it is silent. A silent stream wakes nobody, because it never has data again.
     fn audible(&mut self) -> Option<Pin<&mut TcpStream>> {
         (!self.silent.load(Ordering::Relaxed)).then(|| Pin::new(&mut self.stream))
     }

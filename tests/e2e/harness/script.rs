@@ -1,4 +1,4 @@
-//! A random script of incidents on the nodes of a test cluster, the same for the same seed.
+//! Generates a random script of incidents on the nodes of a test cluster. The same seed gives the same script.
 //!
 //! Times are scaled down: a node is silent for half a minute, not for hours.
 
@@ -7,42 +7,42 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use kordon_time::Span;
 
-/// Something the test does to the cluster.
+/// An action of the test on the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentAction {
-    /// The kubelet stops renewing its lease and posting its status.
+    /// The kubelet stops renewing its Lease and posting its status.
     Silence,
-    /// The kubelet is back and posts its last status.
+    /// The kubelet comes back and posts its last status.
     ComeBack,
-    /// The kubelet posts Ready with this status; a silent one is back with that.
+    /// The kubelet posts Ready with this status; a silent one comes back.
     Post(&'static str),
     /// The kubelet stops and the Node object is deleted; its pods stay.
     Remove,
     /// The Node object is created again, ready.
     Rejoin,
-    /// A pod is created on the node that tolerates NoExecute taints for this many seconds; None: forever.
+    /// A pod is created on the node that tolerates NoExecute taints for this many seconds; `None` means forever.
     AddPod {
         tolerates: Option<i64>,
     },
-    /// The pods that every node has are created again if they are gone.
+    /// Missing ones of the pods that every node has are created again.
     Refill,
     /// A third party adds a NoExecute taint to the node, or removes it.
     Taint,
     Untaint,
     /// The controller manager is killed and another one is started, which waits until the Lease has expired.
     RestartController,
-    /// Another controller manager is started and waits for the Lease.
+    /// Another controller manager is started as a standby, which waits for the Lease.
     StartStandby,
-    /// The controller manager is killed, and the one that waits becomes the leader.
+    /// The controller manager is killed, and the standby becomes the leader.
     FailOver,
-    /// The controller manager stops in its tracks, and continues.
+    /// The controller manager is paused, and later resumed.
     PauseController,
     ResumeController,
-    /// A controller manager becomes the leader: it follows from the others, and is no part of a script.
+    /// A controller manager becomes the leader. This follows from other actions, and is not part of a script.
     BecomeLeader,
 }
 
-/// Stands for all nodes in an action on all nodes, or on the controller manager.
+/// Node name of actions on all nodes, or on the controller manager.
 pub const EVERYWHERE: &str = "*";
 
 /// An action and its time since the start of the script.
@@ -53,7 +53,7 @@ pub struct ScheduledAction {
     pub action: IncidentAction,
 }
 
-/// A zone of this many nodes, named by the zone and a number.
+/// A zone with this many nodes, whose names are the zone's name and a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Zone {
     pub name: &'static str,
@@ -66,7 +66,7 @@ impl Zone {
     }
 }
 
-/// The zone of a node that a [`Zone`] named.
+/// Returns the zone of a node that a [`Zone`] has named.
 pub fn zone_of(node: &str) -> &str {
     node.trim_end_matches(|letter: char| letter.is_ascii_digit())
 }
@@ -96,15 +96,15 @@ pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<ScheduledAction> {
     generator.script
 }
 
-/// The longest that an incident takes.
+/// Maximum duration of an incident.
 const LONGEST: Span = Span::from_secs(60);
-/// How long the nodes of an incident are left alone after it.
+/// Pause after an incident during which its nodes have no other one.
 const REST: Span = Span::from_secs(6);
 
-/// What happens to one node, or to several together.
+/// An incident on one node, or on several at once.
 #[derive(Clone, Copy, Debug)]
 enum Incident {
-    /// One node is silent, for one of the [`STAYS`].
+    /// One node is silent, for a time in [`STAYS`].
     Single,
     /// A kubelet posts that it is not ready.
     NotReady,
@@ -112,23 +112,23 @@ enum Incident {
     Several,
     /// Enough nodes of a zone are silent that it is partially disrupted.
     Most,
-    /// A whole zone.
+    /// All nodes of a zone are silent.
     Zone,
-    /// All nodes.
+    /// All nodes of the cluster are silent.
     Everything,
-    /// A silent node's kubelet is back, and not ready at first.
+    /// The kubelet of a silent node comes back, at first not ready.
     BackNotReady,
-    /// A kubelet that posted that it is not ready falls silent.
+    /// A kubelet that has posted that it is not ready falls silent.
     NotReadyThenSilent,
-    /// Silent, back for a moment, silent again.
+    /// A node is silent, back for a moment, and silent again.
     Flapping,
     /// The Node object of a silent node is deleted, and created again.
     Removed,
-    /// A third party's NoExecute taint.
+    /// A third party adds a NoExecute taint.
     Tainted,
 }
 
-/// The order of incidents, repeated. Those that need all nodes come first, because later they would have to wait.
+/// The repeated order of incidents. Those that need all nodes come first, because later they would have to wait.
 const DECK: [Incident; 19] = [
     Incident::Everything,
     Incident::Zone,
@@ -151,34 +151,34 @@ const DECK: [Incident; 19] = [
     Incident::Single,
 ];
 
-/// How long a node stays silent, in seconds, with a grace period of 16: until before it is marked Unknown, before it is
-/// tainted when others wait, before its pods are deleted, or until after some of them are.
+/// How long a node stays silent, in seconds (least and most), with a grace period of 16 s. It comes back before it is
+/// marked Unknown, before it is tainted when others wait, before its pods are deleted, or after some of them are.
 const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 50.0), (32.0, 50.0)];
 
-/// What happens to the controller manager, while nodes fail and recover.
+/// An incident of the controller manager, while nodes fail and recover.
 #[derive(Clone, Copy, Debug)]
 enum Disturbance {
     Restart,
     FailOver,
-    /// It stops in its tracks for so many seconds.
+    /// A pause of this many seconds.
     Pause(f64),
 }
 
-/// All of them fit into the shortest script.
+/// All disturbances fit into the shortest script.
 const DISTURBANCES: [Disturbance; 4] =
     [Disturbance::Restart, Disturbance::FailOver, Disturbance::Pause(20.0), Disturbance::Pause(60.0)];
 
 struct Generator {
     chance: Rng,
     zones: Vec<Zone>,
-    /// From when a node is free for the next incident.
+    /// Time from which a node is free for the next incident.
     free_from: BTreeMap<String, Span>,
     script: Vec<ScheduledAction>,
 }
 
 impl Generator {
-    /// Adds an incident that starts at `now` or, if its nodes are busy, as soon as they are free. Returns when it
-    /// starts, or None if it would not end in time.
+    /// Adds an incident that starts at `now`, or as soon as its nodes are free. Returns its start, or `None` if it
+    /// would not end in time.
     fn play(&mut self, incident: Incident, now: Span, length: Span) -> Option<Span> {
         let zone = self.chance.choice(self.zones.clone()).expect("there are zones");
         let size = zone.nodes;
@@ -210,7 +210,7 @@ impl Generator {
         Some(begins)
     }
 
-    /// Adds what happens to the controller manager: everything in random order, again and again.
+    /// Adds disturbances of the controller manager: all of them in random order, repeatedly.
     fn disturb_controller(&mut self, length: Span) {
         let (mut now, mut deck) = (secs(20.0), Vec::new());
         loop {
@@ -241,7 +241,8 @@ impl Generator {
         }
     }
 
-    /// The `count` nodes of a zone that are free first (`usize::MAX`: all nodes), and from when they are.
+    /// Returns the `count` nodes of a zone that are free first (`usize::MAX`: all nodes of the cluster), and the time
+    /// from which they are.
     fn choose(&mut self, zone: Zone, count: usize, now: Span) -> (Vec<String>, Span) {
         let mut nodes: Vec<String> = match count {
             usize::MAX => self.free_from.keys().cloned().collect(),
@@ -254,7 +255,7 @@ impl Generator {
         (nodes, free.max(now))
     }
 
-    /// Adds the actions of an incident on one node, and returns when they end.
+    /// Adds the actions of an incident on one node. Returns the end of the last.
     fn add_actions(&mut self, incident: Incident, node: &str, begins: Span, together: Span) -> Span {
         let mut actions: Vec<(Span, IncidentAction)> = Vec::new();
         let ends = match incident {

@@ -1,4 +1,4 @@
-//! What a controller did to the scenarios that are played, as watches and events show it.
+//! Effects of a controller in the played scenarios, as watches and events show them.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Event;
@@ -22,10 +22,10 @@ use crate::{
     harness::plane,
 };
 
-/// A change that a watch showed, and when.
+/// A change reported by a watch, with its time.
 type Seen = (Timestamp, RecordedEffect);
 
-/// Watches all nodes and pods, from before a controller starts.
+/// Watches of all nodes and pods, started before the controller.
 pub struct Watching {
     cancel: CancellationToken,
     task: JoinHandle<Vec<Seen>>,
@@ -47,7 +47,7 @@ impl Watching {
         Self { cancel, task }
     }
 
-    /// Everything that has changed since the start.
+    /// Returns all changes since the start.
     pub async fn finish(self) -> Result<Vec<Seen>> {
         self.cancel.cancel();
         self.task.await.context("the watching ended")
@@ -84,7 +84,7 @@ fn effects(applied: &Applied) -> Vec<RecordedEffect> {
     }
 }
 
-/// The events of all namespaces, as effects on the objects that they are about.
+/// Returns the events of all namespaces as effects on their objects.
 pub async fn events(client: &Client) -> Result<Vec<Seen>> {
     let events = Api::<Event>::all(client.clone()).list(&ListParams::default()).await?;
     let mut seen = Vec::new();
@@ -102,7 +102,7 @@ pub async fn events(client: &Client) -> Result<Vec<Seen>> {
     Ok(seen)
 }
 
-/// The controller's effects on one scenario, by the names of its recording and the time since `start`.
+/// Returns the controller's effects on one scenario, with the recording's names and times since `start`.
 pub fn of_stage(seen: &[Seen], stage: &Stage, start: Timestamp) -> Vec<RecordedEffect> {
     let mut effects: Vec<RecordedEffect> = seen
         .iter()
@@ -120,7 +120,7 @@ fn seconds_after(start: Timestamp, at: Timestamp) -> f64 {
     if at < start { -start.since(at).as_secs_f64() } else { at.since(start).as_secs_f64() }
 }
 
-/// The effect with the recording's names; none where it is on another scenario.
+/// Returns the effect with the recording's names; `None` if it is on another scenario.
 fn as_recorded(effect: &RecordedEffect, stage: &Stage) -> Option<RecordedEffect> {
     let node = |name: &str| stage.recorded_name(name).map(str::to_owned);
     let pod = |name: &str| {
@@ -136,7 +136,7 @@ fn as_recorded(effect: &RecordedEffect, stage: &Stage) -> Option<RecordedEffect>
     Some(named)
 }
 
-/// Leaves what the controller did, without what the kubelets and the timeline did.
+/// Removes the effects of the kubelets and the timeline, so that those of the controller are left.
 fn remove_actions(effects: &mut Vec<RecordedEffect>, stage: &Stage) {
     let timeline = || stage.recording.timeline.iter().map(|step| &step.what);
     effects.retain(|seen| match seen.effect.as_str() {

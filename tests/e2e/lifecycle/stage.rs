@@ -21,22 +21,22 @@ use crate::common::lifecycle::{
     Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, STATUS_EVERY, TimelineAction, healthy,
 };
 
-/// One scenario of several that are played at once: its nodes carry its name, its zones are in a region of its own, and
-/// its pods in a namespace of its own.
+/// One of several scenarios that are played at once. Its nodes have its name as a prefix, its zones are in a region of
+/// its own, and its pods are in a namespace of its own.
 pub struct Stage {
     client: Client,
     pub name: String,
     pub recording: LifecycleRecording,
-    /// Its nodes in the order in which they were tainted.
+    /// The scenario's nodes in the order in which they were tainted.
     order: Vec<NodeName>,
     kubelets: BTreeMap<String, Kubelet>,
 }
 
-/// What a kubelet posts, and whether it does.
+/// State of one kubelet.
 struct Kubelet {
-    /// None while silent.
+    /// The heartbeats it sends; `None` while it is silent.
     beat: Option<Beat>,
-    /// None if it never posts.
+    /// The statuses it posts; `None` if it never posts.
     posts: Option<BTreeMap<String, Posted>>,
 }
 
@@ -51,7 +51,7 @@ impl Stage {
         Self { client, name, recording, order, kubelets: BTreeMap::new() }
     }
 
-    /// Creates what is there before the controllers start.
+    /// Creates the objects that exist before the controllers start.
     pub async fn set_up(&mut self) -> Result<()> {
         let namespace = serde_json::from_value(json!({ "metadata": { "name": self.name } }))?;
         Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
@@ -69,7 +69,7 @@ impl Stage {
         let mut next_beat = 0;
         loop {
             let beat = next_beat as f64;
-            // A kubelet that falls silent on a whole second has had its heartbeat of that second.
+            // Steps at a whole second come after its heartbeat: a kubelet that falls silent then has sent it.
             let step = steps.next_if(|step| step.t < beat);
             let at = step.as_ref().map_or(beat, |step| step.t);
             if at > until {
@@ -88,13 +88,13 @@ impl Stage {
         }
     }
 
-    /// The name of one of its nodes in the cluster. Names are in the order in which the nodes were tainted.
+    /// Returns the name of one of its nodes in the cluster. Names are in the order in which the nodes were tainted.
     fn own(&self, node: &str) -> String {
         let place = self.order.iter().position(|other| **other == *node).unwrap_or(self.order.len());
         format!("{}-{place:02}-{node}", self.name)
     }
 
-    /// The name in the recording; none if the node is not of this scenario.
+    /// Returns the name of a node in the recording; `None` if the node is not of this scenario.
     pub fn recorded_name<'a>(&self, own: &'a str) -> Option<&'a str> {
         let placed = own.strip_prefix(&self.name)?.strip_prefix('-')?;
         placed.split_once('-').map(|(_, node)| node)
@@ -107,7 +107,7 @@ impl Stage {
             TimelineAction::Beat { node, beat } => {
                 let kubelet = self.kubelet(node)?;
                 kubelet.beat = Beat::parse(beat.as_deref());
-                // The controller may have made them Unknown.
+                // The controller may have changed these conditions to Unknown, so their transition is now.
                 kubelet.posts.iter_mut().flat_map(BTreeMap::values_mut).for_each(|posted| posted.since = now);
                 self.beat(node, true).await?;
             }
@@ -147,7 +147,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Every living kubelet's heartbeat at a whole second.
+    /// Sends the heartbeat of a whole second for every kubelet that is not silent.
     async fn beats(&self, second: i64) -> Result<()> {
         let posts_status = (second - FIRST_BEAT) % STATUS_EVERY == 0;
         try_join_all(self.kubelets.keys().map(|node| self.beat(node, posts_status))).await.map(drop)
@@ -175,7 +175,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Posts a kubelet's status: the conditions it knows.
+    /// Posts the conditions of a kubelet's node.
     async fn post(&self, node: &str) -> Result<()> {
         let Some(posts) = self.kubelets.get(node).and_then(|kubelet| kubelet.posts.as_ref()) else {
             return Ok(());
@@ -276,9 +276,9 @@ impl Stage {
     }
 }
 
-/// How the reason of every condition begins that a kubelet posts.
+/// Prefix of the reason of every condition that a kubelet posts.
 pub const KUBELET: &str = "Kubelet";
-/// How the key of every taint begins that the controllers add and remove.
+/// Prefix of the key of every taint that the controllers add and remove.
 pub const CONTROLLERS_TAINTS: &str = "node.kubernetes.io/";
 
 fn posted_from(

@@ -1,5 +1,5 @@
-//! The environment of plans against the real scheduler: it gets what the scheduler saw of a drain, in that order, and
-//! asked before each of its decisions where the replacement lands.
+//! The environment of plans compared with the real scheduler: it gets the changes that the scheduler saw during a
+//! drain, in that order, and predicts the landing before each of the scheduler's decisions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +16,10 @@ use kordon_time::Timestamp;
 
 use super::replay::ActualOutcome;
 
-/// What the scheduler saw of a drain.
+/// The changes and decisions of the scheduler during a drain.
 #[derive(Clone, Debug)]
 pub struct ObservedDrain {
-    /// The cluster before it.
+    /// The cluster before the drain.
     cluster: Cluster,
     at: Timestamp,
     steps: Vec<DrainStep>,
@@ -30,11 +30,11 @@ enum DrainStep {
     NodeChanged(Arc<Node>),
     DeletionStarted(Arc<Pod>),
     Gone(Arc<Pod>),
-    /// Where a pod was placed, or that it was not.
+    /// The node on which a pod was placed, or that it was not placed.
     Decided(Arc<Pod>, ActualOutcome),
 }
 
-/// A decision of the scheduler, and what a plan that knows those before it says.
+/// A decision of the scheduler, and the landing in a plan that includes the earlier decisions.
 #[derive(Clone, Debug)]
 pub struct PlannedLanding {
     pub pod: Key,
@@ -67,7 +67,10 @@ impl ObservedDrain {
         self.steps.push(DrainStep::Decided(pod, real));
     }
 
-    /// What the environment of a plan says of each decision. `Err` names a pod that replaces none that has left.
+    /// Returns the landing that a plan's environment predicts for each decision.
+    ///
+    /// # Errors
+    /// A pod replaces none that has left; the error is its key.
     pub fn landings(&self, version: ServerVersion) -> Result<Vec<PlannedLanding>, Key> {
         let snapshot = Snapshot::new(&self.cluster, version);
         let mut environment = PlacingEnvironment::new(&self.cluster, snapshot, self.at);
@@ -105,7 +108,8 @@ impl ObservedDrain {
         Ok(landings)
     }
 
-    /// The pod that another one replaces: itself if it waited before the drain, or one of the same controller that left.
+    /// Returns the pod that another one replaces: itself if it was waiting before the drain, or one of the same
+    /// controller that left.
     fn replaced_by(&self, pod: &Arc<Pod>, departed: &mut BTreeMap<Uid, Vec<Arc<Pod>>>) -> Option<Arc<Pod>> {
         if let Some(waiting) = self.cluster.pod(&pod.key).filter(|known| known.uid == pod.uid) {
             return Some(waiting.clone());
@@ -117,12 +121,12 @@ impl ObservedDrain {
 }
 
 impl PlannedLanding {
-    /// Whether the node is one of the best, or none was found as planned.
+    /// Whether the chosen node is one of the best in the plan, or the plan has none either.
     pub fn is_as_planned(&self) -> bool {
         self.real.is_among(&self.planned)
     }
 
-    /// Both, in words.
+    /// Describes the decision and the plan.
     pub fn words(&self) -> String {
         let planned = match &self.planned {
             SchedulingOutcome::Placed(placement) => format!("one of {:?}", placement.best),

@@ -23,14 +23,14 @@ use kordon_time::Timestamp;
 use kube::Client;
 use tokio::task::JoinSet;
 
-/// A change, and when the watch reported it.
+/// A change and the time at which the watch reported it.
 #[derive(Clone, Debug)]
 pub struct ReceivedChange {
     pub at: Timestamp,
     pub change: Change,
 }
 
-/// A watch for each kind. Dropping it ends them.
+/// One watch for each kind. Dropping it ends the watches.
 pub struct History {
     changes: Arc<Mutex<Vec<ReceivedChange>>>,
     watches: JoinSet<Result<()>>,
@@ -66,10 +66,10 @@ impl History {
         self.watches.spawn(async move { follow(&client, path, decoder, &changes).await.context(path) });
     }
 
-    /// All changes so far, in the order in which they were reported.
+    /// Returns all changes so far, in the order in which they were reported.
     ///
     /// # Errors
-    /// A watch has ended, so changes are missing.
+    /// A watch has ended, so that changes are missing.
     pub fn changes(mut self) -> Result<Vec<ReceivedChange>> {
         if let Some(ended) = self.watches.try_join_next() {
             ended??;
@@ -87,7 +87,7 @@ async fn follow<D: Decoder>(
     changes: &Mutex<Vec<ReceivedChange>>,
 ) -> Result<()> {
     let clock = Clock::system();
-    // The cluster is empty.
+    // The cluster is empty, so the first list has no objects.
     for news in [WatchEvent::ListStarted, WatchEvent::ListDone] {
         let change = decoder.change(news).into_iter();
         let changes = &mut *changes.lock().expect("nobody panics with it");

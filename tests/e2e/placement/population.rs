@@ -12,7 +12,7 @@ pub fn nodes(count: usize) -> Vec<NodeSpec> {
 }
 
 fn node(number: usize) -> NodeSpec {
-    // Zones of unequal size.
+    // The zones differ in size.
     let zone = ["a", "a", "b", "b", "c", "a", "b"][number % 7];
     let (cpu, memory, pods) =
         [("2", "4Gi", 30), ("4", "8Gi", 40), ("4", "16Gi", 40), ("8", "32Gi", 60)][number % 4];
@@ -51,7 +51,7 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// The images that a node has pulled: different ones on different nodes.
+/// Returns the images that a node has pulled, which differ between nodes.
 fn images(number: usize) -> Vec<Value> {
     let known =
         [("registry.test/model:v1", 900), ("registry.test/web:v2", 300), ("registry.test/tool:latest", 120)];
@@ -62,7 +62,7 @@ fn images(number: usize) -> Vec<Value> {
         .collect()
 }
 
-/// Volumes of all kinds, what claims them, and how many of them nodes can attach.
+/// Returns volumes of all kinds, their claims, and storage classes.
 fn storage() -> Vec<(&'static str, Value)> {
     let (zone, volumes) = ("topology.kubernetes.io/zone", "/api/v1/persistentvolumes");
     let class = |name: &str, mode: &str| {
@@ -98,7 +98,7 @@ fn storage() -> Vec<(&'static str, Value)> {
     let mut shared = on_host.clone();
     shared["nodeAffinity"] = in_zone("b");
     all.push((volumes, volume("shared".into(), "at-once", shared)));
-    // One that says where it is by labels alone, in the old words.
+    // A volume whose location is given only by labels, with the deprecated key.
     let mut labelled = volume("labelled".into(), "labelled", on_host.clone());
     labelled["metadata"]["labels"] = json!({"failure-domain.beta.kubernetes.io/zone": "a__c"});
     all.push((volumes, labelled));
@@ -129,16 +129,16 @@ pub fn csi_node(node: &str) -> (&'static str, Value) {
     ("/apis/storage.k8s.io/v1/csinodes", json!({"metadata": {"name": node}, "spec": {"drivers": [driver]}}))
 }
 
-/// A workload to be created.
+/// A workload to create.
 pub struct Workload {
-    /// The path of its kind's collection.
+    /// Path of its kind's collection.
     pub path: &'static str,
     pub object: Value,
-    /// How many pods it has in the end.
+    /// Final number of pods.
     pub pods: usize,
 }
 
-/// Priority classes, namespaces and services, before the workloads.
+/// Returns the priority classes, namespaces and services, which are created before the workloads.
 pub fn prerequisites() -> Vec<(&'static str, Value)> {
     let class = |name: &str, value: i32, policy: &str| json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": policy});
     let service = |name: &str, selector: Value| {
@@ -159,7 +159,7 @@ pub fn prerequisites() -> Vec<(&'static str, Value)> {
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// One workload of each kind, each with its number of pods multiplied by `times` and with random requests.
+/// Returns one workload of each kind, with its number of pods multiplied by `times` and random requests.
 pub fn workloads(times: usize, rng: &mut fastrand::Rng) -> Vec<Workload> {
     let mut all: Vec<Workload> = kinds()
         .into_iter()
@@ -186,7 +186,7 @@ pub fn workloads(times: usize, rng: &mut fastrand::Rng) -> Vec<Workload> {
     all
 }
 
-/// Name, number of pods, and their spec apart from containers.
+/// Returns for each kind its name, number of pods, and pod spec without containers.
 fn kinds() -> Vec<(&'static str, usize, Value)> {
     let own = |name: &str| json!({"matchLabels": {"app": name}});
     let spread = |name: &str, key: &str, skew: i32, when: &str| json!({"maxSkew": skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": own(name)});
@@ -276,7 +276,7 @@ fn kinds() -> Vec<(&'static str, usize, Value)> {
         ("urgent", 6, json!({"priorityClassName": "urgent"})),
         ("shared", 6, json!({"claim": "shared"})),
         ("labelled", 6, json!({"claim": "labelled"})),
-        // Only one of them can use it.
+        // Only one of the two pods can use the claim.
         ("exclusive", 2, json!({"claim": "exclusive"})),
         ("never", 1, json!({"claim": "never"})),
         ("missing", 1, json!({"claim": "missing"})),
@@ -322,7 +322,7 @@ fn stateful_set(name: &str, replicas: usize, class: Option<&str>, rng: &mut fast
     Workload { path: "/apis/apps/v1/namespaces/default/statefulsets", object, pods: replicas }
 }
 
-/// Only services select its pods.
+/// A Job, whose pods are selected only by services.
 fn job(name: &str, pods: usize, rng: &mut fastrand::Rng) -> Workload {
     let mut template = template(name, json!({}), rng);
     template["spec"]["restartPolicy"] = json!("Never");
@@ -331,7 +331,7 @@ fn job(name: &str, pods: usize, rng: &mut fastrand::Rng) -> Workload {
     Workload { path: "/apis/batch/v1/namespaces/default/jobs", object, pods }
 }
 
-/// A pod on every node whose taints it tolerates.
+/// A DaemonSet: one pod on each matching node whose taints it tolerates.
 fn daemon_set(name: &str, rng: &mut fastrand::Rng) -> Workload {
     let pod = json!({"cpu": "20m", "memory": "20Mi", "nodeSelector": {"disk": "hdd"}});
     let object = json!({
@@ -345,7 +345,7 @@ fn selector(name: &str) -> Value {
     json!({"matchLabels": {"app": name}})
 }
 
-/// A pod template: `pod` is its spec, with shorthands for the fields of its containers.
+/// Builds a pod template; `pod` is its spec, with shorthands for the fields of its containers.
 fn template(name: &str, mut pod: Value, rng: &mut fastrand::Rng) -> Value {
     let mut take = |field: &str| pod.as_object_mut().expect("a spec").remove(field);
     let cpu = take("cpu").unwrap_or_else(|| json!(format!("{}m", 50 * rng.u32(2..9))));

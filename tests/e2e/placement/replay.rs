@@ -1,4 +1,4 @@
-//! Replays what the scheduler saw, in its order, and asks kordon before each of its decisions.
+//! Replays what the scheduler saw, in its order, and predicts each of its decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::common::placements::RecordedPlacement;
 
-/// An attempt of the scheduler to place a pod, and what kordon predicted.
+/// An attempt of the scheduler to place a pod, and kordon's prediction.
 #[derive(Clone, Debug)]
 pub struct Attempt {
     pub at: Timestamp,
@@ -33,7 +33,7 @@ pub struct Attempt {
     pub feasible: Vec<NodeName>,
 }
 
-/// The score that each plugin gave a node, by node and plugin.
+/// Score that each plugin gave a node, by node and plugin.
 pub type Scores = BTreeMap<String, BTreeMap<String, i64>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum ActualOutcome {
 }
 
 impl ActualOutcome {
-    /// Whether the node is one of the best that are predicted, or that none is feasible is.
+    /// Whether the node is one of the predicted best, or none is feasible as predicted.
     pub fn is_among(&self, predicted: &SchedulingOutcome) -> bool {
         match (self, predicted) {
             (Self::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
@@ -53,8 +53,8 @@ impl ActualOutcome {
     }
 }
 
-/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts. Also returns what the scheduler
-/// saw from `drained` on.
+/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts. Also returns what the
+/// scheduler saw after `drained`.
 ///
 /// # Errors
 /// The log has a change that is not in `changes`.
@@ -91,18 +91,18 @@ pub fn replay(
         }
     }
     let behind = replay.nodes.values().flatten().count();
-    // The scheduler may have been stopped between a change and its log line.
+    // The scheduler may have stopped between a change and its log line.
     ensure!(behind < 5, "the scheduler's log has no line for {behind} changes of nodes");
     Ok((attempts, replay.drain.context("the log ends before the drain")?))
 }
 
-/// The cluster as the scheduler sees it, and the changes that it has not seen yet, by object.
+/// The cluster as the scheduler sees it, and by object the changes that it has not seen yet.
 struct Replay {
     cluster: Cluster,
     pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
     nodes: BTreeMap<NodeName, VecDeque<ReceivedChange>>,
     others: VecDeque<ReceivedChange>,
-    /// What was seen of the drain, once that has begun.
+    /// Changes and decisions of the drain, once that has begun.
     drain: Option<ObservedDrain>,
 }
 
@@ -130,7 +130,7 @@ impl Replay {
                 Change::Node(ObjectEvent::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(changes);
                 }
-                // The empty lists at the start.
+                // These are the empty lists at the start.
                 Change::Pod(_) | Change::Node(_) => replay.apply(changes.change),
                 _ => replay.others.push_back(changes),
             }
@@ -166,7 +166,7 @@ impl Replay {
         Ok(())
     }
 
-    /// The pod's next event, if it is the wanted one.
+    /// Returns the pod's next event if `wanted` accepts it.
     fn next(
         &mut self,
         pod: &Key,
@@ -175,7 +175,8 @@ impl Replay {
         self.pods.get_mut(pod)?.pop_front_if(wanted)
     }
 
-    /// A pod without a node: the log has no line for changes of pods that the scheduler has already assumed on a node.
+    /// Applies changes of a pod without a node. The log has no line for changes of pods that the scheduler has already
+    /// assumed on a node.
     fn on_waiting(&mut self, pod: &Key) {
         let waits =
             |event: &mut ObjectEvent<Pod>| matches!(event, ObjectEvent::Applied(pod) if pod.node.is_none());
@@ -214,8 +215,8 @@ impl Replay {
         }
     }
 
-    /// Predicts an attempt, reads its outcome from the log, and assumes the pod on its node from then on, as the
-    /// scheduler does. None if the log ends before the outcome.
+    /// Predicts an attempt, and reads its outcome from the log. From then on the pod is assumed on its node, as in the
+    /// scheduler. Returns `None` if the log ends before the outcome.
     fn attempt(
         &mut self,
         at: Timestamp,
@@ -240,7 +241,7 @@ impl Replay {
     }
 }
 
-/// The outcome of the attempt that has just started, and its scores.
+/// Returns the outcome of the attempt that has just started, and its scores.
 fn outcome(pod: &Key, after: &[LogLine]) -> Option<(ActualOutcome, Scores)> {
     let mut scores = Scores::new();
     for line in after {
@@ -262,12 +263,12 @@ fn outcome(pod: &Key, after: &[LogLine]) -> Option<(ActualOutcome, Scores)> {
 }
 
 impl Attempt {
-    /// Whether the chosen node is one of the predicted ones; for an unschedulable pod, whether that was predicted.
+    /// Whether the chosen node is one of the predicted ones, or the pod is unschedulable as predicted.
     pub fn is_predicted(&self) -> bool {
         self.real.is_among(&self.predicted)
     }
 
-    /// For an unschedulable pod, the counts of reasons that differ from the predicted ones.
+    /// For an unschedulable pod, returns the counts of reasons that differ from the predicted ones.
     pub fn wrong_reasons(&self) -> Vec<String> {
         match (&self.real, &self.predicted) {
             (ActualOutcome::Unschedulable(why), SchedulingOutcome::Unschedulable(predicted)) => {
@@ -278,13 +279,13 @@ impl Attempt {
         }
     }
 
-    /// Whether the feasible nodes are those that the scheduler scored; None if it did not score.
+    /// Whether the predicted feasible nodes are those that the scheduler scored; `None` if it did not score.
     pub fn feasible_agrees(&self) -> Option<bool> {
         let scored = self.scores.keys().map(String::as_str);
         (!self.scores.is_empty()).then(|| scored.eq(self.feasible.iter().map(|node| &**node)))
     }
 
-    /// Whether the predicted scores are exactly those of the scheduler's plugins; None if it did not score.
+    /// Whether the predicted scores are exactly those of the scheduler's plugins; `None` if it did not score.
     pub fn scores_agree(&self) -> Option<bool> {
         let SchedulingOutcome::Placed(placement) = &self.predicted else { return None };
         let agrees = |scored: &kordon_core::placement::Scored| {
@@ -299,7 +300,7 @@ impl Attempt {
         (!self.scores.is_empty()).then(|| placement.ranking.iter().all(agrees))
     }
 
-    /// How many nodes were predicted to be tied for the best.
+    /// Returns the number of nodes that were predicted to be tied for the best.
     pub fn best(&self) -> usize {
         match &self.predicted {
             SchedulingOutcome::Placed(placement) => placement.best.len(),
@@ -307,7 +308,7 @@ impl Attempt {
         }
     }
 
-    /// Both score tables, for the nodes that matter.
+    /// Describes both score tables, for the relevant nodes.
     pub fn tables(&self) -> String {
         let mut out = format!("{} {}", self.at, self.pod.key);
         let predicted = match (&self.real, &self.predicted) {
@@ -343,7 +344,7 @@ impl Attempt {
     }
 }
 
-/// The name of the upstream plugin.
+/// Returns the name of the upstream plugin.
 fn plugin(scorer: Scorer) -> &'static str {
     match scorer {
         Scorer::LeastAllocated => "NodeResourcesFit",

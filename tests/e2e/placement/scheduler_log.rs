@@ -1,11 +1,11 @@
-//! Reads kube-scheduler's log: the order in which it saw changes and made decisions, and every score.
+//! Reads kube-scheduler's log: the order in which it saw changes and made decisions, and all scores.
 
 use std::collections::BTreeMap;
 
 use kordon_core::cluster::Key;
 use kordon_time::Timestamp;
 
-/// The flags with which the log has all lines that are read here.
+/// Flags with which the log has all lines that are read here.
 pub const FLAGS: [&str; 4] =
     ["--v=4", "--vmodule=schedule_one=10", "--kube-api-qps=500", "--kube-api-burst=1000"];
 
@@ -21,7 +21,7 @@ pub struct LogLine {
 pub enum LogEntry {
     /// An attempt to schedule the pod starts.
     Attempt(Key),
-    /// The weighted score that a plugin gives a node.
+    /// A plugin's weighted score of a node.
     Scored {
         pod: Key,
         plugin: String,
@@ -49,13 +49,14 @@ pub enum LogEntry {
     NodeChanged(String),
 }
 
-/// Reads the lines. Times are in the year of `around`.
+/// Reads the lines of a log. Their times, which have no year, are in the year of `around`.
 pub fn read(log: &str, around: Timestamp) -> Vec<LogLine> {
     let year = &around.to_time()[..4];
     log.lines().filter_map(|line| read_line(line, year)).collect()
 }
 
-/// `I1121 10:27:02.123456   12345 schedule_one.go:123] "Attempting to schedule pod" pod="default/x"`
+/// Reads a line such as `I1121 10:27:02.123456   12345 schedule_one.go:123] "Attempting to schedule pod"
+/// pod="default/x"`.
 fn read_line(line: &str, year: &str) -> Option<LogLine> {
     let (head, text) = line.split_once("] \"")?;
     let (message, rest) = text.split_once('"')?;
@@ -107,7 +108,7 @@ fn fields(mut text: &str) -> BTreeMap<String, String> {
     fields
 }
 
-/// The text up to the closing quote, and the rest.
+/// Returns the text up to the closing quote, and the rest.
 fn unquoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut characters = text.char_indices();

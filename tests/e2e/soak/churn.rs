@@ -1,5 +1,5 @@
-//! What changes in the cluster of the soak test: nodes fall silent, come back, are deleted and created; pods come and go;
-//! now and then an object of every other kind is created or deleted.
+//! The changes in the cluster of the soak test: nodes fall silent, come back, are deleted and created, pods are created
+//! and deleted, and from time to time an object of another kind is created or deleted.
 
 use std::{sync::Arc, time::Duration};
 
@@ -28,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{kubelets::Kubelets, objects::deployment};
 
-/// How many nodes are silent, or deleted, at a time.
+/// Number of nodes that are silent or deleted at a time.
 const LANES: usize = 8;
-/// How many of them delete their nodes.
+/// Number of these lanes that delete their nodes.
 const REMOVING: usize = 2;
 
 /// The Deployments of the cluster, as `app-NUMBER`.
@@ -68,13 +68,13 @@ where
     Ok(())
 }
 
-/// The changes, until [`Churn::finish`].
+/// The running changes, until [`Churn::finish`].
 pub struct Churn {
     ends: CancellationToken,
     tasks: JoinSet<Result<()>>,
 }
 
-/// What each task of the churn has.
+/// Shared state of each task of the churn.
 #[derive(Clone)]
 struct Hand {
     client: Client,
@@ -106,7 +106,7 @@ impl Churn {
         Self { ends, tasks }
     }
 
-    /// Fails if a part of the churn has ended by itself.
+    /// Fails if a task of the churn has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         match self.tasks.try_join_next() {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Churn {
         }
     }
 
-    /// Ends the changes: all nodes are back when it returns.
+    /// Stops the changes. All nodes are back when it returns.
     pub async fn finish(mut self) -> Result<()> {
         self.ends.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -125,13 +125,13 @@ impl Churn {
 }
 
 impl Hand {
-    /// Sleeps; false once the churn ends.
+    /// Sleeps for a random time in seconds. Returns `false` once the churn ends.
     async fn pause(&mut self, from: f64, to: f64) -> bool {
         let pause = Duration::from_secs_f64(from + self.rng.f64() * (to - from));
         self.ends.run_until_cancelled(tokio::time::sleep(pause)).await.is_some()
     }
 
-    /// One node after the other falls silent, for a short or a long time, or is deleted, and comes back.
+    /// Moves one node after the other: it falls silent for a short or a long time, or is deleted, and comes back.
     async fn move_nodes(mut self, nodes: Vec<String>, removing: bool) -> Result<()> {
         while self.pause(2.0, 15.0).await {
             let node = self.rng.choice(&nodes).context("more lanes than nodes")?.clone();
@@ -167,7 +167,7 @@ impl Hand {
         }
     }
 
-    /// Changes the number of replicas of a Deployment; in the end all are as they were.
+    /// Changes the number of replicas of Deployments; at the end all are restored.
     async fn scale(mut self) -> Result<()> {
         let usual = self.workloads.replicas;
         while self.pause(10.0, 20.0).await {
@@ -200,12 +200,12 @@ impl Hand {
         Ok(())
     }
 
-    /// Creates an object of a random other kind, or deletes it if it is there.
+    /// Creates an object of a random other kind, or deletes it if it exists.
     async fn change_other_kinds(mut self) -> Result<()> {
         let kinds = other_kinds();
         while self.pause(3.0, 8.0).await {
             let kind = self.rng.choice(&kinds).context("there are kinds")?;
-            // The namespace controller, which would end it, does not run.
+            // The namespace controller does not run, so a namespace would stay Terminating.
             if kind.resource.kind == "Namespace" {
                 continue;
             }
@@ -226,9 +226,9 @@ fn ignore_missing<T>(answer: kube::Result<T>) -> Result<()> {
     }
 }
 
-/// A kind that no controller of the test changes, with the least that the API server accepts besides the name.
+/// A kind that no controller of the test changes, with the minimal fields that the API server accepts besides the name.
 pub struct OtherKind {
-    /// What kordon calls its watch.
+    /// Name of its watch in kordon.
     pub watch: &'static str,
     resource: ApiResource,
     namespaced: bool,
@@ -248,7 +248,7 @@ impl OtherKind {
         }
     }
 
-    /// How many the API server has, in all namespaces.
+    /// Returns the number of its objects in the API server, in all namespaces.
     pub async fn count(&self, client: &Client) -> Result<usize> {
         let all = Api::<DynamicObject>::all_with(client.clone(), &self.resource);
         Ok(all.list_metadata(&ListParams::default()).await?.items.len())
@@ -265,7 +265,7 @@ impl OtherKind {
     }
 }
 
-/// The kinds that kordon watches, except those that the test changes all the time.
+/// Returns the kinds that kordon watches, except those that the test changes all the time.
 pub fn other_kinds() -> Vec<OtherKind> {
     let labels = json!({ "app": "inert" });
     let template = json!({
@@ -320,7 +320,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// The nodes and their pods, as the API server has them: whether each node is ready, and how many pods it has.
+/// Returns the nodes in the API server: whether each is ready, and its number of pods.
 pub async fn nodes(client: &Client) -> Result<Vec<(String, bool, usize)>> {
     let pods = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
     let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;

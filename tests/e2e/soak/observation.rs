@@ -1,4 +1,4 @@
-//! What a running dashboard uses and knows: by `/proc`, by its log, and by its screen.
+//! Resource usage and knowledge of a running dashboard, from `/proc`, its log and its screen.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// What the process uses.
+/// Resource usage of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     /// Resident memory, in bytes.
@@ -33,25 +33,25 @@ impl Usage {
     }
 }
 
-/// What the program last wrote about itself to its log.
+/// What the program last logged about itself.
 #[derive(Clone, Debug, Default)]
 pub struct Vitals {
-    /// How often it has written.
+    /// Number of times that it has logged this.
     pub written: usize,
     pub tasks: u64,
     pub journal: u64,
     pub requests: u64,
     pub watches: BTreeMap<String, Watch>,
-    /// Lines of warnings and errors so far.
+    /// Number of warnings and errors in the log so far.
     pub warnings: usize,
 }
 
-/// One watch.
+/// State of one watch in the log.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     pub state: String,
     pub objects: usize,
-    /// Since the server last sent something, in seconds.
+    /// Time since the server last sent something, in seconds.
     pub age: u64,
     pub relists: u64,
 }
@@ -64,10 +64,10 @@ impl Log {
         Self(path.to_owned())
     }
 
-    /// The last numbers of each kind.
+    /// Returns the last numbers of each kind.
     pub fn vitals(&self) -> Result<Vitals> {
         let text = match fs::read_to_string(&self.0) {
-            Err(error) if error.kind() == ErrorKind::NotFound => String::new(), // it has just been started
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(), // the program has just been started
             text => text.context("reading the log of the program")?,
         };
         let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)]; // the last line may still be growing
@@ -101,13 +101,13 @@ fn number(fields: &str, name: &str) -> u64 {
     field(fields, name).parse().unwrap_or_default()
 }
 
-/// The value of `name=value` in a line of such fields.
+/// Returns the value of `name=value` in a line of such fields.
 fn field<'a>(fields: &'a str, name: &str) -> &'a str {
     let found = fields.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
     found.unwrap_or_default()
 }
 
-/// The rows of the pane of nodes: name, whether it is ready, and its pods.
+/// Returns the rows of the Nodes pane: name, whether the node is ready, and its number of pods.
 pub fn node_rows(screen: &str) -> Vec<(String, bool, usize)> {
     let lines: Vec<Vec<char>> = screen.lines().map(|line| line.chars().collect()).collect();
     let text = |cells: &[char]| cells.iter().collect::<String>();
@@ -122,7 +122,7 @@ pub fn node_rows(screen: &str) -> Vec<(String, bool, usize)> {
         let line = line.get(..end)?;
         let mut words = text(line).trim_start_matches(['│', ' ']).to_owned();
         let pods = words.split_off(words.rfind(' ')?).trim().parse().ok()?;
-        // A sign before the name, and behind it the badge of a node that comes and goes.
+        // The name follows a sign; after it comes the badge of a flapping node, if any.
         let mut words = words.split_whitespace().skip(1).filter(|word| !word.starts_with('⇅'));
         let (name, ready) = (words.next()?.to_owned(), words.next()?.to_owned());
         Some((name, ready == "Ready", pods))

@@ -1,5 +1,5 @@
-//! Explains why an event was not predicted, or why a predicted one did not happen: actions of the test that no forecast
-//! could know of, and randomness in upstream.
+//! Explains why an event was not predicted, or why a predicted event did not happen: by actions of the test that no
+//! forecast could include, and by randomness in upstream.
 
 use kordon_core::{
     engine::{Cause, Why},
@@ -15,10 +15,11 @@ use crate::harness::{
 };
 
 impl ForecastChecker {
-    /// What happened since the forecast, or so shortly before that the forecast could not include it, and affects the
-    /// event.
+    /// Finds an action or event that affects the event and that the forecast could not include, because it came after
+    /// the forecast or shortly before.
     ///
-    /// It is no explanation if there was time for a forecast between it and the event: that forecast must be right.
+    /// If another forecast was made between the action and the event, that forecast has to be right. Otherwise the
+    /// action explains nothing.
     pub(super) fn explain(&self, forecast: &Forecast, event: &ControllerEvent) -> Option<String> {
         let chance = match event.kind {
             EventKind::NoExecute if self.is_said_to_be_chance(forecast, event) => Some(BY_CHANCE),
@@ -56,15 +57,15 @@ impl ForecastChecker {
         Some(reason)
     }
 
-    /// Whether the forecast said that the node may get its taint about then.
+    /// Whether the forecast has the node's taint among its uncertain taints at about that time.
     fn is_said_to_be_chance(&self, forecast: &Forecast, taint: &ControllerEvent) -> bool {
         forecast.uncertain_taints.iter().any(|taints| {
             is_within(taints.at.since(taint.at), self.tolerance) && taints.among.contains(&taint.node)
         })
     }
 
-    /// Whether the controller was stopped in the middle of the pass that was to find the node silent: it found others, and
-    /// the next pass had not begun.
+    /// Whether the controller was stopped in the middle of the pass that would have found the node silent: it found
+    /// other nodes, and the next pass had not begun.
     fn is_stopped_in_its_pass(&self, step: &ControllerEvent) -> bool {
         let found = |event: &&ControllerEvent| {
             event.kind == EventKind::Unknown && is_within(event.at.since(step.at), self.tolerance)
@@ -88,9 +89,10 @@ impl ForecastChecker {
             .any(|at| is_within(at.since(event.at), self.tolerance + self.slowness(event.at)))
     }
 
-    /// Why the token before that of a taint was lost. It went to a node that was back, but still in the queue until the
-    /// next pass; or to a node that the tainting loop did not yet see as Unknown; or to a node that was tainted already,
-    /// and that a pass had queued again in the moment in which it was tainted.
+    /// Finds the reason for which the token before that of a taint was lost. Either a node had it that had come back
+    /// but was still in the queue until the next pass. Or a node had it that the tainting loop did not yet see as
+    /// Unknown. Or a node had it that was tainted already, because a pass had queued the node again at the moment of
+    /// its taint.
     fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
@@ -133,8 +135,8 @@ impl ForecastChecker {
         })
     }
 
-    /// Until when a disruption that is predicted to stop a taint may really start. It starts with the last of many
-    /// nodes, each of which may be found silent one pass later than predicted, and the last one another pass later.
+    /// Returns the latest start of a disruption that is predicted to prevent a taint. A disruption starts with the last
+    /// of many nodes. Each may be found silent one pass later than predicted, and the last one another pass later.
     fn counts_until(&self, taint: &ControllerEvent) -> Timestamp {
         taint.at + self.tolerance + self.period
     }
@@ -145,8 +147,8 @@ impl ForecastChecker {
         self.disruptions.iter().any(|(at, of)| of == zone && *at >= from && *at <= to)
     }
 
-    /// Why a node was tainted without a prediction, so that the deletion of its pods was not predicted either: the order
-    /// in which the nodes of a zone are tainted is random.
+    /// Explains the deletion of pods whose node was tainted without a prediction: the order in which the nodes of a
+    /// zone are tainted is random.
     fn why_this_node(&self, forecast: &Forecast, taint: &ControllerEvent) -> Option<String> {
         let found = self.find(forecast, taint).map(|(at, _)| at);
         let Some(at) = found.filter(|at| is_within(at.since(taint.at), self.tolerance)) else {
@@ -159,14 +161,14 @@ impl ForecastChecker {
         is_other.then(|| "its node got the taint that was predicted for another of its zone".into())
     }
 
-    /// The taint that the event's node has got since then, before the event.
+    /// Returns the taint that the event's node got after `made` and before the event.
     pub(super) fn taint_since(&self, made: Timestamp, event: &ControllerEvent) -> Option<&ControllerEvent> {
         let of_node = |real: &&ControllerEvent| real.kind == EventKind::NoExecute && real.node == event.node;
         self.events.iter().filter(of_node).rfind(|real| real.at > made && real.at <= event.at)
     }
 
-    /// The action until `until` that affects the event and that a forecast made at `made` could not include; of several the
-    /// one that forecasts can include last.
+    /// Returns an action until `until` that affects the event and that a forecast made at `made` could not include. Of
+    /// several actions, returns the one that forecasts include last.
     fn action(&self, made: Timestamp, event: &ControllerEvent, until: Timestamp) -> Option<&CompletedAction> {
         let tolerates = |done: &&CompletedAction| {
             // A new pod explains its own unpredicted deletion, and no other mismatch.
@@ -180,7 +182,7 @@ impl ForecastChecker {
     }
 
     fn concerns(&self, done: &CompletedAction, event: &ControllerEvent, made: Timestamp) -> bool {
-        // Changes the zone's state, or which of its nodes are queued.
+        // Whether the action changes the state of the event's zone, or the queued nodes of that zone.
         let affects_zone = match done.action {
             IncidentAction::ComeBack | IncidentAction::Post(_) | IncidentAction::Remove | IncidentAction::Rejoin => {
                 zone_of(&done.node) == zone_of(&event.node)
@@ -190,7 +192,7 @@ impl ForecastChecker {
             | IncidentAction::Refill
             | IncidentAction::Taint
             | IncidentAction::Untaint
-            // Those on the controller manager concern everything, except that a standby does nothing.
+            // Actions on the controller manager affect everything, except that a standby does nothing.
             | IncidentAction::RestartController
             | IncidentAction::StartStandby
             | IncidentAction::FailOver
@@ -206,7 +208,7 @@ impl ForecastChecker {
         }
     }
 
-    /// Why an event of a forecast made at `made` did not happen.
+    /// Explains why an event of a forecast made at `made` did not happen.
     pub(super) fn why_not(&self, made: Timestamp, step: &ControllerEvent) -> Option<String> {
         let latest = step.at + self.tolerance;
         let latest = latest + self.slowness(latest);
@@ -222,8 +224,8 @@ impl ForecastChecker {
         (step.kind != EventKind::Unknown && self.is_blackout_about(step)).then(|| BLACKOUT.into())
     }
 
-    /// Whether the last heartbeat that a forecast counts from arrived while the controller was in a pass: that pass may
-    /// have seen it or not, and the next one is a period later. The shadow's own pass is slightly later.
+    /// Whether the heartbeat on which a forecast is based arrived during a pass of the controller. That pass may or may
+    /// not have seen it, and the next one is a period later. The shadow's own pass is slightly later.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
             Cause::LastHeartbeat { noticed, .. } => Some(*noticed),
@@ -237,9 +239,9 @@ impl ForecastChecker {
         seen.is_some_and(in_that_pass)
     }
 
-    /// How long the controller's passes took just before, as far as visible: from the first node that a pass found
-    /// silent to the last. The following events are late by that much. Events less than a period apart belong to one
-    /// pass, because the next pass starts a period after its end.
+    /// Returns how long the controller's preceding passes took, as far as visible: the time from the first to the last
+    /// node that a pass found silent. Later events are delayed by that time. Events less than a period apart belong to
+    /// one pass, because the next pass starts a period after the end of the last.
     pub(super) fn slowness(&self, at: Timestamp) -> Span {
         let started = at - NOTICE - self.period;
         let found = |event: &&ControllerEvent| {
@@ -251,25 +253,25 @@ impl ForecastChecker {
     }
 }
 
-/// A pass that finds a zone disrupted reduces or stops the zone's rate only at its end, while the tainting loop runs; and
-/// a node may be found silent a pass sooner or later.
+/// A pass that finds a zone disrupted reduces or stops the zone's rate only at its end, while the tainting loop runs.
+/// Also, a node may be found silent one pass earlier or later.
 const SLIPPED: &str =
     "its zone became disrupted within two passes, and whether a node is tainted before that is random";
-/// The forecast has it among its uncertain taints.
+/// The forecast has the taint among its uncertain taints.
 const BY_CHANCE: &str =
     "the forecast said that it may come by chance, in the pass that finds its zone disrupted";
 const STOPPED: &str = "the controller manager was stopped in the middle of the pass";
-/// A node that is back stays in the queue until the next pass.
+/// A node that has come back stays in the queue until the next pass.
 const LOST_TOKEN: &str = "the token before went to a node of its zone that had just come back, and was lost";
-/// Since 1.34 a node is queued in the pass that marks it.
+/// Since 1.34 a node is queued in the same pass that marks it.
 const EARLY_TOKEN: &str =
     "the tainting loop ran before its cache had the Unknown condition of the node, and the token was lost";
-/// A pass removes every node that it saw without the taint from the queue and adds it again at the end of the pass. A
-/// node that was tainted in between stays queued, before all others, until a second token is spent on it.
+/// A pass removes every node that it saw without the taint from the queue, and adds it again at the end of the pass. A
+/// node tainted in between stays at the head of the queue until a second token is spent on it.
 const SPENT_TWICE: &str = "a pass queued the node before it again while that was being tainted, and the token was spent on it twice";
-/// A few iterations of the tainting loop.
+/// Several iterations of the tainting loop.
 const BEATS: Span = Span::from_millis(400);
-/// When all zones are down, the controller stops evicting.
+/// The controller stops evicting when all zones are down.
 const BLACKOUT: &str = "all zones became disrupted at about the same time, which cancels evictions";
 /// A forecast assumes that a pass takes about a millisecond.
 pub(super) const SLOW: &str = "the controller's passes took long because they had much to write";
@@ -277,18 +279,19 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// How long after an action forecasts may not include it: until the watch has reported it and the next forecast is made;
-/// a node counts as silent when it has missed a heartbeat and a half.
+/// Returns how long after an action forecasts may not include it: until the watch has reported it and the next forecast
+/// is made. A silence counts only once a heartbeat and a half are missing.
 fn unknown_for(action: &IncidentAction) -> Span {
     match action {
         IncidentAction::Silence => Span::from_millis(3500),
-        // Nobody can know before its Lease has expired.
+        // The controller's absence is unknown until its Lease has expired.
         IncidentAction::RestartController | IncidentAction::FailOver | IncidentAction::PauseController => {
             LEASE_DURATION + Span::from_secs(1)
         }
-        // Its passes skip nodes until its caches have caught up (docs/upstream/node-lifecycle.md#3.11).
+        // The passes of a resumed controller skip nodes until its caches have caught up
+        // (docs/upstream/node-lifecycle.md#3.11).
         IncidentAction::ResumeController => Span::from_secs(8),
-        // Its first pass begins when its caches are filled: within a period nobody has seen when its passes begin.
+        // The first pass begins when the caches are filled, so the phase of the passes is unknown for one period.
         IncidentAction::BecomeLeader => Span::from_secs(5),
         _ => Span::from_secs(1),
     }
@@ -324,7 +327,7 @@ fn adds_pods(action: &IncidentAction) -> bool {
     matches!(action, IncidentAction::AddPod { .. } | IncidentAction::Refill)
 }
 
-/// Whether such an event follows from the rate limited taint of its node.
+/// Whether an event of this kind follows from the rate-limited taint of its node.
 pub(super) fn follows_taint(kind: EventKind) -> bool {
     matches!(kind, EventKind::Swap | EventKind::Deletion)
 }
