@@ -22,13 +22,13 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How far the length of a drain may be from the recorded one, in seconds.
+/// Allowed difference between the predicted and the recorded duration of a drain, in seconds.
 const TOLERANCE: f64 = 5.0;
 
-/// When every recorded drain begins.
+/// Start of every recorded drain.
 const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// One recording: what was there, and what was answered.
+/// One recording: the objects of the cluster, and the responses of the components.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DrainRecording {
@@ -57,7 +57,7 @@ pub struct Recorded {
     pub drain: Outcome,
 }
 
-/// A budget's status.
+/// The status of a PodDisruptionBudget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Status {
@@ -78,7 +78,7 @@ struct Cause {
     message: String,
 }
 
-/// What kubectl drain did.
+/// Result of `kubectl drain`.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Outcome {
     exit: i32,
@@ -142,7 +142,7 @@ fn first_node() -> String {
 }
 
 impl DrainRecording {
-    /// Where kordon and the recording differ, in words; nothing where they agree.
+    /// Describes the differences between kordon's plan and the recording; empty if they agree.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a recorded version");
         let rules = EvictionRules::of(version);
@@ -153,7 +153,7 @@ impl DrainRecording {
         differences
     }
 
-    /// Works the budgets' status out, as the disruption controller did before anything was evicted.
+    /// Computes the status of the budgets, as the disruption controller did before the first eviction.
     fn sync_budgets(&self, cluster: &mut Cluster, rules: &EvictionRules) -> Vec<String> {
         let mut differences = Vec::new();
         let budgets: Vec<Arc<Budget>> = cluster.budgets().iter().cloned().collect();
@@ -237,7 +237,8 @@ impl DrainRecording {
         differences
     }
 
-    /// Pods of the drained node counted by what makes them alike: owner, node, readiness, phase.
+    /// Counts pods of the drained node by owner, node, readiness and phase. Pods that agree in these are
+    /// interchangeable.
     fn classes(&self, names: Vec<String>) -> BTreeMap<String, usize> {
         let mut classes = BTreeMap::new();
         for name in names {
@@ -314,7 +315,7 @@ impl DrainRecording {
     }
 }
 
-/// A whole list of one kind.
+/// Applies a complete list of one kind.
 fn list<T: kordon_core::cluster::TableObject>(
     cluster: &mut Cluster,
     listed: impl Iterator<Item = Change>,
@@ -329,14 +330,14 @@ fn list<T: kordon_core::cluster::TableObject>(
 }
 
 impl Answer {
-    /// The budget that the causes name.
+    /// Returns the name of the budget in the causes of a refused eviction.
     fn budget(&self) -> Option<String> {
         let message = &self.causes.as_ref()?.first()?.message;
         Some(message.strip_prefix("The disruption budget ")?.split(' ').next()?.to_owned())
     }
 }
 
-/// Who owns what, by kind and name: recordings have no uids.
+/// Returns a uid made from kind and name, because recordings have no uids.
 fn uid(kind: &str, name: &str) -> Uid {
     Uid::from(&*format!("{kind}/{name}"))
 }
@@ -358,7 +359,7 @@ impl OwnerSpec {
 }
 
 impl PodSpec {
-    /// Ready unless it says otherwise, or does not run.
+    /// Whether the pod is ready: as recorded, otherwise ready if it is running.
     fn is_ready(&self) -> bool {
         let runs = self.phase.as_deref().is_none_or(|phase| phase == "Running");
         self.ready.unwrap_or(runs)
@@ -405,7 +406,7 @@ impl PodSpec {
 impl BudgetSpec {
     fn budget(&self, version: ServerVersion) -> Budget {
         let policy = self.spec["unhealthyPodEvictionPolicy"].as_str().unwrap_or_default();
-        // Older servers drop a field that they do not know.
+        // Servers before 1.27 drop this field because they do not know it.
         let policy = if version >= ServerVersion::new(1, 27) { policy } else { "" };
         Budget {
             key: Key::new("default", &self.name),
@@ -466,8 +467,8 @@ fn node(name: &str) -> Node {
     }
 }
 
-/// What was around the recorded drains: no kubelet, so that only a grace of zero ends a pod; and nobody who replaces
-/// pods, but for those of ReplicaSets where the recording says so.
+/// Environment of the recorded drains. No kubelet runs, so pods terminate only with a grace period of zero. Only pods
+/// of ReplicaSets are replaced, and only if the recording says so.
 #[derive(Clone, Debug)]
 struct Bare {
     replaced_after: Option<Span>,

@@ -1,4 +1,5 @@
-//! What an explanation reads of the cluster is enough: over that part it says what it says over all.
+//! The scopes that an explanation declares as needed are sufficient: the explanation is the same with them as with the
+//! whole cluster.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -29,10 +30,10 @@ const NODES: usize = 4;
 /// A node of a random cluster.
 #[derive(Clone, Debug)]
 struct RandomNode {
-    /// How many seconds ago its Lease was renewed.
+    /// Seconds since its Lease was renewed.
     silent: i64,
     ready: ConditionStatus,
-    /// How many seconds ago it got the NoExecute taint, if it has it.
+    /// Seconds since it got its NoExecute taint; `None` without the taint.
     tainted: Option<i64>,
 }
 
@@ -40,7 +41,7 @@ struct RandomNode {
 #[derive(Clone, Debug)]
 struct RandomPod {
     namespace: &'static str,
-    /// The last two are a node that does not exist, and none.
+    /// Index of the node. The last two values stand for a node that does not exist and for no node.
     node: usize,
     tolerates: Option<i64>,
     is_ready: bool,
@@ -95,7 +96,7 @@ fn written(secs: i64) -> ClusterTime {
     ClusterTime::new(NOW + Span::from_secs(secs))
 }
 
-/// Nodes, Leases and the controller's Lease, from which the engine starts.
+/// Returns nodes, Leases and the controller's Lease, which the engine needs to start.
 fn alive(nodes: &[RandomNode]) -> Vec<Change> {
     let (mut changes, mut leases) = (vec![Change::Node(ObjectEvent::ListStarted)], Vec::new());
     for (number, random) in nodes.iter().enumerate() {
@@ -141,7 +142,7 @@ fn alive(nodes: &[RandomNode]) -> Vec<Change> {
     changes
 }
 
-/// A pod, and the objects that belong to it.
+/// Returns a pod and the objects that belong to it.
 fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
     let name = format!("p{number}");
     let key = Key::new(random.namespace, &name);
@@ -220,7 +221,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
     changes
 }
 
-/// Everything that explanations may read.
+/// Returns all scopes that explanations may read.
 fn all() -> Vec<Scope> {
     let workloads = WorkloadKind::ALL.map(Scope::Workloads);
     [Scope::Pods, Scope::Budgets, Scope::Claims, Scope::Volumes].into_iter().chain(workloads).collect()
@@ -237,7 +238,7 @@ fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {
     model
 }
 
-/// The scopes that an explanation needed, and what it says over them.
+/// Reads the scopes that an explanation needs. Returns them, and the explanation based on them.
 fn over_needs(
     mut model: Model,
     server: &Cluster,
@@ -269,7 +270,7 @@ fn explain_node(model: &Model, node: &NodeName) -> Vec<Step> {
 }
 
 proptest! {
-    // Each has some dozen forecasts.
+    // Few cases, because each runs dozens of forecasts.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]

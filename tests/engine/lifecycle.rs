@@ -20,7 +20,7 @@ use crate::common::lifecycle::{
 };
 
 impl LifecycleRecording {
-    /// What the engine does in the recorded scenario.
+    /// Plays the recorded scenario. Returns the engine's effects.
     pub fn play(&self) -> Vec<RecordedEffect> {
         self.play_with(Chance { order: Order::Fixed(self.order()), between: BTreeMap::new() })
     }
@@ -32,9 +32,8 @@ impl LifecycleRecording {
         playback.seen
     }
 
-    /// How chance made this run what it is: how many nodes of each zone were tainted before its state took effect, the
-    /// nodes that wait being handled in the order of their next taints. None if no number explains it; then the
-    /// differences that the best of them leaves.
+    /// Finds the random choices of upstream that explain this run: for each zone, the number of nodes that were tainted
+    /// before the zone's new state took effect. Waiting nodes are handled in the order of their next recorded taints.
     pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
         let zones = Playback::new(self).cluster;
         let mut most: BTreeMap<ZoneKey, usize> = BTreeMap::new();
@@ -44,7 +43,7 @@ impl LifecycleRecording {
         let mut least: Option<Vec<String>> = None;
         for between in numbers(&most) {
             let ours = self.play_with(Chance { order: Order::ByNextTaint, between: between.clone() });
-            // How long the pass took that found the zone disrupted is chance too, and moves what follows by so much.
+            // The duration of the pass that found the zone disrupted is also random, and shifts all later effects.
             let edge = self.until - TOLERANCE;
             let slack = Slack { recorded_until: edge, ours_until: edge };
             let differences = self.compare(&ours, &slack);
@@ -58,9 +57,10 @@ impl LifecycleRecording {
         Err(least.unwrap_or_default())
     }
 
-    /// The nodes in the order in which they are next tainted after this moment.
+    /// Returns the nodes in the order of their next taints after this moment.
     fn order_from(&self, moment: f64) -> Vec<NodeName> {
-        // A pass takes its time: what it decided now may show a little later, what it had decided a little earlier.
+        // A pass takes time: effects that it decides may be recorded slightly later, and earlier decisions slightly
+        // before.
         let next = self.recorded.effects.iter().filter(|seen| seen.t > moment - LATENESS);
         let mut order: Vec<NodeName> = Vec::new();
         for seen in next.filter(|seen| seen.is_no_execute_added()) {
@@ -72,30 +72,30 @@ impl LifecycleRecording {
         order
     }
 
-    /// When the first pass was.
+    /// Returns the time of the first monitor pass, in seconds after the controllers' start.
     fn first_pass(&self) -> f64 {
         let registered = self.recorded.effects.iter().find(|seen| seen.reason == "RegisteredNode");
         registered.map_or(0.3, |seen| seen.t)
     }
 }
 
-/// How far what a recording shows may lie before the moment at which the engine decides it.
+/// How long before the engine's decision an effect may appear in the recording, in seconds.
 const LATENESS: f64 = 1.0;
 
-/// What upstream leaves to chance, for one playing of a scenario.
+/// Random choices of upstream, fixed for one playback of a scenario.
 struct Chance {
     order: Order,
     between: BTreeMap<ZoneKey, usize>,
 }
 
-/// In which order the nodes that wait are handled.
+/// Order in which waiting nodes are handled.
 enum Order {
     Fixed(Vec<NodeName>),
-    /// As a recorded run shows, which may be another one from time to time.
+    /// In the order of their next taints in a recorded run, which can change over time.
     ByNextTaint,
 }
 
-/// Every choice of a number from none to all for each zone.
+/// Returns all combinations of a number for each zone, from zero to its maximum.
 fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
     let mut all = vec![BTreeMap::new()];
     for (zone, most) in most {
@@ -109,7 +109,7 @@ fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
     all
 }
 
-/// The scenario being played.
+/// State of a scenario while it is played.
 struct Playback {
     cluster: Cluster,
     engine: Option<Engine>,
@@ -117,20 +117,20 @@ struct Playback {
     now: Timestamp,
     version: u64,
     default_toleration: i64,
-    /// Whether the pod garbage collector runs: only then does it see that an object was deleted.
+    /// Whether the pod garbage collector runs. Without it, the removal of objects is not recorded.
     collects: bool,
     seen: Vec<RecordedEffect>,
 }
 
-/// What a kubelet posts, and whether it does.
+/// State of one kubelet.
 struct Kubelet {
-    /// None while silent.
+    /// The heartbeats it sends; `None` while it is silent.
     beat: Option<Beat>,
-    /// The statuses it posts by condition type; none if it never posts.
+    /// The statuses it posts, by condition type; `None` if it never posts.
     posts: Option<BTreeMap<String, ConditionStatus>>,
 }
 
-/// Scenario time, in seconds after the controllers' start.
+/// Returns the time at this many seconds after the controllers' start.
 fn at(secs: f64) -> Timestamp {
     Timestamp::from_secs(1_767_225_600) + Span::from_secs_f64(secs)
 }
@@ -158,7 +158,7 @@ impl Playback {
         for pod in &recording.pods {
             playback.add_pod(pod);
         }
-        // There are no DaemonSets, whatever pods say of their owners.
+        // DaemonSets are known to be none, although pods may name one as their owner.
         for event in [ObjectEvent::ListStarted, ObjectEvent::ListDone] {
             playback.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
@@ -189,7 +189,8 @@ impl Playback {
                 return;
             }
             self.now = self.now.max(next);
-            // A kubelet that falls silent on a whole second has had its heartbeat of that second.
+            // The heartbeat precedes other steps: a kubelet that falls silent on a whole second has sent the heartbeat
+            // of that second.
             if beat == next {
                 self.beats(next_beat);
                 next_beat += 1;
@@ -260,7 +261,7 @@ impl Playback {
         }
     }
 
-    /// Every living kubelet's heartbeat at a whole second.
+    /// Sends the heartbeat of a whole second for every kubelet that is not silent.
     fn beats(&mut self, second: i64) {
         self.now = at(second as f64);
         let posts_status = (second - FIRST_BEAT) % STATUS_EVERY == 0;
@@ -285,7 +286,7 @@ impl Playback {
         }
     }
 
-    /// Posts a kubelet's status: the conditions it knows, with the time in whole seconds.
+    /// Posts the status of a kubelet: its conditions, with times in whole seconds.
     fn post(&mut self, node: &NodeName) {
         let Some(posts) = self.kubelets.get(node).and_then(|kubelet| kubelet.posts.clone()) else { return };
         let now = Timestamp::parse(&self.now.to_time()).expect("it was written so");
@@ -348,7 +349,7 @@ impl Playback {
         self.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// The given tolerations, and those that admission adds.
+    /// Returns the given tolerations and the default ones that admission adds.
     fn tolerations(&self, given: &[Value]) -> SharedList<Toleration> {
         let mut tolerations: Vec<Toleration> = given.iter().map(toleration).collect();
         for key in [engine::NOT_READY, engine::UNREACHABLE] {
@@ -403,12 +404,12 @@ impl Playback {
     }
 
     fn next_version(&mut self) -> Version {
-        // Versions of the engine's own writes are one higher than what they change: leave room between.
+        // A write of the engine gets the next version, so these versions leave gaps.
         self.version += 1000;
         Version(self.version)
     }
 
-    /// Somebody else changes the cluster: the engine sees it if it runs.
+    /// Applies a change that is not the engine's. The engine receives it if it runs.
     fn tell(&mut self, change: Change) {
         let mut applied = Vec::new();
         self.cluster.apply(change, &mut applied);
@@ -423,7 +424,7 @@ impl Playback {
         }
     }
 
-    /// Applies the writes of the engine, and records those that a watch would show.
+    /// Applies the engine's writes, and records the ones that a watch would show.
     fn drain(&mut self) {
         while let Some(effect) = self.engine.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
@@ -465,7 +466,7 @@ impl Playback {
     }
 }
 
-/// A node's conditions after a kubelet posted.
+/// Returns the conditions of a node after its kubelet has posted.
 fn posted(
     before: &[Condition],
     posts: &BTreeMap<String, ConditionStatus>,

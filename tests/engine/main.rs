@@ -1,4 +1,5 @@
-//! The engine, plans and placement against recordings of the real components, as kordon reads their objects.
+//! The engine, plans and placement, tested against recordings of the real components. Objects are decoded as in the
+//! program.
 
 #[path = "../common/mod.rs"]
 mod common;

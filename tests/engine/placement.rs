@@ -1,6 +1,6 @@
-//! Placement checked with worked examples: those of two tutorials (docs/upstream/placement-and-pressure.md#7), those of
-//! the specification itself, and facts from upstream's tests (docs/upstream/placement-and-pressure.md#8). The message of
-//! an assertion, such as F1, is the row of its table there.
+//! Placement tested with worked examples: those of two tutorials (docs/upstream/placement-and-pressure.md#7), those of
+//! the specification itself, and facts from upstream's tests (docs/upstream/placement-and-pressure.md#8). The message
+//! of an assertion, such as F1, is the row in the table of that document.
 
 use std::collections::BTreeMap;
 
@@ -305,7 +305,7 @@ fn the_golden_example_comes_out_point_for_point() {
     });
     let totals = |version| {
         let mut request = scene.request(&pod);
-        // What a Service selects, and an owner would.
+        // The selector that a Service or an owner would give.
         request.siblings = Some(selecting("app", "foo"));
         let SchedulingOutcome::Placed(placement) = scene.snapshot(version).place(&request) else {
             panic!("placed")
@@ -572,7 +572,7 @@ fn n_images_count_by_size_and_by_how_many_nodes_have_them() {
     assert_eq!(points_of([&[("one:latest", 10)], &[]]), 0);
 }
 
-/// Facts of the sources of 1.35.0, 1.36.3 and 1.37.1 (`imagelocality.sumImageScores`).
+/// Facts from the sources of 1.35.0, 1.36.3 and 1.37.1 (`imagelocality.sumImageScores`).
 #[test]
 fn image_volumes_are_added_from_1_36_and_counted_from_1_37() {
     let image = json!([{"name": "model:v1", "sizeBytes": 250 << 20}]);
@@ -813,19 +813,19 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const MASTER: &str = "node-role.kubernetes.io/master";
 
-/// What the tests ask of a scene.
+/// Shortcuts of the tests to place a pod in a scene.
 trait SchedulingOutcomeExt {
     fn with(&self, bound: &[Value]) -> BriefCluster;
     fn snapshot(&self, version: ServerVersion) -> Snapshot;
     fn request(&self, pod: &Value) -> SchedulingRequest;
-    /// By the newest rules.
+    /// Returns the feasible nodes, by the newest rules.
     fn feasible(&self, pod: &Value) -> Vec<String>;
-    /// By the newest rules.
+    /// Returns the nodes with the highest score, by the newest rules.
     fn best(&self, pod: &Value) -> Vec<String>;
     fn placed(&self, version: ServerVersion, pod: &Value) -> Placement;
     fn unschedulable(&self, version: ServerVersion, pod: &Value) -> Unschedulable;
     fn reasons(&self, version: ServerVersion, pod: &Value) -> BTreeMap<Reason, usize>;
-    /// The node, the victims by name and the budgets violated, by the newest rules.
+    /// Returns the nominated node, the names of the victims and the number of violated budgets, by the newest rules.
     fn preempted(&self, pod: &Value) -> (String, Vec<String>, usize);
 }
 
@@ -884,13 +884,14 @@ fn names<'n>(nodes: impl IntoIterator<Item = &'n NodeName>) -> Vec<String> {
     nodes.into_iter().map(ToString::to_string).collect()
 }
 
-/// The weighted points that one scorer gave, by node.
+/// Returns the weighted points of one scorer, by node.
 fn points(placement: &Placement, scorer: Scorer) -> BTreeMap<&str, i64> {
     let place = Scorer::ALL.iter().position(|other| *other == scorer).expect("all are there");
     placement.ranking.iter().map(|scored| (&*scored.node, scored.parts[place])).collect()
 }
 
-/// The tutorials' cluster: a tainted master and two workers, labelled `kgc` where a value is given.
+/// The cluster of the tutorials: a tainted master and two workers. A worker gets the label `kgc` if its value is not
+/// empty.
 fn workers(first: &str, second: &str) -> BriefCluster {
     let labels = |value: &str| if value.is_empty() { json!({}) } else { json!({"kgc": value}) };
     BriefCluster {
@@ -918,7 +919,7 @@ fn two_zones(first: &[&str], second: &[&str]) -> BriefCluster {
     BriefCluster { nodes: [zone(first, "zone1"), zone(second, "zone2")].concat(), ..BriefCluster::default() }
 }
 
-/// Nodes a, b in zone1, x, y in zone2, with this many pods labelled foo on each.
+/// Nodes a and b in zone1, x and y in zone2, with this many pods labelled foo on each.
 fn spread_fixture(counts: [usize; 4]) -> BriefCluster {
     let mut scene = two_zones(&["a", "b"], &["x", "y"]);
     let on =
@@ -955,13 +956,13 @@ fn spread(key: &str, max_skew: i64, hard: bool) -> Value {
     json!({"maxSkew": max_skew, "topologyKey": key, "whenUnsatisfiable": when, "labelSelector": selector})
 }
 
-/// Pods whose label app has one of the values, in the same place by this key.
+/// A pod affinity term for pods whose label app has one of these values, with this topology key.
 fn term(apps: &[&str], key: &str) -> Value {
     let expression = json!({"key": "app", "operator": "In", "values": apps});
     json!({"labelSelector": {"matchExpressions": [expression]}, "topologyKey": key})
 }
 
-/// Pods that have this label, in the same place by this key.
+/// A pod affinity term for pods that have this label, with this topology key.
 fn has(label: &str, key: &str) -> Value {
     let expression = json!({"key": label, "operator": "Exists"});
     json!({"labelSelector": {"matchExpressions": [expression]}, "topologyKey": key})

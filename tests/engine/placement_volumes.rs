@@ -1,4 +1,4 @@
-//! Volumes restrict placement (docs/upstream/placement-and-pressure.md#2.9), with the rows V1 to V6 of
+//! Restrictions of placement by volumes (docs/upstream/placement-and-pressure.md#2.9), with the rows V1 to V6 of
 //! docs/upstream/placement-and-pressure.md#8.8.
 
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ fn a_pending_claim_uses_an_existing_volume_or_one_that_can_be_provisioned() {
     harness.volumes[1]["spec"]["claimRef"] = json!({"namespace": "default", "name": "other", "uid": "u"});
     harness.volumes.push(disk("fits", "b", "10Gi"));
     assert_eq!(harness.feasible(&["data"]), ["b1"]);
-    // Two claims of one pod need two volumes.
+    // Two claims of one pod need two different volumes.
     harness.claims.push(claim("more", wants("ReadWriteOnce")));
     assert_eq!(harness.reasons(&["data", "more"]), [(Reason::NoVolume, 3)].into());
     harness.claims.push(claim("shared", wants("ReadWriteMany")));
@@ -244,7 +244,7 @@ fn services_say_which_pods_a_pod_without_constraints_is_spread_among() {
         }
         other => panic!("{other:?}"),
     };
-    // By room alone the emptier nodes are better already; what the pods ask for is nothing here.
+    // The pods request nothing, so resources do not decide between the nodes.
     harness.services.push(service("front", json!({"tier": "front"})));
     let request = harness.request(&labelled("p"));
     let selector = request.siblings.expect("a service speaks of it");
@@ -277,7 +277,7 @@ fn what_is_not_modelled_is_named_where_its_marks_are_seen() {
     assert_eq!(caveats(&harness, to_come, &of_group), [Caveat::Group, Caveat::Newer]);
 }
 
-/// A cluster whose storage is known.
+/// A cluster with known volumes, claims and storage classes.
 #[derive(Default)]
 struct Harness {
     scene: BriefCluster,
@@ -294,7 +294,7 @@ impl Harness {
         Self { scene: BriefCluster { nodes, ..BriefCluster::default() }, ..Self::default() }
     }
 
-    /// A node in each of the zones a, b and c.
+    /// Creates one node in each of the zones a, b and c.
     fn zones() -> Self {
         Self::new(&["a", "b", "c"].map(|zone| match zone {
             "a" => ("a1", json!({ZONE: zone})),
@@ -303,7 +303,7 @@ impl Harness {
         }))
     }
 
-    /// A claim that has its volume: `metadata` and `spec` are the volume's.
+    /// Adds a bound claim and its volume; `metadata` and `spec` are those of the volume.
     fn bound_claim(&mut self, name: &str, mut metadata: Value, spec: Value) {
         let volume = format!("pv-{name}");
         metadata["name"] = json!(volume);
@@ -311,7 +311,7 @@ impl Harness {
         self.claims.push(bound(claim(name, json!({"volumeName": volume}))));
     }
 
-    /// A pod that is on a node.
+    /// Adds a pod that runs on a node.
     fn run(&mut self, name: &str, node: &str, claims: &[&str]) -> std::sync::Arc<Pod> {
         let mut pod = pod(name, claims);
         pod["node"] = json!(node);
@@ -355,7 +355,7 @@ impl Harness {
     }
 }
 
-/// Lists a kind, whole.
+/// Applies a complete list of a kind.
 fn known<D: Decoder>(cluster: &mut Cluster, mut decoder: D, objects: &[Value]) {
     let apply = |cluster: &mut Cluster, change: Option<Change>| {
         change.into_iter().for_each(|change| cluster.apply(change, &mut Vec::new()));

@@ -1,4 +1,4 @@
-//! Recordings of the kubelet's own functions: in which order it evicts pods, their QoS classes and OOM scores.
+//! Recordings of the kubelet's own functions: the order in which it evicts pods, QoS classes, and OOM scores.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,12 +16,12 @@ use serde_json::{Value, json};
 
 use crate::common::placements;
 
-/// The pods of one node, what they use, and how the kubelet ranks them.
+/// One recording: the pods of a node, their usage, and the kubelet's ranking of them.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PressureRecording {
     pub name: String,
     pods: Vec<BriefPod>,
-    /// In bytes.
+    /// Memory capacity of the node in bytes.
     memory_capacity: i64,
     pub recorded: RecordedRankings,
 }
@@ -29,16 +29,17 @@ pub struct PressureRecording {
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordedRankings {
     version: String,
-    /// By signal (` with imagefs`: images have a filesystem of their own), groups of equal pods.
+    /// Groups of equally ranked pods by eviction signal, first evicted first. The suffix ` with imagefs` stands for a
+    /// node with a separate filesystem for images.
     pub first_evicted_first: BTreeMap<String, Vec<Vec<String>>>,
     pub pods: BTreeMap<String, RecordedPod>,
 }
 
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct RecordedPod {
-    /// Never evicted.
+    /// Whether the pod is critical and so never evicted.
     pub critical: bool,
-    /// One for each container.
+    /// The `oom_score_adj` of each container.
     pub oom_score_adj: Vec<i64>,
     pub qos: String,
 }
@@ -48,13 +49,13 @@ struct BriefPod {
     name: String,
     priority: Option<i64>,
     containers: Vec<BriefContainer>,
-    /// What an emptyDir holds, in bytes; none without one.
+    /// Bytes in the pod's emptyDir; `None` without one.
     emptydir: Option<i64>,
     emptydir_inodes: i64,
     processes: i64,
-    /// Whether the kubelet has measured it.
+    /// Whether the kubelet has stats of the pod.
     stats: bool,
-    /// Memory of its runtime class.
+    /// Memory overhead of the pod's runtime class.
     overhead: Option<String>,
 }
 
@@ -71,7 +72,7 @@ struct BriefContainer {
 }
 
 impl PressureRecording {
-    /// What differs from what kordon predicts, in words; nothing where all agrees.
+    /// Describes the differences between kordon's predictions and the recording; empty if they agree.
     pub fn differences(&self) -> Vec<String> {
         let cluster = self.cluster();
         let pods: Vec<Arc<Pod>> = cluster.pods().iter().cloned().collect();
@@ -134,7 +135,7 @@ impl PressureRecording {
 }
 
 impl BriefPod {
-    /// As the API server would show it.
+    /// Builds the pod as the API server returns it.
     fn object(&self) -> Value {
         let containers: Vec<Value> = self.containers.iter().map(BriefContainer::object).collect();
         let volumes = self.emptydir.map(|_| json!([{"name": "data", "emptyDir": {}}]));

@@ -1,8 +1,8 @@
-//! Conformance: kordon against recordings of the real components.
+//! Conformance of kordon with recordings of the real components.
 //!
-//! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names, with a folder per kind of recording. One test
-//! per kind; each prints how many recordings agree, and the first differences of each that does not. A kind without
-//! recordings is an error.
+//! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names; it has a folder for each kind of recording. There
+//! is one test for each kind. It prints how many recordings agree, and the first differences of each recording that
+//! does not. A kind without recordings is an error.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,10 +22,10 @@ use crate::{
     rankings::{PressureRecording, RecordedPod},
 };
 
-/// The folders of recordings that are compared here.
+/// The kinds of recordings, each a folder.
 const KINDS: [&str; 5] = ["drain", "lifecycle", "lifecycle-varying", "placement", "pressure"];
 
-/// How many differences of one recording are printed.
+/// Maximum number of differences that are printed for a recording.
 const SHOWN: usize = 5;
 
 #[test]
@@ -33,7 +33,7 @@ fn lifecycle() {
     check("lifecycle", |recording: &LifecycleRecording| recording.differences(&recording.play()));
 }
 
-/// Scenarios in which upstream behaved differently from run to run: chance explains every recorded run.
+/// Scenarios in which upstream's runs differed: for every recorded run there are random choices that explain it.
 #[test]
 fn varying() {
     check("lifecycle-varying", |recording: &LifecycleRecording| {
@@ -58,7 +58,7 @@ fn placement() {
     check("placement", placements::PlacementRecording::differences);
 }
 
-/// A file of this kind is a list of recordings.
+/// A file of this kind has a list of recordings.
 #[test]
 fn pressure() {
     let lists =
@@ -207,13 +207,13 @@ fn a_wrong_run_is_not_explained() {
     }
 }
 
-/// Compares every recording of a kind whose files are one recording each.
+/// Compares every recording of a kind that has one recording in each file.
 fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String>) {
     let recordings = recordings::<R>(&root(), kind).unwrap_or_else(|error| panic!("{error}"));
     compare(kind, &recordings, differences);
 }
 
-/// Compares recordings, prints how many agree, and fails if one does not.
+/// Compares recordings and prints how many agree. Fails if one does not.
 fn compare<R>(kind: &str, recordings: &BTreeMap<String, R>, differences: impl Fn(&R) -> Vec<String>) {
     let mut differing = BTreeMap::new();
     for (name, recording) in recordings {
