@@ -1,4 +1,4 @@
-//! Replays the inputs that the fuzzer kept, and the ones that once broke something.
+//! Replays the inputs that the fuzzer kept, including those that once failed.
 
 use std::{
     collections::BTreeSet,
@@ -9,16 +9,16 @@ use std::{
 
 use crate::targets::{TARGETS, Target};
 
-/// The folders of the inputs, one for each target.
+/// The folder of the inputs; each target has a folder in it.
 const CORPUS: &str = "tests/fuzz/corpus";
 
-/// The largest input that is kept, in bytes.
+/// Maximum size of an input in bytes.
 const LARGEST: u64 = 8 << 10;
 
-/// The most inputs that are kept of a target.
+/// Maximum number of inputs of a target.
 const MOST: usize = 150;
 
-/// No input may take longer, in a debug build on a busy machine.
+/// Maximum duration of an input, in a debug build on a busy machine.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[test]
@@ -57,10 +57,10 @@ fn every_target_has_a_small_corpus_and_every_corpus_a_target() {
     assert_eq!(folders, TARGETS.iter().map(|target| target.name.to_owned()).collect());
 }
 
-/// The targets whose inputs are damaged at random in every run: they take little time, and do little but decode.
+/// The targets whose inputs are also run with random damage. They are fast, and do little but decode.
 const DAMAGED: [&str; 4] = ["kubelet", "objects", "protobuf", "recording"];
 
-/// How often each of their inputs is damaged.
+/// Number of damaged variants of each input.
 const DAMAGES: usize = 100;
 
 #[test]
@@ -79,7 +79,8 @@ fn damaged_inputs_pass_their_target() {
     }
 }
 
-/// With a few of its bytes replaced, removed, repeated or truncated, after the two that say what it is.
+/// Damages an input: replaces, removes, repeats or truncates a few bytes. The first two bytes select the format and
+/// stay.
 fn damaged(mut data: Vec<u8>, random: &mut fastrand::Rng) -> Vec<u8> {
     for _ in 0..random.usize(1..5) {
         if data.len() <= 3 {

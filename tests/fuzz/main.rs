@@ -1,4 +1,4 @@
-//! What the fuzzer has found and tried, again: every kept input through its target.
+//! Replays the fuzzer's kept inputs, each through its target.
 
 mod corpus;
 #[path = "../program/dashboard_fixture.rs"]

@@ -1,11 +1,11 @@
-//! Command lines, and the file that has the defaults of their flags.
+//! Fuzz targets: command lines, and the configuration file with defaults of their flags.
 
 use std::{ffi::OsString, os::unix::ffi::OsStringExt, str};
 
 use kordon::cli::{self, Config};
 use kordon_core::engine::{ServerVersion, Settings};
 
-/// The arguments, one a line: they are understood, or refused with an error that is harmless on a terminal.
+/// Input: arguments, one a line. They are accepted, or refused with an error that is harmless on a terminal.
 pub fn arguments(data: &[u8]) {
     let words = data.split(|byte| *byte == b'\n').map(|word| OsString::from_vec(word.to_vec()));
     if let Err(error) = cli::check(std::iter::once("kordon".into()).chain(words), &Config::default()) {
@@ -13,7 +13,8 @@ pub fn arguments(data: &[u8]) {
     }
 }
 
-/// A configuration file: every command and every release understands what it sets, and what is set reads back.
+/// Input: a configuration file. If it is valid, every command and release accepts its settings, and they can be written
+/// and read again.
 pub fn configuration(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let config = match cli::check_configuration(text) {
@@ -35,7 +36,7 @@ pub fn configuration(data: &[u8]) {
     assert_eq!(values(&again), set);
 }
 
-/// What a file sets, except for single contexts: their names may have dots.
+/// Returns the settings in a file, except those for single contexts, whose names may contain dots.
 fn values(config: &Config) -> Vec<(String, String)> {
     let settings = config.effective().into_iter();
     let of_file = settings.filter(|setting| setting.from == "file" && !setting.key.starts_with("contexts."));

@@ -1,4 +1,4 @@
-//! The API server of the demo: paths, parameters, selectors, patches and bodies of requests.
+//! Fuzz target: the demo's API server, with arbitrary paths, parameters, selectors, patches and bodies.
 
 use std::{str, time::Duration};
 
@@ -12,16 +12,16 @@ use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::{runtime::Builder, time::timeout};
 
-/// Separates the requests of an input (the record separator of ASCII).
+/// Separator of requests in an input: ASCII's record separator.
 const SEPARATOR: u8 = 0x1E;
 
-/// The most requests that one input makes.
+/// Maximum number of requests in an input.
 const MOST: usize = 20;
 
-/// Requests: a line with method, path, media type of the body and accepted type, then the body. Whatever they
-/// did, each is answered, a refusal with the Status that it has, and every object can still be read.
+/// Input: requests, each a line with method, path, media type of the body and accepted type, then the body. Every
+/// request is answered, a refused one with a Status of the same code. Afterwards all objects can still be listed.
 pub fn requests(data: &[u8]) {
-    // The clock is paused: watches end at once.
+    // With a paused clock, watches end at once.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(async {
         let client = server().client();
@@ -31,7 +31,7 @@ pub fn requests(data: &[u8]) {
             let is_explained = answered["kind"] == "Status" && answered["code"] == status.as_u16();
             assert!(is_explained || !is_error(status), "{status}: {}", String::from_utf8_lossy(&body));
         }
-        // Access reviews are asked and not kept.
+        // Access reviews are not stored, so they cannot be listed.
         for kind in KINDS.iter().filter(|kind| kind.group != "authorization.k8s.io") {
             let group =
                 if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
@@ -50,7 +50,7 @@ fn is_error(status: StatusCode) -> bool {
     status.is_client_error() || status.is_server_error()
 }
 
-/// A request as an input writes it; none if HTTP would not carry it.
+/// Parses a request of an input; `None` if it is not valid HTTP.
 fn parse(text: &[u8]) -> Option<Request<Body>> {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
     let body = text.get(end + 1..).unwrap_or_default();
@@ -62,7 +62,7 @@ fn parse(text: &[u8]) -> Option<Request<Body>> {
     request.body(Body::from(Bytes::copy_from_slice(body))).ok()
 }
 
-/// The whole answer; of a watch that stays open, what comes within ten minutes.
+/// Returns the whole response. For a watch that stays open, returns what arrives within ten minutes of paused time.
 async fn answer(client: &Client, request: Request<Body>) -> (StatusCode, Bytes) {
     let answer = client.send(request).await.expect("the server runs");
     let (status, mut body) = (answer.status(), answer.into_body());
@@ -74,7 +74,7 @@ async fn answer(client: &Client, request: Request<Body>) -> (StatusCode, Bytes) 
     (status, read.into())
 }
 
-/// A server with a few objects of the kinds that have rules of their own.
+/// Creates a server with objects of the kinds that have special rules.
 fn server() -> Api {
     let api = Api::new(Clock::new(Timestamp::from_secs(1_800_000_000), 1.0), ApiOptions::default());
     let labels = json!({"app": "web"});

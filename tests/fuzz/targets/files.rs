@@ -1,4 +1,4 @@
-//! Files and programs that connect kordon to a cluster, and the files that it writes itself.
+//! Fuzz targets: files and programs that connect kordon to a cluster, and the files that kordon writes.
 
 use std::{fs, str, sync::Arc};
 
@@ -19,9 +19,9 @@ use kube::{Client, client::Body, config::ExecConfig};
 
 use super::{assert_harmless, file, folder, wait};
 
-/// Kubeconfig files, separated by NUL, as `KUBECONFIG` lists them.
+/// Input: kubeconfig files, separated by NUL, in the order in which `KUBECONFIG` lists them.
 pub fn kubeconfig(data: &[u8]) {
-    // Files that never end are no finding.
+    // References to endless files such as `/dev/zero` are not findings.
     if [&b"/dev/"[..], b"/proc/"].iter().any(|path| data.windows(path.len()).any(|part| part == *path)) {
         return;
     }
@@ -38,7 +38,7 @@ pub fn kubeconfig(data: &[u8]) {
     match wait(target(&ConnectOptions::default(), &environment)) {
         Ok(found) => {
             let mut config = found.config;
-            // Programs that a kubeconfig names are not run here.
+            // Programs that a kubeconfig names are not started here.
             (config.auth_info.exec, config.auth_info.auth_provider) = (None, None);
             let _ = wait(async { transport::client(config).map(drop) });
         }
@@ -46,7 +46,7 @@ pub fn kubeconfig(data: &[u8]) {
     }
 }
 
-/// Addresses of a server and its proxies, one a line: server, proxy of the kubeconfig, HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
+/// Input: addresses, one a line: server, proxy of the kubeconfig, HTTPS_PROXY, HTTP_PROXY, NO_PROXY.
 pub fn addresses(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let lines: Vec<&str> = text.split('\n').collect();
@@ -66,7 +66,7 @@ pub fn addresses(data: &[u8]) {
             }
             Err(error) => {
                 assert_harmless(&error.to_string());
-                // What stands before an `@` is a password, wherever it stands.
+                // Text before an `@` counts as a password anywhere in an address. It must not appear in an error.
                 let is_secret = |line: &&str| {
                     line.rsplit_once('@').is_some_and(|(before, after)| {
                         before.contains("hunter2") && !after.contains("hunter2")
@@ -80,7 +80,7 @@ pub fn addresses(data: &[u8]) {
     }
 }
 
-/// What a credential plugin writes: to its standard output, or after an `!` to standard error when it fails.
+/// Input: output of a credential plugin. If it begins with `!`, the plugin writes the rest to standard error and fails.
 pub fn plugin(data: &[u8]) {
     let (script, output) = match data.split_first() {
         Some((b'!', rest)) => ("cat \"$0\" >&2; exit 3", rest),
@@ -106,7 +106,7 @@ pub fn plugin(data: &[u8]) {
     }
 }
 
-/// A file of guard rails.
+/// Input: a file of guard rails.
 pub fn guards(data: &[u8]) {
     match guards::read(Some(&file("guards.toml", data))) {
         Ok(guards) => {
@@ -117,13 +117,14 @@ pub fn guards(data: &[u8]) {
     }
 }
 
-/// A journal as it was left by a crash: what can be read reads back, and what is written next is not lost.
+/// Input: a journal as a crash may leave it. Readable lines can be written and read again, and later lines are not
+/// lost.
 pub fn journal(data: &[u8]) {
     let journal = Journal::within(&folder(), "fuzzed");
     fs::write(journal.path(), data).expect("a temporary file");
     let lines = journal.lines().expect("the file can be read");
     for line in &lines {
-        // Times are written in milliseconds.
+        // Times are written with millisecond precision, so the text is compared after one round trip.
         let written = JournalLine::parse(line.to_text().as_bytes()).expect("what is written can be read");
         assert_eq!(JournalLine::parse(written.to_text().as_bytes()).as_ref(), Some(&written));
     }

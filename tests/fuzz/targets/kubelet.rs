@@ -1,9 +1,9 @@
-//! What kubelets and the metrics server answer.
+//! Fuzz target: responses of kubelets and of the metrics server.
 
 use kordon::k8s::decode::kubelet as decode;
 
-/// A letter for what was asked (`s`: the summary, `c`: the configuration, `n`: usage of nodes, `o`: of one node, else of
-/// pods), and the answer.
+/// Input: a letter for the request (`s`: summary, `c`: configuration, `n`: usage of nodes, `o`: usage of one node, any
+/// other: usage of pods), then the response.
 pub fn kubelet(data: &[u8]) {
     let [asked, json @ ..] = data else { return };
     match asked {

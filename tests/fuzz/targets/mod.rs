@@ -1,4 +1,4 @@
-//! What is fuzzed: one table for the fuzzer (`fuzz/`) and for the replay of the inputs that it kept.
+//! The table of all fuzz targets, for the fuzzer (`fuzz/`) and for the replay of its kept inputs.
 
 mod command_line;
 mod demo;
@@ -18,12 +18,12 @@ use tokio::runtime::{Builder, Runtime};
 
 pub use harmless::assert_harmless;
 
-/// Something that takes input from outside.
+/// A function that takes untrusted input.
 pub struct Target {
     pub name: &'static str,
-    /// Takes the input, and panics where it breaks an invariant.
+    /// Runs one input. Panics if an invariant is violated.
     pub run: fn(&[u8]),
-    /// Does once what need not be done for each input.
+    /// Makes preparations that all inputs share; runs once.
     #[allow(dead_code, reason = "the fuzzer calls it before it forks")]
     pub prepare: fn(),
 }
@@ -59,14 +59,15 @@ pub const TARGETS: &[Target] = &[
     target("watch", wire::watch),
 ];
 
-/// A file of this process with these contents.
+/// Writes a file with these contents to the folder of this thread, and returns its path.
 pub fn file(name: &str, contents: &[u8]) -> PathBuf {
     let path = folder().join(name);
     fs::write(&path, contents).expect("a temporary file can be written");
     path
 }
 
-/// A folder of this thread; the fuzzer ends processes without warning, and so uses the same one again.
+/// Returns the temporary folder of this thread. It is reused and not removed, because the fuzzer ends processes without
+/// warning.
 pub fn folder() -> PathBuf {
     let thread = std::thread::current();
     let name =
@@ -76,7 +77,7 @@ pub fn folder() -> PathBuf {
     folder
 }
 
-/// Runs a future to its end.
+/// Blocks on a future.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     let build = || Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("threads");

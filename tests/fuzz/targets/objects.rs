@@ -1,17 +1,17 @@
-//! Objects of every kind, as the server writes them.
+//! Fuzz targets: objects of every kind in the server's encodings.
 
 use kordon::k8s::decode::{Encoding, ListPurpose, StreamEvent, kinds::decoder_of};
 use kordon_core::cluster::{Change, Cluster, FeedKind};
 
 use super::assert_harmless;
 
-/// A letter for the kind (`a` is the first), one for what follows (`l`: lines of a list, `p`: a page, else lines of a
-/// watch), and that.
+/// Input: a letter for the kind (`a` is the first), a letter for the form (`l`: lines of a list, `p`: a page, any
+/// other: lines of a watch), then the text.
 pub fn objects(data: &[u8]) {
     apply(Encoding::Json, data);
 }
 
-/// The same in protobuf: frames behind their lengths in place of lines.
+/// Input as for [`objects`], in protobuf: frames with a length prefix instead of lines.
 pub fn protobuf(data: &[u8]) {
     apply(Encoding::Protobuf, data);
 }
@@ -25,12 +25,12 @@ fn apply(encoding: Encoding, data: &[u8]) {
     }
 }
 
-/// The kind that a letter stands for.
+/// Returns the kind that a letter stands for.
 pub fn kind_of(letter: u8) -> Option<FeedKind> {
     FeedKind::ALL.get(usize::from(letter.checked_sub(b'a')?)).copied()
 }
 
-/// What the text means for the cluster.
+/// Decodes a text and returns its changes.
 pub fn changes(kind: FeedKind, encoding: Encoding, form: u8, text: &[u8]) -> Vec<Change> {
     let mut decoder = decoder_of(kind);
     let mut changes = Vec::new();
@@ -56,7 +56,7 @@ pub fn changes(kind: FeedKind, encoding: Encoding, form: u8, text: &[u8]) -> Vec
     changes
 }
 
-/// The events of a watch; what is left of a frame that is cut short is one too.
+/// Returns the events of a watch. The rest of a truncated frame counts as an event.
 fn events(encoding: Encoding, mut text: &[u8]) -> Vec<&[u8]> {
     if encoding == Encoding::Json {
         return text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();

@@ -1,4 +1,4 @@
-//! Recordings: files as they are, and payloads in blocks whose checksums are right.
+//! Fuzz target: whole recordings, and payloads inside blocks with correct checksums.
 
 use std::io::Cursor;
 
@@ -13,7 +13,8 @@ use super::assert_harmless;
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-/// A letter, and what it says: `f` a file, `k` the payload of a keyframe, else one of entries.
+/// Input: a letter, then data. `f`: a whole file; `k`: the payload of a keyframe; any other: the payload of a block of
+/// entries.
 pub fn recording(data: &[u8]) {
     let [form, data @ ..] = data else { return };
     let file = match form {
@@ -31,7 +32,7 @@ pub fn recording(data: &[u8]) {
         }
     }
     let until = reader.until();
-    // A file may claim settings under which every second takes long.
+    // The file's own settings are not used: they may make every second of the replay slow.
     let settings = Settings::defaults(ServerVersion::new(1, 36));
     let mut replay = Replay::new(reader, settings);
     for to in [until, until - Span::from_secs(30), until] {
@@ -43,7 +44,7 @@ fn open(file: &[u8]) -> Result<RecordingReader<Cursor<&[u8]>>, RecordingError> {
     RecordingReader::open(Cursor::new(file)).inspect_err(|error| assert_harmless(&error.to_string()))
 }
 
-/// A recording with these blocks, each a kind and a payload.
+/// Creates a recording with these blocks, each a kind and a payload.
 fn with_blocks(blocks: &[(u8, &[u8])]) -> Vec<u8> {
     let settings = Settings::defaults(ServerVersion::new(1, 36));
     let start = RecordingStart::new(&settings, Span::from_secs(120), START);

@@ -1,4 +1,4 @@
-//! The dashboard: what a lying server puts into it, and what is typed.
+//! Fuzz targets: the dashboard with arbitrary data of a server, and with arbitrary keys.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -25,7 +25,8 @@ use ratatui::{Terminal, backend::TestBackend};
 use super::{assert_harmless, objects};
 use crate::dashboard_fixture::{DashboardFixture, START};
 
-/// Lines: `t` and seconds lets time pass, `k` and keys are typed, any other letter is a kind with an event of its watch.
+/// Input: lines. `t` and a number passes that many seconds, `k` types keys, any other letter is a kind with an event of
+/// its watch.
 pub fn cluster(data: &[u8]) {
     let mut lying = Lying::new();
     for line in data.split(|byte| *byte == b'\n').take(40) {
@@ -43,7 +44,7 @@ pub fn cluster(data: &[u8]) {
     lying.ask();
 }
 
-/// A dashboard over a server that says anything.
+/// A dashboard whose server sends arbitrary data.
 struct Lying {
     app: App,
     now: Timestamp,
@@ -76,7 +77,7 @@ impl Lying {
         self.app.on_watch_event(FeedEvent::Changes(changes), self.now);
     }
 
-    /// Lets the engine do what is due, and looks.
+    /// Lets time pass: the engine does what is due, and the screen is drawn.
     fn pass(&mut self, span: Span) {
         let end = self.now + span;
         for _ in 0..100 {
@@ -106,7 +107,7 @@ impl Lying {
         draw(&mut self.app, self.now, (90, 24));
     }
 
-    /// Asks for everything that can be asked of each object: what would be lost, why, and plans.
+    /// Computes everything that can be computed for an object: headroom, explanations and plans.
     fn ask(&mut self) {
         if let Some(job) = self.app.model.next_headroom_job(self.now) {
             self.app.model.headroom = job.work();
@@ -165,11 +166,11 @@ fn empty_lists() -> Vec<Change> {
 }
 
 thread_local! {
-    /// Fixtures that were made before the input came.
+    /// Fixtures that were created before the input is run.
     static READY: RefCell<Vec<Option<DashboardFixture>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Makes the fixtures.
+/// Creates the fixtures.
 pub fn prepare() {
     READY.with_borrow_mut(|ready| *ready = (0..3).map(|number| Some(fixture(number))).collect());
 }
@@ -182,7 +183,7 @@ fn fixture(number: u8) -> DashboardFixture {
     }
 }
 
-/// A byte for the cluster; then each is a key, or from 0xC0 on something else that happens.
+/// Input: a byte that selects the cluster, then one byte for each event: a key, or from 0xC0 on another event.
 pub fn keys(data: &[u8]) {
     let Some((first, keys)) = data.split_first() else { return };
     let number = first % 3;
@@ -212,7 +213,8 @@ fn press(app: &mut App, byte: u8, now: Timestamp) {
     }
 }
 
-/// The key of a byte: what a terminal sends for it up to 0x7F, and above that keys of several bytes.
+/// Returns the key for a byte: up to 0x7F what a terminal sends as this byte, above that keys that are sent as several
+/// bytes.
 fn key(byte: u8) -> KeyEvent {
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
     match byte {

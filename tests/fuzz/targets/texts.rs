@@ -1,4 +1,4 @@
-//! Short texts: what is typed, and what stands in fields of objects.
+//! Fuzz targets: short texts that a user types or that are in fields of objects.
 
 use std::str;
 
@@ -17,7 +17,7 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 
 use super::assert_harmless;
 
-/// A selector means the same after it was printed and parsed again.
+/// Input: a selector. Printed and parsed again, it selects the same objects.
 pub fn selector(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let Ok(selector) = Selector::parse(text) else { return };
@@ -28,7 +28,8 @@ pub fn selector(data: &[u8]) {
     assert_eq!(selector.matches(&labels), parts, "all of {selector} must hold");
 }
 
-/// Whole units are thousandths rounded up, a sign changes nothing else, and every amount can be shown.
+/// Input: a quantity. Its whole units are its thousandths rounded up, a sign only changes the sign, and every amount
+/// can be shown.
 pub fn quantity(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (milli, units) = (quantity::parse_milli(text), quantity::parse_units(text));
@@ -50,7 +51,8 @@ pub fn quantity(data: &[u8]) {
     assert!(!text::memory(units).is_empty() && !text::cores(milli).is_empty());
 }
 
-/// Accepted taints and labels are valid to the API server, can be put on a node, and read back.
+/// Input: taints or labels to change. Accepted ones are valid for the API server, can be put on a node, and can be read
+/// again.
 pub fn edits(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let words: Vec<&str> = text.split('\n').collect();
@@ -84,7 +86,7 @@ pub fn edits(data: &[u8]) {
     }
 }
 
-/// Fields of objects and flags: `flag=value`, or one of the texts that kordon itself writes.
+/// Input: a field of an object, a flag as `flag=value`, or a text in one of kordon's own formats.
 pub fn fields(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let now = Timestamp::from_secs(1_800_000_000);
@@ -96,7 +98,7 @@ pub fn fields(data: &[u8]) {
         assert_eq!(ClusterTime::parse(text), Some(ClusterTime::new(time)));
     }
     if let Some(note) = CordonNote::parse(text) {
-        // Times are written in milliseconds.
+        // Times are written with millisecond precision, so the text is compared after one round trip.
         let written = CordonNote::parse(&note.to_text()).expect("what is written can be read");
         assert_eq!(CordonNote::parse(&written.to_text()), Some(written));
         let _ = note.text(now);
@@ -135,7 +137,7 @@ impl Filterable for Row<'_> {
     }
 }
 
-/// A filter and the row that it looks at: the filter means the same after it was shown and typed again.
+/// Input: a filter and a row. The filter gives the same result after it was shown and typed again.
 pub fn filter(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (text, row) = text.split_once('\n').unwrap_or((text, "Node-17/größe"));
@@ -147,7 +149,7 @@ pub fn filter(data: &[u8]) {
     assert!(!filter.is_empty() || filter.matches(&row), "nothing asked");
 }
 
-/// Text from outside: harmless on a terminal after it was cleaned, and then no wider than there is room.
+/// Input: any text. Cleaned, it is harmless on a terminal; truncated, it fits the given width.
 pub fn text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let cleaned = visible::text(&text);
@@ -169,7 +171,7 @@ pub fn text(data: &[u8]) {
     let _ = text::brief(&cleaned);
 }
 
-/// A theme has every role, or an error.
+/// Input: a theme. It either has every role or is an error.
 pub fn theme(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     match Theme::parse(text) {

@@ -1,4 +1,4 @@
-//! Responses of a server, as they come over the wire.
+//! Fuzz targets: responses of a server as they arrive over the network.
 
 use std::{
     collections::VecDeque,
@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{assert_harmless, objects::kind_of, wait};
 
-/// The pods of the controller manager: the server's answer to both lists of them.
+/// Input: the controller manager's pods, as the response to both lists of them.
 pub fn controller_flags(data: &[u8]) {
     let whole = Bytes::copy_from_slice(data);
     let found = wait(async {
@@ -49,16 +49,16 @@ pub fn controller_flags(data: &[u8]) {
     let _ = (settings.rows(), settings.rules());
 }
 
-/// A watch, from its response to what it reports. The first line is a letter for the kind, the minor version of the server,
-/// the status, and the size of the pieces in which the body comes; then headers up to an empty line; then the body.
+/// Input: the response to a watch. The first line has a letter for the kind, the minor version of the server, the
+/// status, and the size of the chunks in which the body arrives. Headers follow up to an empty line, then the body.
 pub fn watch(data: &[u8]) {
     let Some(served) = Served::parse(data) else { return };
-    // The clock is paused: what waits for nothing but time is done at once.
+    // With a paused clock, waiting takes no real time.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
     runtime.block_on(served.watch());
 }
 
-/// Events about a pod: the list up to an empty line, then the lines of the watch.
+/// Input: events about a pod: the list up to an empty line, then the lines of the watch.
 pub fn events(data: &[u8]) {
     let Some(end) = data.windows(2).position(|pair| pair == b"\n\n") else { return };
     let (listed, watched) = (Bytes::copy_from_slice(&data[..end]), Bytes::copy_from_slice(&data[end + 2..]));
@@ -84,7 +84,7 @@ pub fn events(data: &[u8]) {
             EventSubject { kind: "Pod", namespace: Some("shop".into()), name: "p".into(), uid: "u".into() };
         let (sender, mut reports) = mpsc::channel(4);
         let follower = tokio::spawn(watch::follow_events(client, subject, sender));
-        // Paused time: it waits between tries for some seconds each.
+        // The watch waits for some seconds of paused time between retries.
         while let Ok(Some(report)) = timeout(Duration::from_secs(9), reports.recv()).await {
             assert_events(&report);
         }
@@ -126,7 +126,7 @@ impl Served {
         });
         let body = Bytes::copy_from_slice(&data[end + 2..]);
         let size = size.parse::<usize>().ok().filter(|size| *size > 0)?;
-        // More pieces than this show nothing new.
+        // More chunks than 64 add nothing.
         let size = size.max(body.len() / 64 + 1);
         let pieces = (0..body.len()).step_by(size).map(|at| body.slice(at..body.len().min(at + size)));
         Some(Self {
@@ -138,7 +138,7 @@ impl Served {
         })
     }
 
-    /// Serves the response to each of the first requests, until the watch has come to wait, and checks what it reports.
+    /// Sends the response to each of the first requests, until the watch waits. Checks all reports.
     async fn watch(self) {
         let Self { kinds, minor, status, headers, pieces } = self;
         let asked = Arc::new(AtomicUsize::new(0));
@@ -178,7 +178,7 @@ impl Served {
             cancel.clone(),
         );
         let mut cluster = Cluster::default();
-        // Paused time: it waits between tries for some seconds each.
+        // The watch waits for some seconds of paused time between retries.
         while let Ok(Some(event)) = timeout(Duration::from_secs(100), events.recv()).await {
             match event {
                 FeedEvent::Changes(changes) => {
