@@ -1,5 +1,5 @@
-//! One table of cases through both ways to act: the command line on a pseudo terminal, and the dashboard with typed keys.
-//! Both ask the same questions and refuse the same things, in the same words.
+//! One table of cases, run through both interfaces: the command line on a pseudo terminal, and the dashboard with typed
+//! keys. Both ask the same questions and refuse the same things, with the same text.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ use crate::{
     harness::Harness,
 };
 
-/// How much faster than ours the time of the cluster passes.
+/// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
 
 const OTHER: &str = "general-1b-02";
 
-/// A node of our own, with one pod that its controller recreates.
+/// A node that the test adds, with one pod that its controller recreates.
 const QUIET: &str = "quiet";
 
-/// What is proposed.
+/// The proposed operation.
 #[derive(Clone, Copy, Debug)]
 enum Proposal {
     Cordon(&'static [&'static str]),
@@ -39,15 +39,15 @@ enum Proposal {
 }
 use Proposal::{Cordon, Drain, Undo};
 
-/// What is so, or what happens.
+/// A state of the cluster, or an event in it.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Nothing,
-    /// The user may not do this any more.
+    /// The user loses this permission.
     Forbidden(Verb, &'static str),
-    /// Somebody else claims the node for a drain.
+    /// Another user claims the node for a drain.
     Claimed,
-    /// The watch of this kind breaks, and cannot be opened again.
+    /// The watch of this kind breaks, and cannot be resumed.
     WatchBreaks(&'static str),
     /// One more pod is bound to the node.
     Pod(Newcomer),
@@ -58,26 +58,26 @@ use Event::{Claimed, Forbidden, LastOfZone, Nothing, WatchBreaks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Newcomer {
-    /// Its controller recreates it.
+    /// Its controller recreates the pod.
     Replicated,
     Unreplicated,
     WithData,
-    /// Its budget never allows its eviction.
+    /// Its budget never allows the eviction of the pod.
     Blocked,
 }
 
-/// What is answered to the questions, one after the other.
+/// Answers to the questions, in order.
 type Answers = &'static [bool];
 
-/// The proposal, what is so before it, what happens while the first question stands, the answers, and what is asked and
-/// how it ends.
+/// The proposal, the state before it, the event while the first question is open, the answers, and the expected
+/// transcript of questions and result.
 type Case = (Proposal, Event, Event, Answers, &'static [&'static str]);
 
 const CASES: &[Case] = &[
     (Cordon(&[NODE]), Nothing, Nothing, &[false], &["asked yes", "declined"]),
     (Cordon(&[NODE, OTHER]), Nothing, Nothing, &[true], &["asked here", "started"]),
     (Drain(&[NODE, OTHER]), Nothing, Nothing, &[false], &["asked here", "declined"]),
-    // Permissions come before any question, also of an undo.
+    // Permissions are checked before any question, also for an undo.
     (
         Drain(&[QUIET]),
         Forbidden(Verb::Create, "pods/eviction"),
@@ -95,7 +95,7 @@ const CASES: &[Case] = &[
     // An undo is confirmed like a plan.
     (Undo(&[NODE]), Nothing, Nothing, &[false], &["asked yes", "declined"]),
     (Undo(&[NODE, OTHER]), Nothing, Nothing, &[false], &["asked here", "declined"]),
-    // A claim of somebody else is asked about up front, and when it comes while the question stands.
+    // A claim of another user is asked about in the first question, or again if it is made while a question is open.
     (
         Drain(&[NODE]),
         Claimed,
@@ -117,7 +117,7 @@ const CASES: &[Case] = &[
         &[true, false],
         &["asked yes", "asked take-over, for bob@desk is draining general-1a-02", "declined"],
     ),
-    // A watch that breaks while the question stands stops the start.
+    // A watch that breaks while a question is open prevents the start.
     (
         Drain(&[NODE]),
         Nothing,
@@ -139,7 +139,7 @@ const CASES: &[Case] = &[
         &[true],
         &["asked yes", "refused the watch of nodes is not live: nothing is started on old data"],
     ),
-    // What was agreed to covers one more pod, and no new kind of risk.
+    // The confirmation also covers one more pod, but no new kind of risk.
     (Drain(&[QUIET]), Nothing, Event::Pod(Newcomer::Replicated), &[true], &["asked yes", "started"]),
     (
         Drain(&[QUIET]),
@@ -188,7 +188,7 @@ const CASES: &[Case] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_ways_to_act_ask_and_refuse_the_same() {
-    // Each way has a cluster of its own, because some cases are applied.
+    // Each interface has a cluster of its own, because some cases are applied.
     let rows = CASES.iter().map(|case| async move {
         let cli = tokio::spawn(async { through_cli(&prepared(case).await, case).await });
         let dashboard = tokio::spawn(async { through_dashboard(&prepared(case).await, case).await });
@@ -208,7 +208,7 @@ async fn both_ways_to_act_ask_and_refuse_the_same() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A cluster on which the case can be proposed.
+/// Starts a cluster in which the case can be proposed.
 async fn prepared((proposal, before, ..): &Case) -> Harness {
     let harness = Harness::start(SPEED).await;
     harness.load_quiet_node();
@@ -265,7 +265,7 @@ async fn through_dashboard(harness: &Harness, case: &Case) -> Vec<String> {
     transcript.lines
 }
 
-/// What was asked, and how it ended.
+/// The questions, and the result.
 #[derive(Debug, Default)]
 struct Transcript {
     lines: Vec<String>,
@@ -273,7 +273,7 @@ struct Transcript {
 }
 
 impl Transcript {
-    /// A question: what is to be typed, what has changed since the last one, and what has to be overridden.
+    /// Records a question: the words to type, the changes since the last question, and the objections to override.
     fn on_question(&mut self, prompt: &str, drifts: &str, objections: &str) {
         self.asked += 1;
         let part =
@@ -283,10 +283,10 @@ impl Transcript {
     }
 }
 
-/// The program under a terminal.
+/// The program on a pseudo terminal.
 struct Program {
     terminal: Terminal,
-    /// How much of its output was read.
+    /// Length of its output that was read already.
     read: usize,
 }
 
@@ -295,7 +295,8 @@ impl Program {
         Self { terminal: Terminal::with(harness.shell.under_terminal(arguments)), read: 0 }
     }
 
-    /// Waits for the next question and returns what is to be typed; none if it has ended or started.
+    /// Waits for the next question and returns the words to type; `None` if the program has ended or started the
+    /// operation.
     async fn next(&mut self, has_started: impl Fn() -> bool, transcript: &mut Transcript) -> Option<String> {
         const QUESTION: &str = " to continue, anything else to cancel: ";
         loop {
@@ -335,7 +336,7 @@ impl Program {
     }
 }
 
-/// How the program ended, from its last words.
+/// Returns the result of the program from the end of its output.
 fn ending(output: &str) -> String {
     match output.split_once("nothing was written: ") {
         Some((_, why)) => format!("refused {}", joined(why.lines())),
@@ -369,7 +370,7 @@ impl DashboardDriver {
         self.wait_until("no dialog", |screen| dialog(screen).is_some()).await;
     }
 
-    /// Waits for the next question; false if it has ended or started.
+    /// Waits for the next question. Returns `false` if the proposal was decided or the operation has started.
     async fn next(&self, transcript: &mut Transcript) -> bool {
         let decided = |screen: &str| {
             dialog(screen).is_none_or(|lines| {
@@ -414,7 +415,7 @@ impl DashboardDriver {
         }
     }
 
-    /// Gives the answer that is asked for.
+    /// Answers the open question with yes.
     async fn answer_yes(&self) {
         let asked = dialog(&self.screen()).unwrap_or_default();
         match asked.iter().find_map(|line| typed_words(line)) {
@@ -440,12 +441,12 @@ impl DashboardDriver {
     }
 }
 
-/// What has to be typed, where a line says so.
+/// Returns the words to type if a line asks for them.
 fn typed_words(line: &str) -> Option<&str> {
     line.strip_prefix("Type ")?.strip_suffix(" to continue:")
 }
 
-/// The lines of the dialog on a screen, the line of its hints last; none if there is none.
+/// Returns the lines of the dialog on a screen, the line of its hints last; `None` if there is no dialog.
 fn dialog(screen: &str) -> Option<Vec<String>> {
     let mut lines = screen.lines().map(|line| line.chars().collect::<Vec<char>>());
     let titles = ["╭ Apply ", "╭ Undo "].map(|title| title.chars().collect::<Vec<char>>());
@@ -466,13 +467,13 @@ fn dialog(screen: &str) -> Option<Vec<String>> {
     Some(inner)
 }
 
-/// Words in one line, with single spaces.
+/// Joins all words into one line, with single spaces.
 fn joined<'a>(lines: impl Iterator<Item = &'a str>) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ")
 }
 
 impl Harness {
-    /// How many operations were started.
+    /// Returns the number of started operations.
     fn started(&self) -> usize {
         if self.journal().path().exists() { self.operations().len() } else { 0 }
     }
@@ -484,7 +485,7 @@ impl Harness {
                 self.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[verb], resource));
             }
             Claimed => {
-                // So far ahead that it does not expire, however fast the cluster's time passes.
+                // Far enough in the future that the claim does not expire, however fast the cluster's time is.
                 let renewed = self.now() + Span::from_secs(86_400);
                 let claim = DrainClaim {
                     by: "bob@desk".into(),
@@ -518,7 +519,7 @@ impl Harness {
                 .filter(|request| request.code == 500 && request.uri.contains(&format!("/{kind}?")));
             failed.filter(|request| request.identity.agent.starts_with("kordon/")).count()
         };
-        // Before the second try, the first failure was reported.
+        // A second failed request means that the first failure was reported.
         self.until(|harness| failures(harness) >= 2).await;
     }
 
@@ -536,7 +537,7 @@ impl Harness {
         self.load_replicated("first", json!({}));
     }
 
-    /// A pod on the quiet node, and the ReplicaSet that it is the only one of.
+    /// Adds a pod on the quiet node, and the ReplicaSet that owns only that pod.
     fn load_replicated(&self, name: &str, spec: Value) {
         let labels = json!({"app": name});
         let set = json!({"metadata": {"name": name, "namespace": "default", "uid": name},
@@ -603,7 +604,7 @@ impl Harness {
         }
     }
 
-    /// Real time: a program that asks does not say what it has heard of.
+    /// Sleeps in real time, until the program has received the latest changes: while it asks, it does not show them.
     async fn let_it_be_heard(&self) {
         tokio::time::sleep(Duration::from_millis(700)).await;
     }

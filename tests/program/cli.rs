@@ -1,4 +1,4 @@
-//! The built binary as a script uses it: exit codes, standard output and standard error.
+//! The built binary as scripts use it: exit codes, standard output and standard error.
 
 use std::{fs, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::common::{
     terminal::Terminal,
 };
 
-/// The exit codes, as `docs/cli.md` has them.
+/// Exit codes, as in `docs/cli.md`.
 const DONE: i32 = 0;
 const CRITICAL: i32 = 16;
 const FAILED: i32 = 1;
@@ -244,7 +244,7 @@ async fn a_verdict_is_followed_one_line_for_each_change() {
     let mut child = shell.command(&line).stdout(std::process::Stdio::piped()).spawn().expect("it starts");
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let mut verdicts: Vec<Value> = Vec::new();
-    // Until the controller has tainted the node, which the last verdict counts among the predictions.
+    // Reads until the controller has tainted the node. The last verdict counts that event in its predictions.
     let events = |verdict: &Value| verdict["predictions"]["events"].as_u64();
     while verdicts.last().map(events) == verdicts.first().map(events) {
         let line = tokio::time::timeout(Duration::from_secs(180), lines.next_line()).await;
@@ -298,13 +298,13 @@ async fn why_shows_the_chain_of_causes_of_a_node_and_names_what_is_missing() {
     assert_eq!(taint["command"], json!(command));
     assert!(taint["cautions"][0].as_str().is_some_and(|risk| risk.contains("known to be off")), "{taint}");
 
-    // What its plan says is what `kordon plan` says.
+    // The effect agrees with the plan of `kordon plan`.
     let json: Value =
         serde_json::from_str(&ask(&["-o", "json", "node", lost, "--placement"]).await).expect("JSON");
     let effect = action(&json, "deleteNode")["effect"].as_str().expect("an effect").to_owned();
     assert!(effect.contains("move") || effect.contains("leave"), "{effect}");
 
-    // A missing permission is said where the Events would stand, and nowhere else.
+    // A missing permission is reported in place of the Events, and nowhere else.
     server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
     let json: Value = serde_json::from_str(&ask(&["-o", "json", "node", lost]).await).expect("JSON");
     assert_eq!(json["events"], Value::Null);
@@ -396,7 +396,7 @@ async fn status_works_without_the_right_to_list_pods_and_says_so() {
     assert_eq!(json["nodes"].as_array().map(Vec::len), Some(24));
 }
 
-/// A user who may read nodes and Leases, but not pods.
+/// Starts a server whose user may read nodes and Leases, but not pods.
 async fn without_pods() -> Server {
     let server = Server::start(ApiOptions::default()).await;
     server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::List, Verb::Watch], "pods"));
@@ -568,7 +568,7 @@ async fn status_gives_up_in_time_while_it_connects() {
     for user in [json!({}), plugin] {
         let file = shell.kubeconfig(&server.url, user);
         let line = ["status", "--kubeconfig", &file, "--timeout", "1s"];
-        // The server's silence alone would take ten seconds, the plugin's two minutes.
+        // Without the timeout, the silent server would take ten seconds, the plugin two minutes.
         let output = tokio::time::timeout(Duration::from_secs(8), shell.refused(&line, TOO_SLOW)).await;
         let output = output.expect("it ends in time");
         assert!(output.contains("a connection") && output.contains("--timeout"), "{output}");

@@ -1,4 +1,4 @@
-//! The configuration: what the file and the environment set, and the errors of it.
+//! The configuration: settings from the file and the environment, and their errors.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, path};
 
-/// Exit codes, as `docs/cli.md` has them.
+/// Exit codes, as in `docs/cli.md`.
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
 
-/// A shell with this configuration in its home folder.
+/// Creates a shell with this configuration in its home folder.
 fn configured(text: &str) -> Shell {
     let shell = Shell::new();
     let folder = shell.home.path().join(".config/kordon");

@@ -1,4 +1,4 @@
-//! A key acts on the row that was under the cursor before it, however the rows move, arrive and vanish between two keys.
+//! A key acts on the row that was under the cursor before it, even if rows move, arrive and vanish between two keys.
 
 use kordon::app::{
     detail::DetailSubject,
@@ -104,13 +104,13 @@ fn a_key_on_a_node_that_is_gone_says_so_and_does_nothing() {
         let screen = &fixture.app.screen;
         assert!(screen.overlays.view().is_none() && screen.pods_of.is_none(), "{key}");
         assert!(screen.marked_nodes.is_empty(), "{key}");
-        // The next move selects a row next to it.
+        // The next move selects a row beside the vanished one.
         fixture.press("jc");
         assert_eq!(planned_nodes(&fixture).len(), 1, "{key}");
     }
 }
 
-/// Panes, how they are focused, and the keys that act on their selected row.
+/// Panes, the keys that focus them, and the keys that act on their selected row.
 const ACTING: &[(Pane, &str, &[&str])] = &[
     (Pane::Nodes, "2", &["c", "r", "x", "d", "<Enter>", "<Space>"]),
     (Pane::Pods, "2/pool-a-03<Enter><Enter>", &["e", "<Del>", "d", "<Space>"]),
@@ -136,7 +136,7 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                 fixture.add_waiting_pods();
                 fixture.press(focus);
                 if *pane == Pane::Nodes && chance.bool() {
-                    // By name: a new node comes first.
+                    // Sorted by name, so that new nodes are first.
                     fixture.press("s");
                 }
                 for _ in 0..chance.usize(..4) {
@@ -158,7 +158,7 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
     assert!(acted > 60, "only {acted} keys acted: that shows little");
 }
 
-/// What is done to a list without choosing a row of it: it is filtered, sorted and grouped, and something is typed wrong.
+/// Keys that change a list without selecting a row: they filter, sort and group it, and type invalid input.
 const WITHOUT_CHOICE: &[&str] = &[
     "/zzz<Esc>",
     "/zzz<Enter>",
@@ -176,7 +176,7 @@ const WITHOUT_CHOICE: &[&str] = &[
     "z",
 ];
 
-/// The same of nodes alone.
+/// Like [`WITHOUT_CHOICE`], keys that only the Nodes pane has.
 const WITHOUT_CHOICE_OF_NODES: &[&str] =
     &["tdedicated<Enter>qcru<Esc>", "lpo ol<Enter>qcru<Esc>", "G", "GGGG"];
 
@@ -201,7 +201,7 @@ fn without_a_move_or_a_choice_no_other_row_is_ever_selected() {
                 let of_nodes = if *pane == Pane::Nodes { WITHOUT_CHOICE_OF_NODES } else { &[] };
                 let acts: Vec<&str> = WITHOUT_CHOICE.iter().chain(of_nodes).copied().collect();
                 let act = acts.get(chance.usize(..acts.len() + 4)).copied();
-                // Without a filter Esc leaves the pane.
+                // Without a filter, Esc leaves the pane.
                 if act == Some("<Esc>") && fixture.app.screen.filter(*pane).is_empty() {
                     continue;
                 }
@@ -228,7 +228,7 @@ fn without_a_move_or_a_choice_no_other_row_is_ever_selected() {
     assert!(kept > 60, "only {kept} keys acted: that shows little");
 }
 
-/// Rows move, arrive and vanish, the chosen one too.
+/// Makes rows move, arrive and vanish, including the selected one.
 fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng, chosen: Option<&str>) {
     for round in 0..1 + chance.usize(..3) {
         let node = format!("pool-{}-0{}", ["a", "b", "c"][chance.usize(..3)], 1 + chance.usize(..9));
@@ -256,7 +256,7 @@ fn disturb(fixture: &mut DashboardFixture, chance: &mut fastrand::Rng, chosen: O
     }
 }
 
-/// A node, a pod or a zone, as it is named on screen.
+/// Returns the node, pod or zone under the cursor, by its name on the screen.
 fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let screen = &fixture.app.screen;
     match pane {
@@ -275,7 +275,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     }
 }
 
-/// What the last key acted on; none if it did nothing.
+/// Returns the row on which the last key acted; `None` if it did nothing.
 fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let screen = &fixture.app.screen;
     if let Some(detail) = screen.overlays.detail() {
@@ -289,7 +289,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
             Targets::Nodes(nodes) if plan.request.kind == PlanKind::Failure && pane == Pane::Zones => {
                 fixture.app.model.cluster.node(&nodes[0]).expect("a node").zone().to_string()
             }
-            // A lane may be of several nodes.
+            // A lane can stand for several nodes.
             Targets::Nodes(nodes) if pane == Pane::Forecast => {
                 let node = screen.forecast.node().expect("a lane");
                 assert!(nodes.contains(node));
@@ -303,7 +303,7 @@ fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let marked = marked.or_else(|| screen.marked_pods.first().map(ToString::to_string));
     match pane {
         Pane::Nodes | Pane::Forecast => marked.or_else(|| screen.pods_of.as_ref().map(ToString::to_string)),
-        // Enter shows the pod among those of its node.
+        // Enter shows the pod in the list of its node's pods.
         Pane::Evictions => screen.pods_of.as_ref().and(screen.pods.list.selected()).map(ToString::to_string),
         Pane::Zones if screen.focus == Pane::Nodes => {
             let first = screen.nodes.list.keys().first()?.node()?;

@@ -1,4 +1,4 @@
-//! The loop of the dashboard as it ships, with typed keys, a screen in memory and paused time.
+//! The dashboard's real loop, with typed keys, a screen in memory and paused time.
 
 use std::{io, sync::Mutex, time::Duration};
 
@@ -101,13 +101,13 @@ async fn effects_go_to_the_executor_and_their_outcomes_into_the_journal() {
     (harness.effects, harness.outcomes) = (link.items, Some(link.outcomes));
     harness
         .while_running(async |harness| {
-            // Only the controller renews: all kubelets are silent to us.
+            // Only the controller renews its Lease, so all kubelets seem silent.
             for _ in 0..70 {
                 harness.renew_leader().await;
                 harness.send_health(FeedKind::Leases).await;
                 sleep(Duration::from_secs(1)).await;
             }
-            // The journal alone: beside other panes its lines are cut.
+            // Zooms the journal, because its lines are truncated beside other panes.
             harness.press("5").await;
             harness.press("z").await;
             let screen = harness.screen();
@@ -199,7 +199,7 @@ async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
     harness
         .while_running(async |harness| {
             let shows = async |text: &str| {
-                // Paused time does not move while anything is computed.
+                // Paused time does not advance while anything is computed.
                 sleep(Duration::from_millis(100)).await;
                 assert!(harness.screen().contains(text), "{text}\n{}", harness.screen());
             };
@@ -215,7 +215,7 @@ async fn a_plan_is_computed_beside_the_loop_and_again_when_an_option_changes() {
         .await;
 }
 
-/// The dashboard's loop, with the other ends of its channels.
+/// The dashboard's loop, and the other ends of its channels.
 struct LoopHarness {
     app: Option<App>,
     clock: Clock,
@@ -231,7 +231,7 @@ struct LoopHarness {
 }
 
 impl LoopHarness {
-    /// The clock starts at the time up to which the fixture was simulated.
+    /// Creates the loop; its clock starts at the time up to which the fixture was simulated.
     fn new(app: App) -> Self {
         let clock = Clock::new(app.model.views.taken.max(dashboard_fixture::START), 1.0);
         let (feeds, feed_ends) = mpsc::channel(100);
@@ -253,7 +253,7 @@ impl LoopHarness {
         }
     }
 
-    /// The dashboard, and the channel ends that must stay open while it runs.
+    /// Returns the dashboard, and the channel ends that have to stay open while it runs.
     fn dashboard(mut self) -> (Dashboard, Self) {
         let app = self.app.take().expect("taken once");
         let feeds = self.feed_ends.take().expect("taken once");
@@ -353,7 +353,7 @@ fn type_in(keys: &futures_mpsc::UnboundedSender<io::Result<Event>>, text: &str) 
     }
 }
 
-/// Lets all tasks run without time passing.
+/// Lets all tasks run without advancing the time.
 async fn yield_to_loop() {
     for _ in 0..20 {
         tokio::task::yield_now().await;

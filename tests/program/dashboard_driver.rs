@@ -21,7 +21,7 @@ use crate::{
 /// The node that scripts act on.
 pub const NODE: &str = "general-1a-02";
 
-/// Opens the plan to drain the node, with all that it takes.
+/// Keys that open the plan to drain the node, with all options that this drain needs.
 pub const DRAIN_IT: &str = "2/general-1a-02<Enter>rDEF";
 
 impl Harness {
@@ -40,12 +40,12 @@ impl Harness {
         Dashboard::over(session, AppOptions { mode, ..AppOptions::default() }, Some(context))
     }
 
-    /// Runs the dashboard until the end of the script, and drops it without leaving it.
+    /// Runs the dashboard until the end of the script, and drops it without quitting.
     pub async fn with_dashboard(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
         self.with_dashboard_of(mode, false, script).await;
     }
 
-    /// The same with `--no-pods`.
+    /// Like [`Self::with_dashboard`], with `--no-pods`.
     pub async fn with_dashboard_without_pods(&self, mode: Mode, script: impl AsyncFnOnce(&DashboardDriver)) {
         self.with_dashboard_of(mode, true, script).await;
     }
@@ -79,7 +79,7 @@ impl Harness {
     }
 }
 
-/// Whether the screen shows the pods too: before that, its verdict says that they are missing.
+/// Whether the screen shows the cluster with its pods; before that, it reports them as missing.
 pub fn shows_pods(screen: &str) -> bool {
     screen.contains("live ") && !screen.contains("loading: ") && !screen.contains("not listed yet")
 }
@@ -91,7 +91,7 @@ pub struct DashboardDriver {
 }
 
 impl DashboardDriver {
-    /// A driver, and the keys that it types.
+    /// Creates a driver, and the stream of keys that it types.
     pub fn new() -> (Self, mpsc::UnboundedReceiver<io::Result<Event>>) {
         let (keys, typed) = mpsc::unbounded();
         (Self { keys, recording: RecordingScreen::default() }, typed)
@@ -103,13 +103,13 @@ impl DashboardDriver {
         self.wait_until("no pods", shows_pods).await;
     }
 
-    /// Waits until the plan of the drain with its options is shown.
+    /// Waits until the screen shows the plan of the drain with its options.
     pub async fn wait_for_plan(&self) {
         let reported = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
         self.wait_until("no plan", |screen| reported(screen) && !screen.contains("working it out")).await;
     }
 
-    /// Enables enforcing and starts the drain, up to the first question.
+    /// Enables enforce and starts the drain, up to the first question.
     pub async fn ask_to_drain(&self) {
         self.press(":enforce 12h<Enter>").await;
         self.press(DRAIN_IT).await;
@@ -117,21 +117,21 @@ impl DashboardDriver {
         self.press("A").await;
     }
 
-    /// Starts the drain and waits until the first pod is evicted.
+    /// Starts the drain, and waits until the first pod is evicted.
     pub async fn start_drain(&self, harness: &Harness) {
         self.ask_to_drain().await;
         self.agree().await;
         harness.until(|harness| !harness.server.evictions().is_empty()).await;
     }
 
-    /// Types keys, which may have no effect.
+    /// Types keys, which may or may not have an effect.
     pub fn type_in(&self, keys: &str) {
         for key in dashboard_fixture::typed(keys) {
             self.keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
         }
     }
 
-    /// Types keys that have an effect, and waits until the screen is drawn.
+    /// Types keys that have an effect, and waits until the screen has been drawn.
     pub async fn press(&self, keys: &str) {
         self.type_in(keys);
         let draws = || self.recording.draws.lock().expect("no panic").len();
@@ -156,7 +156,7 @@ impl DashboardDriver {
         self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text)).await;
     }
 
-    /// Confirms, again if the plan has changed, until the operation starts.
+    /// Confirms, repeatedly if the plan changes, until the operation starts.
     pub async fn agree(&self) {
         loop {
             let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
@@ -167,7 +167,7 @@ impl DashboardDriver {
         }
     }
 
-    /// Waits for the screen to show something. The limit is for a program that has failed.
+    /// Waits until the screen fulfils a condition. The time limit is reached only if the program has failed.
     pub async fn wait_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let waiting = async {
             while !holds(&self.screen()) {

@@ -1,4 +1,5 @@
-//! A small cluster that is simulated second by second, and the app that watches it: the states that the screens show.
+//! A small cluster that is simulated second by second, and the app that watches it: the source of the states on the
+//! screens.
 
 #![allow(dead_code, reason = "each test program uses another part")]
 
@@ -34,46 +35,46 @@ use kordon_core::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// Where every story begins: 2026-01-02 03:00:00 UTC.
+/// Start of every story: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
 
-/// The cluster as it is, and the app that shows it.
+/// The actual cluster, and the app that shows it.
 pub struct DashboardFixture {
     pub app: App,
     pub now: Timestamp,
     pub world: Cluster,
     version: u64,
-    /// Whether the controller manager renews its lease.
+    /// Whether the controller manager renews its Lease.
     pub led: bool,
-    /// Nodes whose kubelets renew, with the second of ten in which they do.
+    /// Nodes whose kubelets renew, each with its second of ten.
     alive: BTreeMap<NodeName, i64>,
-    /// Guard rails, and the permissions that are missing.
+    /// The configured guard rails, and the permissions that the user lacks.
     pub checks: Checks,
-    /// What the journal on disk tells of.
+    /// The operation in the journal on disk.
     pub past: Option<JournaledOperation>,
-    /// The kinds whose watches report no changes, and whether they have reported some objects.
+    /// Kinds whose watches report no changes, and how much they have reported.
     withheld: BTreeMap<FeedKind, Withheld>,
-    /// The controller of the cluster, which knows all of it; none if the app's engine acts in its place.
+    /// The cluster's controller, which knows the whole cluster; `None` if the app's engine acts as the controller.
     controller: Option<Model>,
     /// Whether the watches have listed the cluster.
     listed: bool,
 }
 
-/// What the watch of a kind reports that is not live.
+/// State of a watch that is not live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
-    /// It may not be listed.
+    /// Listing is forbidden.
     Forbidden,
-    /// It is not watched.
+    /// The kind is not watched.
     Off,
-    /// The first list goes on: one object of two has come.
+    /// The first list is in progress: one of two objects has arrived.
     Late,
-    /// It broke after the first list.
+    /// The watch broke after the first list.
     Stale,
 }
 
 impl DashboardFixture {
-    /// Starts before the watches have reported.
+    /// Creates a fixture whose watches have not reported anything yet.
     pub fn new() -> Self {
         let themes = kordon::app::ThemeName::ALL.to_vec();
         let app = App::new(Self::model(), AppOptions { themes, ..AppOptions::default() });
@@ -106,7 +107,7 @@ impl DashboardFixture {
         Model::new(options, START)
     }
 
-    /// Gives the cluster a controller of its own, which knows all of it whatever is withheld from the app.
+    /// Adds a controller to the cluster that knows everything, regardless of what is withheld from the app.
     pub fn with_controller(mut self) -> Self {
         self.controller = Some(Self::model());
         self
@@ -117,13 +118,13 @@ impl DashboardFixture {
         self.withheld.extend(kinds);
     }
 
-    /// What was withheld of a kind arrives.
+    /// Reports the withheld objects of a kind.
     pub fn arrives(&mut self, kind: FeedKind) {
         self.withheld.remove(&kind);
         self.lists();
     }
 
-    /// The watches that are to break do so: what happens from now on is not seen.
+    /// Breaks the watches that are to become stale. The app does not see later changes of these kinds.
     pub fn break_watches(&mut self) {
         let broken = self.withheld.iter().filter(|(_, withheld)| **withheld == Withheld::Stale);
         for kind in broken.map(|(kind, _)| *kind).collect::<Vec<_>>() {
@@ -131,7 +132,7 @@ impl DashboardFixture {
         }
     }
 
-    /// Whether the watch of its kind reports a change.
+    /// Whether the watch of its kind reports this change.
     fn is_reported(&self, change: &Change) -> bool {
         let (kind, place) = match change {
             Change::Node(event) => (FeedKind::Nodes, place(event, |node| node.name.to_string())),
@@ -152,7 +153,7 @@ impl DashboardFixture {
         }
     }
 
-    /// The cluster of most stories: three zones of ten nodes with workloads, all well for a minute.
+    /// The cluster of most stories: three zones of ten nodes with workloads, healthy for a minute.
     pub fn well() -> Self {
         let mut fixture = Self::new();
         for zone in ["a", "b", "c"] {
@@ -171,8 +172,8 @@ impl DashboardFixture {
         fixture
     }
 
-    /// An incident: four nodes of zone a fall silent one after another, a kubelet of zone b reports itself unwell,
-    /// and somebody works on a node of zone c.
+    /// An incident: four nodes of zone a fall silent one after another, a kubelet of zone b reports that it is not
+    /// ready, and an operator works on a node of zone c.
     pub fn incident() -> Self {
         let mut fixture = Self::well();
         fixture.change_node("pool-c-04", |node| {
@@ -204,8 +205,9 @@ impl DashboardFixture {
         fixture
     }
 
-    /// Somebody is about to work on pool-a-01, where pods of every difficulty run: one of two that a budget lets go
-    /// one by one, one that its budget always blocks, one that no controller recreates, one with data in an emptyDir.
+    /// Maintenance of pool-a-01 is about to begin. Its pods have every difficulty: one of two that a budget releases
+    /// one by one, one that its budget always blocks, one that no controller recreates, and one with data in an
+    /// emptyDir.
     pub fn maintenance() -> Self {
         let mut fixture = Self::well();
         for (name, node) in [
@@ -241,7 +243,7 @@ impl DashboardFixture {
         fixture
     }
 
-    /// Three more pods on a node: huge-0, which fits no other node, store-0 of a StatefulSet, and bare-0, which no
+    /// Adds three pods to a node: huge-0, which fits on no other node, store-0 of a StatefulSet, and bare-0, which no
     /// controller recreates.
     pub fn fill(&mut self, node: &str) {
         for (stem, kind) in [
@@ -259,8 +261,8 @@ impl DashboardFixture {
         });
     }
 
-    /// Three pods that wait for a node: huge-1 is larger than any node, picky-1 wants a zone that does not exist, and
-    /// new-1 has not been seen by the scheduler.
+    /// Adds three pods that wait for a node: huge-1 is larger than any node, picky-1 needs a zone that does not exist,
+    /// and the scheduler has not seen new-1.
     pub fn add_waiting_pods(&mut self) {
         let message = "0/30 nodes are available: 30 Insufficient cpu. preemption: 0/30 nodes are available: 30 No \
                        preemption victims found for incoming pod.";
@@ -290,7 +292,7 @@ impl DashboardFixture {
         self.run(1);
     }
 
-    /// The owners of all pods, with as many replicas as each has pods.
+    /// Adds the owners of all pods, with as many replicas as each has pods.
     fn add_owners(&mut self) {
         let pods: Vec<Arc<Pod>> = self.world.pods().iter().cloned().collect();
         for pod in &pods {
@@ -317,7 +319,7 @@ impl DashboardFixture {
         self.put(of(ObjectEvent::ListDone));
     }
 
-    /// An owner without a scale, as pods of [`Self::add_pod`] name it.
+    /// Adds an owner without a number of replicas, as pods of [`Self::add_pod`] name it.
     pub fn add_owner(&mut self, kind: WorkloadKind, name: &str) {
         let workload = Workload {
             kind,
@@ -333,7 +335,8 @@ impl DashboardFixture {
         self.put(Change::Workload(kind, ObjectEvent::Applied(workload)));
     }
 
-    /// A budget over the pods labelled with its name, and the status that the disruption controller gives it.
+    /// Adds a budget that selects the pods labelled with its name, and the status that the disruption controller would
+    /// write.
     fn add_budget(&mut self, key: &str, min_available: i32) {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let app = Requirement { key: "app".into(), operator: SelectorOperator::In(vec![name.into()]) };
@@ -500,7 +503,7 @@ impl DashboardFixture {
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// A namespace may have so many pods, and is said to have so many.
+    /// Adds a quota to a namespace: its limit of pods, and the number in its status.
     pub fn add_quota(&mut self, namespace: &str, hard: i64, used: i64) {
         let counts = QuotaCount::of("pods").expect("pods use it");
         let limits = [QuotaLimit { resource: "pods".into(), counts, hard, used }].into();
@@ -509,7 +512,7 @@ impl DashboardFixture {
         self.put(Change::Quota(ObjectEvent::Applied(quota)));
     }
 
-    /// Tells the app everything, as first lists do, and that all watches are live.
+    /// Reports the whole cluster to the app, as the first lists do, and that all watches are live.
     pub fn lists(&mut self) {
         fn list<T: kordon_core::cluster::TableObject + PartialEq + Clone>(
             table: &kordon_core::cluster::Table<T>,
@@ -550,7 +553,7 @@ impl DashboardFixture {
         self.app.refresh(self.now);
     }
 
-    /// The controller manager renews its lease.
+    /// Renews the Lease of the controller manager.
     fn lead(&mut self) {
         let lease = LeaderLease {
             version: self.next_version(),
@@ -562,7 +565,7 @@ impl DashboardFixture {
         self.tell(vec![Change::Leader(Some(lease))]);
     }
 
-    /// Lets this many seconds go by: kubelets renew, the controller acts as the engine says, the app looks on.
+    /// Simulates this many seconds: kubelets renew, the controller acts as the engine decides, and the app follows.
     pub fn run(&mut self, seconds: i64) {
         for _ in 0..seconds {
             let end = self.now + Span::from_secs(1);
@@ -586,7 +589,7 @@ impl DashboardFixture {
         self.run_forecast();
     }
 
-    /// Lets seconds go by in which nothing reaches the app but time.
+    /// Lets seconds pass in which the app receives no changes.
     pub fn run_blind(&mut self, seconds: i64) {
         let end = self.now + Span::from_secs(seconds);
         self.act_until(end);
@@ -656,7 +659,7 @@ impl DashboardFixture {
         self.app.arrange(self.now);
     }
 
-    /// Works out what the cluster could lose, as the loop has it done beside it, now and then.
+    /// Computes headroom at most every 30 s; the loop does this on another thread.
     fn survey(&mut self) {
         let before = self.app.model.headroom.as_ref().map_or(Timestamp::EPOCH, |spare| spare.at);
         if self.now.since(before) < Span::from_secs(30) {
@@ -667,8 +670,8 @@ impl DashboardFixture {
         }
     }
 
-    /// Does the app's jobs, and answers requests as a server would on which the budget of checkout is used up as soon as
-    /// one of its pods leaves.
+    /// Performs the app's jobs, and answers requests like a server on which the budget of checkout is exhausted as soon
+    /// as one of its pods leaves.
     pub fn serve(&mut self) {
         loop {
             if let Some(job) = self.app.next_job() {
@@ -685,7 +688,7 @@ impl DashboardFixture {
         self.app.refresh(self.now);
     }
 
-    /// Gives the answer that is asked for.
+    /// Answers the open question with yes.
     pub fn agree(&mut self) {
         let dialog = self.app.screen.overlays.question().cloned();
         match dialog.as_ref().and_then(Dialog::prompt) {
@@ -771,7 +774,7 @@ impl DashboardFixture {
         operation::RequestOutcome::Done
     }
 
-    /// The pods that terminate are gone.
+    /// Removes all terminating pods.
     pub fn reap(&mut self) {
         let gone: Vec<Key> = self
             .world
@@ -786,21 +789,21 @@ impl DashboardFixture {
         self.serve();
     }
 
-    /// Works the open plan out, as the loop has it done beside it.
+    /// Computes the open plan; the loop does this on another thread.
     pub fn plan(&mut self) {
         if let Some(job) = self.app.next_plan(self.now) {
             self.app.planned(job.work(), self.now);
         }
     }
 
-    /// Works out the open timing sheet, as the loop has it done beside it.
+    /// Computes the open timing sheet; the loop does this on another thread.
     pub fn work_out_timing(&mut self) {
         if let Some(job) = self.app.next_timing_job() {
             self.app.on_timing(job.work());
         }
     }
 
-    /// Works out what can be done about the subject of the open detail, as the loop has it done beside it.
+    /// Computes the possible actions for the subject of the open detail; the loop does this on another thread.
     pub fn work_out_detail(&mut self) {
         if let Some(job) = self.app.next_detail_job(self.now) {
             self.app.on_detail_result(job.work(&Ok(self.checks.guards.clone())), self.now);
@@ -811,7 +814,7 @@ impl DashboardFixture {
         self.alive.remove(node).expect("it was alive");
     }
 
-    /// The kubelet is back: it renews and posts Ready.
+    /// Brings a kubelet back: it renews and posts Ready.
     pub fn revive(&mut self, node: &str) {
         self.alive.insert(node.into(), 3);
         self.renew(&node.into(), Span::ZERO);
@@ -826,13 +829,13 @@ impl DashboardFixture {
         self.put(Change::Node(ObjectEvent::Applied(node)));
     }
 
-    /// A node is gone.
+    /// Removes a node.
     pub fn remove_node(&mut self, name: &str) {
         self.alive.remove(name);
         self.put(Change::Node(ObjectEvent::Deleted(name.into())));
     }
 
-    /// Somebody deletes a pod, which finalizers hold.
+    /// Starts the deletion of a pod, which these finalizers keep.
     pub fn terminate(&mut self, key: &str, finalizers: &[&str]) {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
@@ -843,7 +846,7 @@ impl DashboardFixture {
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// Pods that leave for several reasons, and one whose container is killed for memory.
+    /// Removes pods for several reasons, and kills the container of one for its memory.
     pub fn remove_pods_in_every_way(&mut self) {
         for (number, reason) in
             [(0, "EvictionByEvictionAPI"), (1, "EvictionByEvictionAPI"), (2, "PreemptionByScheduler")]
@@ -879,7 +882,7 @@ impl DashboardFixture {
         self.run(5);
     }
 
-    /// One watch's word about itself, and for the journal.
+    /// Reports the state of a watch, and its message for the journal.
     pub fn health(&mut self, kind: FeedKind, state: FeedState) {
         let trouble = match &state {
             FeedState::Broken { error, .. } => Some(format!("{kind}: {error}; trying again")),
@@ -912,7 +915,7 @@ impl DashboardFixture {
         self.put(Change::Lease(ObjectEvent::Applied(lease)));
     }
 
-    /// Changes the cluster, and tells the app if it is watching.
+    /// Changes the cluster, and reports the change if the app has listed it.
     fn put(&mut self, change: Change) {
         self.world.apply(change.clone(), &mut Vec::new());
         if self.listed {
@@ -933,7 +936,7 @@ impl DashboardFixture {
         Version(self.version)
     }
 
-    /// Types keys: letters, and names like `<Enter>`.
+    /// Types keys: letters, and names such as `<Enter>`.
     pub fn press(&mut self, keys: &str) {
         for key in typed(keys) {
             let action = kordon::app::commands::action(key, self.app.screen.key_focus());
@@ -943,7 +946,7 @@ impl DashboardFixture {
     }
 }
 
-/// The keys of a text: each letter is one, and so is a name in angle brackets.
+/// Parses keys: each letter is one, and so is each name in angle brackets.
 pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     let mut typed = Vec::new();
@@ -980,7 +983,7 @@ pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
     typed
 }
 
-/// The tolerations that the API server adds.
+/// Returns the tolerations that the API server adds.
 fn default_tolerations() -> Vec<Toleration> {
     ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"]
         .map(|key| tolerates(key, Some(300)))
@@ -1015,7 +1018,7 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
     node.conditions = conditions.into();
 }
 
-/// The place of an object in its list, by which every second one is late; none of the end of the list.
+/// Returns the place of an object in its list, by which every second object is late; `None` for the end of the list.
 fn place<T: kordon_core::cluster::TableObject>(
     event: &ObjectEvent<T>,
     name: impl Fn(&T) -> String,

@@ -1,6 +1,6 @@
-//! One count of a drain: what the dashboard prints of it in its header, nodes and progress at every moment, and after a
-//! cancel, a kill and a resume, against the kubelets of the demo, which end the pods. The real loop with typed keys, on a
-//! virtual clock.
+//! The count of a drain is the same everywhere: the header, the nodes and the progress are compared at every moment,
+//! also after a cancel, a kill and a resume, with the pods that the demo's kubelets have ended. Runs the real loop with
+//! typed keys on a virtual clock.
 
 use std::{
     io,
@@ -42,7 +42,7 @@ use crate::{
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
-/// How long the screen may show what was: it is drawn once a second.
+/// Maximum age of a count on the screen, which is drawn once a second.
 const BEHIND: Span = Span::from_secs(2);
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +90,7 @@ async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
     .await;
     town.check(&["Draining", "▶", "gone"]);
     town.clock.sleep(Span::from_secs(5)).await;
-    // Another one sees the claim alone.
+    // Another dashboard knows only the claim.
     town.with_dashboard(async |town, dashboard| {
         dashboard.wait("Draining").await;
         town.clock.sleep(Span::from_secs(3)).await;
@@ -128,14 +128,14 @@ async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
 /// The budget that blocks a pod of the drain.
 const BUDGET: &str = "held";
 
-/// A demo cluster, and what was printed of the drain of [`NODE`].
+/// A demo cluster, and the frames that show the drain of [`NODE`].
 struct Town {
     api: Api,
     clock: Clock,
     cancel: CancellationToken,
     folder: tempfile::TempDir,
     watcher: Watcher,
-    /// The uids of the pods that the drain removes.
+    /// Uids of the pods that the drain removes.
     began: Vec<String>,
     frames: Frames,
     _world: World,
@@ -171,7 +171,7 @@ impl Town {
         Journal::within(self.folder.path(), "demo")
     }
 
-    /// Runs a dashboard to the end of the script, then kills it.
+    /// Runs a dashboard until the end of the script, then kills it.
     async fn with_dashboard(&mut self, script: impl AsyncFnOnce(&mut Self, &DashboardDriver)) {
         let connection = Connection::embedded(self.api.client_as("kordon"), "here");
         let options = ModelOptions {
@@ -195,7 +195,7 @@ impl Town {
         self.clock.sleep(Span::from_secs(1)).await;
     }
 
-    /// Starts the drain, after words that were typed.
+    /// Starts the drain: types the keys and confirms.
     async fn start_drain(&mut self, dashboard: &DashboardDriver) {
         dashboard.ready().await;
         dashboard.press(":enforce 12h<Enter>").await;
@@ -203,7 +203,7 @@ impl Town {
         dashboard.press(DRAIN_IT).await;
         let is_there = |screen: &str| screen.contains("leave now") && !screen.contains("computing");
         dashboard.wait_until("no plan", is_there).await;
-        // The options are those of the keys, so that nothing is refused.
+        // Waits for the plan with the options of the keys, which refuses nothing.
         dashboard.wait_until("refused", |screen| !screen.contains("1 refused")).await;
         self.began = self.pods_to_remove().await;
         assert!(self.began.len() > 3, "{:?}: that shows little", self.began);
@@ -227,7 +227,7 @@ impl Town {
         self.clock.sleep(Span::from_secs(1)).await;
     }
 
-    /// The pods on the node that are neither static nor of a DaemonSet.
+    /// Returns the pods on the node that are neither static nor of a DaemonSet.
     async fn pods_on_node(&self) -> Vec<Pod> {
         let pods: kube::Api<Pod> = kube::Api::all(self.api.client_as("observer"));
         let on_node = ListParams::default().fields(&format!("spec.nodeName={NODE}"));
@@ -247,7 +247,7 @@ impl Town {
         kube::Api::all(self.api.client_as("observer"))
     }
 
-    /// Gives a pod of the node that no budget protects one that lets none of its pods go.
+    /// Adds a budget that allows no disruption to a pod of the node that has no budget yet.
     async fn block_a_pod(&mut self) {
         let budgets = self.budgets().list(&ListParams::default()).await.expect("listed").items;
         let is_protected = |pod: &Pod| {
@@ -272,7 +272,7 @@ impl Town {
         self.clock.sleep(Span::from_secs(10)).await;
     }
 
-    /// Takes the budget away.
+    /// Deletes the budget.
     async fn unblock(&self) {
         let budgets = self.budgets().list(&ListParams::default()).await.expect("listed").items;
         let ours = budgets.iter().find(|budget| budget.name_any() == BUDGET).expect("it is there");
@@ -283,7 +283,7 @@ impl Town {
         self.clock.sleep(Span::from_secs(1)).await;
     }
 
-    /// How many pods of the drain the kubelets had ended by then.
+    /// Returns how many pods of the drain the kubelets had ended by then.
     fn gone_at(&self, at: Timestamp) -> usize {
         let facts = self.watcher.facts(&[], at, at);
         self.began.iter().filter(|uid| facts.gone.get(*uid).is_some_and(|gone| *gone <= at)).count()
@@ -295,8 +295,8 @@ impl Town {
         format!("{lines:?}").contains(text)
     }
 
-    /// Every frame since the last check shows one count in all places, and it is what the kubelets did. Returns the last count
-    /// that the progress showed. Each of these words was in a frame with a count.
+    /// Asserts that every frame since the last check shows the same count in all places, and that the kubelets agree
+    /// with it. Each of `words` has to be in a frame with a count. Returns the last count of the progress.
     fn check(&mut self, words: &[&str]) -> DrainCount {
         let frames = std::mem::take(&mut *self.frames.0.lock().expect("no panic"));
         let (mut last, mut seen) = (DrainCount::default(), Vec::new());
@@ -323,7 +323,7 @@ impl Town {
     }
 }
 
-/// What a frame prints of the drain: where, and how many of how many are gone.
+/// Returns the counts of the drain in a frame: the place, pods gone, and all pods.
 fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
     let mut found = Vec::new();
     for line in screen.lines() {
@@ -342,14 +342,14 @@ fn printed(screen: &str) -> Vec<(&'static str, (usize, usize))> {
     found
 }
 
-/// `3/8 …`
+/// Parses `3/8 …`.
 fn ratio(text: &str) -> Option<(usize, usize)> {
     let word = text.split_whitespace().next()?;
     let (gone, total) = word.split_once('/')?;
     Some((gone.parse().ok()?, total.parse().ok()?))
 }
 
-/// What was drawn, and what the progress of the only operation counted at that moment.
+/// A drawn frame, and the count of the only operation at that moment.
 #[derive(Clone, Debug)]
 struct Frame {
     at: Timestamp,
@@ -357,11 +357,11 @@ struct Frame {
     progress: Option<DrainCount>,
 }
 
-/// Copies share the frames.
+/// All frames; clones share them.
 #[derive(Clone, Default)]
 struct Frames(Arc<Mutex<Vec<Frame>>>);
 
-/// A screen that keeps every frame.
+/// A screen that keeps all frames.
 struct FramesSurface {
     screen: RecordingScreen,
     frames: Frames,

@@ -1,7 +1,8 @@
-//! Plans of drains against what then happens: which pods leave, in which order and when, which budget blocks which pod,
-//! which replacement a quota refuses, and when the drain is done; and what an operation tells of its progress. In a demo cluster with budgets and changing pods, on a virtual clock.
+//! Plans of drains compared with the drains themselves: which pods leave, in which order and when, which budget blocks
+//! which pod, which replacement a quota refuses, and when the drain ends; also the progress that an operation reports.
+//! Runs a demo cluster with budgets and changing pods on a virtual clock.
 //!
-//! `KORDON_DRAIN=20/200` drains 20 of 200 nodes, five at a time, and `KORDON_SEED` selects another cluster; with
+//! `KORDON_DRAIN=20/200` drains 20 of 200 nodes, five at a time. `KORDON_SEED` selects another cluster. With
 //! `--nocapture` the figures are printed.
 
 mod compare;
@@ -42,7 +43,7 @@ use facts::Facts;
 
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
-/// Nodes that are drained at a time.
+/// Number of nodes that are drained at a time.
 const PARALLEL: usize = 5;
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +65,7 @@ async fn a_drain_under_load_goes_as_its_plan_predicted() {
     comparison.check();
 }
 
-/// While the drain runs, the operator is informed every ten seconds how far it is and when it likely ends.
+/// Checks that during the drain, progress and likely end are reported every ten seconds.
 fn check_progress(notices: &[OperationNotice], facts: &Facts) {
     let lines: Vec<&OperationNotice> = notices.iter().filter(|notice| is_progress(notice)).collect();
     let lasted = facts.ended.since(facts.began).as_secs();
@@ -77,7 +78,8 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
         before.rsplit(' ').next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
     };
     assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
-    // Each says when it ends, or what keeps it from ending; the latest end that the later ones state is one.
+    // Each line has the likely end, or what prevents it. In the second half of the drain, the latest end in a line is
+    // not exceeded.
     for line in lines {
         let (_, left) = line.text.rsplit_once("; ").expect("how far it is; when it ends");
         let latest = left.strip_prefix("done in ~").and_then(|ends| ends.split_once("(at most "));
@@ -94,19 +96,19 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
     }
 }
 
-/// Whether it says how far the operation is and when it ends.
+/// Whether a notice has the progress and the end of the operation.
 fn is_progress(notice: &OperationNotice) -> bool {
     notice.subject.is_empty() && notice.text.contains(" pods gone") && notice.text.contains("; ")
 }
 
-/// The seconds of `1m05s` or `35s`.
+/// Parses `1m05s` or `35s` as seconds.
 fn seconds(text: &str) -> Option<i64> {
     let (minutes, seconds) =
         text.strip_suffix('s')?.split_once('m').unwrap_or(("0", text.strip_suffix('s')?));
     Some(minutes.parse::<i64>().ok()? * 60 + seconds.parse::<i64>().ok()?)
 }
 
-/// The namespace of the pods whose replacements a quota refuses.
+/// Namespace whose quota refuses the replacements.
 const LIMITED: &str = "shop";
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +136,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
         |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
-    // None before a pod is gone; each at most as long after one as it had been refused before.
+    // No replacement is created before a pod is gone. Each is created at most as long after that as it had been refused
+    // before.
     for (created, freed) in created.iter().zip(&freed) {
         let (late, waited) = (created.since(*freed), freed.since(facts.began));
         assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");
@@ -147,7 +150,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
             && request.at >= facts.began
     };
     assert!(log.iter().any(is_refusal), "the server refused none");
-    // What was predicted is within what then happened: the kubelets end pods at random within their grace.
+    // The error is at most the longest time to the end of a pod, because the kubelets end pods at a random time within
+    // their grace period.
     let predicted =
         refused.iter().filter_map(|pod| pod.quota.as_ref()?.admitted).max().expect("they are admitted");
     let happened = created[refused.len() - 1];
@@ -157,7 +161,7 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     assert!(wrong <= most, "predicted {predicted}, happened {happened}");
 }
 
-/// A demo cluster and what is known of it.
+/// A demo cluster, and what kordon knows of it.
 struct Town {
     api: Api,
     clock: Clock,
@@ -174,7 +178,7 @@ impl Drop for Town {
 }
 
 impl Town {
-    /// A cluster that has lived for a while, and everything that plans are made of.
+    /// Creates a cluster that has run for a while, with all objects that plans are based on.
     async fn new(nodes: usize, seed: u64) -> Self {
         let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
         let api =
@@ -190,7 +194,7 @@ impl Town {
         };
         let world = World::start(&api, clock, &world, cancel.clone());
         clock.sleep(Span::from_secs(60)).await;
-        // When full, a watch waits.
+        // A watch waits while the channel is full.
         let (heard, feeds) = mpsc::channel(64);
         let options =
             WatchOptions { version: VERSION, kinds: &FeedKind::ALL, no_pods: false, request_timeout: None };
@@ -208,7 +212,7 @@ impl Town {
         town
     }
 
-    /// Takes in what the watches say until all of them have listed.
+    /// Processes the reports of the watches until all of them have listed.
     async fn learn(&mut self) {
         let is_live = |model: &Model, kind| model.feeds.state(kind) == Some(&FeedState::Live);
         while !FeedKind::ALL.iter().all(|kind| is_live(&self.model, *kind)) {
@@ -217,7 +221,7 @@ impl Town {
         }
     }
 
-    /// Makes a plan and carries it out, as `kordon drain --enforce` does.
+    /// Makes and applies a plan, as `kordon drain --enforce` does.
     async fn drain(&mut self, nodes: Vec<NodeName>) -> (Plan, Facts, Vec<OperationNotice>) {
         let now = self.clock.now();
         let plan = self.plan(nodes, now);
@@ -240,7 +244,7 @@ impl Town {
         let model = self.model.clone();
         let link = executor.start();
         let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
-        // Nobody pauses or cancels it.
+        // No operator pauses or cancels the drain.
         let (_operator, mut input) = mpsc::channel(1);
         let mut notices = Vec::new();
         run.run(&mut input, |notice| notices.push(notice.clone())).await;
@@ -252,7 +256,7 @@ impl Town {
         (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0), notices)
     }
 
-    /// Gives a namespace a quota of so many pods, and waits until it is counted.
+    /// Gives a namespace a quota with this limit of pods, and waits until its status is computed.
     async fn limit(&mut self, namespace: &str, pods: usize) {
         let quota = json!({
             "apiVersion": "v1", "kind": "ResourceQuota",
@@ -266,14 +270,14 @@ impl Town {
         assert_eq!(counted.limits.first().map(|limit| limit.hard), i64::try_from(pods).ok());
     }
 
-    /// Takes in what the watches have said.
+    /// Processes the reports that have arrived.
     async fn learn_now(&mut self) {
         while let Ok(Some(event)) = tokio::time::timeout(Duration::from_millis(50), self.feeds.recv()).await {
             self.model.on_watch_event(event, self.clock.now());
         }
     }
 
-    /// A node that can be drained, with pods of a ReplicaSet in this namespace.
+    /// Returns a node that can be drained and has pods of a ReplicaSet in this namespace.
     fn drainable_with(&self, namespace: &str) -> NodeName {
         let replicated = |pod: &Arc<Pod>| {
             let is_of_set = |owner: &Owner| owner.kind == OwnerKind::Workload(WorkloadKind::ReplicaSet);
@@ -302,15 +306,16 @@ impl Town {
         Plan::new(action, &self.model.cluster, &placing, VERSION, now).expect("the nodes are there")
     }
 
-    /// Nodes that are no control plane's and that one drain can empty: without the only replica of something under a budget,
-    /// or a pod whose replacement would find no place.
+    /// Returns worker nodes that one drain can empty. None of their pods is the only replica under a budget, and none
+    /// would have an unschedulable replacement.
     fn drainable(&self, count: usize) -> Vec<NodeName> {
         let is_worker = |node: &&Arc<Node>| !node.roles().any(|role| role == "control-plane");
         let workers: Vec<NodeName> =
             self.model.cluster.nodes().iter().filter(is_worker).map(|node| node.name.clone()).collect();
         let (now, mut chosen) = (self.clock.now(), Vec::new());
         let all = workers.len();
-        // Far from each other first; where a node would keep the drain from its end, the next is tried.
+        // Nodes that are far apart are tried first. If a node would prevent the end of the drain, the next one is
+        // tried.
         for place in (0..count).flat_map(|turn| (turn..all).step_by((all / count).max(1))) {
             if chosen.len() == count {
                 break;

@@ -1,4 +1,4 @@
-//! What becomes of every pod that is evicted: the rows of the evictions, and what they say when something is missing.
+//! Outcomes of evicted pods: the rows of the Evictions pane, and their text if information is missing.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ use crate::{
     scenario_frames::counts_to_be_evicted,
 };
 
-/// A node with pods of every fate is tainted.
+/// A node is tainted whose pods have every outcome.
 fn incident() -> DashboardFixture {
     let mut fixture = DashboardFixture::well();
     fixture.fill("pool-b-05");
@@ -68,7 +68,7 @@ fn the_pods_of_the_node_that_is_lost_first_get_the_room_there_is() {
         fixture.add_node(node, zone);
         fixture.change_node(node, |known| known.allocatable.cpu_milli = 2000);
     }
-    // By name, the pod of the node that is lost last is first.
+    // The pod that is first by name is on the node that is lost last.
     for (pod, node) in [("default/w0-1", "n0"), ("default/w0-2", "n1")] {
         fixture.add_pod(pod, node, WorkloadKind::ReplicaSet, Vec::new(), 1500, 128);
     }
@@ -128,8 +128,8 @@ proptest! {
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
-            // A StatefulSet creates no other pod before the old one is gone, and nothing ends that on a dead node
-            // (docs/upstream/neighbours.md#3): it is stuck from the first prediction on.
+            // A StatefulSet creates a replacement only once the old pod is gone, which never happens on a dead node
+            // (docs/upstream/neighbours.md#3). So the pod is stuck from the first prediction on.
             let keeps_name = |pod: &Pod| {
                 let kind = pod.owner.as_ref().map(|owner| owner.kind.clone());
                 kind == Some(OwnerKind::Workload(WorkloadKind::StatefulSet))
@@ -144,7 +144,7 @@ proptest! {
     }
 }
 
-/// What `/metrics` says.
+/// Returns the output of `/metrics`.
 fn metrics(model: &Model, now: Timestamp) -> String {
     let passes = PassDurations::default();
     MetricsView { model, passes: &passes, lease: None, may_lead: None, now }.exposition()
@@ -160,7 +160,7 @@ fn the_list_has_the_order_that_was_worked_out_with_it() {
     };
     let (soonest_first, mut by_name) = (urgencies(&fixture), listed(&fixture));
     assert!(soonest_first.is_sorted() && soonest_first.first() < soonest_first.last(), "{soonest_first:?}");
-    // Another order is sorted from the same rows.
+    // Another order is made from the same rows.
     fixture.app.screen.evictions.sort.reversed = true;
     fixture.app.arrange(fixture.now);
     let latest_first = urgencies(&fixture);
@@ -204,7 +204,7 @@ fn a_replacement_that_a_quota_refuses_differs_from_one_that_lands() {
     let (text, reasons, refused) = of_cart(4, 9);
     assert_eq!((text.as_str(), refused), ("→ refused: quota few-pods (pods 9 of 4 used, needs 1)", 2));
     assert_eq!(reasons, ["replacement refused by quota few-pods (pods 9 of 4 used, needs 1)"]);
-    // One that is full only until the old pod no longer counts.
+    // This quota is full only until the old pod no longer counts.
     let (text, reasons, refused) = of_cart(9, 9);
     assert!(text.starts_with("→ pool-") && text.ends_with(", once quota few-pods allows it"), "{text}");
     let quota = "replacement refused by quota few-pods until the old pod is gone (pods 9 of 9 used)";
@@ -256,7 +256,7 @@ fn evictions_that_a_budget_would_refuse_are_counted_in_the_order_in_which_they_c
     fixture.run(35);
     let model = &fixture.app.model;
     let refused = |pod: &str| model.would_be_refused(&Key::new("shop", pod));
-    // The budget of checkout lets one of three go.
+    // The budget of checkout allows one of three evictions.
     assert_eq!((refused("checkout-5kd8x"), refused("checkout-9vbnm")), (Some(false), Some(true)));
     assert_eq!(model.views.counts.against_budgets, Some(2), "and the one of postgres");
 }

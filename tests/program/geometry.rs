@@ -1,4 +1,4 @@
-//! Nothing on the screen moves by itself: the dashboard's real loop over demo clusters, ten minutes of paused time.
+//! Nothing on the screen moves by itself: the dashboard's real loop with demo clusters, for ten minutes of paused time.
 
 use std::{collections::BTreeSet, io, time::Duration};
 
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{dashboard_driver::shows_pods, dashboard_fixture::typed};
 
 const SIZE: (u16, u16) = (160, 48);
-/// Frames are looked at this often: drawing every one would take minutes.
+/// Interval between checked frames; checking every frame would take minutes.
 const BETWEEN_FRAMES: Span = Span::from_millis(3_300);
 const PLAYED: Duration = Duration::from_secs(600);
 
@@ -65,7 +65,7 @@ async fn play(scenario: &str) {
     let (keys, keyboard) = mpsc::unbounded();
     let mut screen = GeometryScreen::default();
     let operator = async {
-        // Somebody looks at the third node.
+        // The user selects the third node.
         tokio::time::sleep(Duration::from_secs(20)).await;
         for key in typed("jj") {
             keys.unbounded_send(Ok(Event::Key(key))).expect("the loop runs");
@@ -79,23 +79,23 @@ async fn play(scenario: &str) {
     screen.check();
 }
 
-/// A screen that keeps the geometry of the frames that it looks at.
+/// A screen that keeps the geometry of the frames that it checks.
 #[derive(Default)]
 struct GeometryScreen {
     looked_at: Option<Timestamp>,
     drawn: Drawn,
     frames: usize,
     seen: Vec<Geometry>,
-    /// The nodes that were selected after the keys.
+    /// Nodes that were selected after the keys were typed.
     selected: BTreeSet<Option<String>>,
 }
 
-/// What must not move.
+/// The parts of a frame that must not move.
 #[derive(Clone, PartialEq, Eq)]
 struct Geometry {
-    /// The corners of all frames, and the single lines of panes that have nothing to show.
+    /// Corners of all panes.
     corners: Vec<(usize, usize, char)>,
-    /// The headings of zones and nodes with their lines.
+    /// Headings of zones and nodes, with their line numbers.
     headings: Vec<(usize, String)>,
     screen: String,
 }
@@ -121,8 +121,8 @@ impl Geometry {
         (&self.corners, &self.headings) == (&other.corners, &other.headings)
     }
 
-    /// Whether the panes below the nodes opened: they had nothing to show, and nothing above them moved but the lower edge
-    /// of the nodes.
+    /// Whether the panes below the nodes have opened because they have something to show now, while nothing above them
+    /// moved except for the lower edge of the nodes.
     fn opened(&self, after: &Self) -> bool {
         let above = |geometry: &Self| -> Vec<_> {
             let nodes = geometry.headings.last().map_or(0, |(y, _)| *y);

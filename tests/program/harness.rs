@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 
 use crate::common::program::{self, Server, Shell};
 
-/// A demo cluster that is served, and a home folder with a kubeconfig for it.
+/// A demo cluster with a server, and a home folder with a kubeconfig for it.
 pub struct Harness {
     pub shell: Shell,
     pub server: Server,
     pub kubeconfig: String,
-    /// The uid of the cluster's namespace kube-system.
+    /// Uid of the namespace kube-system.
     cluster: String,
     _world: world::World,
 }
 
 impl Harness {
-    /// Starts a cluster whose time passes `speed` times as fast as ours.
+    /// Starts a cluster whose time is `speed` times as fast as real time.
     pub async fn start(speed: f64) -> Self {
         let options = ApiOptions { log_entries: 1_000_000, ..ApiOptions::default() };
         let (shell, server) = (Shell::new(), Server::start_at_speed(options, speed).await);
@@ -31,7 +31,8 @@ impl Harness {
         let mut harness = Self { shell, server, kubeconfig, cluster: String::new(), _world: world };
         harness.until(|harness| harness.server.api.count("pods") > 150).await;
         harness.cluster = harness.server.cluster_uid().await;
-        // On a busy machine the heartbeats of a fast cluster are late: no node may be marked Unknown for that.
+        // With fast time, heartbeats are late on a busy machine. The long grace period keeps nodes from becoming
+        // Unknown because of that.
         let mut settings = Settings::defaults(ServerVersion::new(1, 36));
         assert!(settings.set("node-monitor-grace-period", "1h", Origin::Override).expect("a span"));
         harness.server.govern_with(settings).await;
@@ -52,7 +53,7 @@ impl Harness {
         self.run(&[line, &["--enforce", "--yes"]].concat()).await
     }
 
-    /// The report of an operation that was completed.
+    /// Runs the program with `--enforce --yes`, which has to succeed. Returns the operation's report.
     pub async fn enforced(&self, line: &[&str]) -> Value {
         let output = self.enforce(&[line, &["-o", "json"]].concat()).await;
         assert_eq!(output.code, 0, "{line:?}: {}", output.err);
@@ -63,7 +64,7 @@ impl Harness {
         Journal::within(&self.shell.home.path().join(".local/state/kordon/journal"), &self.cluster)
     }
 
-    /// The operations in the journal.
+    /// Returns the operations in the journal.
     pub fn operations(&self) -> Vec<JournaledOperation> {
         operations(&self.journal().lines().expect("read"))
     }
@@ -72,7 +73,7 @@ impl Harness {
         kordon_clock::wall()
     }
 
-    /// Waits for a condition. The limit is for a program that has failed; the machine may be busy.
+    /// Waits for a condition. The time limit is reached only if the program has failed, even on a busy machine.
     pub async fn until(&self, holds: impl Fn(&Self) -> bool) {
         let waiting = async {
             while !holds(self) {
@@ -82,7 +83,7 @@ impl Harness {
         tokio::time::timeout(Duration::from_secs(180), waiting).await.expect("the condition holds in time");
     }
 
-    /// The pods that were evicted more than once, not counting the first `skipped` evictions.
+    /// Returns the pods that were evicted more than once, ignoring the first `skipped` evictions.
     pub fn evicted_twice(&self, skipped: usize) -> Vec<String> {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for pod in self.server.evictions().split_off(skipped) {

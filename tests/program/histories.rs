@@ -1,5 +1,5 @@
-//! The history that a dashboard keeps: what a frozen screen shows of it, what is saved of it, and that nothing is written
-//! while it is shown.
+//! The history that a dashboard keeps: what a frozen screen shows of it, what is saved, and that nothing is written to
+//! the cluster while it is shown.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -31,7 +31,7 @@ const EPOCH: &str = "2026-11-22T03:00:00Z";
 const SIZES: [(u16, u16); 2] = [(80, 24), (160, 48)];
 const LIMITS: RingLimits = RingLimits { span: Span::from_secs(7200), size: 64 << 20 };
 
-/// A dashboard that keeps its history in a folder.
+/// Makes a dashboard keep its history in a folder.
 fn keeping(dashboard: Dashboard, folder: &Path, limits: RingLimits) -> Dashboard {
     let (model, now) = (&dashboard.app.model, dashboard.clock.now());
     let every = keyframe_interval(limits.span);
@@ -41,7 +41,8 @@ fn keeping(dashboard: Dashboard, folder: &Path, limits: RingLimits) -> Dashboard
     dashboard.keeping(history)
 }
 
-/// The frame of a dashboard over a scenario at a time, after keys that were typed at theirs; all in seconds after its start.
+/// Runs a dashboard with a scenario, types keys at their times, and returns the frame at `until`. All times are in
+/// seconds after the start.
 async fn frame(
     scenario: &str,
     folder: &Path,
@@ -183,7 +184,8 @@ async fn nothing_is_written_while_the_history_is_shown() {
         driver.ready().await;
         driver.press(":enforce 12h<Enter>").await;
         driver.wait("ENFORCE").await;
-        // The history begins when all lists are complete, which may be later than the first pods.
+        // Waits for the history, which begins only when all lists are complete. That may be after the first pods are
+        // shown.
         driver.press("i").await;
         driver.wait("f, then ← goes back").await;
         driver.press("<Esc>f<Left>").await;
@@ -204,7 +206,7 @@ async fn nothing_is_written_while_the_history_is_shown() {
     assert_eq!(harness.server.written(), Vec::<String>::new());
 }
 
-/// As on a full disk: the process may write no more than some blocks into one file.
+/// A limit on file size has the same effect as a full disk: the process can write only some blocks to a file.
 #[tokio::test]
 async fn a_full_disk_ends_the_history_and_nothing_else() {
     let shell = Shell::new();

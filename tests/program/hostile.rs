@@ -1,4 +1,5 @@
-//! Hostile text in every string that a server, a file or an argument can bring, and every place where it could come out.
+//! Hostile text in every string that a server, a file or an argument can contain, and a check of every place where it
+//! could be printed.
 
 use std::{fs, path::Path};
 
@@ -17,7 +18,7 @@ use crate::{
     lying_server::{self, lied},
 };
 
-/// A demo cluster behind a server that adds hostile text to everything.
+/// Starts a demo cluster behind a server that adds hostile text to everything.
 async fn lying() -> Harness {
     let mut harness = Harness::start(1.0).await;
     let url = lying_server::start(harness.server.api.client()).await;
@@ -25,7 +26,7 @@ async fn lying() -> Harness {
     harness
 }
 
-/// YAML does not take control characters as they are.
+/// Escapes control characters, which YAML does not accept.
 fn escaped(config: &Value) -> String {
     kordon_core::visible::json(&config.to_string()).into_owned()
 }
@@ -36,7 +37,7 @@ fn assert_harmless_output(line: &[&str], output: &Output) {
     assert!(found.is_ok(), "kordon {} prints it", line.escape_debug());
 }
 
-/// All files below a folder.
+/// Returns all files in a folder and its subfolders.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path());
     entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
@@ -79,7 +80,7 @@ async fn no_command_prints_what_a_terminal_would_obey() {
         vec!["undo", HOSTILE],
     ];
     for (place, line) in lines.iter().enumerate() {
-        // YAML is made of the same reports.
+        // The YAML formats contain the same reports, so not all are tested.
         let formats: &[&str] = if place < 3 { &["table", "json", "yaml"] } else { &["table", "json"] };
         for format in formats {
             let output = harness.run(&[line, &["-o", format, "--log", &log][..]].concat()).await;
@@ -168,7 +169,7 @@ async fn a_hostile_kubeconfig_is_harmless() {
         "--delete-emptydir-data",
     ]));
     terminal.wait("anything else to cancel");
-    // The terminal itself makes `\r\n` of line ends.
+    // The terminal turns line ends into `\r\n`.
     assert_harmless(&terminal.raw().replace("\r\n", "\n"));
     terminal.type_in("no\r");
     terminal.end();

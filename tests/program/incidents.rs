@@ -1,4 +1,4 @@
-//! What postmortems and other settings tell of recordings that are made by hand, so that it can be worked out by hand.
+//! Postmortems and counterfactuals of hand-made recordings, whose results can be computed by hand.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use serde_json::Value;
 use crate::common::program::{Output, Shell};
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
-/// Kubelets renew their Leases a second after the start, and then every ten.
+/// Interval of Lease renewals in seconds; the first is a second after the start.
 const RENEWAL: usize = 10;
 
-/// A recording that is made by hand: what happens at which second.
+/// A hand-made recording: the events of each second.
 #[derive(Default)]
 struct HandMade {
     grace: i64,
@@ -33,12 +33,12 @@ struct HandMade {
     version: u64,
 }
 
-/// Of 1.36 by the flags: two passes of the controller are ten seconds.
+/// Two passes of the controller in seconds, with the default flags of 1.36.
 const PASSES: f64 = 10.0;
 
 #[tokio::test]
 async fn settings_are_compared_by_what_people_pay_for_the_same_outages() {
-    // The recorded controller does nothing. Node a is away for five minutes, node b for good.
+    // The recorded controller does nothing. Node a is away for five minutes, node b forever.
     let mut made = HandMade { grace: 2000, ..HandMade::default() };
     for (node, silent) in [("a", Some((101, 401))), ("b", Some((201, 900))), ("c", None)] {
         made.node(node, silent, 900);
@@ -73,8 +73,9 @@ async fn settings_are_compared_by_what_people_pay_for_the_same_outages() {
         "{outages}"
     );
     assert_eq!(report["startSeconds"].as_f64(), Some(10.0), "no pod became Ready");
-    // Silent for more than 50 s from 101 or from 201 on, and noticed two passes later at most; then the toleration. A replacement runs
-    // 10 s later; that of db-0 once node a is back; bare has none. Without eviction pods run again with their node.
+    // Nodes are silent for more than 50 s from second 101 or 201 on, which is noticed at most two passes later; then
+    // the toleration begins. A replacement runs 10 s later. That of db-0 runs once node a is back; bare has none.
+    // Without eviction, pods run again with their node.
     let evicted = |toleration: f64| 50.0 + toleration;
     let expected = [
         (
@@ -162,7 +163,7 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     made.node("late", Some((301, 321)), 600);
     made.nodes[2].unschedulable = true;
     made.post("failed", 155, Some(ConditionStatus::Unknown));
-    // Its machine is another one: the object is new, and its kubelet has not posted yet.
+    // The node comes back as a new object on another machine, whose kubelet has not posted yet.
     made.events.entry(258).or_default().push(Change::Node(ObjectEvent::Deleted("failed".into())));
     made.post("failed", 258, None);
     made.post("failed", 280, Some(ConditionStatus::True));
@@ -181,7 +182,7 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
         let until = Timestamp::parse(outage["until"].as_str().expect("it ended")).expect("a time");
         (until.since(START).as_secs(), outage["down"].is_null())
     };
-    // Looked at every second.
+    // The condition is checked every second.
     let (ended, was_only_silent) = until("failed");
     assert!(
         (280..=281).contains(&ended) && !was_only_silent,
@@ -200,7 +201,8 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     assert!(text.contains("- Nodes that were silent and did not fail: 1\n"), "{text}");
 }
 
-/// Two pods of node a are evicted, and node b is the only other node: both are to move there. One does, and the other gets no node.
+/// Two pods of node a are evicted, and node b is the only other node, so both are predicted to move there. One does;
+/// the other gets no node.
 #[tokio::test]
 async fn outcomes_are_compared_with_where_pods_went() {
     let mut made = HandMade { grace: 50, ..HandMade::default() };
@@ -249,7 +251,7 @@ fn json(output: &Output) -> Value {
 }
 
 impl HandMade {
-    /// A node whose kubelet renews its Lease until the end, but not between two renewals.
+    /// Adds a node whose kubelet renews its Lease until the end, except for the time in `silent`.
     fn node(&mut self, name: &str, silent: Option<(i64, i64)>, until: i64) {
         self.nodes.push(node(name, Some(ConditionStatus::True), 0));
         for at in (1..until).step_by(RENEWAL) {
@@ -263,14 +265,14 @@ impl HandMade {
         }
     }
 
-    /// The node has another status of Ready from then on; none if it never posted.
+    /// Changes the Ready status of a node; `None` if its kubelet has never posted.
     fn post(&mut self, name: &str, at: i64, status: Option<ConditionStatus>) {
         self.version += 1;
         let posted = Node { version: Version(self.version), ..node(name, status, at) };
         self.events.entry(at).or_default().push(Change::Node(ObjectEvent::Applied(posted)));
     }
 
-    /// The controller taints a node that is Unknown.
+    /// Taints an Unknown node, as the controller does.
     fn taint(&mut self, name: &str, at: i64) {
         self.version += 1;
         let taint = |effect| Taint {
@@ -293,7 +295,7 @@ impl HandMade {
         self.events.entry(at).or_default().push(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// Writes it to a file of a shell.
+    /// Writes the recording to a file in a new shell's home folder.
     fn write(self, until: i64) -> (Shell, String) {
         let mut settings = Settings::defaults(ServerVersion::new(1, 36));
         let grace = format!("{}s", self.grace);
@@ -392,7 +394,7 @@ fn node(name: &str, status: Option<ConditionStatus>, since: i64) -> Node {
     }
 }
 
-/// A pod that runs, with the tolerations that admission adds.
+/// A running pod with the tolerations that admission adds.
 fn pod(name: &str, node: Option<&str>, owner: Option<WorkloadKind>) -> Pod {
     let toleration = |key: &str| Toleration {
         key: key.into(),

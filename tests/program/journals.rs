@@ -1,4 +1,4 @@
-//! Whose journal an operation is in, and what can be read of it without a server.
+//! The journal in which an operation is recorded, and what can be read from it without a server.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, is_cordoned};
 
-/// Exit codes, as `docs/cli.md` has them.
+/// Exit codes, as in `docs/cli.md`.
 const DONE: i32 = 0;
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;
@@ -47,7 +47,7 @@ async fn two_clusters_with_one_context_name_do_not_share_a_journal() {
     assert!(files[0].contains(&servers[0].cluster_uid().await), "{files:?}");
     let one = operations(&shell, &["--server", &servers[1].url]).await;
     assert_eq!(one, [found[1].clone()]);
-    // Without an id, the last operation of this cluster: not of the other.
+    // Without an id, `undo` takes the last operation of this cluster, not that of the other one.
     let undo = shell.run(&["undo", "--server", &servers[0].url, "-o", "json"]).await;
     let report: Value = serde_json::from_str(&undo.out).expect("JSON");
     assert_eq!((undo.code, &report["operation"]), (DONE, &found[0]["operation"]), "{}", undo.err);

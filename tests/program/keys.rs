@@ -1,4 +1,4 @@
-//! Every key does something, and so does every hint of the footer; a key that does nothing is answered.
+//! Every key and every hint in the footer does something; a key that does nothing is explained.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
     screens::{about_to_drain, interrupted, terminal_of},
 };
 
-/// Large enough for a plan beside the nodes, so that zooming shows.
+/// Large enough for a plan beside the nodes, so that zooming has a visible effect.
 const SIZE: (u16, u16) = (160, 48);
 
 type Situation = (&'static str, fn() -> DashboardFixture);
@@ -107,7 +107,7 @@ const SITUATIONS: &[Situation] = &[
     }),
 ];
 
-/// A recording between two notable moments.
+/// Shows a recording between two notable moments.
 fn recording() -> DashboardFixture {
     let mut fixture = pressed(DashboardFixture::incident(), "2");
     let (now, hour) = (fixture.now, Span::from_secs(3600));
@@ -131,13 +131,13 @@ fn event(chord: Chord) -> KeyEvent {
     KeyEvent::new(chord.code, if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE })
 }
 
-/// What is shown, and where the cursor stands.
+/// Returns the screen and the position of the terminal's cursor.
 fn picture(fixture: &mut DashboardFixture) -> (Buffer, Position) {
     let mut terminal = terminal_of(fixture, SIZE);
     (terminal.backend().buffer().clone(), terminal.get_cursor_position().expect("a buffer"))
 }
 
-/// Whether a key changes what is shown, or what happens to the program; and what the footer says of it.
+/// Whether a key changes the screen or the state of the program; and the message in the footer.
 fn press(situation: Situation, chord: Chord) -> (bool, Option<String>) {
     let mut fixture = situation.1();
     let before = picture(&mut fixture);
@@ -179,7 +179,7 @@ fn every_key_of_the_table_does_something_somewhere() {
     for command in COMMANDS {
         for chord in command.keys {
             let acts = |(situation, fixture): &(Situation, DashboardFixture)| {
-                // The same key may be another command there.
+                // The same key may be another command here.
                 let is_it =
                     commands::action(event(*chord), fixture.app.screen.key_focus()) == Some(command.action);
                 is_it && fixture.app.offers(command) && press(*situation, *chord).0
@@ -209,7 +209,7 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     assert_eq!(say(KeyEvent::from(KeyCode::F(5))), "F5 is not a key: ? shows them all");
     assert_eq!(say(KeyEvent::from(KeyCode::Char('d'))), "d does nothing here: ? shows what does");
     assert_eq!(say(KeyEvent::from(KeyCode::Char('z'))), "", "it does");
-    // A detail of a node has no pod to evict.
+    // The detail of a node has no pod to evict.
     let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>d");
     let evict = COMMANDS.iter().find(|command| command.name == "evict").expect("a command");
     assert!(!fixture.app.offers(evict));

@@ -1,5 +1,5 @@
-//! What is not known is not empty: every definite statement of `kordon status`, headroom, forecast and what-if that is made
-//! with less knowledge is also made with full knowledge, over random clusters and missing kinds.
+//! Unknown is not the same as empty: every definite statement of `kordon status`, headroom, forecast and what-if that
+//! is made with less knowledge is also made with full knowledge. Tested with random clusters and missing kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ fn random_missing() -> impl Strategy<Value = Missing> {
     })
 }
 
-/// A cluster as the dashboard knows it with this missing, so many seconds after nodes fell silent and a pod changed.
+/// Creates a dashboard without the missing kinds, this many seconds after nodes fell silent and a pod changed.
 fn known(
     nodes: &[RandomNode],
     pods: &[RandomPod],
@@ -47,7 +47,7 @@ fn known(
 ) -> DashboardFixture {
     let withheld = missing.iter().map(|(kind, withheld)| (*kind, *withheld));
     let mut fixture = fixture_without(nodes, pods, withheld);
-    // The owners of some pods are gone: nothing replaces them.
+    // Some pods' owners are deleted, so these pods are not replaced.
     let orphans =
         fixture.world.pods().iter().map(|pod| pod.key.to_string()).filter(|pod| pod.ends_with(['1', '3']));
     for pod in orphans.collect::<Vec<_>>() {
@@ -68,8 +68,8 @@ fn known(
     fixture
 }
 
-/// The definite statements of the dashboard and of `kordon status`, as text. What rests on data of an earlier time says so
-/// and is none, and neither are predictions of a controller that is only assumed.
+/// Returns the definite statements of the dashboard and of `kordon status`, as text. Statements based on stale data are
+/// marked and not definite. Neither are predictions about a controller that is only assumed.
 fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     let model = &fixture.app.model;
     let cluster = &model.cluster;
@@ -96,7 +96,7 @@ fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {
         found.extend(of_forecast(forecast, cluster, knows_pods));
     }
-    // Of the same node however much is known: which row comes first depends on what is known of the nodes.
+    // The what-if is always of the same node, because the order of the rows depends on what is known.
     fixture.press("2/n0<Enter>x");
     found.extend(of_what_if(fixture, knows_pods, is_live));
     fixture.press("<Esc>");
@@ -127,7 +127,7 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     found.iter().map(|text| format!("{node:?} fails: {text}")).collect()
 }
 
-/// The definite statements of the JSON of `kordon status`, as docs/status.md says which they are.
+/// Returns the definite statements in the JSON of `kordon status`, as docs/status.md defines them.
 fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let report = serde_json::to_value(report).expect("a report is plain data");
     let unknown = report["unknown"].as_array().expect("a list");
@@ -137,7 +137,7 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let replacements_are_known =
         unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
     let mut found = BTreeSet::new();
-    // Of the nodes; what may be wrong with pods that are not read is said beside it.
+    // The level is definite for nodes only; possible problems of unread pods are reported beside it.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
     }
@@ -176,7 +176,8 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     found
 }
 
-/// What becomes of a pod rests on more than that it leaves.
+/// Collects the definite statements about an eviction. The outcome of the pod depends on more kinds than the eviction
+/// itself.
 fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut BTreeSet<String>) {
     let pod = format!("{}/{}", eviction["namespace"], eviction["pod"]);
     for (field, value) in eviction.as_object().expect("an eviction") {
@@ -186,7 +187,7 @@ fn of_eviction(eviction: &Value, replacements_are_known: bool, found: &mut BTree
     }
 }
 
-/// Each value of a document with its path; null says that it is not known, or that there is none.
+/// Collects each value of a document with its path. A null means unknown or absent.
 fn leaves(path: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Null => {}
@@ -328,14 +329,15 @@ fn while_the_lease_of_the_leader_is_not_seen_nobody_says_that_no_controller_is_a
     fixture.run(70);
     assert_eq!(confidence(&fixture), Some(Confidence::Assumed));
     assert_eq!(fixture.app.model.known_headroom(fixture.now), KnownHeadroom::Withheld, "zone b is down");
-    // When the watch is back and the Lease is not renewed, its whole duration has to pass.
+    // After the watch is back, the controller counts as gone only once the Lease's whole duration has passed without a
+    // renewal.
     fixture.led = false;
     fixture.health(FeedKind::Leader, FeedState::Live);
     fixture.run(10);
     assert_eq!(confidence(&fixture), Some(Confidence::Live));
     fixture.run(10);
     assert!(matches!(confidence(&fixture), Some(Confidence::NoController { .. })));
-    // One that was gone before another break is so after it.
+    // A controller that was gone before another break is still gone after it.
     fixture.break_watches();
     fixture.run(10);
     fixture.health(FeedKind::Leader, FeedState::Live);

@@ -1,4 +1,4 @@
-//! What the panes of the dashboard list, as commands print it for scripts: Pending pods, departures, the journal.
+//! The lists of the dashboard's panes, as commands print them for scripts: Pending pods, departures, the journal.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::io::AsyncBufReadExt as _;
 
 use crate::common::program::{Server, Shell, path};
 
-/// A server with a cluster in which nothing goes wrong.
+/// Starts a server with a healthy cluster.
 async fn healthy() -> (Shell, Server, World) {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let scenario = Scenario::named("healthy").expect("there is one");
@@ -27,7 +27,7 @@ async fn json_of(shell: &Shell, line: &[&str]) -> Value {
     serde_json::from_str(&out).expect("one document")
 }
 
-/// The pods of a list, as `namespace/name`.
+/// Returns the pods of a list as `namespace/name`.
 fn names(rows: &Value) -> Vec<String> {
     let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
     let rows = rows.as_array().expect("a list");
@@ -43,7 +43,7 @@ async fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
     let message = "0/24 nodes are available: 24 Insufficient cpu. preemption: not helpful";
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": message, "lastTransitionTime": since.to_time()});
-    // Another scheduler's pod, so that the demo's leaves its condition as it is.
+    // One pod has another scheduler, so that the demo's scheduler does not change its condition.
     for (name, scheduler) in [("huge", "default-scheduler"), ("other", "mine")] {
         let container = json!({"name": "app", "resources": {"requests": {"cpu": "100"}}});
         server.api.load("pods", json!({
@@ -59,7 +59,8 @@ async fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
     assert_eq!((&huge["advice"], &other["advice"]), (&json!("unschedulable"), &json!("notTried")));
     assert_eq!(other["cause"], "24 Insufficient cpu");
     assert_eq!(other["priority"], 7);
-    // The server's clock is known to half a second, from a Date in whole seconds, and the time is written in whole seconds.
+    // Allows for two roundings: the server's clock is known to half a second, from a Date in whole seconds, and the
+    // printed time has whole seconds.
     let printed = Timestamp::parse(other["since"].as_str().expect("a time")).expect("RFC 3339");
     assert!(printed.since(since).as_secs_f64().abs() < 2.0, "{printed:?} is not {since:?}");
     assert!(other["forSeconds"].as_f64().is_some_and(|span| (89.0..150.0).contains(&span)), "{other}");
@@ -146,7 +147,7 @@ async fn the_journal_is_printed_as_it_is_made() {
     let mut lines = tokio::io::BufReader::new(child.stdout.take().expect("its output")).lines();
     let found = async {
         loop {
-            // Until the program watches, nobody sees what happens.
+            // Injects the fault repeatedly, because it goes unnoticed until the program watches.
             world.inject("general-1a-02", NodeFault::StopRuntime).await;
             let line = tokio::time::timeout(Duration::from_secs(2), lines.next_line()).await;
             if let Ok(line) = line {
@@ -177,7 +178,7 @@ async fn a_recording_answers_with_what_had_happened_by_then() {
         let shell = &shell;
         async move { json_of(shell, &[command, "--recording", file, "--at", moment]).await }
     };
-    // The scheduler preempts from second 10 on, and there is no room for what it preempts.
+    // The scheduler preempts from second 10 on, and the preempted pods find no room.
     let after = at("departures", "60s").await;
     let kinds: Vec<&Value> =
         after["counts"].as_array().expect("counts").iter().map(|kind| &kind["kind"]).collect();

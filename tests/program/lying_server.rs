@@ -1,4 +1,4 @@
-//! An API server that stands before another and adds hostile text to every string of every object.
+//! An API server in front of another, which adds hostile text to every string of every object.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::common::harmless::HOSTILE;
 
-/// Fields with a fixed vocabulary: what is not of it is read as absent or invalid, and is never shown.
+/// Fields with a fixed vocabulary. Unknown values in them are read as absent or invalid, and never shown.
 const WORDS: [&str; 20] = [
     "apiVersion",
     "kind",
@@ -40,10 +40,10 @@ const WORDS: [&str; 20] = [
     "topologyKey",
 ];
 
-/// Names that the program looks for.
+/// Names that the program looks up.
 const NAMES: [&str; 3] = ["kube-controller-manager", "kube-system", "kube-node-lease"];
 
-/// Serves on loopback and never ends but with the runtime. Returns the address.
+/// Serves on loopback until the runtime ends. Returns the address.
 pub async fn start(honest: Client) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -61,7 +61,7 @@ pub async fn start(honest: Client) -> String {
     format!("http://{address}")
 }
 
-/// The text with what this server adds to it.
+/// Returns the text with the hostile text appended.
 pub fn lied(text: &str) -> String {
     format!("{text}{HOSTILE}")
 }
@@ -74,7 +74,7 @@ async fn answer(
     let is_watch = head.uri.query().is_some_and(|query| query.contains("watch=true"));
     head.uri = original(&head.uri.to_string()).parse().expect("it was an address");
     head.headers.remove(http::header::ACCEPT_ENCODING);
-    // It lies in JSON, which every client accepts.
+    // The server answers in JSON, which every client accepts.
     head.headers.insert(http::header::ACCEPT, http::HeaderValue::from_static("application/json"));
     head.headers.remove(http::header::CONTENT_LENGTH);
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
@@ -91,7 +91,7 @@ async fn answer(
     Ok(Response::from_parts(head, body))
 }
 
-/// The address without the hostile text, as clients encode that.
+/// Removes the hostile text from an address, in which clients have encoded it.
 fn original(uri: &str) -> String {
     let encoded: String = HOSTILE
         .bytes()
@@ -105,13 +105,13 @@ fn original(uri: &str) -> String {
     uri.replace(&encoded, "")
 }
 
-/// The hostile text as it is in JSON.
+/// Returns the hostile text as JSON encodes it.
 fn escaped() -> String {
     let quoted = json!(HOSTILE).to_string();
     quoted.trim_matches('"').to_owned()
 }
 
-/// The lines of a watch, each a lie as soon as it is whole.
+/// Returns the lines of a watch, each with hostile text as soon as it is complete.
 fn lying_lines(body: Body) -> UnsyncBoxBody<Bytes, kube::Error> {
     let pieces = stream::unfold((body, Vec::new()), |(mut body, mut partial): (Body, Vec<u8>)| async move {
         loop {
@@ -130,7 +130,7 @@ fn lying_lines(body: Body) -> UnsyncBoxBody<Bytes, kube::Error> {
     StreamBody::new(pieces.boxed()).boxed_unsync()
 }
 
-/// The same JSON with hostile text; other bodies get it at their end.
+/// Adds hostile text to JSON; other bodies get it at their end.
 fn lying(body: &[u8]) -> Bytes {
     match serde_json::from_slice::<Value>(body) {
         Ok(mut value) => {
@@ -141,7 +141,7 @@ fn lying(body: &[u8]) -> Bytes {
     }
 }
 
-/// Adds hostile text to a value in the field of this name, and to all below it.
+/// Adds hostile text to the value of a field and to everything inside it.
 fn spoil(field: &str, value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -165,12 +165,12 @@ fn spoil(field: &str, value: &mut Value) {
     }
 }
 
-/// Items of a list of nodes have no kind.
+/// Whether an object is a node. Items in a list of nodes have no kind.
 fn is_node(fields: &Map<String, Value>) -> bool {
     fields.get("status").is_some_and(|status| status.get("nodeInfo").is_some())
 }
 
-/// Adds what nodes of the demo do not have: taints, labels and annotations with hostile names and values.
+/// Adds what the demo's nodes do not have: taints, labels and annotations with hostile names and values.
 fn spoil_node(node: &mut Map<String, Value>) {
     let evil = lied("evil");
     let at = "2026-01-01T00:00:00Z";

@@ -1,4 +1,4 @@
-//! N-1, what-if and forecast say the same number of pods that stay Pending, over random clusters and failures.
+//! N-1, what-if and forecast agree on the number of pods that stay Pending, for random clusters and failures.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use kordon_time::{Span, Timestamp};
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld, tolerates};
 
-/// A node of some zone with this many cores.
+/// A node in a zone, with this many cores.
 #[derive(Clone, Debug)]
 pub struct RandomNode {
     zone: usize,
@@ -67,14 +67,14 @@ pub fn random_pod() -> impl Strategy<Value = RandomPod> {
     )
 }
 
-/// A cluster of these nodes and pods, as the dashboard knows it after some time.
+/// Creates a dashboard with a cluster of these nodes and pods, and runs it for a minute.
 fn fixture(nodes: &[RandomNode], pods: &[RandomPod]) -> DashboardFixture {
     let mut fixture = fixture_without(nodes, pods, []);
     fixture.run(60);
     fixture
 }
 
-/// The same, with some kinds of objects withheld from the dashboard, when it has listed the others.
+/// Like [`fixture`], at the time of the first lists, with some kinds withheld from the dashboard.
 pub fn fixture_without(
     nodes: &[RandomNode],
     pods: &[RandomPod],
@@ -113,7 +113,7 @@ pub fn fixture_without(
     fixture
 }
 
-/// How many pods have nowhere to run by the what-if that is open, and the nodes and zones that fail in it.
+/// Returns the outcomes in the open what-if, and its failing nodes and zones.
 fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BTreeSet<ZoneKey>) {
     let preview = fixture.app.screen.overlays.plan().expect("a what-if is open");
     let outcome = preview.result.as_ref().map(|result| &result.outcome);
@@ -123,13 +123,13 @@ fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BT
     (all_of(&stranded), impact.nodes.clone(), impact.zones.clone())
 }
 
-/// The outcomes of the pods that leave and of those that are preempted for them.
+/// Returns the outcomes of the pods that leave, and of those that are preempted for them.
 fn all_of(counts: &SuccessionCounts) -> OutcomeCounts {
     let parts = counts.outcomes.parts().chain(counts.preempted.parts());
     parts.flat_map(|(kind, pods)| std::iter::repeat_n(kind, pods)).collect()
 }
 
-/// How many pods have nowhere to run by `kordon forecast --fail NODE…`.
+/// Returns the outcomes in `kordon forecast --fail NODE…`.
 fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Span) -> OutcomeCounts {
     let model = &fixture.app.model;
     let engine = model.engine.as_ref().expect("it has started");
@@ -140,14 +140,15 @@ fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Spa
     all_of(&forecast.successors(&assumptions, &model.cluster, environment).counts())
 }
 
-/// The line of the header with the verdict.
+/// Returns the line of the header with the verdict.
 fn header(fixture: &DashboardFixture) -> String {
     let mut terminal = Terminal::new(TestBackend::new(220, 60)).expect("a buffer");
     terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     snapshot::plain(terminal.backend().buffer()).lines().nth(1).unwrap_or_default().into()
 }
 
-/// How many losses these are, how many of them strand pods and leave pods Pending, and the most pods of one.
+/// Returns the number of losses, the number of those that strand pods with the most pods of one, and the number of
+/// those that leave pods Pending with the most pods of one.
 fn losses<T: Ord + Clone>(stranded: &BTreeMap<T, OutcomeCounts>) -> [usize; 5] {
     let count = |counts: fn(&OutcomeCounts) -> usize| {
         let counts = stranded.values().map(counts);

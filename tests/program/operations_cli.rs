@@ -1,4 +1,4 @@
-//! Operations from the command line: what they write, what is refused, and how they end.
+//! Operations from the command line: their writes, their refusals, and how they end.
 
 use std::{collections::BTreeSet, fs, process::Stdio, time::Duration};
 
@@ -21,7 +21,7 @@ use crate::{
     harness::Harness,
 };
 
-// Exit codes, as `docs/cli.md` has them.
+// Exit codes, as in `docs/cli.md`.
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
 const REFUSED: i32 = 5;
@@ -32,10 +32,10 @@ const MARKED: i32 = 10;
 const TIMED_OUT: i32 = 11;
 const INTERRUPTED: i32 = 13;
 
-/// How much faster than ours the time of the cluster passes.
+/// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
 
-/// What makes every pod of the demo drainable.
+/// Flags with which every pod of the demo can be drained.
 const FLAGS: [&str; 3] = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
 const ENFORCE: [&str; 2] = ["--enforce", "--yes"];
 
@@ -99,7 +99,7 @@ async fn at_a_terminal_only_the_requested_word_confirms() {
             terminal.type_in(&format!("{typed}\r"));
             terminal.end()
         });
-        // More than one node: the context is to be typed, and "yes" is not it.
+        // For more than one node the context has to be typed; "yes" is not accepted.
         assert_eq!(status.exit_code(), INTERRUPTED.cast_unsigned(), "{}", terminal.raw());
         assert!(terminal.raw().contains("not confirmed: nothing was written"), "{}", terminal.raw());
     }
@@ -199,7 +199,7 @@ async fn missing_permissions_are_named_before_anything_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_that_is_refused_ends_the_drain_before_any_pod_is_touched() {
     let harness = Harness::start(SPEED).await;
-    // Not for good, so that an access review says yes.
+    // The fault is temporary, so that an access review still allows the cordon.
     harness
         .server
         .api
@@ -351,7 +351,7 @@ async fn a_drain_survives_the_loss_of_the_server() {
     let line = drain(&["general-1a-02"]);
     let (output, ()) = tokio::join!(harness.enforce(&line), async {
         harness.until(|harness| !harness.server.evictions().is_empty()).await;
-        // An outage has a length; nothing happens in it that could be waited for.
+        // The outage lasts three seconds; there is no event to wait for.
         harness.server.api.set_down(true);
         tokio::time::sleep(Duration::from_secs(3)).await;
         harness.server.api.set_down(false);
@@ -363,7 +363,7 @@ async fn a_drain_survives_the_loss_of_the_server() {
 
 /// Scenario 69: A drain that is killed and started again resumes from its journal with the pods that are left.
 ///
-/// Killed at random moments and resumed, `KORDON_KILLS` times.
+/// The drain is killed at random moments and resumed, `KORDON_KILLS` times.
 #[tokio::test(flavor = "multi_thread")]
 async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none() {
     let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
@@ -395,13 +395,13 @@ impl Harness {
         Objects::all(self.server.api.client()).list(&ListParams::default()).await.expect("nodes").items
     }
 
-    /// The nodes that are not control plane nodes.
+    /// Returns the nodes that are not control plane nodes.
     async fn workers(&self) -> Vec<String> {
         let is_worker = |node: &Node| !node.labels().contains_key("node-role.kubernetes.io/control-plane");
         self.nodes().await.iter().filter(|node| is_worker(node)).map(ResourceExt::name_any).collect()
     }
 
-    /// The terminating pods on a node.
+    /// Returns the terminating pods on a node.
     async fn terminating_pods(&self, node: &str) -> Vec<String> {
         let params = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods: Vec<Pod> = Objects::all(self.server.api.client()).list(&params).await.expect("pods").items;
@@ -411,8 +411,8 @@ impl Harness {
             .collect()
     }
 
-    /// Drains two nodes, killing and resuming the drain at random; then checks the result and undoes it. Returns how
-    /// often the drain was killed, and how often of that after its first eviction.
+    /// Drains two nodes, killing and resuming the drain at random; then checks the result and undoes it. Returns the
+    /// number of kills, and of those after its first eviction.
     async fn drain_with_kills(
         &self,
         nodes: &[String; 2],
@@ -441,7 +441,8 @@ impl Harness {
                 let Ok(status) = ended else { panic!("{output}: it does not end: {said}") };
                 let code = status.expect("waited for").code();
                 if code == Some(BLOCKED) && line[1] != "--resume" {
-                    // Such as the only replica of a workload under a budget: other nodes, then.
+                    // The drain can be blocked, for example by the only replica of a workload under a budget. Other
+                    // nodes are drained then.
                     assert!(
                         !is_cordoned(&self.server.node(&nodes[0]).await),
                         "{output}: begun all the same: {said}"
@@ -457,10 +458,10 @@ impl Harness {
             self.check_cordons(&output).await;
             let operations = self.operations();
             match operations.iter().rfind(|past| past.start.action == "drain" && past.started >= begun) {
-                // Killed before it started: it is started again.
+                // The drain was killed before it had started, so it is started again.
                 None => {}
                 Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
-                // Killed when all was done but the report.
+                // The drain was killed when only its report was missing.
                 Some(_) => break,
             }
         }
@@ -489,8 +490,8 @@ impl Harness {
         (killed, amid)
     }
 
-    /// Waits until it is time to kill the drain: in most cases a random time after it is in the journal, because the time
-    /// to start depends on the machine; in some cases at any moment.
+    /// Waits for the time of the next kill. Mostly it is a random time after the drain is in the journal, because the
+    /// time until then depends on the machine. In a quarter of the cases it is any time.
     async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
         if chance.u8(..4) > 0 {
             let has_begun = || {

@@ -1,4 +1,4 @@
-//! Operations from the dashboard: its real loop with typed keys and a demo cluster, whose API shows what was written.
+//! Operations from the dashboard: its real loop with typed keys, and a demo cluster whose API shows the writes.
 
 use std::{process::Stdio, time::Duration};
 
@@ -17,7 +17,7 @@ use crate::{
     harness::Harness,
 };
 
-/// How much faster than ours the time of the cluster passes.
+/// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 5.0;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -244,7 +244,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     let start = || Terminal::with(harness.shell.under_terminal(&harness.connection()));
     let begun = || {
         let mut terminal = start();
-        // Before that, it is not yet in a mode to be typed into.
+        // Waits for the pods, because the terminal does not accept keys before the dashboard has set it up.
         terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
@@ -292,7 +292,7 @@ async fn the_command_line_resumes_an_unfinished_operation_of_the_dashboard() {
             dashboard.wait("In progress:").await;
             dashboard.press("<Esc>").await;
             dashboard.wait_gone("In progress:").await;
-            // The desk is left in the midst of it.
+            // The dashboard is dropped here, in the middle of the drain.
         })
         .await;
     let past = harness.operations().remove(0);
@@ -341,12 +341,13 @@ impl Harness {
         exit
     }
 
-    /// Asserts that no eviction is granted while paused, and returns how many were granted before.
+    /// Asserts that no eviction is granted while the operation is paused. Returns the number of evictions granted
+    /// before.
     async fn assert_paused(&self) -> (usize, ()) {
-        // Requests in flight when it was paused are still answered.
+        // Waits for the responses to requests that were in flight.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let granted = self.server.evictions().len();
-        // Real time: there is no event to wait for.
+        // Waits in real time, because there is no event to wait for.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         assert_eq!(self.server.evictions().len(), granted, "evicted while it was paused");
         (granted, ())

@@ -1,4 +1,4 @@
-//! The pods that wait for a node: why, since when, and what would help.
+//! The pods that wait for a node: the reason, since when, and what would help.
 
 use kordon::model::PendingAdvice;
 use kordon_core::cluster::{FeedKind, Key, Phase, WorkloadKind};

@@ -1,4 +1,4 @@
-//! The dashboard over a recording: what it shows at a moment is what the live dashboard knew then, wherever one jumps.
+//! The dashboard with a recording: it shows at every moment what the live dashboard knew at that time, after any jumps.
 
 use std::{fs, io::Cursor, path::Path};
 
@@ -26,7 +26,7 @@ use crate::{dashboard_fixture::typed, replays::LiveSession};
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (160, 48), (220, 60)];
 
-/// Between the keys of a test.
+/// Pause between keys.
 const KEY: Span = Span::from_millis(20);
 
 fn replay_of(file: &[u8]) -> Replay<Box<dyn RecordingSource>> {
@@ -36,7 +36,7 @@ fn replay_of(file: &[u8]) -> Replay<Box<dyn RecordingSource>> {
     Replay::new(reader, settings)
 }
 
-/// A paused playback of a file, at its start.
+/// Creates a playback of a file, paused at its start.
 fn playback_of(file: &[u8]) -> Playback {
     let replay = replay_of(file);
     let (from, until) = (replay.reader().start().at, replay.reader().until());
@@ -50,7 +50,7 @@ fn options() -> AppOptions {
     AppOptions { mode: Mode::Replay, ..AppOptions::default() }
 }
 
-/// The frame after these keys, a second after the last one.
+/// Returns the frame a second after the last of these keys.
 async fn frame(file: &[u8], keys: &str, size: (u16, u16)) -> String {
     let player = Player::new(replay_of(file), replay_of(file));
     let dashboard = Dashboard::of_recording(playback_of(file), player, options(), Clock::system());
@@ -61,12 +61,12 @@ async fn frame(file: &[u8], keys: &str, size: (u16, u16)) -> String {
     snapshot::plain(&frame)
 }
 
-/// The keys that go to a moment.
+/// Returns the keys that go to a moment.
 fn going_to(at: Timestamp) -> String {
     format!(":at {}<Enter>", at.to_micro_time())
 }
 
-/// What a dashboard in the place of the replay would show that had watched the cluster.
+/// Returns the frame of a dashboard in place of the replay that had watched the cluster.
 fn live_frame(model: &Model, at: Timestamp, file: &[u8], size: (u16, u16)) -> String {
     let mut model = model.clone();
     model.refresh_nodes(at);
@@ -99,7 +99,7 @@ async fn what_is_shown_at_a_moment_is_what_the_live_dashboard_knew_then() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..6 {
         let (at, model) = &live.models[random.usize(..live.models.len())];
-        // To the microsecond, as a time can be typed.
+        // Rounded to microseconds, the precision of a typed time.
         let at = Timestamp::from_nanos(at.as_nanos() / 1000 * 1000);
         let by_way_of = random.pick(&["", "$", "$0", "$[[[", "]]]}"]);
         let replayed = frame(&live.file, &format!("{by_way_of}{}g", going_to(at)), (160, 48)).await;
@@ -108,7 +108,8 @@ async fn what_is_shown_at_a_moment_is_what_the_live_dashboard_knew_then() {
     }
 }
 
-/// Of a place that was not searched yet only the time since the last keyframe is played, so that it is shown at once.
+/// At a place that was not searched yet, only the time since the last keyframe is played, so that the moment is shown
+/// at once.
 #[tokio::test(start_paused = true)]
 async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_afterwards() {
     let live = LiveSession::run("zone-outage", Span::from_secs(400)).await;
@@ -151,7 +152,7 @@ async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_
     }
 }
 
-/// A frame of a moment.
+/// Returns the frame of a moment.
 fn drawn(model: &Model, playback: &Playback) -> String {
     let mut app = App::new(model.clone(), options());
     app.playback = Some(playback.clone());
@@ -213,7 +214,7 @@ async fn a_replay_says_what_happened_when_and_never_writes() {
         let golden = fs::read_to_string(&path).unwrap_or_default();
         assert!(golden == text, "{} differs; with UPDATE=1 read the difference\n{text}", path.display());
     }
-    // The rows come with the jump: none of them was under the cursor before `j`.
+    // The rows are new after the jump, so none is under the cursor before `j`.
     for (keys, expected) in [
         ("$jcA", "nothing can be written to a recording"),
         ("$U", "nothing can be written to a recording"),

@@ -1,4 +1,4 @@
-//! What a kubelet would evict, and where its numbers come from, on a demo cluster.
+//! What a kubelet would evict, and the source of its numbers, in a demo cluster.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ use crate::{common::placements, harness::Harness};
 
 const NODE: &str = "general-1a-02";
 
-/// What `kordon plan pressure` says of the node.
+/// Returns the report of `kordon plan pressure` for the node.
 async fn planned(harness: &Harness, more: &[&str]) -> Value {
     let output = harness.run(&[&["plan", "pressure", NODE, "-o", "json"], more].concat()).await;
     assert_eq!(output.code, 0, "{}", output.err);
@@ -49,7 +49,7 @@ async fn evictions_under_pressure_are_predicted_with_what_may_be_read_and_say_wh
     let target = report["eviction"]["target"].as_i64().expect("a level");
     for (number, pod) in pods(&report).iter().enumerate() {
         assert!(pod["usage"].is_i64(), "{pod}");
-        // Evicted are the first that are not exempt, as long as the target is not reached.
+        // The kubelet evicts the first pods that are not exempt, until the target is reached.
         let before = pods(&report)[..number].iter().rev().find_map(|pod| pod["availableAfter"].as_i64());
         let is_enough = before.is_some_and(|available| available >= target);
         assert_eq!(pod["evicted"] == true, pod["exempt"].is_null() && !is_enough, "{pod}");
@@ -84,7 +84,7 @@ async fn evictions_under_pressure_are_predicted_with_what_may_be_read_and_say_wh
     assert!(unknown.code != 0 && unknown.err.contains("one of memory.available"), "{}", unknown.err);
 }
 
-/// Memory runs out on one node: each pod that its kubelet evicts is the one that was predicted just before.
+/// Memory runs out on a node. Each pod that its kubelet evicts is the one that was predicted just before.
 #[tokio::test(start_paused = true)]
 async fn a_kubelet_evicts_pods_in_the_predicted_order() {
     let clock = Clock::new(Timestamp::parse("2026-11-21T03:00:00Z").expect("a time"), 1.0);
@@ -95,10 +95,11 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
         World::start(&api, clock, &WorldOptions { scenario, ..WorldOptions::default() }, cancel.clone());
     let _stop = cancel.drop_guard();
     let mut model = Model::new(ModelOptions::observer(ServerVersion::new(1, 36)), clock.now());
-    // The first pod of each node's last prediction; the pods that were evicted, and all that ended with this reason.
+    // The first pod of each node's latest prediction; the evicted pods; and all pods that ended with the reason
+    // Evicted.
     let mut predicted: BTreeSet<(NodeName, Key)> = BTreeSet::new();
     let (mut evicted, mut ended) = (Vec::new(), BTreeSet::new());
-    // The leak fills the node in a minute or two, and the soft threshold has a grace period.
+    // The leak fills the node in a minute or two, and then the grace period of the soft threshold passes.
     clock.sleep(Span::from_secs(90)).await;
     let ends = clock.now() + Span::from_secs(240);
     while evicted.len() < 3 && clock.now() < ends {
@@ -113,7 +114,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
                     assert!(predicted.contains(&place), "{place:?} was evicted, predicted was {predicted:?}");
                     evicted.push(place);
                 }
-                // It came under pressure, and was rejected.
+                // The pod arrived under pressure and was rejected.
                 None => assert_eq!(pod.resources.kubelet.qos, QosClass::BestEffort, "{pod:?}"),
             }
         }
@@ -127,7 +128,7 @@ async fn a_kubelet_evicts_pods_in_the_predicted_order() {
     assert_eq!(evicted.len(), 3, "{evicted:?}");
 }
 
-/// The pod that the kubelet of a node would evict first for want of memory.
+/// Returns the pod that the kubelet of a node would evict first for lack of memory.
 async fn first_evicted(model: &mut Model, api: &Api, node: &Node, clock: Clock) -> Option<Key> {
     let pods = model.cluster.pods_on(&node.name).map(|pod| pod.key.clone()).collect();
     let report = read_kubelet(&api.client_as("kordon"), node, &pods, clock).await;
@@ -136,7 +137,7 @@ async fn first_evicted(model: &mut Model, api: &Api, node: &Node, clock: Clock) 
     pressure.order.evicted().next().map(|pod| pod.key.clone())
 }
 
-/// The nodes that report pressure and their pods, as they are now.
+/// Reads the nodes that report pressure, and their pods.
 async fn nodes_under_pressure(api: &Api) -> Cluster {
     let mut cluster = Cluster::default();
     let under_pressure = |node: &Value| {

@@ -1,4 +1,4 @@
-//! A screen in memory that records when it was drawn, and what it shows.
+//! A screen in memory that keeps its text and the times at which it was drawn.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 use std::{
@@ -15,7 +15,7 @@ use kordon_time::Timestamp;
 use ratatui::{Terminal, backend::TestBackend};
 use tokio::time::Instant;
 
-/// Copies show the same.
+/// A screen; clones share their state.
 #[derive(Clone, Default)]
 pub struct RecordingScreen {
     pub draws: Arc<Mutex<Vec<Instant>>>,

@@ -1,5 +1,5 @@
-//! A screen that is not drawn again shows nothing that has become untrue: what the app does not ask a frame for changes no
-//! cell.
+//! A screen that is not drawn again shows nothing outdated: if the app does not request a frame for a change, the
+//! change affects no cell.
 
 use kordon::{k8s::feed::FeedEvent, run::Surface, ui::snapshot};
 use kordon_core::cluster::{
@@ -14,19 +14,19 @@ use crate::{
     screens::drawn,
 };
 
-/// Room for about every fourth node.
+/// Size with room for about a quarter of the nodes.
 const SIZE: (u16, u16) = (140, 24);
 
-/// Where somebody looks: keys to press before.
+/// Keys that bring the screen into the tested states.
 const LOOKS: [&str; 9] = ["", "2", "2j<Enter>", "2zG", "z1z", "1", "2d", "i", "2GGF"];
 
-/// What happens to one object of many.
+/// A change of one of many objects.
 #[derive(Clone, Copy, Debug)]
 enum News {
     Renewal,
     StatusOfNode,
     Cordon,
-    /// An annotation, which is not kept.
+    /// A new annotation, which the cluster does not keep.
     VersionOfPod,
     NotReady,
     Finished,
@@ -53,7 +53,7 @@ fn news() -> impl Strategy<Value = (News, prop::sample::Index)> {
     (prop::sample::select(kinds.to_vec()), any::<prop::sample::Index>())
 }
 
-/// The next version of any object.
+/// Source of versions for all objects.
 struct Versions(u64);
 
 impl Versions {
@@ -122,7 +122,7 @@ fn change(
     }
 }
 
-/// The screen as it would be drawn now.
+/// Draws the current screen.
 fn shown(fixture: &mut DashboardFixture) -> String {
     let mut terminal = Terminal::new(TestBackend::new(SIZE.0, SIZE.1)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");

@@ -1,4 +1,5 @@
-//! What a replayed model knows at a moment is what the live one knew then; and the commands that record and read recordings.
+//! A replayed model knows at every moment what the live one knew at that time; and the commands that record and read
+//! recordings.
 
 use std::{collections::BTreeMap, io::Cursor};
 
@@ -32,11 +33,11 @@ use crate::{
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
-/// A recording, and what the live model reported at some moments while it was made.
+/// A recording, and the reports of the live model at some moments while it was made.
 pub struct LiveSession {
     pub file: Vec<u8>,
     reports: Vec<(Timestamp, Value)>,
-    /// The live models themselves, at the same moments.
+    /// The live models at the same moments.
     pub models: Vec<(Timestamp, Model)>,
 }
 
@@ -51,13 +52,13 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
         for (at, report) in &live.reports {
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} at {at}"));
         }
-        // Back and forth, from what was kept before keyframes.
+        // Jumps back and forth, from checkpoints kept before keyframes.
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..20 {
             let (at, report) = &live.reports[random.usize(..live.reports.len())];
             assert_same(report, &report_at(&mut replay, *at), &format!("{scenario} back at {at}"));
         }
-        // From what a search leaves to another replay, which begins at a keyframe otherwise.
+        // Jumps in another replay, which has only the checkpoints of a search and otherwise begins at a keyframe.
         let found = MomentSearch::new(live.replay()).advance(|| false);
         let mut replay = live.replay().without_run_up();
         replay.add_checkpoints(found.checkpoints, found.until);
@@ -68,7 +69,7 @@ async fn a_replayed_model_knows_what_the_live_one_knew() {
     }
 }
 
-/// The machine wakes late, for several things at once, and hears even later that an effect is recorded.
+/// On a busy machine, wake-ups are late and can cover several events, and the result of an effect arrives even later.
 #[tokio::test(start_paused = true)]
 async fn a_busy_machine_knows_what_a_replay_knows() {
     for scenario in ["flapping", "zone-outage", "restart"] {
@@ -84,7 +85,7 @@ async fn a_busy_machine_knows_what_a_replay_knows() {
 }
 
 impl LiveSession {
-    /// What a busy machine that hears the same reports at the same moments.
+    /// Returns what a busy machine knows at the same moments, with the same reports of the watches.
     fn heard_by_a_busy_machine(&self, seed: u64) -> Vec<(Timestamp, Value)> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut reader = RecordingReader::open(Cursor::new(&self.file[..])).expect("a recording");
@@ -156,7 +157,7 @@ fn options(settings: &Settings) -> ModelOptions {
     ModelOptions { connection, settings: settings.clone(), role: ControllerRole::Shadow }
 }
 
-/// What `kordon status -o json` says.
+/// Returns the output of `kordon status -o json`.
 fn report(model: &Model, at: Timestamp) -> Value {
     let mut model = model.clone();
     model.run_forecast(at);
@@ -170,7 +171,7 @@ fn report_at(replay: &mut Replay<Cursor<&[u8]>>, at: Timestamp) -> Value {
     report(replay.model(), at)
 }
 
-/// Asserts that two reports say the same, or names the first field in which they differ.
+/// Asserts that two reports are equal; otherwise names the first field that differs.
 fn assert_same(live: &Value, replayed: &Value, place: &str) {
     match (live, replayed) {
         (Value::Object(live), Value::Object(replayed)) => {

@@ -1,4 +1,4 @@
-//! What one-shot commands read: what they need and no more.
+//! The requests of one-shot commands: they read what they need and nothing else.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use tokio::time::timeout;
 
 use crate::common::program::{Server, Shell, is_cordoned};
 
-/// Exit codes, as `docs/cli.md` has them.
+/// Exit codes, as in `docs/cli.md`.
 const DONE: i32 = 0;
 const FAILED: i32 = 1;
 const REFUSED: i32 = 5;
 
 const NODE: &str = "general-1a-02";
 
-/// The standard output of the program, and what it read.
+/// Returns the standard output of the program, and its reads.
 async fn asked(server: &Server, line: &[&str], code: i32) -> (String, Vec<String>) {
     let before = server.reads().len();
     let output = Shell::new().run(&[line, &["--server", &server.url]].concat()).await;
@@ -114,7 +114,7 @@ async fn a_plan_does_not_wait_for_placement_and_says_that_it_is_left_out() {
         let text = |warning: &Value| warning["text"].as_str().unwrap_or_default().to_owned();
         warnings.iter().map(text).find(|text| text.contains("where pods land is unknown"))
     };
-    // Not `auto`: on a busy machine the lists may take longer than that waits.
+    // `auto` could give up: on a busy machine the lists may take longer than it waits.
     let whole = plan(&["--placement=wait"]).await;
     assert_eq!(left_out(&whole), None);
     server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "services"));
@@ -159,7 +159,8 @@ async fn a_cordon_that_is_applied_lists_no_pods_and_a_drain_does_not_wait_for_pl
     assert!(!reads.iter().any(|uri| uri.contains("/services") || uri.contains("csinodes")), "{reads:#?}");
 }
 
-/// An operation that is applied lists and watches what it touches: nothing of the whole cluster but nodes and DaemonSets.
+/// An applied operation lists and watches the objects that it touches. Of the whole cluster it reads only nodes and
+/// DaemonSets.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operation_that_is_applied_watches_the_pods_that_it_removes() {
     let server = Server::start(ApiOptions::default()).await;
@@ -197,7 +198,7 @@ async fn an_operation_that_is_applied_watches_the_pods_that_it_removes() {
     assert!(!reads.iter().any(|uri| uri.contains("/pods")), "no pod leaves: {reads:#?}");
 }
 
-/// Whether a request asks for objects of the whole cluster.
+/// Whether a request is for objects of the whole cluster.
 fn is_of_all(uri: &str) -> bool {
     !uri.contains("/namespaces/")
         && !uri.contains("Selector=")

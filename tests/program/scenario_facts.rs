@@ -1,13 +1,14 @@
-//! What is true of each scenario of the demo at three moments: numbers and sets that were worked out by hand from the
-//! specification and the scenario's script, never from what kordon printed. They are compared with the model and the JSON
-//! of the dashboard's real loop, on a virtual clock.
+//! Facts of each demo scenario at three moments: numbers and sets that were computed by hand from the specification and
+//! the scenario's script, never taken from kordon's output. They are compared with the model and the JSON of the
+//! dashboard's real loop, on a virtual clock.
 //!
-//! What holds for all of them (release 1.36): a node is Unknown when a pass, each 5 s, finds its last observed heartbeat more
-//! than 50 s old (docs/upstream/node-lifecycle.md#3.4), and a heartbeat is observed by the pass after it. The demo's
-//! controller starts with the scenario, and so has observed nothing earlier than second 0. A kubelet renews its Lease each 10 to
-//! 10.4 s (docs/upstream/node-lifecycle.md#11.3). So one that is disconnected at second d is marked in a pass between d + 39.6 and
-//! d + 60, and not before second 50. The NoExecute taint follows in the same pass where the rate allows it
-//! (docs/upstream/node-lifecycle.md#6.6), and pods leave when their toleration is over (docs/upstream/node-lifecycle.md#7.6).
+//! Common to all of them (release 1.36): a node becomes Unknown when a pass, each 5 s, finds its last observed
+//! heartbeat more than 50 s old (docs/upstream/node-lifecycle.md#3.4). A heartbeat is observed by the pass after it.
+//! The demo's controller starts with the scenario, so it has observed nothing before second 0. A kubelet renews its
+//! Lease every 10 to 10.4 s (docs/upstream/node-lifecycle.md#11.3). So a node that is disconnected at second d becomes
+//! Unknown in a pass between d + 39.6 and d + 60, and not before second 50. The NoExecute taint follows in the same
+//! pass if the rate allows it (docs/upstream/node-lifecycle.md#6.6), and pods leave when their toleration has passed
+//! (docs/upstream/node-lifecycle.md#7.6).
 
 use std::{collections::BTreeSet, io};
 
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::scenario_frames::{EPOCH, open_dashboard, start_demo};
 
-/// The nodes of zone b, by the shares of the pools.
+/// The nodes of zone b, as the demo distributes its node pools over the zones.
 const ZONE_B: [&str; 8] = [
     "control-plane-1b-01",
     "general-1b-01",
@@ -49,8 +50,9 @@ const ZONE_B: [&str; 8] = [
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
-/// general-1b-01 became Unknown 245 s before the start, memory-1c-01 is silent since 25 s before it, spot-1a-01 has had memory
-/// pressure for 1140 s. The tour gives the eighth healthy worker, memory-1a-01, disk pressure from second 4 to 104.
+/// general-1b-01 became Unknown 245 s before the start, memory-1c-01 has been silent since 25 s before it, and
+/// spot-1a-01 has had memory pressure for 1140 s. The tour gives the eighth healthy worker, memory-1a-01, disk pressure
+/// from second 4 to 104.
 #[tokio::test(start_paused = true)]
 async fn default() {
     let (mut facts, _, [at_45, at_60, at_120]) = play("default", [45, 60, 120]).await;
@@ -158,8 +160,8 @@ async fn silent_node() {
     facts.check();
 }
 
-/// general-1a-01 is disconnected at second 5 for 65 s and each 90 s again; the runtime of memory-1b-01 does not answer from second
-/// 20 to 260.
+/// general-1a-01 is disconnected at second 5 for 65 s, and again every 90 s. The runtime of memory-1b-01 does not
+/// answer from second 20 to 260.
 #[tokio::test(start_paused = true)]
 async fn flapping() {
     let (flaps, broken) = ("general-1a-01", "memory-1b-01");
@@ -271,7 +273,7 @@ async fn zone_outage() {
     facts.check();
 }
 
-/// 41 of the 63 nodes of zone a are disconnected, one each 2 s from second 5 on.
+/// 41 of the 63 nodes of zone a are disconnected, one every 2 s from second 5 on.
 #[tokio::test(start_paused = true)]
 async fn partial_disruption() {
     let (mut facts, _, [at_45, at_90, at_180]) = play("partial-disruption", [45, 90, 180]).await;
@@ -300,7 +302,8 @@ async fn partial_disruption() {
         ["b", "c"].map(|zone| at_180.zone(zone)),
         ["Normal"; 2].map(|state| (state.to_owned(), 0.1)),
     );
-    // The 35th of 63 is the first with 55 %; it was disconnected at second 73 and so marked between 112.6 and 133.
+    // The 35th of 63 nodes is the first that makes 55 %. It was disconnected at second 73, and so became Unknown
+    // between seconds 112.6 and 133.
     facts.within(
         "tainted each 10 s from a pass between 50 and 65 on, five to nine are by then, and at most one more by second 180",
         at_180.tainted().len() as f64,
@@ -334,7 +337,7 @@ async fn full_outage() {
     facts.check();
 }
 
-/// Workers one after the other: cordon, drain, 15 s down, uncordon.
+/// Each worker in turn is cordoned, drained, down for 15 s, and uncordoned.
 #[tokio::test(start_paused = true)]
 async fn kernel_upgrade() {
     let (mut facts, start, moments) = play("kernel-upgrade", [15, 120, 280]).await;
@@ -379,7 +382,8 @@ async fn kernel_upgrade() {
     facts.check();
 }
 
-/// memory-1a-01 became Unknown 330 s before the start: pods that tolerate that for 300 s are Terminating since 30 s.
+/// memory-1a-01 became Unknown 330 s before the start. Pods that tolerate that for 300 s have been Terminating for 30
+/// s.
 #[tokio::test(start_paused = true)]
 async fn stuck_statefulset() {
     const LOST: &str = "memory-1a-01";
@@ -422,7 +426,7 @@ async fn stuck_statefulset() {
     facts.check();
 }
 
-/// An operator drains the node of monitoring/grafana from second 5 on; the budget grafana wants 1 of 1.
+/// An operator drains the node of monitoring/grafana from second 5 on; the budget grafana requires 1 of 1 pods.
 #[tokio::test(start_paused = true)]
 async fn blocked_drain() {
     let (mut facts, start, moments) = play("blocked-drain", [30, 120, 280]).await;
@@ -479,9 +483,9 @@ async fn blocked_drain() {
     facts.check();
 }
 
-/// general-1b-01 is silent since 25 s before the start, general-1a-01 is disconnected at second 5; the controller is away from
-/// second 15 to 35. Its successor first sees the Lease then, and takes it 15 s later at the earliest
-/// (client-go's LeaderElector counts from when it saw the last renewal).
+/// general-1b-01 has been silent since 25 s before the start, and general-1a-01 is disconnected at second 5. The
+/// controller is away from second 15 to 35. Its successor first observes the Lease then, and acquires it 15 s later at
+/// the earliest (client-go's LeaderElector counts from its observation of the last renewal).
 #[tokio::test(start_paused = true)]
 async fn restart() {
     let (mut facts, _, [at_30, at_95, at_120]) = play("restart", [30, 95, 120]).await;
@@ -508,8 +512,8 @@ async fn restart() {
     facts.check();
 }
 
-/// An operator drains the node of the first pod of payments/api from second 5 on, while the quotas of shop, payments and search
-/// are used up. The pods of payments/api take up to 60 s to end.
+/// An operator drains the node of the first pod of payments/api from second 5 on, while the quotas of shop, payments
+/// and search are used up. The pods of payments/api take up to 60 s to terminate.
 #[tokio::test(start_paused = true)]
 async fn quota() {
     let (mut facts, start, moments) = play("quota", [25, 90, 170]).await;
@@ -553,8 +557,9 @@ async fn quota() {
     facts.check();
 }
 
-/// The first pod of shop/session-cache leaks 600 MiB/s from second 3 until its node has 1200 MiB left, the first of shop/cart
-/// 4 MiB/s from second 5 up to its limit of 256 MiB. The soft threshold is 1536 MiB with 90 s of grace.
+/// The first pod of shop/session-cache leaks 600 MiB/s from second 3 until its node has 1200 MiB left. The first pod of
+/// shop/cart leaks 4 MiB/s from second 5 up to its limit of 256 MiB. The soft threshold is 1536 MiB with a grace period
+/// of 90 s.
 #[tokio::test(start_paused = true)]
 async fn memory_pressure() {
     let (mut facts, start, [at_40, at_90, at_250]) = play("memory-pressure", [40, 90, 250]).await;
@@ -610,9 +615,10 @@ async fn memory_pressure() {
     facts.check();
 }
 
-/// payments/risk-model is scaled from 1 to 4 at second 10. The three spot nodes have 15,890m of CPU each, of which the pods of
-/// DaemonSets request 200m: ten pods of 1,500m, or five of 3,000m. 28 pods of model-training and 4 of video-transcode want 1,500m
-/// at priority -100, and 4 of risk-model 3,000m at 100,000: 40 slots of 30.
+/// payments/risk-model is scaled from 1 to 4 at second 10. Each of the three spot nodes has 15,890m of CPU, of which
+/// pods of DaemonSets request 200m; that leaves room for ten pods of 1,500m, or five of 3,000m. 28 pods of
+/// model-training and 4 of video-transcode request 1,500m at priority -100, and 4 of risk-model 3,000m at 100,000:
+/// together 40 slots of 1,500m, of which there are 30.
 #[tokio::test(start_paused = true)]
 async fn preemption() {
     let (mut facts, start, moments) = play("preemption", [8, 60, 120]).await;
@@ -655,8 +661,8 @@ async fn preemption() {
     facts.check();
 }
 
-/// As its script says: memory-1a-01 is disconnected from second 30 to 240, memory-1b-02 at second 35 and out of service at 100,
-/// general-1c-04 at 40 and deleted at 45.
+/// According to the script, memory-1a-01 is disconnected from second 30 to 240, memory-1b-02 is disconnected at second
+/// 35 and out of service at 100, and general-1c-04 is disconnected at 40 and deleted at 45.
 #[tokio::test(start_paused = true)]
 async fn departures() {
     let (mut facts, start, [at_40, at_130, at_240]) = play("departures", [40, 130, 240]).await;
@@ -725,7 +731,7 @@ fn every_scenario_has_facts() {
     }
 }
 
-/// The facts of a scenario that do not hold.
+/// The wrong facts of a scenario.
 struct Facts {
     scenario: &'static str,
     stated: usize,
@@ -767,7 +773,7 @@ impl Facts {
     }
 }
 
-/// The objects of the cluster, as its API has them.
+/// The objects of the cluster, as its API returns them.
 struct ClusterObjects {
     nodes: Vec<Node>,
     pods: Vec<Pod>,
@@ -799,7 +805,7 @@ impl ClusterObjects {
         })
     }
 
-    /// The uids of the pods that nothing but a removal ends.
+    /// Returns the uids of the pods that end only if they are removed.
     fn lasting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
     }
@@ -808,12 +814,12 @@ impl ClusterObjects {
         self.pods.iter().filter(|pod| owner(pod) == "DaemonSet").map(key_of).collect()
     }
 
-    /// Pods without a node.
+    /// Returns the pods without a node.
     fn waiting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| node_of(pod).is_empty() && !is_deleted(pod)).map(key_of).collect()
     }
 
-    /// The pods that a quota allows.
+    /// Returns the number of pods that a quota allows.
     fn quota(&self, namespace: &str) -> usize {
         let quota = self.quotas.iter().find(|quota| quota.namespace().as_deref() == Some(namespace));
         let hard =
@@ -821,7 +827,7 @@ impl ClusterObjects {
         hard.0.parse().expect("a number")
     }
 
-    /// The pods that count against it: those that have not ended.
+    /// Returns the number of pods that count against it: those that have not finished.
     fn counted_by_quota(&self, namespace: &str) -> usize {
         let ended = |pod: &Pod| {
             matches!(
@@ -833,12 +839,12 @@ impl ClusterObjects {
     }
 }
 
-/// What the cluster and kordon say at a moment.
+/// The state of the cluster and the report of kordon at a moment.
 struct Moment {
     at: i64,
     started: Timestamp,
     model: Model,
-    /// `kordon status -o json`.
+    /// Output of `kordon status -o json`.
     status: Value,
     objects: ClusterObjects,
 }
@@ -873,7 +879,7 @@ impl Moment {
         self.nodes_where(|node| node["ready"]["status"] == status)
     }
 
-    /// Seconds after the start since which the Ready condition is as it is.
+    /// Returns the second since which the Ready condition is unchanged.
     fn ready_since(&self, node: &str) -> f64 {
         self.seconds(&self.node(node)["ready"]["since"])
     }
@@ -883,17 +889,17 @@ impl Moment {
         at.since(self.started).as_secs_f64()
     }
 
-    /// The keys of its NoExecute taints that the controller owns.
+    /// Returns the keys of the node's NoExecute taints that belong to the controller.
     fn no_execute(&self, node: &str) -> BTreeSet<String> {
         no_execute_of(self.node(node)).map(|taint| text(&taint["key"])).collect()
     }
 
-    /// The nodes with such a taint.
+    /// Returns the nodes with such a taint.
     fn tainted(&self) -> BTreeSet<String> {
         self.nodes_where(|node| no_execute_of(node).next().is_some())
     }
 
-    /// Seconds between one taint and the next.
+    /// Returns the seconds between successive taints.
     fn pauses_between_taints(&self) -> Vec<i64> {
         let nodes = self.status["nodes"].as_array().expect("nodes").iter();
         let mut times: Vec<i64> =
@@ -918,7 +924,7 @@ impl Moment {
         text(&self.status["verdict"]["text"])
     }
 
-    /// State and eviction rate of the zone whose name ends with this letter.
+    /// Returns the state and eviction rate of the zone whose name ends with this letter.
     fn zone(&self, letter: &str) -> (String, f64) {
         let zones = self.status["zones"].as_array().expect("zones");
         let zone = zones.iter().find(|zone| text(&zone["zone"]).ends_with(letter)).expect("there is one");
@@ -930,7 +936,7 @@ impl Moment {
         self.status["zones"].as_array().expect("zones").iter().map(|zone| text(&zone["state"])).collect()
     }
 
-    /// Nodes and their conditions of pressure that are True.
+    /// Returns the nodes with their pressure conditions that are True.
     fn under_pressure(&self) -> BTreeSet<String> {
         let of = |node: &Node| {
             let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
@@ -941,7 +947,7 @@ impl Moment {
         self.objects.nodes.iter().flat_map(of).collect()
     }
 
-    /// Nodes with another kernel than at the start.
+    /// Returns the nodes whose kernel differs from that at the start.
     fn kernels(&self) -> BTreeSet<String> {
         let kernel = |node: &Node| {
             let info = node.status.as_ref()?.node_info.as_ref()?;
@@ -963,12 +969,12 @@ impl Moment {
         self.status["evictions"].as_array().expect("evictions")
     }
 
-    /// The pods that are to leave at a known time.
+    /// Returns the pods that are to leave at a known time.
     fn evictions_due(&self) -> BTreeSet<String> {
         self.evictions().iter().filter(|row| !row["at"].is_null()).map(pod_of).collect()
     }
 
-    /// The evictions from a node that are in this state, with their times in seconds after the start.
+    /// Returns the evictions from a node in this state, with their times in seconds after the start.
     fn evictions_on(&self, node: &str, state: &str) -> std::collections::BTreeMap<String, f64> {
         let rows = self.evictions().iter().filter(|row| row["node"] == node && row["state"] == state);
         rows.map(|row| {
@@ -981,12 +987,12 @@ impl Moment {
         self.evictions().iter().filter(|row| row["outcome"] == outcome).map(pod_of).collect()
     }
 
-    /// The pods that kordon lists as waiting for a node.
+    /// Returns the pods that kordon lists as waiting for a node.
     fn waiting(&self) -> BTreeSet<String> {
         self.model.pending_pods().into_iter().map(|pod| pod.key.to_string()).collect()
     }
 
-    /// The pods that left by such a kind.
+    /// Returns the pods that departed for such a kind of reason.
     fn departed(&self, is_meant: impl Fn(DepartureKind) -> bool) -> BTreeSet<String> {
         let entries = self.model.departures.newest().map(|(_, entry)| entry);
         entries.filter(|entry| is_meant(entry.departure.kind)).map(|entry| entry.pod.to_string()).collect()
@@ -1030,7 +1036,7 @@ fn node_of(pod: &Pod) -> &str {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
 }
 
-/// The kind of its controller; empty if it has none.
+/// Returns the kind of the pod's controller; empty if it has none.
 fn owner(pod: &Pod) -> String {
     let owners = pod.metadata.owner_references.iter().flatten();
     owners
@@ -1053,7 +1059,7 @@ fn is_ready(pod: &Pod) -> bool {
     conditions.into_iter().any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-/// The reason of its condition DisruptionTarget.
+/// Returns the reason of the pod's DisruptionTarget condition.
 fn reason(pod: &Pod) -> String {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let target = conditions
@@ -1062,7 +1068,7 @@ fn reason(pod: &Pod) -> String {
     target.and_then(|condition| condition.reason.clone()).unwrap_or_default()
 }
 
-/// For how many seconds it tolerates this NoExecute taint without a value; none without a limit
+/// Returns for how many seconds the pod tolerates this NoExecute taint without a value; `None` means forever
 /// (docs/upstream/node-lifecycle.md#7.6). Pods of the demo tolerate all of the controller's taints.
 fn tolerates(pod: &Pod, key: &str) -> Option<i64> {
     let tolerations = pod.spec.iter().flat_map(|spec| spec.tolerations.iter().flatten());
@@ -1081,7 +1087,7 @@ fn has_requests(pod: &Pod) -> bool {
         .any(|container| container.resources.as_ref().is_some_and(|resources| resources.requests.is_some()))
 }
 
-/// Keeps the model as it was drawn last before each moment.
+/// A screen that keeps the model of the last frame before each moment.
 struct MomentSurface {
     started: Timestamp,
     moments: Vec<i64>,
@@ -1098,7 +1104,7 @@ impl Surface for MomentSurface {
             }
         }
         if self.drawn.is_none() {
-            // Nobody looks, and nothing is typed.
+            // Frames between the moments are not needed, and nothing is typed.
             let mut terminal = Terminal::new(TestBackend::new(80, 24)).expect("a buffer");
             self.drawn = Some(terminal.draw_app(app, now)?);
         }
@@ -1114,8 +1120,8 @@ impl Surface for MomentSurface {
     }
 }
 
-/// Plays a scenario as `kordon demo` does, until the last of three moments, in seconds after its start. Also returns the objects
-/// of the start.
+/// Plays a scenario as `kordon demo` does, until the last of three moments in seconds after its start. Also returns the
+/// objects at the start.
 async fn play<const N: usize>(name: &'static str, times: [i64; N]) -> (Facts, ClusterObjects, [Moment; N]) {
     let scenario = Scenario::named(name).expect("there is one");
     let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
@@ -1137,7 +1143,7 @@ async fn play<const N: usize>(name: &'static str, times: [i64; N]) -> (Facts, Cl
     };
     let mut surface =
         MomentSurface { started, moments: times.to_vec(), models: times.map(|_| None).into(), drawn: None };
-    // The dashboard ends with its keys.
+    // The dashboard exits when its stream of keys ends.
     let end = clock.sleep_until(started + Span::from_secs(times[N - 1] + 1));
     let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
     run::run_dashboard(dashboard, &mut surface, keys).await.expect("it runs");

@@ -1,5 +1,5 @@
-//! What the dashboard shows of each scenario of the demo, 30, 120 and 360 seconds after its start: golden frames of the real loop over the
-//! embedded cluster with its controller and scheduler, on a virtual clock.
+//! The dashboard's frames of each demo scenario, 30, 120 and 360 seconds after its start: golden files of the real loop
+//! with the embedded cluster, its controller and scheduler, on a virtual clock.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,18 +33,18 @@ use crate::screens::expect_picture;
 pub const EPOCH: &str = "2026-11-22T03:00:00Z";
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
-/// When frames are taken, in seconds after the start.
+/// Times of the frames, in seconds after the start.
 const TIMES: [i64; 3] = [30, 120, 360];
-/// The sizes of all frames; the first decides what is selected and scrolled.
+/// Sizes of all frames. The first one determines selection and scrolling.
 const SIZES: [(u16, u16); 2] = [(160, 48), (80, 24)];
-/// The sizes of two scenarios beside those.
+/// Additional sizes of two scenarios.
 const MORE_SIZES: [(u16, u16); 2] = [(120, 40), (220, 60)];
 const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 
 /// Frames by time and size.
 type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
 
-/// What the first lines of a scenario's frames say after 30, 120 and 360 seconds: the worst state, in words.
+/// Text in the first lines of a scenario's frames after 30, 120 and 360 seconds: the worst state.
 const WORST: [(&str, [&str; 3]); 15] = [
     ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting", "3 of 24 nodes Evicting"]),
     ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready", "all 24 nodes Ready"]),
@@ -80,7 +80,7 @@ struct FrameSurface {
     started: Timestamp,
     sizes: Vec<(u16, u16)>,
     frames: Frames,
-    /// What the last frame left to the app.
+    /// Result of drawing the last frame, which the app needs.
     drawn: Option<Drawn>,
 }
 
@@ -98,7 +98,7 @@ impl Surface for FrameSurface {
                 self.frames.insert((*at, *size), draw(*size)?.1);
             }
         } else if let Some(drawn) = &self.drawn {
-            // Nobody looks, and nothing is typed.
+            // Frames between the times are not needed, and nothing is typed.
             return Ok(drawn.clone());
         }
         let drawn = draw(SIZES[0])?.0;
@@ -120,7 +120,7 @@ pub fn start_demo(scenario: &'static Scenario, clock: Clock, cancel: &Cancellati
     start_demo_with(&Settings::defaults(VERSION), scenario, clock, cancel)
 }
 
-/// The same with these settings of the controller.
+/// Like [`start_demo`], with these settings of the controller.
 pub fn start_demo_with(
     settings: &Settings,
     scenario: &'static Scenario,
@@ -148,7 +148,7 @@ pub fn start_demo_with(
     (api, world)
 }
 
-/// The dashboard of a demo cluster, as `kordon demo` opens it.
+/// Opens the dashboard of a demo cluster, as `kordon demo` does.
 pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Dashboard {
     let info = ConnectionInfo {
         context: "demo".into(),
@@ -173,7 +173,7 @@ pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Da
     Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None)
 }
 
-/// Plays a scenario as `kordon demo` does, and takes its frames.
+/// Plays a scenario as `kordon demo` does, and returns its frames.
 async fn play(scenario: &'static Scenario) -> Frames {
     let clock = Clock::new(Timestamp::parse(EPOCH).expect("a time"), 1.0);
     let cancel = CancellationToken::new();
@@ -183,7 +183,7 @@ async fn play(scenario: &'static Scenario) -> Frames {
     sizes.extend(MORE_SIZES.iter().filter(|_| IN_MORE_SIZES.contains(&scenario.name)));
     let started = clock.now();
     let mut screen = FrameSurface { started, sizes, frames: Frames::new(), drawn: None };
-    // The dashboard ends with its keys.
+    // The dashboard exits when its stream of keys ends.
     let end = clock.sleep_until(started + Span::from_secs(361));
     let keys = Box::pin(stream::once(end).filter_map(async |()| None::<io::Result<Event>>));
     run::run_dashboard(dashboard, &mut screen, keys).await.expect("it runs");
@@ -191,7 +191,7 @@ async fn play(scenario: &'static Scenario) -> Frames {
     screen.frames
 }
 
-/// The golden files of a scenario, remade with `UPDATE=1`.
+/// Compares a scenario with its golden files, which `UPDATE=1` rewrites.
 async fn expect_frames(name: &str) {
     let frames = play(Scenario::named(name).expect("there is one")).await;
     if name == "default" {
@@ -225,18 +225,19 @@ async fn expect_frames(name: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A frame with `live 0s` whenever its newest event came: work beside the loop, on real threads, may be done before or after it.
+/// Sets the age of the newest event in a frame to `live 0s`: work on real threads may end before or after an event.
 fn without_age(frame: &str) -> String {
     (1..10).fold(frame.to_owned(), |text, age| text.replacen(&format!(" live {age}s"), " live 0s", 1))
 }
 
-/// The numbers of pods to be evicted that a frame tells, if they differ: header, evictions and forecast count the same pods.
+/// Returns the numbers of pods to be evicted in a frame if they differ. Header, evictions and forecast have to count
+/// the same pods.
 fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     let numbers: BTreeSet<&str> = counts_to_be_evicted(frame).collect();
     (numbers.len() > 1).then_some(numbers)
 }
 
-/// The numbers of pods of all nodes that are to be evicted, as a text tells them: `44 to be evicted`, `44 pods to be evicted`.
+/// Returns the numbers of pods to be evicted on all nodes in a text: `44 to be evicted`, `44 pods to be evicted`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));
@@ -279,7 +280,7 @@ scenario_frames! {
     departures_of_every_kind_at_once: "departures",
 }
 
-/// The first line tells the freshness of the watches, which is green while they are live.
+/// The first line is ignored: it shows the freshness of the watches, which is green while they are live.
 #[tokio::test(start_paused = true)]
 async fn in_a_full_outage_nothing_is_green_that_is_not_ready_and_heard_from() {
     let frames = play(Scenario::named("full-outage").expect("there is one")).await;

@@ -1,6 +1,6 @@
 //! The screens, drawn for states of a small cluster and compared with golden files.
 //!
-//! `UPDATE=1` rewrites the golden files; read the difference. `GALLERY=FOLDER` writes every screen as SVG too.
+//! `UPDATE=1` rewrites the golden files; read the diff. `GALLERY=FOLDER` also writes every screen as SVG.
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
@@ -153,11 +153,11 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     };
     let shown = screen.lines().filter(is_row).count();
     assert!(screen.contains(&format!("… {} more, all Ready", 30 - shown)), "{screen}");
-    // Below the end of the list nothing is left.
+    // At the end of the list, no rows are left out below.
     fixture.press("2<End>");
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
     assert!(!screen.contains("all Ready"), "{screen}");
-    // By name, others are cut too.
+    // Sorted by name, the rows left out are not all Ready.
     fixture.press("2<Home>ss");
     assert!(!snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("more, all Ready"));
 }
@@ -182,7 +182,7 @@ fn five_thousand_nodes_fit_a_zoomed_zone_map() {
     let screen = snapshot::plain(&drawn(&mut fixture, (220, 60)));
     let body = screen.lines().skip(3).flat_map(str::chars);
     assert_eq!(body.filter(|letter| *letter == '▪').count(), 5000, "{screen}");
-    // On a small screen a cell stands for several.
+    // On a small screen, a cell stands for several nodes.
     assert!(snapshot::plain(&drawn(&mut fixture, (80, 24))).contains('▪'));
 }
 
@@ -317,7 +317,7 @@ fn the_whole_object_is_shown_with_whole_keys_and_what_is_not_known_of_it_is_said
     assert!(stale.contains("as it was before: connection reset") && stale.contains("kind: Node"), "{stale}");
     fixture.press("/ttl<Enter>");
     assert!(!text(&mut fixture).contains("kind: Node"));
-    // Esc clears the filter, then shows the summary, then closes it.
+    // Esc clears the filter, the next Esc shows the summary, and another closes it.
     fixture.press("<Esc><Esc>");
     let summary = text(&mut fixture);
     assert!(summary.contains("what you can do") && !summary.contains("kind: Node"), "{summary}");
@@ -351,7 +351,7 @@ fn the_selected_action_stays_selected_while_rows_above_it_come_and_go() {
     while !matches!(selected(&fixture), Some(Means::Plan(Action::Cordon { .. }))) {
         fixture.press("j");
     }
-    // It becomes Unknown: the chain grows.
+    // The node gets a condition and a taint, so the detail gets more rows.
     let rows = |fixture: &DashboardFixture| fixture.app.screen.overlays.detail().map(|it| it.rows.len());
     let (before, chosen) = (rows(&fixture), selected(&fixture));
     let renamed = fixture.now;
@@ -363,7 +363,7 @@ fn the_selected_action_stays_selected_while_rows_above_it_come_and_go() {
     fixture.run(1);
     assert_ne!(rows(&fixture), before);
     assert_eq!(selected(&fixture), chosen);
-    // Once nobody would cordon it any more, no other action is under the cursor.
+    // Once the cordon is no longer suggested, no other action takes its place under the cursor.
     fixture.run(30);
     assert!(!matches!(selected(&fixture), Some(Means::Plan(_))), "{:?}", selected(&fixture));
 }
@@ -401,7 +401,7 @@ fn the_journal_tells_what_happened_and_leads_to_what_it_is_about() {
     assert_eq!(fixture.app.screen.message.as_deref(), Some("node pool-a-05 is gone"));
 }
 
-/// The maintenance story with the focus on the node that is to be worked on.
+/// The maintenance story, with the focus on the node to be drained.
 pub fn at_work() -> DashboardFixture {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("2/pool-a-01<Enter>");
@@ -480,7 +480,7 @@ fn keys_and_esc_go_to_the_topmost_overlay_and_esc_goes_back_one_by_one() {
     let focuses = [
         KeyFocus::Pane(Pane::Detail),
         KeyFocus::Pane(Pane::Plan),
-        // Its filter goes first.
+        // The first Esc clears the filter of the plan.
         KeyFocus::Pane(Pane::Plan),
         KeyFocus::Pane(Pane::Detail),
         KeyFocus::Pane(Pane::Nodes),
@@ -610,7 +610,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
             if let Some(action) = commands::action(key, fixture.app.screen.key_focus()) {
                 update(&mut fixture.app, action, fixture.now);
             }
-            // Plans come when they come.
+            // Plans are computed at random times.
             if chance.u8(..3) > 0 {
                 fixture.plan();
             }
@@ -883,7 +883,7 @@ fn a_plan_reads_without_colours() {
     );
 }
 
-/// The maintenance story in enforce, before the plan to drain the node that is to be worked on.
+/// The maintenance story in enforce mode, just before the drain is applied.
 pub fn about_to_drain() -> DashboardFixture {
     let mut fixture = at_work();
     fixture.press(":reason new kernel<Enter>:enforce 30m<Enter>rDEF");
@@ -1002,7 +1002,7 @@ fn an_interrupted_drain_is_shown_on_a_line_until_it_is_handled() {
     assert!(fixture.app.operations.interrupted.is_empty());
 }
 
-/// A drain of the node that was interrupted after it had cordoned it.
+/// A drain of the node that was interrupted after the cordon.
 pub fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
     let node = fixture.app.model.cluster.node(&"pool-a-01".into()).expect("there");
     let uid = node.uid.clone();
@@ -1055,7 +1055,7 @@ fn every_theme_draws_every_state() {
     }
 }
 
-/// A cluster whose every text wants to be more than text.
+/// A cluster with hostile text in all strings.
 fn hostile() -> DashboardFixture {
     let mut fixture = DashboardFixture::well();
     let evil = "\x1b]0;owned\x07\x1b[2J\u{202e}gnp.exe\u{200b}\r\n\x1b[31m";
@@ -1120,19 +1120,19 @@ pub fn drawn(fixture: &mut DashboardFixture, size: (u16, u16)) -> Buffer {
     terminal_of(fixture, size).backend().buffer().clone()
 }
 
-/// A terminal that shows the dashboard.
+/// Draws the dashboard on a terminal in memory.
 pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
-    // The lanes of the forecast are folded for the room that they turned out to have.
+    // The second pass folds the forecast's lanes to the room that the first pass gave them.
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
     terminal
 }
 
-/// With `--ascii` no frame has another character; only the cluster's own text has.
+/// With `--ascii`, frames have only ASCII characters, except in the cluster's own text.
 fn expect_ascii(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     fixture.app.screen.glyphs = Glyphs::Ascii;
     let text = snapshot::plain(&drawn(fixture, size));
@@ -1156,7 +1156,7 @@ fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     expect_ascii(fixture, &name, size);
 }
 
-/// Compares a picture of the documentation with the screen that it shows.
+/// Compares an image of the documentation with the screen that it shows.
 pub fn expect_picture(name: &str, buffer: &Buffer) {
     let picture = snapshot::svg(buffer, Theme::bundled(ThemeName::ALL[0]));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(format!("{name}.svg"));
@@ -1167,7 +1167,7 @@ pub fn expect_picture(name: &str, buffer: &Buffer) {
     assert!(known == picture, "docs/{name}.svg is older than the screen; UPDATE=1 remakes it");
 }
 
-/// Writes a screen for looking at, where that is asked for.
+/// Writes a screen to the gallery if `GALLERY` is set.
 fn gallery(name: &str, buffer: &Buffer, theme: &Theme) {
     if let Some(folder) = std::env::var_os("GALLERY") {
         snapshot::write(&Path::new(&folder).join(format!("{name}.svg")), buffer, theme).expect("the gallery");

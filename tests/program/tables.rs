@@ -1,5 +1,5 @@
-//! Every table of every command at several widths of a terminal: what stands below a head is what the head says, columns are
-//! aligned, and the names of the rows are always there and always whole.
+//! Every table of every command at several terminal widths: cells agree with the head of their column, columns are
+//! aligned, and the names of the rows are always shown and never truncated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
 
-/// The heads of the columns that name the rows, by the first head of a table.
+/// Heads of the columns that name the rows, by the first heads of the table.
 const KEYS: [(&str, &[&str]); 29] = [
     ("ZONE", &["ZONE"]),
     ("NODE ZONE", &["NODE"]),
@@ -111,7 +111,8 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         &["plan", "taint", node, "a=b:NoExecute"],
         &["plan", "label", node, "a=b"],
         &["plan", "delete", "-A", "--all", "--field-selector", "spec.nodeName=general-1a-02"],
-        // The last one that changes anything leaves nothing to do for the runs after it: they print the same table.
+        // The cordon is the last command that changes anything. Repeated runs of it change nothing more and print the
+        // same table.
         &["cordon", "general-1a-03", "--enforce", "--yes", "--reason", "a test of tables"],
         &["status"],
         &["journal"],
@@ -140,7 +141,7 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
         let found = tables(&text, line);
         for table in &found {
             table.check(known, Some(usize::from(width)), line);
-            // In a cluster that lives, a run may have a table that another had not.
+            // The cluster changes, so a run may have a table that another did not have.
             let has_keys = |whole: &&Printed| whole.keys() == table.keys();
             let same = whole.iter().filter(has_keys).find(|whole| table.leaves_out_of(whole));
             match same {
@@ -158,7 +159,7 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
     whole.iter().map(|table| table.heads[0].clone()).collect()
 }
 
-/// The names of objects, by which a cell is recognized.
+/// Names of objects, by which cells are recognized.
 struct Known {
     nodes: BTreeSet<String>,
     zones: BTreeSet<String>,
@@ -176,16 +177,16 @@ impl Known {
     }
 }
 
-/// What a cell looks like.
+/// The form of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Node,
     Pod,
     Zone,
     Number,
-    /// A time of day, or with its date.
+    /// A time of day, with or without its date.
     Clock,
-    /// A distance between two times.
+    /// A duration.
     Span,
     Other,
 }
@@ -220,7 +221,7 @@ impl Known {
         }
     }
 
-    /// Whether a cell is what its head says.
+    /// Whether a cell agrees with its head.
     fn fits(&self, head: &str, cell: &str) -> bool {
         let (name, more) = cell.split_once(" and ").unwrap_or((cell, ""));
         let name = if more.ends_with(" more") { name } else { cell };
@@ -235,7 +236,7 @@ impl Known {
             }
             "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
             "ZONE" => kind == Kind::Zone,
-            // Numbers, or names in the list of operations.
+            // A number, or names in the list of operations.
             "NODES" => matches!(kind, Kind::Number | Kind::Node) || cell.ends_with(" nodes"),
             "NOT READY"
             | "NOT READY AT END"
@@ -277,10 +278,10 @@ impl Known {
             | "KEY" | "OPERATION" | "TYPE" | "QOS" | "WHY THERE" | "WHAT" | "DRAIN" | "ENDED" | "AFTER" => {
                 kind == Kind::Other
             }
-            // A score, among those of the best nodes.
+            // A number, as a score among the best nodes.
             "TAINTS" => matches!(kind, Kind::Number | Kind::Other),
             "LANDS ON" => matches!(kind, Kind::Node | Kind::Other),
-            // What these say has the form of several others.
+            // Cells of these columns have several forms.
             "VALUE"
             | "FROM"
             | "CLUSTER"
@@ -324,14 +325,14 @@ impl Known {
     }
 }
 
-/// A table as it was printed.
+/// A printed table.
 struct Printed {
     heads: Vec<String>,
     rows: Vec<BTreeMap<String, String>>,
     lines: Vec<String>,
 }
 
-/// The tables of a page: each stands below an empty line, and its head has no small letters.
+/// Returns the tables of an output. Each follows an empty line, and its head has no lower-case letters.
 fn tables(text: &str, command: &[&str]) -> Vec<Printed> {
     let lines: Vec<&str> = text.lines().collect();
     let is_head = |line: &str| {
@@ -356,7 +357,7 @@ impl Printed {
         let whole = lines.join("\n");
         let cells: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
         let heads = words(&cells[0]);
-        // A long key has a line for itself, and the rest of its row begins further right.
+        // A long key is on a line of its own, and the rest of its row begins further to the right.
         let is_alone = |place: usize| {
             let next = cells.get(place + 1).and_then(|next| words(next).first().map(|word| word.0));
             let last = words(&cells[place]).last().map(|word| word.0);
@@ -411,7 +412,7 @@ impl Printed {
         found.unwrap_or_else(|| panic!("nothing says what names the rows of {:?}", self.heads)).1
     }
 
-    /// What stands below each head, and how wide the lines are.
+    /// Asserts that cells agree with their heads, and that lines fit the width.
     fn check(&self, known: &Known, width: Option<usize>, command: &[&str]) {
         let whole = self.lines.join("\n");
         for row in &self.rows {
@@ -426,13 +427,13 @@ impl Printed {
         }
     }
 
-    /// Whether it has columns of the whole table, in their order.
+    /// Whether all its columns are columns of the whole table, in the same order.
     fn leaves_out_of(&self, whole: &Self) -> bool {
         let mut rest = whole.heads.iter();
         self.heads.iter().all(|head| rest.any(|other| other == head))
     }
 
-    /// Whether nothing but columns that name no row is missing from the whole table.
+    /// Asserts that the columns left out do not name the rows.
     fn check_rows(&self, whole: &Self, width: u16, command: &[&str]) {
         let text = self.lines.join("\n");
         for key in whole.keys() {
@@ -465,7 +466,7 @@ impl Printed {
     }
 }
 
-/// The parts of a line that two spaces separate, with where they begin and end.
+/// Returns the parts of a line that two spaces separate, with their start and end.
 fn words(line: &[char]) -> Vec<(usize, usize, String)> {
     let mut found = Vec::new();
     let mut place = 0;

@@ -1,6 +1,6 @@
-//! The dashboard on a real pseudo terminal: what it sends, and that it restores the terminal on every exit.
+//! The dashboard on a real pseudo terminal: its output, and that it restores the terminal on every exit.
 //!
-//! The program under the terminal is this test binary itself, as [`the_program_under_the_terminal`].
+//! The program on the terminal is this test binary itself, running [`the_program_under_the_terminal`].
 
 use kordon::{
     executor::effects::EffectExecutor,
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::{common::terminal::Terminal, dashboard_fixture::DashboardFixture};
 
-/// Tells the child what to do; without it, the child is an ordinary test that has nothing to do.
+/// Variable that selects what the child does. Without it, the child is an ordinary test that does nothing.
 const CHILD: &str = "KORDON_TERMINAL_CHILD";
 const ENTER_SCREEN: &str = "\x1b[?1049h";
 const LEAVE_SCREEN: &str = "\x1b[?1049l";
@@ -123,7 +123,7 @@ fn a_panic_is_reported_on_the_normal_screen() {
 #[test]
 fn suspending_gives_the_terminal_to_the_shell_and_resuming_redraws() {
     let mut terminal = shell();
-    // Two parts, so that the shell's echo of the command is not taken for its answer.
+    // Written in two parts, so that the shell's echo of the command is not mistaken for its prompt.
     terminal.type_in("PS1='ready'\"> \"\n");
     terminal.wait("ready> ");
     let program = std::env::current_exe().expect("this program");
@@ -152,7 +152,7 @@ fn show_dashboard() {
             }
         }
         let clock = Clock::new(fixture.now, 1.0);
-        // The watches have nothing more to say, and are not over.
+        // The watches send nothing more, but their channel stays open.
         let (_open, feeds) = tokio::sync::mpsc::channel(1);
         let link = EffectExecutor::Recorder.start();
         let links = Links {
@@ -174,7 +174,7 @@ fn show_dashboard() {
     });
 }
 
-/// This test binary as the program.
+/// Starts this test binary as the program.
 fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
     let mut command = CommandBuilder::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "terminal::the_program_under_the_terminal", "--nocapture"]);
@@ -186,7 +186,7 @@ fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
     Terminal::with(command)
 }
 
-/// The program itself, on its embedded cluster.
+/// Starts the real program with its embedded cluster.
 fn demo() -> Terminal {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
     command.arg("demo");

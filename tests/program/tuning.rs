@@ -1,5 +1,5 @@
-//! What other settings would have done over recorded heartbeats is what a controller with these settings does; and the settings
-//! that were in force give what was recorded.
+//! The counterfactual of other settings, computed from recorded heartbeats, is what a controller with these settings
+//! does. The counterfactual of the settings in force is the recording.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,11 +28,12 @@ use crate::scenario_frames::start_demo_with;
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
 
-/// Between two passes of the controller.
+/// Time between two passes of the controller.
 const PERIOD: Span = Span::from_secs(5);
 
-/// By how much a time may differ: a pass notices a heartbeat, and another its absence, and nothing in a recording says when passes are.
-/// Two recordings of the same controller differ by as much, which a test shows. The rest is for the delay of the watches.
+/// Allowed difference of times. One pass notices a heartbeat and another its absence, and a recording does not show
+/// when passes are. Two recordings of the same controller differ by as much, as a test shows. The rest is for the delay
+/// of the watches.
 const PHASE: Span = Span::from_millis(10_500);
 
 /// A fault of a node, this many seconds after the start.
@@ -56,7 +57,8 @@ async fn the_settings_in_force_give_what_was_recorded() {
     }
 }
 
-/// The real thing varies: the same outage of nodes whose kubelets renew their Leases at other phases of the same passes.
+/// Real recordings vary: nodes have the same outage, but their kubelets renew their Leases at different phases of the
+/// passes.
 #[tokio::test(start_paused = true)]
 async fn recordings_of_the_same_outage_differ_by_up_to_two_passes() {
     let mut detections = Vec::new();
@@ -82,7 +84,7 @@ async fn random_incidents_are_reproduced_with_the_settings_in_force() {
         let file = record("healthy", &settings(40), &faults, 900).await;
         let layer = play(&file, "node-monitor-grace-period=40s");
         if layer.uncertain().count(Uncertainty::NearDeadline) > 0 {
-            continue; // Which way it went depends on a phase that nobody knows.
+            continue; // Near a deadline, the result depends on the unknown phase of the passes.
         }
         assert_same(layer.happened(), layer.would(), &format!("seed {seed}: {faults:?}"));
         compared += usize::from(!layer.happened().unreachable.is_empty());
@@ -92,7 +94,8 @@ async fn random_incidents_are_reproduced_with_the_settings_in_force() {
 
 #[tokio::test(start_paused = true)]
 async fn other_settings_give_what_a_controller_with_them_does() {
-    // Each node is away for a time that tells the two grace periods apart by more than passes can.
+    // Each node is away for a time so far from both grace periods, 20 s and 50 s, that the phase of the passes does not
+    // matter.
     let faults =
         [away("general", 0, 60, 34), away("general", 1, 80, 400), away("memory", 0, 100, 120)].concat();
     let with_50 = record("healthy", &settings(50), &faults, 900).await;
@@ -144,7 +147,7 @@ async fn a_node_back_before_the_deadline_is_not_declared_unknown_and_one_back_af
     }
 }
 
-/// Asserts that two controllers did the same, with times that differ by the phase of their passes at most.
+/// Asserts that two controllers did the same, at times that differ at most by the phase of their passes.
 fn assert_same(one: &Acts, other: &Acts, place: &str) {
     assert_eq!(nodes(one), nodes(other), "{place}");
     assert_eq!(pods(one), pods(other), "{place}");
@@ -159,7 +162,8 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
             "{place}: {node} at {one:?}, {other:?}"
         );
     }
-    // Which of several waiting nodes of a zone gets a token is left to chance: the first eviction of a zone is compared with the first.
+    // A zone's tokens go to its waiting nodes in random order, so the first eviction of a zone is compared with the
+    // first.
     let (ones, others) = (evictions(one), evictions(other));
     for (zone, times) in &ones {
         for (one, other) in times.iter().zip(&others[zone]) {
@@ -171,11 +175,11 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
     }
 }
 
-/// When pods of each zone with the same toleration were evicted, in order.
+/// Returns the evictions of each zone's pods with the same toleration, in order.
 fn evictions(acts: &Acts) -> BTreeMap<String, Vec<Timestamp>> {
     let mut zones: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     for act in &acts.evicted {
-        // general-1a-01
+        // The name is like general-1a-01.
         let zone = act.node.split('-').nth(1).expect("nodes are named after their zones");
         zones.entry(zone.to_owned()).or_default().push(act.at);
     }
@@ -183,7 +187,7 @@ fn evictions(acts: &Acts) -> BTreeMap<String, Vec<Timestamp>> {
     zones
 }
 
-/// How often each node was declared Unknown.
+/// Counts how often each node became Unknown.
 fn nodes(acts: &Acts) -> BTreeMap<NodeName, usize> {
     let mut nodes = BTreeMap::new();
     for act in &acts.unreachable {
@@ -192,7 +196,7 @@ fn nodes(acts: &Acts) -> BTreeMap<NodeName, usize> {
     nodes
 }
 
-/// The pods that were evicted, with their nodes.
+/// Returns the evicted pods with their nodes.
 fn pods(acts: &Acts) -> BTreeSet<(NodeName, Key)> {
     acts.evicted.iter().map(|act| (act.node.clone(), act.pod.clone())).collect()
 }
@@ -203,7 +207,7 @@ pub fn settings(grace: i64) -> Settings {
     settings
 }
 
-/// A node of a pool that is away for some seconds.
+/// Returns the faults that make a node of a pool be away for some seconds.
 fn away(pool: &str, number: usize, at: i64, seconds: i64) -> Vec<Fault> {
     let node = format!("{pool}/{number}");
     vec![(at, node.clone(), NodeFault::Disconnect), (at + seconds, node, NodeFault::Reconnect)]
@@ -275,7 +279,7 @@ pub async fn record(scenario: &str, settings: &Settings, faults: &[Fault], secon
     file
 }
 
-/// The node of a pool by its number, in order of names.
+/// Returns the node of a pool with this number, in order of names.
 fn named(model: &kordon::model::Model, place: &str) -> String {
     let (pool, number) = place.split_once('/').expect("a pool and a number");
     let nodes = model.cluster.nodes().iter().filter(|node| node.name.contains(pool));

@@ -1,4 +1,4 @@
-//! The verdict on the cluster: a table of cases, and that its level never contradicts the rows below it.
+//! The verdict on the cluster: a table of cases, and its agreement with the rows below it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use kordon_core::{
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition};
 
-/// A cluster of thirty healthy nodes to which this has happened, the level, and the beginning of the verdict.
+/// An event in a cluster of thirty healthy nodes, the expected level, and the start of the expected verdict.
 type Case = (fn(&mut DashboardFixture), VerdictLevel, &'static str);
 
 const CASES: &[Case] = &[
@@ -182,7 +182,7 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
 }
 
-/// What the verdict says becomes of the pods that leave is what their rows say.
+/// Asserts that the verdict's numbers of pod outcomes are those of the rows.
 fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, seed: u64) {
     let model = &fixture.app.model;
     let leaves = |row: &EvictionRow| {
@@ -198,7 +198,7 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     let will = model.views.counts.will_have_nowhere();
-    // Beside pods that have nowhere to run now, or alone.
+    // The text depends on whether other pods have nowhere to run already.
     let nowhere =
         [format!("{will} more will"), format!("{} will have nowhere", counted(will, "pod", "pods"))];
     let predicts = !is_said("evictions paused") && !is_said("no active kube-controller-manager");
@@ -223,7 +223,7 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     assert_ne!(verdict(&mut fixture).outline, before.outline);
 }
 
-/// What is not known is not none.
+/// Unknown pods are not reported as none.
 #[test]
 fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
     for (missing, is_said) in [(None, true), (Some(FeedKind::Pods), false)] {

@@ -1,4 +1,4 @@
-//! Holds a plan against what happened, and puts the difference into figures.
+//! Compares a plan with the actual drain, and computes figures of the difference.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -7,45 +7,46 @@ use kordon_time::{Span, Timestamp};
 
 use super::facts::Facts;
 
-/// Two pods count as predicted one after the other when they are this far apart.
+/// Minimum distance of two predicted times for their order to count.
 const APART: Span = Span::from_secs(1);
 
-/// How a plan and what happened differ.
+/// Differences between a plan and the actual drain.
 pub struct Comparison {
     leaves: Times,
     gone: Times,
-    /// Pairs of pods of the plan that leave apart from each other, and how many left in that order.
+    /// Number of pairs of pods that the plan removes at least [`APART`] from each other; `in_order` is how many of them
+    /// left in that order.
     pairs: usize,
     in_order: usize,
-    /// Pods that were predicted to be refused by a budget, and that were.
+    /// Pods that were refused by a budget.
     refused: Sets,
-    /// The budgets that do so.
+    /// Budgets that refused a pod.
     budgets: Sets,
-    /// Those that do so at once.
+    /// Budgets that refused a pod at once.
     first_budgets: Sets,
     /// Budgets that protect more pods of the nodes than they allow to be evicted at a time.
     scarce: BTreeSet<String>,
-    /// Who was predicted to leave, and who left of those on the nodes.
+    /// Pods that left the nodes.
     left: Sets,
-    /// From the beginning.
+    /// Soonest, likely and latest end, from the beginning of the drain.
     predicted_end: [Option<Span>; 3],
     ended: Span,
-    /// Of each node: how long its pods took to be gone, per how long they were predicted to take. In order.
+    /// For each node, the time that its pods took to be gone, divided by the predicted time; in ascending order.
     node_ratios: Vec<f64>,
 }
 
-/// Predicted and happened.
+/// Predicted and actual elements.
 struct Sets {
     predicted: BTreeSet<String>,
     happened: BTreeSet<String>,
 }
 
-/// Of one moment in the life of each pod.
+/// Errors of one kind of time, over all pods.
 #[derive(Default)]
 struct Times {
-    /// Happened minus likely.
+    /// Actual minus likely time.
     errors: Vec<Span>,
-    /// How many came neither sooner than the soonest nor later than the latest, give or take a second.
+    /// Number of times within the predicted range, with a tolerance of a second.
     within: usize,
 }
 
@@ -103,13 +104,14 @@ impl Comparison {
         }
     }
 
-    /// What has to hold whatever the cluster: who obeys SIGTERM and who waits for the end of its grace is chance.
+    /// Asserts what has to hold for every cluster. Which pods obey SIGTERM and which wait for the end of their grace
+    /// period is random.
     pub fn check(&self) {
         assert_eq!(self.left.predicted, self.left.happened, "who leaves");
         let [soonest, _, latest] = self.predicted_end.map(|end| end.expect("it ends"));
         assert!(soonest <= self.ended && self.ended <= latest, "ended after {}", self.ended);
-        // The likely end is an average: of one node chance decides, the average of several shows a prediction that is always
-        // short or long.
+        // The likely end is an average. The time of a single node is random, but the average of several nodes would
+        // show a systematic error.
         let ratio = self.node_ratios.iter().sum::<f64>() / self.node_ratios.len() as f64;
         assert!((0.7..=1.4).contains(&ratio), "the nodes took {ratio:.2} times as long as predicted");
         assert!(self.in_order * 10 >= self.pairs * 9, "the order");
@@ -117,8 +119,9 @@ impl Comparison {
             self.first_budgets.predicted, self.first_budgets.happened,
             "the budgets that refuse at once"
         );
-        // Later, a budget refuses if two of its nodes start within the seconds that a replacement takes to be Ready. When
-        // a node starts is chance: when the last pod of another one is gone. What is known before is which budgets can.
+        // Later, a budget refuses if two of its nodes start within the seconds that a replacement takes to become
+        // Ready. The start of a node is random, because it is when the last pod of another node is gone. Only the
+        // budgets that can refuse are known beforehand.
         for (which, budgets) in [("predicted", &self.budgets.predicted), ("happened", &self.budgets.happened)]
         {
             let others: Vec<&String> = budgets.difference(&self.scarce).collect();
@@ -149,7 +152,7 @@ impl Times {
     }
 }
 
-/// The pods that a plan predicts to be refused by then, and the budgets that refuse them.
+/// Returns the pods that a plan predicts to be refused by then, with the budgets that refuse them.
 fn refusals(plan: &Plan, until: Timestamp) -> BTreeSet<(String, String)> {
     let moments = plan.timeline.iter().filter(|moment| moment.at <= until);
     let refusals = moments.filter_map(|moment| match &moment.event {

@@ -1,5 +1,5 @@
-//! What happened: when each pod's deletion began and when it was gone, as a watch of our own tells it, and which budgets
-//! refused which pod, as the journal has it.
+//! The actual course of a drain: deletions and ends of pods as a separate watch reports them, and the refusals of
+//! budgets in the journal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,27 +20,27 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What happened, by the uids of pods.
+/// The actual course, by the uids of pods.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub began: Timestamp,
     pub ended: Timestamp,
-    /// When deletions were first seen.
+    /// Times at which deletions were first observed.
     pub left: BTreeMap<String, Timestamp>,
     pub gone: BTreeMap<String, Timestamp>,
-    /// Pods (`namespace/name`) and the budgets that refused them, and when each did so first.
+    /// First refusal of each pod (`namespace/name`) by each budget.
     pub refused: BTreeMap<(String, String), Timestamp>,
-    /// Pods whose eviction was granted to us.
+    /// Pods whose eviction the operation was granted.
     pub granted: BTreeSet<String>,
 }
 
-/// Sees pods leave.
+/// Watches pods leave.
 pub struct Watcher {
     seen: Arc<Mutex<Facts>>,
 }
 
 impl Watcher {
-    /// Watches from now on; returns when everything that is there has been seen.
+    /// Starts a watch. Returns once it has reported all existing pods.
     pub async fn start(client: Client, clock: Clock, cancel: &CancellationToken) -> Self {
         let seen = Arc::new(Mutex::new(Facts::default()));
         let (listed, is_listed) = tokio::sync::oneshot::channel();
@@ -56,7 +56,7 @@ impl Watcher {
         Self { seen }
     }
 
-    /// All that was seen, and what the journal adds to it.
+    /// Returns everything observed so far, with what the journal adds.
     pub fn facts(&self, lines: &[JournalLine], began: Timestamp, ended: Timestamp) -> Facts {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
         let mut asked: BTreeMap<u64, &str> = BTreeMap::new();
@@ -69,7 +69,7 @@ impl Watcher {
                     let Some(pod) = asked.get(id) else { continue };
                     match outcome.as_str() {
                         "done" => _ = facts.granted.insert((*pod).to_owned()),
-                        // In the server's words: "The disruption budget b needs 3 healthy pods and has 3 currently".
+                        // The server's text is "The disruption budget b needs 3 healthy pods and has 3 currently".
                         "budgetExhausted" | "budgetStale" => {
                             let name = text.split(' ').nth(3).unwrap_or_default();
                             let namespace = pod.split('/').next().unwrap_or_default();
