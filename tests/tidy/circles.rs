@@ -1,8 +1,8 @@
-//! Circles between files: modules of one layer that use each other.
+//! Finds cycles in the use of files: modules of one layer that use each other.
 //!
-//! The graph has a file as node and an edge for each path that names something defined in another file. A name that
-//! a module only passes on (`pub use`) counts as a use of the file that defines it. Two things do not count: what is
-//! compiled for tests only, and the use of a module by the files below it, for a module and its parts are one thing.
+//! In the graph, each file is a node, and each path to a name that another file defines is an edge. A re-exported name
+//! (`pub use`) counts as a use of the file that defines it. Two uses are ignored: those in code that is compiled only
+//! for tests, and those of a module by the files below it, because a module and its parts are one unit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::{
     source::{Source, Token},
 };
 
-/// Layers whose files are one machine in several files: they may use each other.
+/// Layers that are one state machine in several files, which may use each other.
 const ONE_MACHINE: [&str; 4] = ["engine", "operation", "placement", "forecast"];
 
 #[test]
@@ -47,7 +47,7 @@ fn the_finder_of_circles_follows_names_to_the_file_that_defines_them() {
         ("src/ring/second.rs", "pub struct Second;"),
     ];
     assert_eq!(Graph::of(&parse(&files)).circles(), Vec::<Vec<String>>::new());
-    // By a name that the parent passes on, and by a path in the body of a function.
+    // One cycle uses a name that the parent re-exports, the other a path in the body of a function.
     files[3].1 = "pub struct Right(Option<Box<super::Left>>);";
     files[6].1 = "pub struct Second; fn go() { crate::ring::first::go(super::Ring) }";
     let circles = [["src/pair/left.rs", "src/pair/right.rs"], ["src/ring/first.rs", "src/ring/second.rs"]];
@@ -65,7 +65,7 @@ fn the_finder_of_circles_follows_names_to_the_file_that_defines_them() {
     assert_eq!(graph.of_folders().circles(), [["src/top/one", "src/top/two.rs"]]);
 }
 
-/// Which files use which.
+/// Edges from each file to the files that it uses.
 struct Graph {
     uses: BTreeMap<String, BTreeSet<String>>,
 }
@@ -86,7 +86,7 @@ impl Graph {
         Self { uses: uses.collect() }
     }
 
-    /// The same for the folders right below the layers: all files of a folder are one.
+    /// Merges all files of a folder right below a layer into one node.
     fn of_folders(&self) -> Self {
         let folder = |file: &String| -> String {
             let (package, inside) = file.split_once("src/").unwrap_or(("", file));
@@ -101,7 +101,7 @@ impl Graph {
         Self { uses }
     }
 
-    /// The sets of files each of which can reach all others of its set.
+    /// Returns the cycles: sets of files in which each file reaches all others.
     fn circles(&self) -> Vec<Vec<String>> {
         let reach: BTreeMap<&String, BTreeSet<&String>> =
             self.uses.keys().map(|file| (file, self.reachable(file))).collect();
@@ -130,7 +130,7 @@ impl Graph {
 /// The path of a module below the crate's root: `["app", "screen"]`.
 type ModulePath = Vec<String>;
 
-/// What a path leads to: a module, or something that a module defines.
+/// The target of a path: a module, or an item that a module defines.
 enum Found {
     Module(ModulePath),
     Item(ModulePath),
@@ -139,13 +139,13 @@ enum Found {
 /// One module with a file of its own.
 struct Module {
     file: String,
-    /// The names that it defines.
+    /// Names of the items that it defines.
     items: BTreeSet<String>,
-    /// The names that it brings in, with the paths they stand for.
+    /// Names that it imports, with their paths.
     imports: BTreeMap<String, Vec<String>>,
-    /// Paths whose every name is brought in.
+    /// Paths of its glob imports.
     globs: Vec<Vec<String>>,
-    /// The paths that it uses.
+    /// Paths that it uses.
     paths: BTreeSet<Vec<String>>,
 }
 
@@ -167,7 +167,7 @@ impl Modules {
         Self { by_path }
     }
 
-    /// Follows a path from a module, through the names that modules pass on.
+    /// Resolves a path from a module, through re-exported names.
     fn resolve(&self, from: &ModulePath, path: &[String], depth: usize) -> Option<Found> {
         let mut at = from.clone();
         for (place, name) in path.iter().enumerate() {
@@ -185,7 +185,8 @@ impl Modules {
                     match self.passed_on(&at, module, name, depth) {
                         Some(Found::Module(other)) => at = other,
                         Some(item) => return Some(item),
-                        // At the start of a path, another crate's name; later a name that a macro makes.
+                        // An unknown name is another crate at the start of a path, and one made by a macro later in the
+                        // path.
                         None if place == 0 => return None,
                         None => return Some(Found::Item(at)),
                     }
@@ -195,7 +196,7 @@ impl Modules {
         Some(Found::Module(at))
     }
 
-    /// What a name stands for that a module brings in.
+    /// Resolves a name that a module imports.
     fn passed_on(&self, at: &ModulePath, module: &Module, name: &str, depth: usize) -> Option<Found> {
         if depth > 8 {
             return None;
@@ -257,20 +258,20 @@ impl Module {
             }
             at += 1;
         }
-        // A name that is only passed on is no use of it.
+        // A name that is re-exported but not used here is no use.
         let used = passed_on.into_iter().filter(|leaf| words.contains(&leaf.name));
         module.paths.extend(used.map(|leaf| leaf.path));
         module
     }
 }
 
-/// One name of a `use` declaration and the path it stands for.
+/// One name of a `use` declaration, with its path.
 struct Leaf {
     name: String,
     path: Vec<String>,
 }
 
-/// The names of a `use` declaration: `a::{b, c as d, e::*}` has b, d and all of e.
+/// Returns the names of a `use` declaration: `a::{b, c as d, e::*}` has b, d and all names of e.
 fn leaves(tokens: &[Token]) -> Vec<Leaf> {
     let mut path = Vec::new();
     let mut at = 0;
@@ -298,7 +299,7 @@ fn leaves(tokens: &[Token]) -> Vec<Leaf> {
 
 fn prefixed(path: &[String], group: &[Token]) -> Vec<Leaf> {
     let inner = leaves(group).into_iter().map(|leaf| {
-        // `a::{self}` is a itself.
+        // `a::{self}` means a itself.
         let itself = leaf.path == ["self"];
         let path = if itself { path.to_vec() } else { [path, &leaf.path].concat() };
         let name = if leaf.name == "self" { path.last().cloned().unwrap_or_default() } else { leaf.name };
@@ -307,7 +308,7 @@ fn prefixed(path: &[String], group: &[Token]) -> Vec<Leaf> {
     inner.collect()
 }
 
-/// The parts between the commas of a group, up to its closing brace.
+/// Returns the parts of a group that commas separate, up to its closing brace.
 fn groups(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
     for (at, token) in tokens.iter().enumerate() {
@@ -328,7 +329,7 @@ fn groups(tokens: &[Token]) -> Vec<&[Token]> {
     found.into_iter().filter(|group| !group.is_empty()).collect()
 }
 
-/// The names that a file defines at its top level.
+/// Returns the names of the items at the top level of a file.
 fn items(tokens: &[Token]) -> BTreeSet<String> {
     const KINDS: [&str; 9] =
         ["struct", "enum", "union", "trait", "type", "fn", "const", "static", "macro_rules"];
@@ -347,7 +348,7 @@ fn items(tokens: &[Token]) -> BTreeSet<String> {
     found
 }
 
-/// The tokens without what is compiled for tests only, and the names of the modules that are.
+/// Returns the tokens without code that is compiled only for tests, and the names of the modules that are.
 pub fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
     const ATTRIBUTE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut modules, mut at) = (Vec::new(), Vec::new(), 0);
@@ -370,7 +371,7 @@ pub fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
     (kept, modules)
 }
 
-/// The place behind an item: behind its semicolon or its closing brace.
+/// Returns the index after an item: after its semicolon or its closing brace.
 fn end_of_item(tokens: &[Token], from: usize) -> usize {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(from) {

@@ -59,7 +59,7 @@ fn lints_that_replace_memory_stay_on() {
 
 #[test]
 fn every_dependency_has_its_reason_and_no_default_features() {
-    // Crates without default features of their own.
+    // Crates that have no default features.
     const PLAIN: [&str; 5] = ["humantime", "kordon-core", "kordon-demo", "kordon-clock", "kordon-time"];
     let (mut section, mut reason, mut wrong) = (String::new(), false, Vec::new());
     for line in manifests().iter().flat_map(|manifest| manifest.lines()).map(str::trim) {
@@ -83,7 +83,7 @@ fn every_dependency_has_its_reason_and_no_default_features() {
     expect_none(wrong);
 }
 
-/// The manifests of all packages.
+/// Returns the manifests of all packages.
 fn manifests() -> Vec<String> {
     PACKAGES.iter().map(|folder| file(&format!("{}Cargo.toml", folder.trim_end_matches("src")))).collect()
 }

@@ -1,4 +1,4 @@
-//! The documents of the repository.
+//! Checks the documents of the repository.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_repository_names_no_machine_and_no_registry() {
-    // Put together here, so that this file does not name them.
+    // Joined at run time, so that this file does not contain the names itself.
     let banned =
         [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["proxy.go", "lang.org"], ["index.crates", ".io"]]
             .map(|p| p.concat());

@@ -1,4 +1,4 @@
-//! The glossary names only what exists.
+//! The glossary refers only to names that exist in the code.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn the_reader_of_the_glossary_takes_the_names_of_the_middle_column() {
     assert_eq!(unknown_names(without, &BTreeSet::new()), ["a: no name"]);
 }
 
-/// The names in the middle column that the code does not have, with their terms.
+/// Returns the names in the middle column that the code does not have, with their terms.
 fn unknown_names(page: &str, words: &BTreeSet<&str>) -> Vec<String> {
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");

@@ -1,4 +1,4 @@
-//! Which module may use which, and what pure modules may touch.
+//! The layers: which module may use which others, and what pure modules must not use.
 
 use crate::{
     expect_none,
@@ -6,12 +6,12 @@ use crate::{
     source::Source,
 };
 
-/// The modules of the program, top down: each may use those after it, and every package under the program.
+/// The modules of the program, top down. Each may use those after it, and the packages below the program.
 pub const PROGRAM: [&str; 9] =
     ["cli", "run", "ui", "app", "model", "executor", "journal", "recording", "k8s"];
 
-/// The modules of `kordon-core`, top down. They are functions of their arguments: no clock, IO, randomness, async, logging or
-/// client types.
+/// The modules of `kordon-core`, top down. They are functions of their arguments: no clock, IO, randomness, async,
+/// logging or client types.
 pub const CORE: [&str; 11] = [
     "counterfactual",
     "why",
@@ -26,11 +26,11 @@ pub const CORE: [&str; 11] = [
     "visible",
 ];
 
-/// Packages in which everything is pure.
+/// Packages without side effects.
 const PURE: [&str; 2] = ["crates/kordon-core", "crates/kordon-time"];
 
-/// What each package may use of ours. The clock knows nothing but time, and the demo next to nothing, which is to say no object
-/// and no rule: a fake that shares code with what it tests shares its bugs.
+/// Packages of the repository that each package may use. The demo shares no objects and no rules with kordon, because a
+/// fake that shares code with the code under test shares its bugs.
 const OURS: [(&str, &[&str]); 4] = [
     ("crates/kordon-core", &["kordon-time"]),
     ("crates/kordon-demo", &["kordon-clock", "kordon-time"]),
@@ -38,10 +38,10 @@ const OURS: [(&str, &[&str]); 4] = [
     ("crates/kordon-time", &[]),
 ];
 
-/// Modules of the program that wait, and so may use tokio's clock. All others are told the time.
+/// Modules of the program that wait and so may use tokio's clock. All others get the time as an argument.
 const WAITING: [&str; 3] = ["run", "executor", "k8s"];
 
-/// Files of pure packages that may hold a hash map, for nobody sees its order there.
+/// Files of pure packages that may use a hash map, because its order is not visible there.
 const UNORDERED: [&str; 3] = [
     "crates/kordon-core/src/cluster/encoding.rs",
     "crates/kordon-core/src/cluster/names.rs",
@@ -82,7 +82,7 @@ fn packages_use_of_ours_only_what_they_may() {
 
 #[test]
 fn pure_modules_touch_nothing_outside() {
-    // What comes from other packages is not among the dependencies of theirs.
+    // Pure packages do not depend on these.
     const PACKAGES: [&str; 11] = [
         "tokio",
         "tokio-util",
@@ -162,24 +162,24 @@ fn the_reader_of_sources_sees_through_text_and_nesting() {
     );
 }
 
-/// Whether a module may use another of its package: itself and those below it.
+/// Whether a module may use another module of its package: only itself and those below it.
 fn may_use(layers: &[&str], layer: &str, used: &str) -> bool {
     let place = |name: &str| layers.iter().position(|layer| *layer == name);
     match (place(layer), place(used)) {
         _ if layer == used => true,
         (Some(own), Some(other)) => own < other,
-        // The root stands above all; anything else there is no module of ours.
+        // The crate root may use everything. Other names are not modules of the layers.
         (None, _) => true,
         (Some(_), None) => false,
     }
 }
 
-/// The files of the pure packages.
+/// Returns the files of the pure packages.
 fn pure() -> Vec<Source> {
     PURE.into_iter().flat_map(|package| sources(&format!("{package}/src"))).collect()
 }
 
-/// The names of what a package depends on, tests aside.
+/// Returns the dependencies of a package, without those of its tests.
 fn dependencies(package: &str) -> Vec<String> {
     let manifest = file(&format!("{package}/Cargo.toml"));
     let section = manifest.split_once("\n[dependencies]\n").map_or("", |(_, section)| section);

@@ -1,4 +1,4 @@
-//! Reads the sources and the documents, and checks what neither the compiler nor clippy can.
+//! Checks of sources and documents that neither the compiler nor clippy can make.
 
 mod circles;
 mod conventions;

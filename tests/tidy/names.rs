@@ -1,4 +1,4 @@
-//! Names of public types: one name, one thing.
+//! No two public types share a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::{
     source::{Source, Token},
 };
 
-/// Packages whose types stand beside each other. The demo reads API objects into types of its own.
+/// Packages that are checked together. The demo is not among them: it decodes API objects into types of its own.
 const BESIDE: [&str; 3] = ["src", "crates/kordon-core/src", "crates/kordon-time/src"];
 
 #[test]
@@ -35,7 +35,7 @@ fn the_finder_of_shared_names_sees_every_kind_of_public_type() {
     assert_eq!(all, ["A", "B", "C", "D"]);
 }
 
-/// The names of public types that stand in more than one place, and where.
+/// Returns the names of public types that are defined in more than one file, with the files.
 fn doubles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources {
@@ -47,12 +47,12 @@ fn doubles(sources: &[Source]) -> BTreeMap<String, BTreeSet<String>> {
     places
 }
 
-/// The names of the types that a file makes visible outside of itself.
+/// Returns the names of the types that a file makes visible to others.
 pub fn public_types(source: &Source) -> Vec<Token> {
     let (tokens, _) = without_tests(&source.tokens);
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "pub") {
-        // `pub(crate)` and the like.
+        // Skips `(crate)` and other scopes of `pub`.
         let after = if tokens.get(at + 1).is_some_and(|next| next.text == "(") {
             tokens[at..].iter().position(|next| next.text == ")").map_or(tokens.len(), |place| at + place + 1)
         } else {
@@ -60,7 +60,7 @@ pub fn public_types(source: &Source) -> Vec<Token> {
         };
         if let [kind, name, ..] = &tokens[after.min(tokens.len())..]
             && matches!(&*kind.text, "struct" | "enum" | "union" | "trait" | "type")
-            // Not the `$name` of a macro.
+            // Skips the `$name` of a macro.
             && name.text != "$"
         {
             found.push(Token { text: name.text.clone(), line: token.line });

@@ -1,4 +1,4 @@
-//! References to documents: links, and citations such as `docs/upstream/node-lifecycle.md#3.4`.
+//! Checks references to documents: links, and citations such as `docs/upstream/node-lifecycle.md#3.4`.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -8,7 +8,7 @@ use crate::{
     source::{Source, Token},
 };
 
-/// Where sources are that cite documents.
+/// Folders with sources that cite documents.
 const SOURCES: [&str; 5] = ["src", "crates", "tests", "benches", "examples"];
 
 #[test]
@@ -18,7 +18,7 @@ fn references_to_documents_lead_somewhere() {
         let text = file(&path);
         repository.wrong_in_document(&path, &text)
     });
-    // This program makes references up.
+    // The tests of this program contain made-up references.
     let read = |source: &Source| !source.path.starts_with("tests/tidy/");
     let cited = SOURCES.into_iter().flat_map(sources).filter(read);
     expect_none(in_documents.chain(cited.flat_map(|source| repository.wrong_in_source(&source))));
@@ -56,14 +56,15 @@ fn the_finder_of_dead_paths_sees_code_and_leaves_placeholders() {
     assert_eq!(dead("```sh\nsrc/none.rs\n```\n`src/gone.rs`"), "4 src/gone.rs");
 }
 
-/// Folders whose files documents name in full.
+/// Folders whose files are named in documents with their full path.
 const FOLDERS: [&str; 5] = ["src/", "crates/", "tests/", "docs/", "deploy/"];
 
-/// Paths in backticks that lead to nothing, with their lines. A name in capitals or a pattern stands for others.
+/// Returns paths in backticks that do not exist, with their lines. Paths with a name in capitals or a pattern are
+/// placeholders.
 fn dead_paths(text: &str) -> Vec<(usize, &str)> {
     let mut dead = Vec::new();
     for (line, text) in text.lines().enumerate() {
-        // Every second part is code; a fence of a block has three marks.
+        // Every second part is code. A code block's fence has three backticks.
         for code in text.split('`').skip(1).step_by(2) {
             let words = code.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';', ':']));
             for word in words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {
@@ -128,7 +129,7 @@ fn the_finder_of_wrong_references_sees_files_sections_and_bare_numbers() {
     );
 }
 
-/// The documents and what in them can be referred to.
+/// All documents, with the anchors of each.
 struct Documents {
     anchors: Vec<(String, BTreeSet<String>)>,
 }
@@ -142,7 +143,7 @@ impl Documents {
         Self { anchors: anchors.collect() }
     }
 
-    /// Citations that lead nowhere and numbers of sections that name no document, in comments and strings.
+    /// Returns citations in comments and strings that do not exist, and section numbers without a document.
     fn wrong_in_source(&self, source: &Source) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut add = |token: &Token, line: usize, found: Vec<String>| {
@@ -159,7 +160,7 @@ impl Documents {
         }
         for token in &source.strings {
             for (line, text) in token.text.lines().enumerate() {
-                // A bare name may be a link of a page that the text becomes.
+                // A file name without a folder may be a link in a page that is generated from this text.
                 let paths = citations(text).into_iter().filter(|target| target.contains('/'));
                 add(
                     token,
@@ -171,8 +172,8 @@ impl Documents {
         wrong
     }
 
-    /// Links and citations of a document that lead nowhere, and numbers of sections that name no document. The
-    /// specifications refer to their own sections by number, and to upstream's files.
+    /// Returns links and citations in a document that do not exist, and section numbers without a document. The
+    /// specifications may refer to their own sections by number, and to upstream's files.
     fn wrong_in_document(&self, path: &str, text: &str) -> Vec<String> {
         let own = anchors(text);
         let is_upstream = path.starts_with("docs/upstream/");
@@ -196,8 +197,8 @@ impl Documents {
         wrong
     }
 
-    /// Whether there is such a document, or such a file, and in the document such a section. Paths count from the
-    /// root of the repository or from the file that refers to them.
+    /// Whether the target of a reference exists: the document or file, and its section if one is given. Paths are
+    /// relative to the root of the repository or to the referring file.
     fn has(&self, target: &str, from: &str) -> bool {
         let (path, anchor) =
             target.split_once('#').map_or((target, None), |(path, anchor)| (path, Some(anchor)));
@@ -212,7 +213,7 @@ impl Documents {
     }
 }
 
-/// A path without `..` in the middle.
+/// Resolves `..` in a path.
 fn normal(path: &Path) -> String {
     let mut parts: Vec<String> = Vec::new();
     for part in path.components() {
@@ -224,7 +225,7 @@ fn normal(path: &Path) -> String {
     parts.join("/")
 }
 
-/// The paths of documents in a text, with the section that is named behind `#`.
+/// Returns the paths of documents in a text, with the section after `#` if there is one.
 fn citations(text: &str) -> Vec<String> {
     let of_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '#');
     let words = text.split(|c: char| !of_path(c)).filter(|word| word.contains(".md"));
@@ -234,7 +235,8 @@ fn citations(text: &str) -> Vec<String> {
     whole.map(|word| word.trim_end_matches(['.', '-', '/']).to_owned()).collect()
 }
 
-/// Numbers of sections without a document: `(12.20)`, `section 3.4`, `spec 6.5`. Releases are `(1.34)`.
+/// Returns section numbers without a document: `(12.20)`, `section 3.4`, `spec 6.5`. Releases such as `(1.34)` are not
+/// section numbers.
 fn bare_numbers(text: &str) -> Vec<String> {
     let is_section = |number: &str| {
         let parts =
@@ -263,12 +265,12 @@ fn bare_numbers(text: &str) -> Vec<String> {
     found
 }
 
-/// The targets of a document's links and pictures.
+/// Returns the targets of a document's links and images.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next())
 }
 
-/// A line without its links.
+/// Removes links from a line.
 fn without_links(text: &str) -> String {
     let mut parts = text.split("](");
     let mut kept = parts.next().unwrap_or_default().to_owned();
@@ -279,7 +281,7 @@ fn without_links(text: &str) -> String {
     kept
 }
 
-/// The headings of a document, without the marks.
+/// Returns the headings of a document, without `#`.
 fn headings(text: &str) -> Vec<&str> {
     let mut in_code = false;
     let mut found = Vec::new();
@@ -293,7 +295,7 @@ fn headings(text: &str) -> Vec<&str> {
     found
 }
 
-/// What can follow the `#` of a reference: the names that are given by hand, and those made of the headings.
+/// Returns the anchors of a document: those given explicitly, and those made from headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let given = text.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
     let made = headings(text).into_iter().map(|heading| {

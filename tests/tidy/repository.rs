@@ -1,15 +1,15 @@
-//! The files of the repository.
+//! Access to the files of the repository.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use crate::source::Source;
 
-/// The Rust files under a folder.
+/// Returns the Rust files in a folder.
 pub fn sources(folder: &str) -> Vec<Source> {
     files(folder).into_iter().filter(|path| path.ends_with(".rs")).map(|path| Source::read(&path)).collect()
 }
 
-/// The folders of the program and of the packages under it.
+/// Source folders of the program and of the packages below it.
 pub const PACKAGES: [&str; 5] = [
     "src",
     "crates/kordon-core/src",
@@ -18,17 +18,17 @@ pub const PACKAGES: [&str; 5] = [
     "crates/kordon-time/src",
 ];
 
-/// The Rust files of the program and of the packages under it, without their tests.
+/// Returns the Rust files of the program and of the packages below it, without their tests.
 pub fn library() -> Vec<Source> {
     PACKAGES.into_iter().flat_map(sources).collect()
 }
 
-/// The Rust files of all tests.
+/// Returns the Rust files of all tests.
 pub fn tests() -> Vec<Source> {
     ["tests", "crates/kordon-core/tests"].into_iter().flat_map(sources).collect()
 }
 
-/// The documents of the repository that people read.
+/// Returns the documents of the repository that people read.
 pub fn documents() -> Vec<String> {
     let read = |path: &str| path.ends_with(".md") && !path.starts_with("tests/vectors/");
     files(".")
@@ -38,14 +38,14 @@ pub fn documents() -> Vec<String> {
         .collect()
 }
 
-/// All files under a folder of the repository, in order; what is built and what git keeps is left out.
+/// Returns all files in a folder of the repository, sorted. Build output and git's own files are left out.
 pub fn files(folder: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![PathBuf::from(folder)];
     while let Some(folder) = folders.pop() {
         let Ok(entries) = fs::read_dir(&folder) else { continue };
         for path in entries.map(|entry| entry.expect("a folder can be read").path()) {
-            // In a linked worktree, git's is a file.
+            // In a linked worktree, `.git` is a file.
             let left_out = [".git", "target"].iter().any(|name| path.ends_with(name));
             match path.is_dir() {
                 _ if left_out => {}
@@ -57,7 +57,7 @@ pub fn files(folder: &str) -> BTreeSet<String> {
     found
 }
 
-/// A file of the repository: tests run in its root.
+/// Reads a file of the repository. Tests run in the root of the repository.
 pub fn file(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }

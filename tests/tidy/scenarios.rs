@@ -1,7 +1,7 @@
-//! The page of scenarios, made from the comments of the tests that show them.
+//! The page of scenarios, generated from comments on the tests that show them.
 //!
-//! Such a comment has one sentence for each scenario, the same in every test: `/// Scenario 16: A DaemonSet's pod …`.
-//! It goes on until the next scenario, an empty line or the end of the comment.
+//! Such a comment has one sentence for each scenario: `/// Scenario 16: A DaemonSet's pod …`. The sentence is the same
+//! in every test. It ends at the next scenario, at an empty line, or with the comment.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,12 +10,12 @@ use std::{
 
 use crate::{expect_none, repository::tests, source::Source};
 
-/// The scenarios of docs/upstream/operator-actions.md#10.
+/// Numbers of the scenarios in docs/upstream/operator-actions.md#10.
 const SCENARIOS: std::ops::RangeInclusive<u32> = 1..=70;
 
 const PAGE: &str = "docs/scenarios.md";
 
-/// `UPDATE=1 cargo test --test tidy` remakes the page.
+/// `UPDATE=1 cargo test --test tidy` regenerates the page.
 #[test]
 fn every_scenario_has_a_test_and_the_page_names_it() {
     let scenarios = Scenarios::of(&tests());
@@ -56,13 +56,13 @@ fn the_reader_of_scenarios_takes_sentences_and_the_names_of_their_tests() {
     assert_eq!(wrong.last().map(String::as_str), Some("there is no scenario 71"));
 }
 
-/// What the tests say of the scenarios.
+/// The scenarios in the comments of the tests.
 #[derive(Default)]
 struct Scenarios {
     found: BTreeMap<u32, Scenario>,
 }
 
-/// One scenario: the sentences that stand above its tests, which have to be one, and the tests.
+/// One scenario: the sentences in its tests, which have to be equal, and the tests.
 #[derive(Default)]
 struct Scenario {
     sentences: BTreeSet<String>,
@@ -123,7 +123,7 @@ impl Scenarios {
     }
 }
 
-/// The number and the first line of a sentence.
+/// Parses the first line of a scenario: returns its number and the start of its sentence.
 fn start_of(line: &str) -> Option<(u32, &str)> {
     let (number, sentence) = line.strip_prefix("/// Scenario ")?.split_once(": ")?;
     Some((number.parse().ok()?, sentence))

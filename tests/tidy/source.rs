@@ -1,24 +1,24 @@
-//! Source files as words, comments and string literals.
+//! Tokenizer for Rust source files: words, comments and string literals.
 
 use crate::repository::file;
 
-/// A word, a punctuation mark, a comment or a string literal, with the line on which it starts.
+/// A word, a punctuation mark, a comment or a string literal, with its first line.
 #[derive(Clone, Debug)]
 pub struct Token {
     pub text: String,
     pub line: usize,
 }
 
-/// A source file, taken apart.
+/// A tokenized source file.
 pub struct Source {
-    /// From the root of the repository, with forward slashes.
+    /// Path from the root of the repository, with forward slashes.
     pub path: String,
     pub text: String,
     /// Words and punctuation, without comments and literals.
     pub tokens: Vec<Token>,
-    /// Comments line by line, with their slashes.
+    /// Comments, one for each line, including their slashes.
     pub comments: Vec<Token>,
-    /// The insides of string literals, as they are written.
+    /// Contents of string literals, with escapes as written.
     pub strings: Vec<Token>,
 }
 
@@ -39,19 +39,20 @@ impl Source {
         source
     }
 
-    /// The top module of its package that the file belongs to; `main` and `lib` for those two.
+    /// Returns the top module of the file in its package; `main` and `lib` for the files of that name.
     pub fn layer(&self) -> String {
         self.module().into_iter().next().unwrap_or_else(|| "lib".into())
     }
 
-    /// The path of the file's module in its package: `src/app/screen.rs` is `["app", "screen"]`, `src/app/mod.rs` is `["app"]`.
+    /// Returns the path of the file's module in its package: `src/app/screen.rs` is `["app", "screen"]`,
+    /// `src/app/mod.rs` is `["app"]`.
     pub fn module(&self) -> Vec<String> {
         let inside = self.path.split_once("src/").map_or(&*self.path, |(_, inside)| inside);
         let parts = inside.trim_end_matches(".rs").split('/');
         parts.filter(|part| !matches!(*part, "mod" | "lib" | "main")).map(str::to_owned).collect()
     }
 
-    /// The names at the crate's root that the file refers to, whether by `crate::` or by a chain of `super::`.
+    /// Returns the names at the crate root that the file refers to, by `crate::` or by a chain of `super::`.
     pub fn imports(&self) -> Vec<Token> {
         let mut found = Vec::new();
         let mut inline = InlineModules::default();
@@ -79,7 +80,7 @@ impl Source {
         found
     }
 
-    /// Where `root::name` is referred to, for one of the names.
+    /// Returns the tokens that refer to `root::name`, for these names.
     pub fn paths_of(&self, root: &str, names: &[&str]) -> Vec<Token> {
         let roots =
             self.tokens.windows(2).enumerate().filter(|(_, t)| t[0].text == root && t[1].text == "::");
@@ -89,7 +90,7 @@ impl Source {
             .collect()
     }
 
-    /// Splits the characters into words and punctuation, comments, and string literals.
+    /// Splits the characters of the file into words and punctuation, comments, and string literals.
     fn take_apart(&mut self, chars: &[char]) {
         let at = |place: usize| chars.get(place).copied().unwrap_or('\0');
         let piece =
@@ -142,7 +143,7 @@ impl Source {
     }
 }
 
-/// Follows the braces, to know how many `mod name { … }` a token is inside of.
+/// Tracks braces, to count the `mod name { … }` around a token.
 #[derive(Default)]
 struct InlineModules {
     braces: usize,
@@ -171,7 +172,8 @@ impl InlineModules {
     }
 }
 
-/// The first names of a path or of a group of paths: `a::b` has `a`, `{a::{b, c}, d}` has `a` and `d`.
+/// Returns the first names of a path or of a group of paths: for `a::b` that is `a`, for `{a::{b, c}, d}` it is `a` and
+/// `d`.
 fn heads(tokens: &[Token]) -> Vec<Token> {
     let Some(first) = tokens.first() else { return Vec::new() };
     if first.text != "{" {
@@ -194,13 +196,13 @@ fn heads(tokens: &[Token]) -> Vec<Token> {
     found
 }
 
-/// The number of `#` before the quote of a raw text; none if no raw text begins.
+/// Returns the number of `#` before the quote of a raw string; `None` if none begins here.
 fn raw_hashes(chars: &[char], from: usize) -> Option<usize> {
     let hashes = chars[from.min(chars.len())..].iter().take_while(|c| **c == '#').count();
     (chars.get(from + hashes) == Some(&'"')).then_some(hashes)
 }
 
-/// The place behind the next `end`.
+/// Returns the index after the next `end`.
 fn end_of(chars: &[char], from: usize, end: &[char]) -> usize {
     let rest = chars.get(from..).unwrap_or_default();
     rest.windows(end.len())
@@ -208,7 +210,7 @@ fn end_of(chars: &[char], from: usize, end: &[char]) -> usize {
         .map_or(chars.len(), |found| from + found + end.len())
 }
 
-/// The place behind the quote that ends a text.
+/// Returns the index after the closing quote of a string.
 fn end_of_text(chars: &[char], mut place: usize) -> usize {
     while let Some(c) = chars.get(place) {
         place += 1;

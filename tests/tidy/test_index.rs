@@ -1,4 +1,4 @@
-//! The index of the tests names every test program and module.
+//! The index of the tests lists every test program and module.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn a_module_that_the_index_lacks_is_named() {
     );
 }
 
-/// The test programs, each with its modules that have tests.
+/// Returns the test programs, each with its modules that have tests.
 fn programs() -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for path in files("tests").into_iter().chain(files("crates/kordon-core/tests")) {
@@ -42,7 +42,7 @@ fn programs() -> BTreeSet<(String, String)> {
     found
 }
 
-/// What is not in the section of its program.
+/// Returns the modules that are missing in the section of their program.
 fn missing(index: &str, programs: &BTreeSet<(String, String)>) -> Vec<String> {
     let sections = index.split("\n## ").skip(usize::from(!index.starts_with("## ")));
     let sections: Vec<String> = sections.map(|text| text.trim_start_matches("## ").to_lowercase()).collect();
