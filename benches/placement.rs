@@ -53,7 +53,7 @@ fn main() {
     let new = median(|| (), |()| drop(black_box(Snapshot::new(&cluster, VERSION))));
     println!("a snapshot of {NODES} nodes and {pods} pods: {new:?}");
     let mut snapshot = Snapshot::new(&cluster, VERSION);
-    let first = SchedulingRequest::of(&pod(0, Kind::Plain), &cluster);
+    let first = SchedulingRequest::from_pod(&pod(0, Kind::Plain), &cluster);
     black_box(snapshot.place(&first));
     let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
     println!("a copy of it: {copy:?}");
@@ -98,7 +98,7 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
 fn row_of_placements(cluster: &Cluster, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> [Duration; 2] {
     const RUNS: usize = 40;
     let requests: Vec<SchedulingRequest> =
-        pods.iter().map(|pod| SchedulingRequest::of(pod, cluster)).collect();
+        pods.iter().map(|pod| SchedulingRequest::from_pod(pod, cluster)).collect();
     // The order of the nodes and the columns of labels are computed here once and shared by all copies.
     let mut prepared = snapshot.clone();
     black_box(prepared.place(&requests[0]));
@@ -125,7 +125,7 @@ fn preempt(cluster: &Cluster, snapshot: &Snapshot) {
     large.priority = 1000;
     let requests = Requests { cpu_milli: 15_000, ..large.resources.requests.clone() };
     large.resources = Arc::new(requests.into());
-    let request = SchedulingRequest::of(&large, cluster);
+    let request = SchedulingRequest::from_pod(&large, cluster);
     let preempting = median(
         || snapshot.clone(),
         |snapshot| {

@@ -39,7 +39,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    pub fn of_taints(cluster: &Cluster, nodes: &[NodeName]) -> Self {
+    pub fn for_taints(cluster: &Cluster, nodes: &[NodeName]) -> Self {
         let mut words = Self { effects: true, ..Self::known(&TAINTS) };
         for taint in cluster.nodes().iter().flat_map(|node| &*node.taints) {
             words.add(&taint.key, &taint.value);
@@ -50,7 +50,7 @@ impl Vocabulary {
         words
     }
 
-    pub fn of_labels(cluster: &Cluster, nodes: &[NodeName]) -> Self {
+    pub fn for_labels(cluster: &Cluster, nodes: &[NodeName]) -> Self {
         let mut words = Self::known(&LABELS);
         let labels = |node: &Node| node.labels.clone();
         for node in cluster.nodes().iter() {

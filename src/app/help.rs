@@ -53,7 +53,7 @@ impl HelpGroup {
         }
     }
 
-    const fn of(action: UserAction) -> Self {
+    const fn for_action(action: UserAction) -> Self {
         match action {
             UserAction::Move(_)
             | UserAction::Focus(_)
@@ -153,7 +153,7 @@ fn group(app: &App, command: &Command) -> HelpGroup {
     }
     let applies = command.context.applies(KeyFocus::Pane(app.screen.focus));
     if applies && app.would_act(command.action) {
-        HelpGroup::of(command.action)
+        HelpGroup::for_action(command.action)
     } else {
         HelpGroup::Elsewhere
     }

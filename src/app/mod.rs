@@ -103,7 +103,7 @@ impl App {
     pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> bool {
         let had_engine = self.model.engine.is_some();
         let says_more = on_screen::says_more_of_watches(&event, &self.model.feeds);
-        let recorded = Recorded::of(&self.model);
+        let recorded = Recorded::from_model(&self.model);
         let changes = self.model.on_watch_event(event, now);
         if !changes.is_empty() {
             self.operations.on_cluster_changed();

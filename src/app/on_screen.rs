@@ -27,7 +27,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn of(model: &Model) -> Self {
+    pub(super) fn from_model(model: &Model) -> Self {
         Self { departures: model.departures.revision(), journal: model.journal.revision() }
     }
 }
@@ -50,7 +50,7 @@ impl Screen {
 
     /// Whether new departures or journal entries show in the titles of panes on screen.
     pub(super) fn shows_records_since(&self, before: &Recorded, model: &Model) -> bool {
-        let now = Recorded::of(model);
+        let now = Recorded::from_model(model);
         let is_drawn = |pane| self.drawn.contains(&pane);
         (now.departures != before.departures && is_drawn(Pane::Departures))
             || (now.journal != before.journal && is_drawn(Pane::Journal))

@@ -209,8 +209,8 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
 fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
     let rows = shown.cluster.nodes().iter();
     let rows = rows.filter(|node| filter.is_empty() || filter.matches(&NodeRow { shown, node }));
-    let mut states = InOrder::of(shown.watchlist.states());
-    let mut next = InOrder::of(&shown.views.leaving.next);
+    let mut states = InOrder::new(shown.watchlist.states());
+    let mut next = InOrder::new(&shown.views.leaving.next);
     let mut rank = |node: &Node| {
         let (state, due) = (states.get(&node.name), next.get(&node.name));
         node_rank(shown, node, state, due, sort.column)
@@ -222,7 +222,7 @@ fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName
 struct InOrder<I: Iterator>(Peekable<I>);
 
 impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {
-    fn of(values: impl IntoIterator<IntoIter = I>) -> Self {
+    fn new(values: impl IntoIterator<IntoIter = I>) -> Self {
         Self(values.into_iter().peekable())
     }
 

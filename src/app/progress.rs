@@ -33,7 +33,7 @@ pub enum ProgressRow {
 }
 
 impl Progress {
-    pub fn of(operation: OperationId, from: Pane) -> Self {
+    pub fn new(operation: OperationId, from: Pane) -> Self {
         Self { operation, from, list: Listing::default() }
     }
 

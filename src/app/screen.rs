@@ -263,7 +263,7 @@ impl Screen {
             Pane::Plan | Pane::Progress | Pane::Detail => Pane::Nodes,
             pane => pane,
         };
-        self.open_view(Overlay::Progress(Progress::of(operation, from)));
+        self.open_view(Overlay::Progress(Progress::new(operation, from)));
     }
 
     /// Goes one step back, for Esc: closes an overlay over all panes, or else undoes one thing about the focused pane.

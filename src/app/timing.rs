@@ -45,7 +45,7 @@ impl TimingJob {
 
     pub fn work(self) -> TimingResult {
         let timings =
-            self.profiles.iter().map(|profile| Timing::of(profile.clone(), self.size, &[])).collect();
+            self.profiles.iter().map(|profile| Timing::new(profile.clone(), self.size, &[])).collect();
         TimingResult { timings, job: self }
     }
 }

@@ -469,7 +469,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
 /// Opens the plan of the selected suggestion.
 fn open_suggested(app: &mut App) {
     let request = match app.screen.overlays.detail().and_then(Detail::selected_means) {
-        Some(Means::Plan(action)) => PlanRequest::of_action(action),
+        Some(Means::Plan(action)) => PlanRequest::from_action(action),
         Some(Means::WhatIf(node)) => PlanRequest::new(PlanKind::Failure, Targets::Nodes(vec![node.clone()])),
         Some(Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit) | None => return,
     };

@@ -99,7 +99,7 @@ impl EnforcementArgs {
             lease_duration: self.leader_elect_lease_duration,
             renew_deadline: self.leader_elect_renew_deadline,
             retry_period: self.leader_elect_retry_period,
-            ..ElectionOptions::of_manager()
+            ..ElectionOptions::for_manager()
         };
         if election.is_of_manager() && !self.take_over {
             let text = "the Lease kube-system/kube-controller-manager is that of kube-controller-manager: to replace it, \
@@ -111,13 +111,14 @@ impl EnforcementArgs {
     }
 
     async fn enforcement(&self, connection: &Connection) -> Result<Enforcement, CliError> {
-        let cluster =
-            ClusterId::of(connection).await.map_err(crate::journal::JournalError::UnknownCluster)?;
+        let cluster = ClusterId::from_connection(connection)
+            .await
+            .map_err(crate::journal::JournalError::UnknownCluster)?;
         Ok(Enforcement {
             election: self.election()?,
             identity: identity(),
             rate: RequestRate { qps: self.kube_api_qps, burst: self.kube_api_burst },
-            journal: Journal::of_controller(&cluster)?,
+            journal: Journal::for_controller(&cluster)?,
             evictions_per_minute: self.max_evictions_per_minute.map(|pods| pods as usize),
             manager_controllers: self.manager_controllers.as_deref().map(Controllers::parse),
         })

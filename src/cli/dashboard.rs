@@ -36,7 +36,7 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let connection = open.confirm().await?;
     let clock = Clock::system();
     let watches = args.show.watch(&connection, clock);
-    let (flags, context) = tokio::join!(flags, WriteContext::of(&connection, clock));
+    let (flags, context) = tokio::join!(flags, WriteContext::for_connection(&connection, clock));
     let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));

@@ -277,7 +277,7 @@ pub enum ErrorFormat {
 
 impl ErrorFormat {
     /// The format that a command line asks for, even if the command line is invalid.
-    pub fn of(arguments: &[OsString]) -> Self {
+    pub fn from_arguments(arguments: &[OsString]) -> Self {
         let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
         let mut formats = words.iter().enumerate().filter_map(|(place, word)| {
             let value = match *word {
@@ -372,7 +372,8 @@ mod tests {
 
     #[test]
     fn the_format_is_read_from_every_notation_even_of_an_invalid_command_line() {
-        let of = |line: &str| ErrorFormat::of(&line.split(' ').map(Into::into).collect::<Vec<_>>());
+        let of =
+            |line: &str| ErrorFormat::from_arguments(&line.split(' ').map(Into::into).collect::<Vec<_>>());
         for line in ["kordon x -o json", "kordon -ojson", "kordon -o=json x", "kordon --output=json -q"] {
             assert_eq!(of(line), ErrorFormat::Json, "{line}");
         }

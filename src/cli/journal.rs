@@ -50,7 +50,7 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
         once.output.print(&report, entry_table)?;
         return shot.done();
     }
-    once.output.print(&JournalReport::of_operations(&connection)?, operation_table)
+    once.output.print(&JournalReport::for_operations(&connection)?, operation_table)
 }
 
 /// Prints each new entry, and prints it again when it grows.
@@ -184,7 +184,7 @@ struct OperationReport {
 
 impl JournalReport {
     /// Operations in the journals of this machine. No server is contacted.
-    fn of_operations(connection: &ConnectionArgs) -> Result<Self, CliError> {
+    fn for_operations(connection: &ConnectionArgs) -> Result<Self, CliError> {
         let (folder, journals) = Journal::all()?;
         let mut rows = Vec::new();
         for journal in journals {

@@ -162,7 +162,7 @@ enum Command {
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let format = ErrorFormat::of(&arguments);
+    let format = ErrorFormat::from_arguments(&arguments);
     let (config, invalid) = match Config::load() {
         Ok(config) => (config, None),
         Err(error) => (Config::default(), Some(error)),

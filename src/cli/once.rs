@@ -182,7 +182,7 @@ impl OneShot {
         needs: impl Fn(&Model, &str) -> BTreeSet<Scope>,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
-            return Self::of_recording(file, args, &connection);
+            return Self::from_recording(file, args, &connection);
         }
         let patience = args.patience();
         let kinds = Watched { kinds: &ENGINE, wanted: &ENGINE[..2], no_pods: false };
@@ -211,7 +211,7 @@ impl OneShot {
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         if let Some(file) = &args.recorded.recording {
-            return Self::of_recording(file, args, &connection);
+            return Self::from_recording(file, args, &connection);
         }
         let (connection, options) = Self::as_shadow(args, patience, connection).await?;
         let mut shot = Self::watch(connection, options, kinds, patience).await?;
@@ -222,7 +222,7 @@ impl OneShot {
     }
 
     /// The state known at a moment of a recording.
-    fn of_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
+    fn from_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
         connection.refuse("--recording asks no cluster")?;
         let (model, at) = args.recorded.model(file, &args.settings)?;
         if model.engine.is_none() {

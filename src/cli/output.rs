@@ -61,7 +61,7 @@ impl OutputArgs {
     /// Creates an empty page for standard output.
     pub fn page(self) -> Page {
         let glyphs = glyphs(self.ascii, std::io::stdout().is_terminal());
-        Page::new(Layout::of_stdout(self.output == Output::Wide, self.has_color(), glyphs))
+        Page::new(Layout::for_stdout(self.output == Output::Wide, self.has_color(), glyphs))
     }
 
     /// Formats one of several reports: JSON in one line, YAML as a document.

@@ -31,7 +31,7 @@ pub struct Layout {
 
 impl Layout {
     /// The layout for standard output.
-    pub fn of_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
+    pub fn for_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
         let is_cut = !is_wide && std::io::stdout().is_terminal();
         // Without a terminal, the search for its size would start two processes.
         let size = is_cut.then(crossterm::terminal::size).and_then(Result::ok);
@@ -54,7 +54,7 @@ pub enum Emphasis {
 }
 
 impl Emphasis {
-    pub const fn of_state(role: StateRole) -> Self {
+    pub const fn for_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
             StateRole::Warning => Self::Warning,
@@ -64,7 +64,7 @@ impl Emphasis {
         }
     }
 
-    pub const fn of_level(level: VerdictLevel) -> Self {
+    pub const fn for_level(level: VerdictLevel) -> Self {
         match level {
             VerdictLevel::Healthy => Self::Good,
             VerdictLevel::Notice => Self::Notice,

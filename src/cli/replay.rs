@@ -79,6 +79,6 @@ pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
     playback.go_to(at);
     let options = AppOptions { mode: Mode::Replay, themes: look.themes() };
     let dashboard =
-        Dashboard::of_recording(playback, Player::new(played, searched), options, Clock::system());
+        Dashboard::for_recording(playback, Player::new(played, searched), options, Clock::system());
     show_replay(look, dashboard).await
 }

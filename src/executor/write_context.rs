@@ -74,9 +74,9 @@ impl WriteContext {
     ///
     /// # Errors
     /// There is no folder for the journal, or the server does not say which cluster it is.
-    pub async fn of(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
-        let cluster = ClusterId::of(connection).await.map_err(JournalError::UnknownCluster)?;
-        let context = Self::with(connection, Journal::of(&cluster)?, clock);
+    pub async fn for_connection(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
+        let cluster = ClusterId::from_connection(connection).await.map_err(JournalError::UnknownCluster)?;
+        let context = Self::with(connection, Journal::for_cluster(&cluster)?, clock);
         Ok(Self { notice: cluster.notice(), ..context })
     }
 

@@ -68,7 +68,7 @@ impl Journal {
     ///
     /// # Errors
     /// There is no state folder.
-    pub fn of(cluster: &ClusterId) -> Result<Self, JournalError> {
+    pub fn for_cluster(cluster: &ClusterId) -> Result<Self, JournalError> {
         Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, cluster.as_str()))
     }
 
@@ -77,7 +77,7 @@ impl Journal {
     ///
     /// # Errors
     /// There is no state folder.
-    pub fn of_controller(cluster: &ClusterId) -> Result<Self, JournalError> {
+    pub fn for_controller(cluster: &ClusterId) -> Result<Self, JournalError> {
         let folder = folder().ok_or(JournalError::NoFolder)?.with_file_name("controller");
         Ok(Self::within(&folder, cluster.as_str()))
     }

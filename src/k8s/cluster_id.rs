@@ -27,7 +27,7 @@ impl ClusterId {
     /// # Errors
     /// No response; the reason in words. The address is no substitute here, because a later response would yield
     /// another identity.
-    pub async fn of(connection: &Connection) -> Result<Self, String> {
+    pub async fn from_connection(connection: &Connection) -> Result<Self, String> {
         let request = Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
         let request = request.expect("a constant path");
         let limit = connection.request_timeout.unwrap_or(RESPONSE);

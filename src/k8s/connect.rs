@@ -71,7 +71,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
 /// Creates a client for the cluster that the options select, with credentials. Sends no request yet.
 pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectError> {
     let ClusterTarget { context, user, mut config } =
-        kubeconfig::target(options, &KubeEnvironment::of_process()).await?;
+        kubeconfig::target(options, &KubeEnvironment::from_env()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
     let agent = concat!("kordon/", env!("CARGO_PKG_VERSION"));

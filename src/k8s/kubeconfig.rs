@@ -53,12 +53,12 @@ pub struct KubeEnvironment {
 }
 
 impl KubeEnvironment {
-    pub fn of_process() -> Self {
+    pub fn from_env() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
             kubeconfig: set("KUBECONFIG"),
             home: std::env::home_dir(),
-            proxies: Proxies::of_process(),
+            proxies: Proxies::from_env(),
             in_cluster: set("KUBERNETES_SERVICE_HOST").is_some()
                 && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
         }
@@ -92,7 +92,7 @@ pub async fn target(
         }
         return Err(ConnectError::NoKubeconfig { looked });
     }
-    let choice = Choice::of(&kubeconfig, options)?;
+    let choice = Choice::new(&kubeconfig, options)?;
     let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
     let config = choice.config(options, surroundings).await?;
     Ok(ClusterTarget { context, user, config })
@@ -176,7 +176,7 @@ struct Choice {
 }
 
 impl Choice {
-    fn of(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<Self, ConnectError> {
+    fn new(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<Self, ConnectError> {
         let (context_name, context) = context(kubeconfig, options)?;
         let cluster_name = options.cluster.clone().unwrap_or(context.cluster);
         let cluster = kubeconfig

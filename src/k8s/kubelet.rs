@@ -81,21 +81,21 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
 /// # Errors
 /// It cannot be read; the reason in words.
 pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
-    let json = get(client, CollectionQuery::of_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
+    let json = get(client, CollectionQuery::for_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
     kubelet::node_metrics(&json).ok_or_else(no_metrics)
 }
 
 /// Reads the memory of a node and of its pods. Pods are listed by namespace, because metrics.k8s.io cannot select them
 /// by node.
 async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
-    let of_node = CollectionQuery::of_node_metrics(Some(&node.name));
+    let of_node = CollectionQuery::for_node_metrics(Some(&node.name));
     let json = get(client, of_node.as_str(), PATIENCE, LONGEST).await?;
     let metric = kubelet::node_metric(&json).ok_or_else(no_metrics)?;
     let capacity = node.memory_capacity_bytes;
     let memory = SignalLevel { available: capacity.saturating_sub(metric.memory_bytes), capacity };
     let mut usage = BTreeMap::new();
     for namespace in pods.iter().map(|pod| &pod.namespace).collect::<BTreeSet<_>>() {
-        let of_pods = CollectionQuery::of_pod_metrics(namespace);
+        let of_pods = CollectionQuery::for_pod_metrics(namespace);
         let json = get(client, of_pods.as_str(), PATIENCE, LONGEST).await?;
         let read = kubelet::pod_metrics(&json).ok_or_else(no_metrics)?;
         let own = read.into_iter().filter(|(key, _)| pods.contains(key));

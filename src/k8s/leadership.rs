@@ -51,7 +51,7 @@ pub const MANAGER_LEASE: (&str, &str) = ("kube-system", "kube-controller-manager
 
 impl ElectionOptions {
     /// Options for a Lease with upstream's times.
-    pub fn of(namespace: &str, name: &str) -> Self {
+    pub fn new(namespace: &str, name: &str) -> Self {
         Self {
             namespace: namespace.into(),
             name: name.into(),
@@ -63,8 +63,8 @@ impl ElectionOptions {
     }
 
     /// The Lease kube-system/kube-controller-manager.
-    pub fn of_manager() -> Self {
-        Self::of(MANAGER_LEASE.0, MANAGER_LEASE.1)
+    pub fn for_manager() -> Self {
+        Self::new(MANAGER_LEASE.0, MANAGER_LEASE.1)
     }
 
     pub fn is_of_manager(&self) -> bool {
@@ -384,7 +384,7 @@ mod tests {
         }
 
         fn candidate(&self, identity: &str) -> LeaderElector {
-            LeaderElector::new(self.api.client(), ElectionOptions::of_manager(), identity.into(), self.clock)
+            LeaderElector::new(self.api.client(), ElectionOptions::for_manager(), identity.into(), self.clock)
         }
 
         async fn spec(&self) -> LeaseSpec {
@@ -400,7 +400,7 @@ mod tests {
         let taken = bench.clock.now();
         bench.candidate("second").acquire().await;
         let waited = bench.clock.now().since(taken);
-        let ElectionOptions { lease_duration, retry_period, .. } = ElectionOptions::of_manager();
+        let ElectionOptions { lease_duration, retry_period, .. } = ElectionOptions::for_manager();
         assert!(waited > lease_duration && waited <= lease_duration + retry_period * 3, "{waited}");
         let spec = bench.spec().await;
         assert_eq!((spec.holder_identity.as_deref(), spec.lease_transitions), (Some("second"), Some(1)));
@@ -444,7 +444,7 @@ mod tests {
         let taken = bench.clock.now();
         bench.api.set_down(true);
         first.keep().await;
-        assert!(bench.clock.now().since(taken) < ElectionOptions::of_manager().lease_duration);
+        assert!(bench.clock.now().since(taken) < ElectionOptions::for_manager().lease_duration);
     }
 
     #[tokio::test(start_paused = true)]
@@ -457,7 +457,7 @@ mod tests {
         let hangs = Fault::always(FaultAnswer::Hang).on(&[], "leases");
         bench.api.inject(hangs);
         let until = state.borrow().writes_until.expect("it holds the lease");
-        assert!(until <= acquired + ElectionOptions::of_manager().renew_deadline);
+        assert!(until <= acquired + ElectionOptions::for_manager().renew_deadline);
         first.keep().await;
         assert!(bench.clock.now() <= until + Span::from_millis(2), "{}", bench.clock.now().since(until));
         assert!(!state.borrow().is_held());
@@ -491,7 +491,7 @@ mod tests {
         let times = |duration, deadline, period| {
             let [lease_duration, renew_deadline, retry_period] =
                 [duration, deadline, period].map(Span::from_secs);
-            ElectionOptions { lease_duration, renew_deadline, retry_period, ..ElectionOptions::of("a", "b") }
+            ElectionOptions { lease_duration, renew_deadline, retry_period, ..ElectionOptions::new("a", "b") }
                 .check()
         };
         assert_eq!(times(15, 10, 2), Ok(()));

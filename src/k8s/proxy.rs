@@ -17,7 +17,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    pub fn of_process() -> Self {
+    pub fn from_env() -> Self {
         let either = |upper: &str, lower: &str| {
             let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
             set(upper).or_else(|| set(lower))

@@ -56,7 +56,7 @@ impl VerdictLevel {
     }
 
     /// The level of a cluster whose worst node has this role.
-    pub(super) const fn of(role: StateRole) -> Self {
+    pub(super) const fn from_role(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
             StateRole::Warning => Self::Warning,
@@ -78,7 +78,7 @@ pub struct ClusterVerdict {
 
 impl ClusterVerdict {
     /// Returns the verdict on a model that was refreshed at `now`.
-    pub fn of(model: &Model, now: Timestamp) -> Self {
+    pub fn new(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
@@ -240,7 +240,7 @@ fn level(model: &Model, state: NodeState) -> VerdictLevel {
     match state {
         NodeState::Draining => VerdictLevel::Notice,
         NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
-        state => VerdictLevel::of(state.role()),
+        state => VerdictLevel::from_role(state.role()),
     }
 }
 

@@ -91,14 +91,14 @@ impl Model {
         if let Some((killed, at)) = PodDeparture::oom_kill(pod) {
             return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
         }
-        let departure = PodDeparture::of(pod, PodPresence::Present, cluster, events)?;
+        let departure = PodDeparture::new(pod, PodPresence::Present, cluster, events)?;
         // The departure recorded when it began may have evidence that no longer exists.
         let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
         if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
             return Some(seen.clone());
         }
         let at = departed_at(pod, cluster).or(seen.and_then(|seen| seen.at));
-        Some(entry(at, DepartureStage::of(pod), departure))
+        Some(entry(at, DepartureStage::from_pod(pod), departure))
     }
 }
 
@@ -110,7 +110,7 @@ impl DepartureEntry {
 }
 
 impl DepartureStage {
-    fn of(pod: &Pod) -> Self {
+    fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() { Self::Terminating } else { Self::Finished }
     }
 
@@ -249,8 +249,8 @@ impl Departures {
         if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
             return None;
         }
-        let departure = PodDeparture::of(new, PodPresence::Present, cluster, &[])?;
-        self.record(new, at, DepartureStage::of(new), departure, now)
+        let departure = PodDeparture::new(new, PodPresence::Present, cluster, &[])?;
+        self.record(new, at, DepartureStage::from_pod(new), departure, now)
     }
 
     /// Records a container that was OOM-killed and restarted.
@@ -289,7 +289,7 @@ impl Departures {
                 self.revision += 1;
             }
             None
-        } else if !finished && let Some(departure) = PodDeparture::of(pod, presence, cluster, &[]) {
+        } else if !finished && let Some(departure) = PodDeparture::new(pod, presence, cluster, &[]) {
             let began = departed_at(pod, cluster).filter(|began| is_recent(*began, now));
             self.record(pod, Some(began.unwrap_or(now)), stage, departure, now)
         } else {

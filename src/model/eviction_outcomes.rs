@@ -82,7 +82,7 @@ impl Model {
                 self.outcomes.as_ref()?.by_pod.get(pod).map(Cow::Borrowed)
             }
             EvictionState::Terminating { .. } => {
-                Some(Cow::Owned(PodOutcome::of_terminating(&self.cluster, self.cluster.pod(pod)?)))
+                Some(Cow::Owned(PodOutcome::for_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Cancelled { .. } | EvictionState::Never => None,
         }
@@ -139,7 +139,7 @@ impl EvictionCounts {
                 EvictionState::Terminating { kubelet_silent, .. } => {
                     counts.terminating += 1;
                     if let Some(pod) = cluster.pod(key).filter(|_| kubelet_silent) {
-                        counts.hanging.add(PodOutcome::of_terminating(cluster, pod).kind());
+                        counts.hanging.add(PodOutcome::for_terminating(cluster, pod).kind());
                     }
                 }
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,

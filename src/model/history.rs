@@ -60,7 +60,7 @@ pub struct Expectations(VecDeque<Expected>);
 impl Expectations {
     /// Records a decision of the shadow.
     pub fn on_decision(&mut self, effect: &Effect, cluster: &Cluster, now: Timestamp) {
-        let Some(expected) = Expected::of(effect, cluster, now) else { return };
+        let Some(expected) = Expected::new(effect, cluster, now) else { return };
         if self.0.len() == WAITING {
             self.0.pop_front();
         }
@@ -88,7 +88,7 @@ impl Expectations {
 }
 
 impl Expected {
-    fn of(effect: &Effect, cluster: &Cluster, now: Timestamp) -> Option<Self> {
+    fn new(effect: &Effect, cluster: &Cluster, now: Timestamp) -> Option<Self> {
         let (kind, subject, node, pod) = match &effect.write {
             Write::MarkUnknown { node, .. } => (EventKind::Unknown, Subject::Node(node.clone()), node, None),
             Write::SwapTaints { node, add, .. } => {
@@ -105,7 +105,7 @@ impl Expected {
         };
         let verb = format!("{MISSED}: {}", effect.write.verb());
         let entry = JournalEntry::new(now, Severity::Warning, "", &effect.write.rest(), effect.why.clone());
-        let entry = entry.about(JournalSubject::of_write(&effect.write)).with_verb(&verb);
+        let entry = entry.about(JournalSubject::from_write(&effect.write)).with_verb(&verb);
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 

@@ -30,13 +30,13 @@ pub enum Impact {
 
 impl AppliedChange {
     pub fn new(applied: Applied) -> Self {
-        let impact = Impact::of(&applied);
+        let impact = Impact::from_applied(&applied);
         Self { applied, impact }
     }
 }
 
 impl Impact {
-    fn of(applied: &Applied) -> Self {
+    fn from_applied(applied: &Applied) -> Self {
         match applied {
             Applied::Lease(_) => Self::Heartbeat,
             Applied::Node(delta) => match (&delta.old, &delta.new) {
@@ -83,7 +83,7 @@ mod tests {
             let old = Pod { version: Version(1), phase: Phase::Running, ..Pod::default() };
             let mut new = Pod { version: Version(2), ..old.clone() };
             change(&mut new);
-            Impact::of(&Applied::Pod(Delta { old: Some(Arc::new(old)), new: Some(Arc::new(new)) }))
+            Impact::from_applied(&Applied::Pod(Delta { old: Some(Arc::new(old)), new: Some(Arc::new(new)) }))
         };
         assert_eq!(impact(&|_| {}), Impact::PodVersion);
         assert_eq!(impact(&|pod| pod.reason = "Unwell".into()), Impact::PodStatus);

@@ -76,7 +76,7 @@ pub enum JournalSubject {
 
 impl JournalSubject {
     /// Returns the object of a write.
-    pub fn of_write(write: &Write) -> Self {
+    pub fn from_write(write: &Write) -> Self {
         let of_pod = |pod: &Key, node: &NodeName| Self::Pod(pod.clone(), Some(node.clone()));
         match write {
             Write::MarkUnknown { node, .. }
@@ -383,7 +383,7 @@ impl SessionJournal {
             Outcome::Failed(error) => (Severity::Error, format!("could not {verb}"), error.clone()),
         };
         let entry = JournalEntry::new(now, level, "", &write.rest(), effect.why.clone());
-        self.add(JournalEntry { detail, ..entry.about(JournalSubject::of_write(write)).with_verb(&verb) });
+        self.add(JournalEntry { detail, ..entry.about(JournalSubject::from_write(write)).with_verb(&verb) });
     }
 }
 

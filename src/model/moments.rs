@@ -153,7 +153,7 @@ impl MomentFinder {
         let Some(confidence) = model.views.confidence else { return };
         let connection = Connection::from(confidence);
         let Some(mut known) = self.known.take() else {
-            self.known = Some(Known::of(model, connection));
+            self.known = Some(Known::new(model, connection));
             return;
         };
         self.look_at_connection(known.connection, connection, now);
@@ -215,7 +215,7 @@ impl MomentFinder {
         let notable = notable_states(states, &known.notable);
         for (name, state) in &notable {
             if known.notable.get(name) != Some(state) {
-                let level = VerdictLevel::of(state.role());
+                let level = VerdictLevel::from_role(state.role());
                 self.add(Moment::new(now, MomentKind::Node(*state), level, name));
             }
         }
@@ -290,7 +290,7 @@ impl MomentFinder {
 }
 
 impl Known {
-    fn of(model: &Model, connection: Connection) -> Self {
+    fn new(model: &Model, connection: Connection) -> Self {
         let counted = model.departures.newest().map(|(id, _)| id).collect();
         Self {
             names: model.watchlist.names().cloned().collect(),

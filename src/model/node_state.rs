@@ -66,7 +66,7 @@ impl NodeState {
     ];
 
     /// Returns the state that follows from the facts.
-    pub fn of(facts: &NodeFacts) -> Self {
+    pub fn from_facts(facts: &NodeFacts) -> Self {
         let NodeFacts { node, stage, silence, pods, now, .. } = *facts;
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         match node.ready().map(|ready| ready.status) {
@@ -194,7 +194,7 @@ pub struct NodePods {
 
 impl NodeFacts<'_> {
     /// Collects the facts about a node.
-    pub fn of<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
+    pub fn new<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
         let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
         let stage = engine.node_stage(node).unwrap_or(NodeStage::Healthy);
         // Only few nodes need their pods. A node that waits for its taint has no leaving pods, and a large zone may
@@ -277,7 +277,7 @@ impl Model {
         let of_ours = self.drains.get(&node.name).filter(|drain| drain.operation == claim.operation);
         match of_ours {
             Some(drain) => Some(drain.count),
-            None => DrainCount::of_claim(claim, &node.name, &self.cluster),
+            None => DrainCount::from_claim(claim, &node.name, &self.cluster),
         }
     }
 
@@ -426,7 +426,7 @@ mod tests {
         };
         let pods = NodePods { leaving: case.leaving, workload: case.workload };
         let expiry = Expiry::OnChange;
-        NodeState::of(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW, expiry })
+        NodeState::from_facts(&NodeFacts { node: &node, stage: case.stage, silence, pods, now: NOW, expiry })
     }
 
     #[test]

@@ -109,7 +109,7 @@ fn refused(
     if !cluster.gaps([FeedKind::Budgets]).unknown().is_empty() {
         return None;
     }
-    let rules = EvictionRules::of(version);
+    let rules = EvictionRules::for_version(version);
     let mut pods: Vec<(Timestamp, &Arc<Pod>)> =
         leaving.iter().filter_map(|(key, at)| Some((*at, cluster.pod(key)?))).collect();
     pods.sort_by_key(|(at, _)| *at);

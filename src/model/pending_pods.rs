@@ -206,7 +206,7 @@ impl PendingJob {
         let mut known: Vec<(SchedulingRequest, PendingAdvice)> = Vec::new();
         let mut by_pod = BTreeMap::new();
         for pod in pods {
-            let request = SchedulingRequest::of(pod, &cluster);
+            let request = SchedulingRequest::from_pod(pod, &cluster);
             let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
             let advice = match known.iter().find(|(other, _)| *other == nameless) {
                 Some((_, advice)) => advice.clone(),

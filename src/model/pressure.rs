@@ -258,7 +258,7 @@ impl NodeReadings {
         const RECENT: Span = Span::from_secs(600);
         let (level, threshold) = (signal.level?, signal.nearest()?);
         let recent = self.samples_of(signal.signal).filter(|(at, _)| self.last.at.since(*at) <= RECENT);
-        Trend::of(recent)?.reaches(level.available, threshold.level(level.capacity))
+        Trend::from_samples(recent)?.reaches(level.available, threshold.level(level.capacity))
     }
 }
 
@@ -283,7 +283,7 @@ fn thresholds(report: &KubeletReport, rules: KubeletRules) -> EvictionSettings {
 
 /// The rules of the node's own kubelet, which may be older than the API server.
 fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
-    KubeletRules::of(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
+    KubeletRules::for_version(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
 }
 
 /// The pressure conditions that a node reports as True.
@@ -385,7 +385,7 @@ mod tests {
         let evicting: Vec<_> = model.evicting_kubelets().collect();
         let eviction = KubeletEviction { condition: PressureCondition::Memory, pods: 1, at: at(0) };
         assert_eq!(evicting, [(&"n1".into(), eviction)]);
-        let verdict = ClusterVerdict::of(&model, at(1)).text();
+        let verdict = ClusterVerdict::new(&model, at(1)).text();
         assert!(verdict.contains("kubelet of n1 evicts up to 1 pod (MemoryPressure)"), "{verdict}");
     }
 

@@ -131,7 +131,7 @@ impl Model {
 
     /// Drains that budgets block, those of other clients included.
     fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
-        let rules = EvictionRules::of(self.settings.version);
+        let rules = EvictionRules::for_version(self.settings.version);
         let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
         let nodes = draining.filter_map(|(name, _)| self.cluster.node(name));
         nodes

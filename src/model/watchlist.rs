@@ -149,13 +149,13 @@ impl NodeWatchlist {
             unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
             match cluster.node(&name) {
-                Some(node) => self.look_at(&NodeFacts::of(engine, cluster, node, now), Some(node.zone())),
+                Some(node) => self.look_at(&NodeFacts::new(engine, cluster, node, now), Some(node.zone())),
                 None => self.forget(&name),
             }
         }
         for name in unchanged {
             if let Some(node) = cluster.node(&name) {
-                self.look_at(&NodeFacts::of(engine, cluster, node, now), None);
+                self.look_at(&NodeFacts::new(engine, cluster, node, now), None);
             }
         }
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
@@ -187,7 +187,8 @@ impl NodeWatchlist {
     ) -> Option<(&NodeName, Look, Look)> {
         self.abnormal.union(&self.notable).find_map(|name| {
             let known = self.seen.get(name)?.look;
-            let look = Look::of(&NodeFacts::of(engine, cluster, cluster.node(name)?, now), self.calm_until);
+            let look =
+                Look::from_facts(&NodeFacts::new(engine, cluster, cluster.node(name)?, now), self.calm_until);
             let is_same = Look { again: known.again, ..look } == known;
             (!is_same).then_some((name, known, look))
         })
@@ -272,7 +273,7 @@ impl NodeWatchlist {
     /// Records a look at a node, with its zone if the node object changed. Nothing is written if the result is the
     /// same, as for most of the thousand nodes of a failed zone.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
-        let (name, look) = (&facts.node.name, Look::of(facts, self.calm_until));
+        let (name, look) = (&facts.node.name, Look::from_facts(facts, self.calm_until));
         let known = self.seen.get(name);
         self.flaps.record(name, look.state, known.is_none(), facts.now);
         let is_same = known
@@ -334,7 +335,7 @@ impl NodeWatchlist {
             nodes.set(name, look.state);
         }
         if is_other_set {
-            self.zone_names = ZoneNames::of(self.zones.keys());
+            self.zone_names = ZoneNames::for_zones(self.zones.keys());
         }
     }
 
@@ -391,9 +392,9 @@ impl ZoneNodes {
 
 impl Look {
     /// Evaluates the facts. A calm node with a Lease gets a time of its own only if it is late by `calm_until`.
-    fn of(facts: &NodeFacts, calm_until: Timestamp) -> Self {
+    fn from_facts(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
-        let (state, is_silent) = (NodeState::of(facts), silence.is_silent(now));
+        let (state, is_silent) = (NodeState::from_facts(facts), silence.is_silent(now));
         let is_abnormal = is_silent || looks_wrong(node);
         let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
@@ -513,7 +514,8 @@ mod tests {
             let all = self.cluster.nodes().iter().filter(|node| looks_wrong(node) || silent(node));
             let all: BTreeSet<NodeName> = all.map(|node| node.name.clone()).collect();
             assert_eq!(*self.watchlist.abnormal(), all, "at {seconds} s");
-            let state = |node: &Node| NodeState::of(&NodeFacts::of(&self.engine, &self.cluster, node, now));
+            let state =
+                |node: &Node| NodeState::from_facts(&NodeFacts::new(&self.engine, &self.cluster, node, now));
             let states = self.cluster.nodes().iter().map(|node| (node.name.clone(), state(node)));
             let known = self.watchlist.seen.iter().map(|(name, seen)| (name.clone(), seen.look.state));
             assert_eq!(known.collect::<Vec<_>>(), states.collect::<Vec<_>>(), "at {seconds} s");

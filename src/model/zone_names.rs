@@ -9,7 +9,7 @@ pub struct ZoneNames {
 }
 
 impl ZoneNames {
-    pub fn of<'a>(zones: impl IntoIterator<Item = &'a ZoneKey>) -> Self {
+    pub fn for_zones<'a>(zones: impl IntoIterator<Item = &'a ZoneKey>) -> Self {
         let names: Vec<String> = zones.into_iter().map(ZoneKey::short).collect();
         Self { prefix: common_prefix(&names).to_owned() }
     }
@@ -60,7 +60,7 @@ mod tests {
                 .iter()
                 .map(|name| ZoneKey { region: Default::default(), zone: (*name).into() })
                 .collect();
-            let names = ZoneNames::of(&zones);
+            let names = ZoneNames::for_zones(&zones);
             zones.iter().map(|zone| names.short(zone)).collect::<Vec<_>>()
         };
         assert_eq!(short(&["eu-central-1a", "eu-central-1b"]), ["a", "b"]);
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(short(&["zone"]), ["zone"]);
         assert_eq!(short(&["ä", "ö"]), ["ä", "ö"]);
         assert_eq!(short(&[]), Vec::<String>::new());
-        let names = ZoneNames::of(&[
+        let names = ZoneNames::for_zones(&[
             ZoneKey { region: "eu".into(), zone: "eu-a".into() },
             ZoneKey { region: "eu".into(), zone: "eu-b".into() },
         ]);

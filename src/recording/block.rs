@@ -74,7 +74,7 @@ pub struct BlockHeader {
 
 impl BlockHeader {
     /// The header for a payload.
-    pub fn of(
+    pub fn for_payload(
         kind: BlockKind,
         payload: &[u8],
         raw_length: usize,
@@ -132,7 +132,7 @@ impl BlockHeader {
 pub fn block(kind: BlockKind, raw: &[u8], times: (Timestamp, Timestamp)) -> Result<Vec<u8>, RecordingError> {
     let payload =
         zstd::bulk::compress(raw, zstd::DEFAULT_COMPRESSION_LEVEL).map_err(RecordingError::Write)?;
-    let header = BlockHeader::of(kind, &payload, raw.len(), times);
+    let header = BlockHeader::for_payload(kind, &payload, raw.len(), times);
     Ok([&header.to_bytes()[..], &payload].concat())
 }
 

@@ -182,7 +182,7 @@ impl<W: Write> BlockWriter<W> {
         payload.clear();
         payload.reserve(compress_bound(self.bytes.len()));
         self.compressor.compress_to_buffer(&self.bytes, &mut payload).map_err(RecordingError::Write)?;
-        let header = BlockHeader::of(self.kind, &payload, self.bytes.len(), (self.from, self.last));
+        let header = BlockHeader::for_payload(self.kind, &payload, self.bytes.len(), (self.from, self.last));
         self.append(&header.to_bytes())?;
         self.append(&payload)?;
         self.payload = payload;

@@ -140,7 +140,7 @@ impl Dashboard {
 
     /// Returns a dashboard that shows a recording. There is no cluster: nothing is read from an API server, and nothing
     /// can be written.
-    pub fn of_recording(playback: Playback, player: Player, options: AppOptions, clock: Clock) -> Self {
+    pub fn for_recording(playback: Playback, player: Player, options: AppOptions, clock: Clock) -> Self {
         let mut app = App::new(player.first_model(), options);
         app.playback = Some(playback);
         app.operations.locked = Some("a recording cannot be written to".into());
@@ -344,7 +344,7 @@ impl Loop {
             pending_pods: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
             player,
-            keeping: Keeping::of(history),
+            keeping: Keeping::new(history),
             operations: OperationsDriver::new(context),
             next_look: now,
             next_vitals: now + vitals::EVERY,

@@ -103,15 +103,19 @@ impl<R: Read + Seek> Replay<R> {
     /// Returns a replay at the start of the recording. `settings` are those of its shadow: the recorded ones, or
     /// others.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
-        Self::of(reader, settings, None)
+        Self::with_alternative(reader, settings, None)
     }
 
     /// Returns a replay of what would have happened with other settings.
     pub fn under(reader: RecordingReader<R>, alternative: Alternative) -> Self {
-        Self::of(reader, alternative.settings.clone(), Some(alternative))
+        Self::with_alternative(reader, alternative.settings.clone(), Some(alternative))
     }
 
-    fn of(reader: RecordingReader<R>, settings: Settings, alternative: Option<Alternative>) -> Self {
+    fn with_alternative(
+        reader: RecordingReader<R>,
+        settings: Settings,
+        alternative: Option<Alternative>,
+    ) -> Self {
         let at = reader.start().at;
         let state = ReplayState::new(reader.start(), &settings, alternative.as_ref(), at);
         let mut replay = Self {

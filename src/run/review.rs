@@ -100,7 +100,7 @@ impl IncidentReview {
     ///
     /// # Errors
     /// The recording cannot be read.
-    pub fn of<R: Read + Seek>(
+    pub fn new<R: Read + Seek>(
         replay: &mut Replay<R>,
         (from, until): (Timestamp, Timestamp),
     ) -> Result<Self, RecordingError> {

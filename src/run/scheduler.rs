@@ -219,7 +219,7 @@ impl Work {
             return self.let_go(pod);
         };
         let Some(snapshot) = &mut self.snapshot else { return };
-        let request = SchedulingRequest::of(&pod, &self.model.cluster);
+        let request = SchedulingRequest::from_pod(&pod, &self.model.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
         if let Some((_, why)) = self.unschedulable.iter().find(|(other, _)| *other == nameless) {
             let why = why.clone();

@@ -68,8 +68,8 @@ impl SettingsTrial {
             end,
         };
         let outages = layer.outages(&replay.model().cluster, end);
-        let paid = Paid::of(outages.iter(), Whose::Engine(layer.would()), &counted);
-        let happened_paid = Paid::of(outages.iter(), Whose::Recorded(layer.happened()), &counted);
+        let paid = Paid::new(outages.iter(), Whose::Engine(layer.would()), &counted);
+        let happened_paid = Paid::new(outages.iter(), Whose::Recorded(layer.happened()), &counted);
         let mut uncertain = layer.uncertain();
         uncertain.add(Uncertainty::OpenAtEnd, totals.open);
         uncertain.add(Uncertainty::Gap, replay.damaged().count());

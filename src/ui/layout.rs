@@ -50,7 +50,7 @@ pub struct Slot {
 
 impl Slot {
     /// Creates a slot whose area is set later. The focused tab is shown, or else the one focused last.
-    fn of(tabs: &[Pane], screen: &Screen) -> Self {
+    fn new(tabs: &[Pane], screen: &Screen) -> Self {
         let last = screen.recent.iter().find(|pane| tabs.contains(pane));
         let active = tabs.iter().find(|pane| **pane == screen.focus).or(last).unwrap_or(&tabs[0]);
         Self { area: Rect::default(), tabs: tabs.to_vec(), active: *active }
@@ -70,7 +70,7 @@ impl ScreenLayout {
     /// ```
     /// `None` if the terminal is too small. A zoomed pane is drawn alone. A focused view is also drawn alone, unless it
     /// fits beside the nodes.
-    pub fn of(area: Rect, screen: &Screen, zones: usize, extra: ExtraLines) -> Option<Self> {
+    pub fn new(area: Rect, screen: &Screen, zones: usize, extra: ExtraLines) -> Option<Self> {
         if area.width < LEAST.0 || area.height < LEAST.1 {
             return None;
         }
@@ -87,14 +87,14 @@ impl ScreenLayout {
         let view = screen.overlays.view().and_then(Overlay::pane);
         let has_room_beside = area.width >= BESIDE.0 && area.height >= BESIDE.1;
         let slots = if screen.zoomed || (view == Some(screen.focus) && !has_room_beside) {
-            vec![Slot { area: body, ..Slot::of(&[screen.focus], screen) }]
+            vec![Slot { area: body, ..Slot::new(&[screen.focus], screen) }]
         } else if body.height < 16 {
-            vec![Slot { area: body, ..Slot::of(&screen.panes(), screen) }]
+            vec![Slot { area: body, ..Slot::new(&screen.panes(), screen) }]
         } else if let Some(view) = view.filter(|_| has_room_beside) {
             let left = Rect { width: body.width * 2 / 5, ..body };
             let right = Rect { x: left.right(), width: body.width - left.width, ..body };
             let mut slots = compact(left, screen, screen.node_pane(), framed);
-            slots.push(Slot { area: right, ..Slot::of(&[view], screen) });
+            slots.push(Slot { area: right, ..Slot::new(&[view], screen) });
             slots
         } else if area.width < 120 || area.height < 30 {
             compact(body, screen, screen.panes()[1], framed)
@@ -107,7 +107,7 @@ impl ScreenLayout {
 
 /// Nodes above a single slot for all other panes.
 fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
-    let lower = Slot::of(&LOWER, screen);
+    let lower = Slot::new(&LOWER, screen);
     let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
     let (upper, rest) = split(body, body.height - height);
     vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
@@ -123,7 +123,7 @@ fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
     } else {
         (&[LEFT, &[Pane::Forecast], &[Pane::Journal]], &[4, 4, 3])
     };
-    let mut lower: Vec<Slot> = tabs.iter().map(|tabs| Slot::of(tabs, screen)).collect();
+    let mut lower: Vec<Slot> = tabs.iter().map(|tabs| Slot::new(tabs, screen)).collect();
     let (nodes, lower_area) = split(rest, rest.height - row_height(rest.height, &lower, screen));
     let (whole, mut x): (u16, u16) = (shares.iter().sum(), lower_area.x);
     for (place, (slot, share)) in lower.iter_mut().zip(shares).enumerate() {
@@ -190,7 +190,7 @@ mod tests {
                 for (zones, screen) in [0, 3, 50].into_iter().cycle().zip(&screens) {
                     let area = Rect::new(0, 0, width, height);
                     let extra = ExtraLines { banner: zones == 3, playback: zones > 0 };
-                    let plan = ScreenLayout::of(area, screen, zones, extra).expect("large enough");
+                    let plan = ScreenLayout::new(area, screen, zones, extra).expect("large enough");
                     let areas: Vec<Rect> = plan.slots.iter().map(|slot| slot.area).collect();
                     let cells: u32 = areas.iter().map(|area| area.area()).sum();
                     let banner = plan.banner.map_or(0, Rect::area);
@@ -218,7 +218,7 @@ mod tests {
                 screen.openings.values_mut().for_each(|opening| opening.on_content(false, Timestamp::EPOCH));
                 screen.focus_on(focus);
                 let area = Rect::new(0, 0, width, height);
-                let plan = ScreenLayout::of(area, &screen, 3, ExtraLines::default()).expect("large enough");
+                let plan = ScreenLayout::new(area, &screen, 3, ExtraLines::default()).expect("large enough");
                 plan.slots.into_iter().map(|slot| (slot.area, slot.tabs)).collect::<Vec<_>>()
             };
             for pane in Screen::new(Vec::new()).panes() {
@@ -231,7 +231,7 @@ mod tests {
     fn what_has_nothing_to_show_is_one_line_and_its_room_goes_to_the_nodes() {
         for (width, height, least) in [(80, 24, 20), (120, 40, 28), (160, 48, 36), (220, 60, 48)] {
             let area = Rect::new(0, 0, width, height);
-            let plan = ScreenLayout::of(area, &Screen::new(Vec::new()), 3, ExtraLines::default())
+            let plan = ScreenLayout::new(area, &Screen::new(Vec::new()), 3, ExtraLines::default())
                 .expect("large enough");
             let height_of =
                 |pane| plan.slots.iter().find(|slot| slot.active == pane).map(|slot| slot.area.height);
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_terminal_too_small_has_no_plan() {
         let plan = |width, height| {
-            ScreenLayout::of(
+            ScreenLayout::new(
                 Rect::new(0, 0, width, height),
                 &Screen::new(Vec::new()),
                 3,

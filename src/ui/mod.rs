@@ -67,13 +67,13 @@ fn title(scene: &Scene) -> String {
 
 /// Draws the screen into a buffer. Returns the position of the cursor while text is typed.
 fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
-    let verdict = ClusterVerdict::of(app.shown(), app.shown_at(now));
+    let verdict = ClusterVerdict::new(app.shown(), app.shown_at(now));
     let scene = Scene::new(app, &verdict, now);
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn { title: title(&scene), ..Drawn::default() };
     let banner = !app.operations.interrupted.is_empty();
     let extra = ExtraLines { banner, playback: app.playback.is_some() };
-    let Some(plan) = ScreenLayout::of(area, &app.screen, scene.shown.views.zones.len(), extra) else {
+    let Some(plan) = ScreenLayout::new(area, &app.screen, scene.shown.views.zones.len(), extra) else {
         small::draw(&scene, area, buf);
         return (drawn, None);
     };

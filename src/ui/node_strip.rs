@@ -51,7 +51,7 @@ pub fn counts(scene: &Scene) -> Runs {
     for (state, number) in scene.shown.watchlist.counts() {
         runs = runs
             .and(" · ", scene.style(Role::Faint))
-            .and(&format!("{} {state}", text::count(*number)), scene.style(Role::of_state(state.role())));
+            .and(&format!("{} {state}", text::count(*number)), scene.style(Role::for_state(state.role())));
     }
     runs
 }
@@ -82,7 +82,7 @@ pub fn cells<'a>(
         }
     }
     runs.into_iter()
-        .map(|(state, count)| (state.glyph().repeat(count), scene.style(Role::of_state(state.role()))))
+        .map(|(state, count)| (state.glyph().repeat(count), scene.style(Role::for_state(state.role()))))
 }
 
 /// Fits the strip into `width` cells: first without the names of zones, then without separating zones.

@@ -44,7 +44,7 @@ fn draw_bar(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     text::draw_line(&lead.line(), (area.x, area.y), area.width, buf);
     let bar = Rect { x: area.x + before, width: area.width.saturating_sub(before + after), ..area };
     text::draw_line(&tail.line(), (bar.right(), area.y), after.min(area.width), buf);
-    let line = TimeLine::of(playback, bar.width);
+    let line = TimeLine::new(playback, bar.width);
     for (x, cell) in (bar.x..bar.right()).zip(&line.0) {
         let (symbol, role) = match cell {
             TimeCell::Place => (PLACE, Role::Strong),
@@ -156,7 +156,7 @@ enum TimeCell {
 }
 
 impl TimeLine {
-    fn of(playback: &Playback, width: u16) -> Self {
+    fn new(playback: &Playback, width: u16) -> Self {
         let width = usize::from(width);
         let cell = |at| cell_of(at, (playback.from, playback.until), width);
         let mut found: Vec<Option<(usize, VerdictLevel)>> = vec![None; width];
@@ -219,7 +219,7 @@ mod tests {
             TimeCell::Place => '#',
             TimeCell::Moments { height, .. } => char::from_digit(*height as u32, 10).expect("a digit"),
         };
-        TimeLine::of(playback, width).0.iter().map(sign).collect()
+        TimeLine::new(playback, width).0.iter().map(sign).collect()
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         playback.searched = at(100);
         assert_eq!(line(&playback, 10), "1-2--#---3");
         assert_eq!(
-            TimeLine::of(&playback, 10).0[2],
+            TimeLine::new(&playback, 10).0[2],
             TimeCell::Moments { height: 2, level: VerdictLevel::Critical }
         );
         playback.searched = at(79);

@@ -94,7 +94,7 @@ impl<'a> Scene<'a> {
     /// Time left, coloured by urgency, with `~` before an estimate. It is dim if predictions cannot be trusted.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
         let firm = self.shown.views.confidence.is_none_or(Confidence::allows_predictions);
-        let style = self.style(match Urgency::of(at, self.now) {
+        let style = self.style(match Urgency::new(at, self.now) {
             _ if !firm => Role::Dim,
             Urgency::Far => Role::CountdownFar,
             Urgency::Soon => Role::CountdownSoon,

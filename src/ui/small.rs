@@ -69,7 +69,7 @@ fn nodes(scene: &Scene) -> Runs {
     }
     let counts = scene.shown.watchlist.counts();
     let ready = counts.get(&NodeState::Ready).copied().unwrap_or(0);
-    let role = counts.keys().next().map_or(Role::Dim, |worst| Role::of_state(worst.role()));
+    let role = counts.keys().next().map_or(Role::Dim, |worst| Role::for_state(worst.role()));
     Runs::new(
         &format!("{} of {} nodes Ready", text::count(ready), text::count(nodes.len())),
         scene.style(role),

@@ -74,7 +74,7 @@ pub fn ansi(buffer: &Buffer) -> String {
 
 /// The frame as SVG in the theme's colours.
 pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
-    let picture = Picture { buffer, paper: Paper::of(theme) };
+    let picture = Picture { buffer, paper: Paper::for_theme(theme) };
     picture.draw()
 }
 
@@ -154,7 +154,7 @@ struct Paper {
 }
 
 impl Paper {
-    fn of(theme: &Theme) -> Self {
+    fn for_theme(theme: &Theme) -> Self {
         let base = theme.style(Role::Base);
         let night = Self { ink: (0xd0, 0xd4, 0xda), paper: (0x14, 0x16, 0x1a) };
         let ink = base.fg.and_then(|color| night.rgb(color)).unwrap_or(night.ink);

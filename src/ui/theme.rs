@@ -89,7 +89,7 @@ roles! {
 
 impl Role {
     /// Role of a node in a state.
-    pub const fn of_state(role: StateRole) -> Self {
+    pub const fn for_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::NodeCritical,
             StateRole::Warning => Self::NodeWarning,
@@ -102,7 +102,7 @@ impl Role {
 
 impl Role {
     /// Role of a node's row in a state.
-    pub const fn of_row(role: StateRole) -> Self {
+    pub const fn for_row(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::RowCritical,
             StateRole::Warning => Self::RowWarning,

@@ -171,5 +171,5 @@ async fn open(client: &Client, path: &str, accept: &str) -> (Encoding, Body) {
         .header(http::header::ACCEPT_ENCODING, "identity");
     let answer = client.send(request.body(Body::empty()).expect("a request")).await.expect("an answer");
     let media = answer.headers()[http::header::CONTENT_TYPE].to_str().expect("text").to_owned();
-    (Encoding::of(&media), answer.into_body())
+    (Encoding::from_content_type(&media), answer.into_body())
 }

@@ -58,8 +58,10 @@ impl PlacementRecording {
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
         // The recordings were made without kubelets, so old schedulers never updated their counts of images.
-        let rules =
-            SchedulerRules { image_counts_are_stale: !self.is_modern(), ..SchedulerRules::of(version) };
+        let rules = SchedulerRules {
+            image_counts_are_stale: !self.is_modern(),
+            ..SchedulerRules::for_version(version)
+        };
         let mut snapshot = Snapshot::with_rules(&cluster, rules);
         self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
     }
@@ -75,7 +77,7 @@ impl PlacementRecording {
     ) -> Vec<String> {
         let ([pod, later @ ..], [result, after @ ..]) = (incoming, seen) else { return Vec::new() };
         assert_eq!(*pod.key.name, result.pod, "results come in the order of the pods");
-        let outcome = snapshot.place(&SchedulingRequest::of(pod, cluster));
+        let outcome = snapshot.place(&SchedulingRequest::from_pod(pod, cluster));
         let mut differences = result.differences(&outcome, self.is_modern());
         let nodes: Vec<&str> = result.nodes().collect();
         if !differences.is_empty() || nodes.is_empty() {

@@ -218,7 +218,7 @@ impl Outage {
         }
         let journal = tempfile::tempdir().expect("a folder");
         let enforcement = |evictions_per_minute| Enforcement {
-            election: ElectionOptions::of("kube-system", "kordon-controller"),
+            election: ElectionOptions::new("kube-system", "kordon-controller"),
             identity: EXPORTER.into(),
             rate: RequestRate::default(),
             journal: Journal::within(journal.path(), EXPORTER),

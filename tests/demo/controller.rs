@@ -374,7 +374,7 @@ impl Bench {
 
     fn enforcement(&self, identity: &str) -> Enforcement {
         Enforcement {
-            election: ElectionOptions::of("kube-system", "kordon-controller"),
+            election: ElectionOptions::new("kube-system", "kordon-controller"),
             identity: identity.into(),
             rate: RequestRate::default(),
             journal: self.journal(identity),

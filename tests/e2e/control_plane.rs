@@ -131,7 +131,7 @@ pub async fn flags_take_as_long_as_timing_says(plane: &mut Plane) -> Result<()> 
     let profile = timing_profile(&manager, TOLERATES)?;
     let size = ClusterSize { nodes: 9, pods_per_node: 1, zones: 3 };
     let Harmless { without_unknown: Some(quiet), without_eviction: Some(safe) } =
-        Harmless::of(&profile, size)
+        Harmless::new(&profile, size)
     else {
         bail!("nothing is ever evicted with these flags");
     };
@@ -193,7 +193,7 @@ fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<Timin
 /// until its pod is deleted.
 fn expected(profile: &TimingProfile, size: ClusterSize) -> Result<[[Span; 2]; 3]> {
     let DeathTimes { unknown: Some(unknown), tainted: Some(tainted), deleted: Some(deleted), .. } =
-        DeathTimes::of(profile, size)
+        DeathTimes::new(profile, size)
     else {
         bail!("nothing happens to a dead node with these flags");
     };

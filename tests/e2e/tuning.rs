@@ -233,7 +233,7 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     };
     let outages = layer.outages(&replay.model().cluster, until);
     let paid = [Whose::Recorded(layer.happened()), Whose::Engine(layer.would())];
-    let paid = paid.map(|whose| Paid::of(outages.iter(), whose, &scope));
+    let paid = paid.map(|whose| Paid::new(outages.iter(), whose, &scope));
     Ok(Played { layer, paid })
 }
 

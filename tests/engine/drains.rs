@@ -145,7 +145,7 @@ impl DrainRecording {
     /// Describes the differences between kordon's plan and the recording; empty if they agree.
     pub fn differences(&self) -> Vec<String> {
         let version = ServerVersion::parse(&self.recorded.version).expect("a recorded version");
-        let rules = EvictionRules::of(version);
+        let rules = EvictionRules::for_version(version);
         let mut cluster = self.cluster(version);
         let mut differences = self.sync_budgets(&mut cluster, &rules);
         differences.extend(self.evictions(&cluster, &rules));

@@ -694,7 +694,8 @@ fn pods_placed_in_a_row_see_those_before_them_and_taking_them_away_undoes_it() {
         let mut pod = foo_pod(&[spread(HOSTNAME, 1, true)]);
         pod["name"] = json!(format!("row-{number}"));
         let pod = scene.pod(&pod, None);
-        let SchedulingOutcome::Placed(placement) = snapshot.place(&SchedulingRequest::of(&pod, &cluster))
+        let SchedulingOutcome::Placed(placement) =
+            snapshot.place(&SchedulingRequest::from_pod(&pod, &cluster))
         else {
             panic!("room")
         };
@@ -766,7 +767,7 @@ fn a_snapshot_that_follows_the_cluster_is_one_taken_afresh() {
         for _ in 0..4 {
             let mut pod = random_pod(&mut chance, step);
             pod["name"] = json!("newcomer");
-            let request = SchedulingRequest::of(&scene.pod(&pod, None), &cluster);
+            let request = SchedulingRequest::from_pod(&scene.pod(&pod, None), &cluster);
             assert_eq!(followed.place(&request), afresh.place(&request), "step {step} of seed {seed}: {pod}");
         }
     }
@@ -841,7 +842,7 @@ impl SchedulingOutcomeExt for BriefCluster {
     }
 
     fn request(&self, pod: &Value) -> SchedulingRequest {
-        SchedulingRequest::of(&self.pod(pod, None), &self.cluster())
+        SchedulingRequest::from_pod(&self.pod(pod, None), &self.cluster())
     }
 
     fn feasible(&self, pod: &Value) -> Vec<String> {

@@ -222,7 +222,7 @@ fn a_kind_that_may_not_be_listed_is_reported_and_nothing_is_concluded_from_it() 
     let harness = Harness::zones();
     let cluster = harness.scene.cluster();
     let p = harness.scene.pod(&pod("p", &["data"]), None);
-    match Snapshot::new(&cluster, NEW).place(&SchedulingRequest::of(&p, &cluster)) {
+    match Snapshot::new(&cluster, NEW).place(&SchedulingRequest::from_pod(&p, &cluster)) {
         SchedulingOutcome::Placed(placement) => {
             assert_eq!(placement.feasible, 3);
             assert_eq!(placement.caveats, [Caveat::Volumes, Caveat::Services]);
@@ -334,7 +334,7 @@ impl Harness {
     }
 
     fn request(&self, pod: &Value) -> SchedulingRequest {
-        SchedulingRequest::of(&self.scene.pod(pod, None), &self.cluster())
+        SchedulingRequest::from_pod(&self.scene.pod(pod, None), &self.cluster())
     }
 
     fn place(&self, pod: &Value) -> SchedulingOutcome {

@@ -77,7 +77,8 @@ impl PressureRecording {
         let cluster = self.cluster();
         let pods: Vec<Arc<Pod>> = cluster.pods().iter().cloned().collect();
         let mut differences = self.differences_of_order(&pods);
-        let rules = KubeletRules::of(ServerVersion::parse(&self.recorded.version).expect("a version"));
+        let rules =
+            KubeletRules::for_version(ServerVersion::parse(&self.recorded.version).expect("a version"));
         for pod in &pods {
             let kubelet = &pod.resources.kubelet;
             let scores = kubelet
@@ -85,7 +86,7 @@ impl PressureRecording {
                 .iter()
                 .map(|container| oom_score_adj(pod, container, self.memory_capacity, rules));
             let ours = RecordedPod {
-                critical: Exemption::of(pod).is_some(),
+                critical: Exemption::from_pod(pod).is_some(),
                 oom_score_adj: scores.collect(),
                 qos: kubelet.qos.as_str().into(),
             };

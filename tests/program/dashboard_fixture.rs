@@ -349,7 +349,7 @@ impl DashboardFixture {
             min_available: Some(IntOrPercent::Int(min_available)),
             ..Budget::default()
         };
-        let rules = EvictionRules::of(ServerVersion::new(1, 36));
+        let rules = EvictionRules::for_version(ServerVersion::new(1, 36));
         budget.status = budget::synced_status(&self.app.model.cluster, &budget, &rules, self.now);
         self.put(Change::Budget(ObjectEvent::Applied(budget)));
     }
@@ -505,7 +505,7 @@ impl DashboardFixture {
 
     /// Adds a quota to a namespace: its limit of pods, and the number in its status.
     pub fn add_quota(&mut self, namespace: &str, hard: i64, used: i64) {
-        let counts = QuotaCount::of("pods").expect("pods use it");
+        let counts = QuotaCount::for_resource("pods").expect("pods use it");
         let limits = [QuotaLimit { resource: "pods".into(), counts, hard, used }].into();
         let version = self.next_version();
         let quota = Quota { key: Key::new(namespace, "few-pods"), version, scopes: [].into(), limits };

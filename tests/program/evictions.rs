@@ -124,7 +124,7 @@ proptest! {
                 let line = format!("kordon_pods_predicted_outcome{{outcome=\"{}\"}} {}.0\n", kind.word(), counts.outcomes.of(kind));
                 prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
             }
-            let said = ClusterVerdict::of(model, fixture.now).text();
+            let said = ClusterVerdict::new(model, fixture.now).text();
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }

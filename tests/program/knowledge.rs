@@ -228,7 +228,7 @@ proptest! {
         let mut fixture = fixture_without(&nodes, &pods, late);
         for kind in order {
             let missing = fixture.app.model.loading();
-            let verdict = ClusterVerdict::of(&fixture.app.model, fixture.now);
+            let verdict = ClusterVerdict::new(&fixture.app.model, fixture.now);
             let is_known = fixture.app.model.known_headroom(fixture.now).known().is_some();
             if !missing.is_empty() {
                 prop_assert!(verdict.level > VerdictLevel::Healthy, "{missing}: {}", verdict.text());
@@ -240,7 +240,7 @@ proptest! {
         prop_assert!(fixture.app.model.loading().is_empty());
         let mut at_once = fixture_without(&nodes, &pods, []);
         at_once.run(FeedKind::ALL.len() as i64);
-        let verdict = |fixture: &DashboardFixture| ClusterVerdict::of(&fixture.app.model, fixture.now);
+        let verdict = |fixture: &DashboardFixture| ClusterVerdict::new(&fixture.app.model, fixture.now);
         prop_assert_eq!(verdict(&fixture).level, verdict(&at_once).level);
     }
 

@@ -217,7 +217,7 @@ fn the_number_is_withheld_while_it_is_not_known_and_has_an_age() {
     let computed: Timestamp = fixture.now;
     let after = |fixture: &mut DashboardFixture, secs: i64| {
         fixture.now = computed + Span::from_secs(secs);
-        ClusterVerdict::of(&fixture.app.model, fixture.now).text()
+        ClusterVerdict::new(&fixture.app.model, fixture.now).text()
     };
     let same = after(&mut fixture, 3600);
     assert!(same.ends_with(words), "what no change bears on does not age: {same}");

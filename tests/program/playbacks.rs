@@ -53,7 +53,7 @@ fn options() -> AppOptions {
 /// Returns the frame a second after the last of these keys.
 async fn frame(file: &[u8], keys: &str, size: (u16, u16)) -> String {
     let player = Player::new(replay_of(file), replay_of(file));
-    let dashboard = Dashboard::of_recording(playback_of(file), player, options(), Clock::system());
+    let dashboard = Dashboard::for_recording(playback_of(file), player, options(), Clock::system());
     let times = std::iter::successors(Some(KEY), |at| Some(*at + KEY));
     let keys: Vec<_> = times.zip(typed(keys)).collect();
     let until = keys.last().map_or(Span::ZERO, |(at, _)| *at) + Span::from_secs(1);
@@ -171,7 +171,7 @@ async fn a_dashboard_that_runs_comes_to_show_what_it_shows_after_the_search() {
     playback.go_to(*at);
     let clock = Clock::new(playback.from, 1.0);
     let player = Player::new(replay_of(file), replay_of(file));
-    let dashboard = Dashboard::of_recording(playback, player, options(), clock);
+    let dashboard = Dashboard::for_recording(playback, player, options(), clock);
     let size = (160, 48);
     let until = clock.now() + Span::from_secs(30);
     let settled = run::headless(dashboard, size, until, Vec::new()).await.expect("it runs");

@@ -136,7 +136,7 @@ fn set(fixture: &mut DashboardFixture, node: &str, kind: &str, status: Condition
 
 fn verdict(fixture: &mut DashboardFixture) -> ClusterVerdict {
     fixture.app.refresh(fixture.now);
-    ClusterVerdict::of(&fixture.app.model, fixture.now)
+    ClusterVerdict::new(&fixture.app.model, fixture.now)
 }
 
 #[test]

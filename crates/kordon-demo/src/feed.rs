@@ -199,7 +199,7 @@ pub struct ObjectChange<K> {
 impl<K: Object> ObjectChange<K> {
     pub fn key(&self) -> Key {
         let either = self.after.as_ref().or(self.before.as_ref()).expect("a change has at least one side");
-        Key::of(&**either)
+        Key::from_object(&**either)
     }
 }
 
@@ -243,7 +243,7 @@ impl<K: Object> KnownObjects<K> {
 
     /// Records a version of an object. None if it is not newer than the known one.
     pub fn record(&mut self, object: Arc<K>) -> Option<ObjectChange<K>> {
-        let key = Key::of(&*object);
+        let key = Key::from_object(&*object);
         if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
             return None;
         }
@@ -253,12 +253,12 @@ impl<K: Object> KnownObjects<K> {
 
     /// Replaces an object with its expected state, until the watch reports the real one.
     pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
-        let before = self.objects.insert(Key::of(&*object), object.clone());
+        let before = self.objects.insert(Key::from_object(&*object), object.clone());
         ObjectChange { before, after: Some(object) }
     }
 
     fn remove(&mut self, object: &K) -> Option<ObjectChange<K>> {
-        let key = Key::of(object);
+        let key = Key::from_object(object);
         if self.objects.get(&key).is_some_and(|known| known.revision() > object.revision()) {
             return None; // There is a newer object of the same name.
         }
@@ -270,7 +270,7 @@ impl<K: Object> KnownObjects<K> {
         let mut old = std::mem::take(&mut self.objects);
         let mut changes = Vec::with_capacity(all.len());
         for object in all {
-            let key = Key::of(&*object);
+            let key = Key::from_object(&*object);
             let before = old.remove(&key);
             if before.as_ref().is_none_or(|before| before.revision() < object.revision()) {
                 changes.push(ObjectChange { before, after: Some(object.clone()) });

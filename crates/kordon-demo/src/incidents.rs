@@ -300,7 +300,8 @@ impl Incidents {
                 let pod = self.first_pod(namespace, workload).await?;
                 let node = pod.spec.node_name.clone();
                 let (bytes_per_second, leaves) = (mib_per_second << 20, leaves_mib << 20);
-                self.inject(node, NodeFault::Leak { pod: Key::of(&pod), bytes_per_second, leaves }).await;
+                self.inject(node, NodeFault::Leak { pod: Key::from_object(&pod), bytes_per_second, leaves })
+                    .await;
             }
             DemoEvent::Scale { namespace, deployment, replicas } => {
                 let patch = json!({"spec": {"replicas": replicas}});
@@ -308,7 +309,7 @@ impl Incidents {
             }
             DemoEvent::DeletePod { namespace, workload } => {
                 let pod = self.first_pod(namespace, workload).await?;
-                self.writer.delete(&path::pod(&Key::of(&pod)), pod.uid(), None).await?;
+                self.writer.delete(&path::pod(&Key::from_object(&pod)), pod.uid(), None).await?;
             }
             DemoEvent::DeleteNode(node) => {
                 let uid = self.node(&node).await?["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
@@ -334,7 +335,7 @@ impl Incidents {
     /// The first pod of a workload that is bound to a node.
     async fn first_pod(&self, namespace: &str, workload: &str) -> Result<Pod, WriteError> {
         let is_of_it = |pod: &Pod| {
-            let key = Key::of(pod);
+            let key = Key::from_object(pod);
             key.namespace == namespace && key.name.starts_with(workload) && !pod.spec.node_name.is_empty()
         };
         let pods = list_pods(&self.writer.client(), "").await?;
@@ -415,7 +416,7 @@ impl Incidents {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         let leaving: Vec<&Pod> = pods.iter().filter(|pod| drains(pod)).collect();
         for pod in leaving.iter().filter(|pod| !pod.is_deleted()) {
-            let key = Key::of(*pod);
+            let key = Key::from_object(*pod);
             let eviction = json!({
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
@@ -437,7 +438,7 @@ impl Incidents {
     async fn delete_from(&self, node: &str) -> Result<(), WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         for pod in pods.iter().filter(|pod| drains(pod) && !pod.is_deleted()) {
-            match self.writer.delete(&path::pod(&Key::of(pod)), pod.uid(), None).await {
+            match self.writer.delete(&path::pod(&Key::from_object(pod)), pod.uid(), None).await {
                 Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -481,7 +482,7 @@ impl Incidents {
                 match list_pods(&self.writer.client(), "limit=5000&fieldSelector=status.phase%3DRunning")
                     .await
                 {
-                    Ok(pods) => known = pods.iter().map(Key::of).collect(),
+                    Ok(pods) => known = pods.iter().map(Key::from_object).collect(),
                     Err(error) => self.errors.report("bustle", &error),
                 }
             }

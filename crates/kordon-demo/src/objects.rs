@@ -308,7 +308,7 @@ pub struct Key {
 }
 
 impl Key {
-    pub fn of(object: &impl Object) -> Self {
+    pub fn from_object(object: &impl Object) -> Self {
         let metadata = object.meta();
         Self {
             namespace: metadata.namespace.clone().unwrap_or_default(),

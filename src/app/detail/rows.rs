@@ -71,7 +71,7 @@ fn taints(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
         DetailRow::Fact {
             name: taint.effect.as_str().into(),
             at: taint.time_added.map(|at| cluster.local(at)),
-            text: match TaintOwner::of(taint) {
+            text: match TaintOwner::from_taint(taint) {
                 Some(owner) => format!("{}{value} · {}: {}", taint.key, owner.name, owner.meaning),
                 None => format!("{}{value}", taint.key),
             },

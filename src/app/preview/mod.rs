@@ -101,8 +101,8 @@ impl ChosenRow {
 impl Preview {
     pub fn new(request: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
         let vocabulary = match (&request.targets, request.kind) {
-            (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::of_taints(cluster, nodes)),
-            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::of_labels(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::for_taints(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::for_labels(cluster, nodes)),
             _ => None,
         };
         let line = vocabulary.map(|vocabulary| EditLine::new(vocabulary, &request.edits));

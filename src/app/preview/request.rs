@@ -171,7 +171,7 @@ impl PlanRequest {
     }
 
     /// Creates the request for a plan of this action, with the dashboard's retry.
-    pub(in crate::app) fn of_action(action: &Action) -> Self {
+    pub(in crate::app) fn from_action(action: &Action) -> Self {
         match action {
             Action::Cordon { nodes } => Self::new(PlanKind::Cordon, Targets::Nodes(nodes.clone())),
             Action::Uncordon { nodes } => Self::new(PlanKind::Uncordon, Targets::Nodes(nodes.clone())),
@@ -188,15 +188,15 @@ impl PlanRequest {
                 Self { edits: kubectl::label_words(edits), overwrite: edits.overwrite, ..request }
             }
             Action::Evict { pods, options } => {
-                Self::of_removal(PlanKind::Evict, Targets::Pods(pods.clone()), *options)
+                Self::for_removal(PlanKind::Evict, Targets::Pods(pods.clone()), *options)
             }
             Action::Delete { pods, options } => {
-                Self::of_removal(PlanKind::Delete, Targets::Pods(pods.clone()), *options)
+                Self::for_removal(PlanKind::Delete, Targets::Pods(pods.clone()), *options)
             }
         }
     }
 
-    fn of_removal(kind: PlanKind, targets: Targets, options: RemovalOptions) -> Self {
+    fn for_removal(kind: PlanKind, targets: Targets, options: RemovalOptions) -> Self {
         let removal = RemovalOptions { retry: Retry::OnRecovery, ..options };
         Self { removal, ..Self::new(kind, targets) }
     }

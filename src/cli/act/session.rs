@@ -91,7 +91,7 @@ impl OperationSession {
         let guards = how.guards()?;
         let (patience, config) = (print.patience(), connection.config.clone());
         let connection = patience.connect(connection).await?;
-        let context = WriteContext::of(&connection, patience.clock).await?;
+        let context = WriteContext::for_connection(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
             print_line(notice);
         }
@@ -165,7 +165,7 @@ impl OperationSession {
     pub fn situation(&self) -> Situation<'_> {
         let model = &self.known.model;
         let watches = match &self.source {
-            Source::Scopes { action: Some(action) } => Watches::of(&needs::watched(action), &model.cluster),
+            Source::Scopes { action: Some(action) } => Watches::new(&needs::watched(action), &model.cluster),
             Source::Scopes { action: None } | Source::Whole => model.feeds.for_approval(),
         };
         Situation { cluster: &model.cluster, watches, locked: None }

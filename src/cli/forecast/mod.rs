@@ -184,7 +184,7 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
 
 /// The zone with this name: with or without its region, or as the dashboard shortens it.
 fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
-    let short = ZoneNames::of(zones.iter());
+    let short = ZoneNames::for_zones(zones.iter());
     let names: [&dyn Fn(&ZoneKey) -> String; 4] = [
         &|zone| zone.to_string(),
         &|zone| format!("{}:{}", zone.region, zone.zone),

@@ -321,7 +321,7 @@ fn replacement(successor: &Successor, cluster: &Cluster, now: Timestamp) -> Repl
         ready_in_seconds: successor.ready.map(seconds),
         notes: cluster
             .pod(&successor.of)
-            .map(|pod| EvictionNote::of(cluster, pod).iter().map(ToString::to_string).collect())
+            .map(|pod| EvictionNote::for_pod(cluster, pod).iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
         help: successor.outcome.help().to_vec(),
         outcome: successor.outcome.kind().word(),

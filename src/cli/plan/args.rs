@@ -192,7 +192,7 @@ pub struct LabelArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     pub list: bool,
     /// Select nodes by field: metadata.name, spec.unschedulable
-    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::of_nodes)]
+    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::for_nodes)]
     field_selector: Option<FieldSelector>,
     #[command(flatten)]
     edit: EditArgs,
@@ -223,7 +223,7 @@ pub struct PodsArgs {
     #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
     selector: Option<Selector>,
     /// Select pods by field: metadata.name, metadata.namespace, spec.nodeName, status.phase, status.nominatedNodeName
-    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::of_pods)]
+    #[arg(long, value_name = "SELECTOR", value_parser = FieldSelector::for_pods)]
     field_selector: Option<FieldSelector>,
     /// Select pods in all namespaces
     #[arg(long, short = 'A')]

@@ -84,7 +84,7 @@ pub fn run(args: &ReportArgs) -> Result<(), CliError> {
         back_within: args.back_within,
     };
     let mut replay = Replay::new(reader, settings);
-    let review = IncidentReview::of(&mut replay, (from, until))?;
+    let review = IncidentReview::new(&mut replay, (from, until))?;
     let report = IncidentReport::new(&review, &facts);
     let text = match args.output {
         ReportFormat::Markdown => markdown::page(&report),

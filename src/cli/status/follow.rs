@@ -56,7 +56,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
             session.model.headroom = headroom.or(session.model.headroom.take());
             slice = SLICE;
         }
-        let verdict = ClusterVerdict::of(&session.model, now);
+        let verdict = ClusterVerdict::new(&session.model, now);
         let outline = (verdict.level, verdict.outline.clone());
         if printed.as_ref() != Some(&outline) {
             print(args.output, &verdict, &session.model.accuracy.report(), now)?;
@@ -81,7 +81,7 @@ fn print(
     if output.is_for_people() {
         let mut page = output.page();
         let line = format!("{} {} {}", now.to_time(), verdict.level.glyph(), verdict.text());
-        page.line(Emphasis::of_level(verdict.level), &line);
+        page.line(Emphasis::for_level(verdict.level), &line);
         return exit::print(page.into_text().as_bytes());
     }
     let report = VerdictChangeReport {

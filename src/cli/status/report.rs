@@ -323,7 +323,7 @@ impl StatusReport {
         let views = &model.views;
         let nodes = model.cluster.nodes().iter();
         let knows_pods = model.eviction_gaps().is_empty();
-        let verdict = ClusterVerdict::of(model, now);
+        let verdict = ClusterVerdict::new(model, now);
         let gaps = model.cluster.gaps(model.feeds.iter().map(|(kind, _)| kind));
         Self {
             schema: "kordon.status/v1",

@@ -49,7 +49,7 @@ pub fn render(report: &StatusReport, out: &mut Page) {
 fn head(out: &mut Page, report: &StatusReport) {
     let verdict = &report.verdict;
     let line = format!("{} {}", verdict.severity.glyph(), verdict.text);
-    out.line(Emphasis::of_level(verdict.severity), &line);
+    out.line(Emphasis::for_level(verdict.severity), &line);
     let cluster = &report.cluster;
     let user = cluster.user.as_deref().unwrap_or("?");
     let version = cluster.version.as_deref().unwrap_or("?");
@@ -177,7 +177,7 @@ impl NodeRow<'_> {
     fn tone(&self) -> Emphasis {
         match self {
             Self::One(node) => {
-                node.status.map_or(Emphasis::Plain, |status| Emphasis::of_state(status.state.role()))
+                node.status.map_or(Emphasis::Plain, |status| Emphasis::for_state(status.state.role()))
             }
             Self::Calm(_) => Emphasis::Plain,
         }

@@ -99,7 +99,7 @@ pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), Cli
     };
     let profiles = chosen(args.profiles(settings), args.compare.as_deref())?;
     let timings: Vec<Timing> =
-        profiles.into_iter().map(|profile| Timing::of(profile, size, &args.blip)).collect();
+        profiles.into_iter().map(|profile| Timing::new(profile, size, &args.blip)).collect();
     let Some(mut report) = TimingReport::new(&timings, size, context, missing) else { return Ok(()) };
     if args.compare.is_some() {
         report = report.compared();

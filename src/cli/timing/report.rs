@@ -327,7 +327,7 @@ mod tests {
         let presets = TimingProfile::presets(&defaults);
         let timing = |name: &str| {
             let profile = presets.iter().find(|profile| profile.name == name).expect("a preset").clone();
-            Timing::of(profile, SIZE, &[Span::from_secs(600)])
+            Timing::new(profile, SIZE, &[Span::from_secs(600)])
         };
         let timings = names.map(timing);
         TimingReport::new(&timings, SIZE, Some("here".into()), Some("none".into())).expect("profiles")

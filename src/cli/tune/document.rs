@@ -95,15 +95,15 @@ impl TuneReport {
             back_within_seconds: scope.back_within.as_secs_f64(),
             blip_seconds: scope.blip.as_secs_f64(),
             start_seconds: first.map_or(START, |trial| trial.start).as_secs_f64(),
-            outages: TunedOutages::of(&paid),
-            happened: TunedTotals::of(&happened, &paid),
+            outages: TunedOutages::from_paid(&paid),
+            happened: TunedTotals::new(&happened, &paid),
             settings: settings.collect(),
         }
     }
 }
 
 impl TunedOutages {
-    fn of(paid: &Paid) -> Self {
+    fn from_paid(paid: &Paid) -> Self {
         let Paid { ended, blips, not_ended } = paid;
         Self {
             ended: ended.outages,
@@ -117,7 +117,7 @@ impl TunedOutages {
 }
 
 impl TunedTotals {
-    fn of(totals: &ActsTotals, paid: &Paid) -> Self {
+    fn new(totals: &ActsTotals, paid: &Paid) -> Self {
         Self {
             nodes_unreachable: totals.unreachable,
             pods_evicted: totals.evicted,
@@ -149,7 +149,7 @@ impl TunedSettings {
             with,
             grace_period_seconds: alternative.settings.node_monitor_grace_period.value.as_secs_f64(),
             toleration_seconds: alternative.toleration().as_secs_f64(),
-            totals: TunedTotals::of(totals, paid),
+            totals: TunedTotals::new(totals, paid),
             uncertain: uncertain.total(),
             uncertainties: uncertainties(uncertain),
         }
@@ -217,12 +217,12 @@ pub mod tests {
             back_within_seconds: 300.0,
             blip_seconds: 600.0,
             start_seconds: 10.0,
-            outages: TunedOutages::of(&Paid::default()),
+            outages: TunedOutages::from_paid(&Paid::default()),
             happened: TunedTotals {
                 nodes_unreachable: 3,
                 pods_evicted: 21,
                 pods_unnecessary: 4,
-                ..TunedTotals::of(&ActsTotals::default(), &Paid::default())
+                ..TunedTotals::new(&ActsTotals::default(), &Paid::default())
             },
             settings,
         }

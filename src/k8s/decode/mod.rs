@@ -98,7 +98,7 @@ impl Encoding {
     pub const PROTOBUF: &'static str = "application/vnd.kubernetes.protobuf";
 
     /// Returns the encoding for a content type.
-    pub fn of(content_type: &str) -> Self {
+    pub fn from_content_type(content_type: &str) -> Self {
         if content_type.starts_with(Self::PROTOBUF) { Self::Protobuf } else { Self::Json }
     }
 

@@ -77,7 +77,7 @@ impl SharedParts {
         image_text.clear();
         let size_bytes = wire.read(|name| ImageNames::push(name, image_text));
         let names = image_names.find_or(&**image_text, |text, known| **text == *known, Arc::from);
-        Image { names: ImageNames::of_text(names), size_bytes }
+        Image { names: ImageNames::from_text(names), size_bytes }
     }
 
     pub fn names(&mut self, list: &[Name]) -> SharedList<Name> {

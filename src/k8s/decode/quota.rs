@@ -37,7 +37,8 @@ fn quota(wire: &WireQuota<'_>, pool: &mut SharedParts) -> Quota {
     }
     let mut limits = Vec::new();
     for (resource, hard) in &status.hard.0 {
-        let (Some(counts), Some(used)) = (QuotaCount::of(resource), status.used.amount(resource)) else {
+        let (Some(counts), Some(used)) = (QuotaCount::for_resource(resource), status.used.amount(resource))
+        else {
             continue;
         };
         let amount =

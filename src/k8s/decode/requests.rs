@@ -45,11 +45,11 @@ pub fn requests<'w, 'a: 'w>(
 ) -> RequestSum<'w> {
     let mut running = RequestSum::default();
     for container in containers {
-        running.add(&RequestSum::of_container(container.amounts));
+        running.add(&RequestSum::from_container(container.amounts));
     }
     let (mut sidecars, mut initial) = (RequestSum::default(), RequestSum::default());
     for container in init_containers {
-        let own = RequestSum::of_container(container.amounts);
+        let own = RequestSum::from_container(container.amounts);
         let mut needed = sidecars.clone();
         needed.add(&own);
         if **container.restart_policy == *"Always" {
@@ -60,7 +60,7 @@ pub fn requests<'w, 'a: 'w>(
     }
     running.raise_to(&initial);
     running.replace(of_pod);
-    running.add(&RequestSum::of(overhead));
+    running.add(&RequestSum::from_amounts(overhead));
     running
 }
 
@@ -76,7 +76,7 @@ pub struct RequestSum<'w> {
 }
 
 impl<'w> RequestSum<'w> {
-    fn of(amounts: &'w Amounts<'_>) -> Self {
+    fn from_amounts(amounts: &'w Amounts<'_>) -> Self {
         let mut sum = Self::default();
         for (resource, amount) in &amounts.0 {
             match &**resource {
@@ -91,8 +91,8 @@ impl<'w> RequestSum<'w> {
         sum
     }
 
-    fn of_container(amounts: &'w Amounts<'_>) -> Self {
-        let mut sum = Self::of(amounts);
+    fn from_container(amounts: &'w Amounts<'_>) -> Self {
+        let mut sum = Self::from_amounts(amounts);
         if amounts.amount("cpu").is_none() {
             sum.assumed_cpu_milli = ASSUMED_CPU_MILLI;
         }

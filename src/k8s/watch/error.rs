@@ -64,7 +64,7 @@ pub struct ObjectBody {
 /// Requests objects and waits at most `limit` for the head of the response.
 pub async fn open_objects(client: &Client, path: &str, limit: Duration) -> Result<ObjectBody, WatchError> {
     let answer = send(client, path, OBJECTS, limit).await?;
-    let encoding = Encoding::of(content_type(answer.headers()));
+    let encoding = Encoding::from_content_type(content_type(answer.headers()));
     Ok(ObjectBody { encoding, body: answer.into_body() })
 }
 
@@ -175,7 +175,7 @@ fn content_type(headers: &HeaderMap) -> &str {
 
 /// Converts an error response.
 fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> WatchError {
-    let read = match Encoding::of(content_type(headers)) {
+    let read = match Encoding::from_content_type(content_type(headers)) {
         Encoding::Json => serde_json::from_slice(said).ok().map(|status| decode::status_error(&status)),
         Encoding::Protobuf => decode::protobuf::status_error(said),
     };

@@ -160,7 +160,7 @@ impl EventFollower {
 /// The query of kubectl describe, without the uid ([`EventSubject::is_meant`]).
 fn query(subject: &EventSubject) -> CollectionQuery {
     let selector = format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
-    CollectionQuery::of_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
+    CollectionQuery::for_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
 }
 
 /// Returns the Events, and the version from which a watch continues.

@@ -61,7 +61,7 @@ pub async fn follow_object(
 }
 
 async fn read_object(client: &Client, subject: &EventSubject) -> Result<FetchedObject, WatchError> {
-    let query = CollectionQuery::of_object(subject);
+    let query = CollectionQuery::for_object(subject);
     let body = error::open(client, query.as_str(), OPENING).await?.into_body();
     let bytes = error::collect(body, OPENING, LONGEST).await?;
     let object: Value = serde_json::from_slice(&bytes)

@@ -60,7 +60,7 @@ impl CollectionQuery {
     }
 
     /// Query of the Events in a namespace, or in all.
-    pub fn of_events(namespace: Option<&str>) -> Self {
+    pub fn for_events(namespace: Option<&str>) -> Self {
         let Some(namespace) = namespace else { return Self("/api/v1/events".into()) };
         let mut query = Self("/api/v1/namespaces/".into());
         query.push_encoded(namespace);
@@ -69,7 +69,7 @@ impl CollectionQuery {
     }
 
     /// Query of the usage of all nodes, or of one (metrics.k8s.io).
-    pub fn of_node_metrics(node: Option<&str>) -> Self {
+    pub fn for_node_metrics(node: Option<&str>) -> Self {
         let mut query = Self(format!("{METRICS}/nodes"));
         if let Some(node) = node {
             query.0.push('/');
@@ -79,7 +79,7 @@ impl CollectionQuery {
     }
 
     /// Query of the usage of a namespace's pods (metrics.k8s.io).
-    pub fn of_pod_metrics(namespace: &str) -> Self {
+    pub fn for_pod_metrics(namespace: &str) -> Self {
         let mut query = Self(format!("{METRICS}/namespaces/"));
         query.push_encoded(namespace);
         query.0.push_str("/pods");
@@ -87,7 +87,7 @@ impl CollectionQuery {
     }
 
     /// Query of a node or pod by name.
-    pub fn of_object(subject: &EventSubject) -> Self {
+    pub fn for_object(subject: &EventSubject) -> Self {
         let mut query = Self("/api/v1/".into());
         if let Some(namespace) = &subject.namespace {
             query.0.push_str("namespaces/");
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn names_of_a_hostile_server_stay_one_part_of_a_path() {
-        let pods = CollectionQuery::of_pod_metrics("a b/../c");
+        let pods = CollectionQuery::for_pod_metrics("a b/../c");
         assert_eq!(pods.as_str(), "/apis/metrics.k8s.io/v1beta1/namespaces/a%20b%2F..%2Fc/pods");
-        let node = CollectionQuery::of_node_metrics(Some("n\u{1b}1"));
+        let node = CollectionQuery::for_node_metrics(Some("n\u{1b}1"));
         assert_eq!(node.as_str(), "/apis/metrics.k8s.io/v1beta1/nodes/n%1B1");
     }
 

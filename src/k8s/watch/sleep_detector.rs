@@ -67,7 +67,7 @@ async fn ask(shared: &Shared) -> Option<DifferenceRange> {
         return None;
     }
     let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
-    Some(DifferenceRange::of(Timestamp::from_secs(date.timestamp()), before, after))
+    Some(DifferenceRange::new(Timestamp::from_secs(date.timestamp()), before, after))
 }
 
 async fn send(shared: &Shared, event: FeedEvent) -> Result<(), Closed> {
@@ -83,7 +83,7 @@ struct DifferenceRange {
 
 impl DifferenceRange {
     /// Range from a response with this Date that was written between two times of our clock, `before` and `after`.
-    fn of(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
+    fn new(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
         Self { least: date.since(after), most: (date + SECOND).since(before) }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     /// Range from a response that was written at `at` by our clock and travelled for `way` in each direction.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> DifferenceRange {
         let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
-        DifferenceRange::of(Timestamp::from_secs(whole_seconds), at - way, at + way)
+        DifferenceRange::new(Timestamp::from_secs(whole_seconds), at - way, at + way)
     }
 
     fn off(difference: Span, ahead: Span) -> Span {

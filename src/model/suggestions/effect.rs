@@ -17,7 +17,7 @@ pub struct PlanEffect {
 
 impl PlanEffect {
     /// Returns the effect of a plan, with the objections of guard rails.
-    pub fn of(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
+    pub fn new(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
         let refused = match guards {
             Ok(guards) => {
                 let objections = Objection::to_plan(plan, guards.breaches(plan, cluster));
@@ -32,7 +32,7 @@ impl PlanEffect {
     }
 
     /// Returns what becomes of the pods of a lost node.
-    pub fn of_loss(failover: &Failover) -> Self {
+    pub fn from_loss(failover: &Failover) -> Self {
         let outcomes = failover.all_counts();
         let text = match outcomes.total() {
             0 => "no pod leaves".to_owned(),

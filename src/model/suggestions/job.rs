@@ -89,7 +89,7 @@ impl Model {
             flaps: self.watchlist.flaps(&node.name, now),
             next,
             drain: status.drain,
-            knows_out_of_service: EvictionRules::of(self.settings.version).out_of_service,
+            knows_out_of_service: EvictionRules::for_version(self.settings.version).out_of_service,
             stuck: pods
                 .filter(|pod| is_overdue(pod, &self.cluster, now))
                 .map(|pod| pod.key.clone())
@@ -98,14 +98,14 @@ impl Model {
     }
 
     fn pod_case(&self, pod: &Arc<Pod>, now: Timestamp) -> PodCase {
-        let rules = EvictionRules::of(self.settings.version);
+        let rules = EvictionRules::for_version(self.settings.version);
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name)).cloned();
         let node = node.map(|node| {
             let state = self.watchlist.state(&node.name).unwrap_or(NodeState::Ready);
             (node, state)
         });
         let of_node = node.as_ref().map(|(node, state)| (&**node, *state));
-        let state = PodTrouble::of(pod, of_node, &self.cluster, &rules, now);
+        let state = PodTrouble::new(pod, of_node, &self.cluster, &rules, now);
         let deadline = pod.termination.as_ref().map(|ends| self.cluster.local(ends.deadline));
         let eviction = || {
             let (engine, (node, _)) = (self.engine.as_ref()?, node.as_ref()?);
@@ -211,7 +211,7 @@ impl SuggestionJob {
             (Means::Plan(action), _) => {
                 let plan = Plan::over(action.clone(), cluster, Some(snapshot.clone()), *rules, *now);
                 Some(match plan {
-                    Ok(plan) => PlanEffect::of(&plan, guards, cluster),
+                    Ok(plan) => PlanEffect::new(&plan, guards, cluster),
                     Err(error) => PlanEffect { text: error.to_string(), cautions: Vec::new() },
                 })
             }
@@ -234,6 +234,6 @@ impl SuggestionJob {
         let lost = [node.clone()].into();
         let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now)
             .until_cancelled(&self.cancellation);
-        PlanEffect::of_loss(&failover(&self.cluster, leave(&self.cluster, &lost), &lost, environment))
+        PlanEffect::from_loss(&failover(&self.cluster, leave(&self.cluster, &lost), &lost, environment))
     }
 }

@@ -51,7 +51,7 @@ pub enum PodTrouble {
 
 impl PodTrouble {
     /// Returns the first variant that applies. `node` is `None` if the pod has no node, or one that does not exist.
-    pub fn of(
+    pub fn new(
         pod: &Arc<Pod>,
         node: Option<(&Node, NodeState)>,
         cluster: &Cluster,

@@ -28,7 +28,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    fn of(path: &str) -> Option<Self> {
+    fn from_path(path: &str) -> Option<Self> {
         match path {
             "/metrics" => Some(Self::Metrics),
             "/healthz" | "/livez" => Some(Self::Live),
@@ -94,7 +94,7 @@ async fn answer(
     request: Request<Incoming>,
     asked: mpsc::Sender<EndpointRequest>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let Some(endpoint) = Endpoint::of(request.uri().path()) else {
+    let Some(endpoint) = Endpoint::from_path(request.uri().path()) else {
         return Ok(response(StatusCode::NOT_FOUND, PLAIN, "not found\n".into()));
     };
     if request.method() != Method::GET && request.method() != Method::HEAD {

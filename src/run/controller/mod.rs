@@ -39,7 +39,7 @@ impl Controller {
         let mut leadership = LeaderElector::new(
             self.connection.writer.clone(),
             // Without jitter, the demo is the same for the same seed.
-            ElectionOptions { jitter: 0.0, ..ElectionOptions::of_manager() },
+            ElectionOptions { jitter: 0.0, ..ElectionOptions::for_manager() },
             self.identity.clone(),
             self.clock,
         );

@@ -36,7 +36,7 @@ pub(super) enum HistoryEvent {
 }
 
 impl Keeping {
-    pub(super) fn of(history: Option<History>) -> Self {
+    pub(super) fn new(history: Option<History>) -> Self {
         let (opening, saving) = (Background::new(Duration::ZERO), Background::new(Duration::ZERO));
         Self { history, opening, saving }
     }

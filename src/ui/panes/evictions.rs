@@ -173,7 +173,7 @@ fn cells(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> Ve
 
 fn glyph(scene: &Scene, state: &EvictionState) -> Cell {
     let near = |at, role| {
-        let urgency = Urgency::of(at, scene.now);
+        let urgency = Urgency::new(at, scene.now);
         let role = match urgency {
             Urgency::Far => role,
             Urgency::Soon => Role::CountdownSoon,

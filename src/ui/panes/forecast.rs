@@ -45,7 +45,7 @@ const NARROW: u16 = 20;
 /// Draws the forecast. Returns the number of lanes that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Forecast, area, Runs::default(), buf);
-    let parts = Parts::of(inner);
+    let parts = Parts::for_area(inner);
     let lanes = &scene.screen.forecast.lanes;
     if lanes.is_empty() || parts.chart.width < NARROW {
         let (glyph, words, role) = nothing(scene);
@@ -154,7 +154,7 @@ struct Parts {
 
 impl Parts {
     /// Computes the positions from the size alone, so that nothing moves while the user reads.
-    fn of(area: Rect) -> Self {
+    fn for_area(area: Rect) -> Self {
         let height = area.height;
         let label = (area.width * 3 / 10).clamp(12, 22).min(area.width);
         let (ruler, clock) = (height >= 2, height >= 8);

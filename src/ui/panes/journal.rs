@@ -60,7 +60,7 @@ pub(super) fn nothing() -> Nothing {
 fn cells(scene: &Scene, entry: &JournalEntry, room: usize) -> Vec<Cell> {
     let (glyph, role) = sign(entry.level);
     let (dim, base, strong) = (scene.style(Role::Dim), scene.style(Role::Base), scene.style(Role::Strong));
-    let phrase = Phrase::of(entry, room.saturating_sub(2));
+    let phrase = Phrase::new(entry, room.saturating_sub(2));
     let what = Cell::new(glyph, scene.style(role))
         .and(" ", dim)
         .and(&phrase.before, base)
@@ -102,7 +102,7 @@ struct Phrase {
 }
 
 impl Phrase {
-    fn of(entry: &JournalEntry, room: usize) -> Self {
+    fn new(entry: &JournalEntry, room: usize) -> Self {
         let mut phrase = Self::whole(entry);
         if phrase.width() > room && !phrase.is_miss {
             phrase.judgement.clear();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn shown(entry: &JournalEntry, room: usize) -> String {
-        Phrase::of(entry, room).parts().concat()
+        Phrase::new(entry, room).parts().concat()
     }
 
     #[test]

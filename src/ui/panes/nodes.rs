@@ -50,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         NodeRow::Group(name) => vec![group(scene, name)],
     };
     let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
-    let tint = |row| state(row).map(|state| scene.style(Role::of_row(state.role()))).unwrap_or_default();
+    let tint = |row| state(row).map(|state| scene.style(Role::for_row(state.role()))).unwrap_or_default();
     table.render_tinted(inner, buf, cells, tint);
     page
 }
@@ -166,7 +166,7 @@ struct NodeLine<'a> {
 }
 
 impl<'a> NodeLine<'a> {
-    fn of(scene: &Scene, node: &'a Node) -> Self {
+    fn new(scene: &Scene, node: &'a Node) -> Self {
         let shown = scene.shown;
         Self {
             node,
@@ -189,7 +189,7 @@ impl<'a> NodeLine<'a> {
 }
 
 fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
-    let line = &NodeLine::of(scene, node);
+    let line = &NodeLine::new(scene, node);
     let dim = scene.style(Role::Dim);
     let (requested, allocatable) = (&line.load.requested, &node.allocatable);
     let mut cells = vec![
@@ -239,13 +239,13 @@ fn group(scene: &Scene, name: &str) -> Cell {
     let sign = if scene.screen.groups.is_folded(name) { "▸" } else { "▾" };
     let mut cell = Cell::new(sign, dim).and(" ", dim);
     if let Some(worst) = group.counts.keys().next() {
-        cell = cell.and(worst.glyph(), scene.style(Role::of_state(worst.role()))).and(" ", dim);
+        cell = cell.and(worst.glyph(), scene.style(Role::for_state(worst.role()))).and(" ", dim);
     }
     cell = cell.and(name, scene.style(Role::Strong)).and("  ", dim);
     cell = cell.and(&counted(group.nodes.len(), "node", "nodes"), dim);
     for (state, count) in &group.counts {
         let text = format!("{} {state}", text::count(*count));
-        cell = cell.and(" · ", faint).and(&text, scene.style(Role::of_state(state.role())));
+        cell = cell.and(" · ", faint).and(&text, scene.style(Role::for_state(state.role())));
     }
     cell.and(" · ", faint).and(&counted(group.pods, "pod", "pods"), dim)
 }
@@ -270,7 +270,7 @@ fn name(scene: &Scene, line: &NodeLine) -> Cell {
 
 /// Glyph and role of a node's state; `·` while the state is unknown.
 pub fn sign(state: Option<NodeState>) -> (&'static str, Role) {
-    state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::of_state(state.role())))
+    state.map_or(("·", Role::Dim), |state| (state.glyph(), Role::for_state(state.role())))
 }
 
 /// State and its duration: `Unknown 12s`.
@@ -280,7 +280,7 @@ fn state(scene: &Scene, line: &NodeLine) -> Cell {
     let (word, rest) = text.split_at(status.state.as_str().len());
     let role = match status.state.role() {
         StateRole::Ready => Role::Dim,
-        role => Role::of_state(role),
+        role => Role::for_state(role),
     };
     Cell::new(word, scene.style(role)).and(rest, scene.style(Role::Dim))
 }

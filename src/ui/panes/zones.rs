@@ -34,7 +34,7 @@ use kordon_core::{
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = open(scene, Pane::Zones, area, facts(scene), buf);
     let list = &scene.screen.zones.list;
-    let zones: Vec<ZoneLine> = list.keys().iter().filter_map(|key| ZoneLine::of(scene, key)).collect();
+    let zones: Vec<ZoneLine> = list.keys().iter().filter_map(|key| ZoneLine::new(scene, key)).collect();
     let selected = list.cursor().and_then(|place| zones.get(place));
     let reason = selected.map(|zone| reason(scene, zone.view, zone.silent()));
     let inner = draw_cause(scene, Pane::Zones, reason, inner, buf);
@@ -57,7 +57,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect, buf: &mut Buffer) {
     let behind = table.width_of(NODES_COLUMN, area).map_or(0, usize::from);
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
-    let Some(map) = ZoneMap::of(zones, area).filter(|_| most > behind) else {
+    let Some(map) = ZoneMap::new(zones, area).filter(|_| most > behind) else {
         let nodes_a_cell = most.div_ceil(behind.max(1));
         return table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
     };
@@ -77,7 +77,7 @@ struct ZoneLine<'a> {
 }
 
 impl<'a> ZoneLine<'a> {
-    fn of(scene: &Scene<'a>, key: &ZoneKey) -> Option<Self> {
+    fn new(scene: &Scene<'a>, key: &ZoneKey) -> Option<Self> {
         let view = scene.shown.views.zones.iter().find(|zone| zone.key == *key)?;
         let nodes = scene.shown.watchlist.zones().get(key);
         Some(Self { view, states: nodes.map_or(&[], ZoneNodes::states) })
@@ -93,7 +93,7 @@ impl<'a> ZoneLine<'a> {
         let worst = NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance);
         match (self.view.state, worst) {
             (ZoneState::Normal | ZoneState::Initial, Some(worst)) => {
-                (worst.glyph(), Role::of_state(worst.role()))
+                (worst.glyph(), Role::for_state(worst.role()))
             }
             (state, _) => (glyph(state), state_role(state)),
         }
@@ -119,7 +119,7 @@ enum MapLine {
 
 impl ZoneMap {
     /// Creates the layout with as few nodes per cell as fit; `None` if one line per zone is too much.
-    fn of(zones: &[ZoneLine], area: Rect) -> Option<Self> {
+    fn new(zones: &[ZoneLine], area: Rect) -> Option<Self> {
         let width = usize::from(area.width).checked_sub(INDENT + THUMB).filter(|width| *width > 0)?;
         let room = TableWidget::page(area).checked_sub(zones.len())?;
         let lines =

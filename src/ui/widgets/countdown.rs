@@ -16,7 +16,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    pub fn of(at: Timestamp, now: Timestamp) -> Self {
+    pub fn new(at: Timestamp, now: Timestamp) -> Self {
         match at.since(now) {
             left if left <= NEAR => Self::Near,
             left if left <= SOON => Self::Soon,

@@ -227,7 +227,7 @@ impl Replay {
         let (real, scores) = outcome(pod, after)?;
         let pod = self.cluster.pod(pod)?.clone();
         let mut snapshot = Snapshot::new(&self.cluster, version);
-        let shape = SchedulingRequest::of(&pod, &self.cluster);
+        let shape = SchedulingRequest::from_pod(&pod, &self.cluster);
         let predicted = snapshot.place(&shape);
         let feasible = snapshot.feasible(&shape);
         if let Some(drain) = &mut self.drain {

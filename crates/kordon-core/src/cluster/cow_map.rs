@@ -42,7 +42,7 @@ struct Rows<'a, K, V> {
 }
 
 impl<'a, K, V> Rows<'a, K, V> {
-    const fn of(chunks: &'a [Arc<Vec<(K, V)>>]) -> Self {
+    const fn from_chunks(chunks: &'a [Arc<Vec<(K, V)>>]) -> Self {
         Self { chunks, row: 0 }
     }
 
@@ -204,7 +204,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         is_same: impl Fn(&V, &V) -> bool,
         mut on_difference: impl FnMut(Option<&'a V>, Option<&'a V>),
     ) {
-        let (mut left, mut right) = (Rows::of(&self.chunks), Rows::of(&new.chunks));
+        let (mut left, mut right) = (Rows::from_chunks(&self.chunks), Rows::from_chunks(&new.chunks));
         loop {
             while let (Some(one), Some(other)) = (left.whole_chunk(), right.whole_chunk())
                 && Arc::ptr_eq(one, other)

@@ -63,7 +63,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// The text is not a field selector, or nodes are not selected by one of its fields.
-    pub fn of_nodes(text: &str) -> Result<Self, BadFieldSelector> {
+    pub fn for_nodes(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "nodes", &Field::OF_NODES)
     }
 
@@ -71,7 +71,7 @@ impl FieldSelector {
     ///
     /// # Errors
     /// The text is not a field selector, or pods are not selected by one of its fields.
-    pub fn of_pods(text: &str) -> Result<Self, BadFieldSelector> {
+    pub fn for_pods(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "pods", &Field::OF_PODS)
     }
 
@@ -146,27 +146,27 @@ mod tests {
             phase: Phase::Failed,
             ..Pod::default()
         };
-        let selects = |text: &str| FieldSelector::of_pods(text).expect(text).selects_pod(&pod);
+        let selects = |text: &str| FieldSelector::for_pods(text).expect(text).selects_pod(&pod);
         for text in ["", "status.phase=Failed", "spec.nodeName==n1,metadata.namespace!=kube-system"] {
             assert!(selects(text), "{text}");
         }
         for text in ["status.phase!=Failed", "spec.nodeName=", "metadata.name=b", "metadata.name!=a"] {
             assert!(!selects(text), "{text}");
         }
-        let node = |text: &str| FieldSelector::of_pods(text).expect(text).node_of_pods();
+        let node = |text: &str| FieldSelector::for_pods(text).expect(text).node_of_pods();
         assert_eq!((node("spec.nodeName=n1"), node("spec.nodeName!=n1")), (Some("n1".into()), None));
     }
 
     #[test]
     fn a_field_that_objects_are_not_selected_by_is_named() {
-        let error = |text: &str| FieldSelector::of_nodes(text).expect_err(text).to_string();
+        let error = |text: &str| FieldSelector::for_nodes(text).expect_err(text).to_string();
         assert_eq!(
             error("spec.nodeName=n1"),
             "field label not supported: spec.nodeName: nodes are selected by metadata.name, spec.unschedulable"
         );
         assert!(error("metadata.name").starts_with("invalid selector: \"metadata.name\""));
         let cordoned = Node { unschedulable: true, ..Node::default() };
-        let selects = |text: &str| FieldSelector::of_nodes(text).expect(text).selects_node(&cordoned);
+        let selects = |text: &str| FieldSelector::for_nodes(text).expect(text).selects_node(&cordoned);
         assert!(selects("spec.unschedulable=true") && !selects("spec.unschedulable=false"));
     }
 }

@@ -29,7 +29,7 @@ const SEPARATOR: char = '\n';
 pub struct ImageNames(Arc<str>);
 
 impl ImageNames {
-    /// Appends a name to a text for [`ImageNames::of_text`]. An empty name is skipped.
+    /// Appends a name to a text for [`ImageNames::from_text`]. An empty name is skipped.
     pub fn push(name: &str, text: &mut String) {
         if name.is_empty() {
             return;
@@ -41,7 +41,7 @@ impl ImageNames {
     }
 
     /// The names in a text that [`ImageNames::push`] wrote.
-    pub const fn of_text(text: Arc<str>) -> Self {
+    pub const fn from_text(text: Arc<str>) -> Self {
         Self(text)
     }
 

@@ -119,7 +119,7 @@ impl Node {
 
     /// The zone in which the node lifecycle controller counts the node.
     pub fn zone(&self) -> ZoneKey {
-        ZoneKey::of(self)
+        ZoneKey::from_node(self)
     }
 
     /// The roles named by the node's `node-role.kubernetes.io/` labels, sorted.
@@ -236,7 +236,7 @@ pub struct ZoneKey {
 }
 
 impl ZoneKey {
-    fn of(node: &Node) -> Self {
+    fn from_node(node: &Node) -> Self {
         let first = |beta: &str, stable: &str| {
             node.labels.get(beta).or_else(|| node.labels.get(stable)).cloned().unwrap_or_default()
         };

@@ -97,7 +97,7 @@ impl Quota {
 
 impl QuotaCount {
     /// Returns what a quota's limit on this resource counts; none if it does not count pods.
-    pub fn of(resource: &str) -> Option<Self> {
+    pub fn for_resource(resource: &str) -> Option<Self> {
         Some(match resource {
             "pods" => Self::Pod,
             "count/pods" => Self::Object,
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn resources_count_pods_their_requests_and_limits_and_nothing_else() {
         let pod = pod(QuotaSpec { cpu_limit_milli: 500, ..QuotaSpec::default() });
-        let charge = |resource: &str| QuotaCount::of(resource).map(|counts| counts.charge(&pod));
+        let charge = |resource: &str| QuotaCount::for_resource(resource).map(|counts| counts.charge(&pod));
         for (resource, amount) in [
             ("pods", 1),
             ("count/pods", 1),

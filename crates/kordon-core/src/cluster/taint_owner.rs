@@ -13,7 +13,7 @@ pub struct TaintOwner {
 
 impl TaintOwner {
     /// Returns the owner of a taint; none if the key is not well known.
-    pub fn of(taint: &Taint) -> Option<Self> {
+    pub fn from_taint(taint: &Taint) -> Option<Self> {
         let (_, name, meaning) = KNOWN.iter().find(|(pattern, ..)| pattern.matches(&taint.key))?;
         Some(Self { name, meaning })
     }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn owner(key: &str) -> Option<&'static str> {
-        TaintOwner::of(&Taint { key: key.into(), ..Taint::default() }).map(|owner| owner.name)
+        TaintOwner::from_taint(&Taint { key: key.into(), ..Taint::default() }).map(|owner| owner.name)
     }
 
     #[test]

@@ -132,14 +132,14 @@ impl Acts {
             evicted: self.evicted.len(),
             unnecessary: unnecessary.len(),
             open: others.iter().filter(is_open).count(),
-            detection: Spread::of(self.unreachable.iter().map(UnreachableNode::detection)),
-            eviction: Spread::of(others.iter().map(|pod| pod.at.since(pod.silent_since))),
+            detection: Spread::from_spans(self.unreachable.iter().map(UnreachableNode::detection)),
+            eviction: Spread::from_spans(others.iter().map(|pod| pod.at.since(pod.silent_since))),
         }
     }
 }
 
 impl Spread {
-    fn of(spans: impl Iterator<Item = Span>) -> Option<Self> {
+    fn from_spans(spans: impl Iterator<Item = Span>) -> Option<Self> {
         let mut sorted: Vec<Span> = spans.collect();
         sorted.sort_unstable();
         let longest = *sorted.last()?;

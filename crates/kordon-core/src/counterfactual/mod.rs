@@ -333,7 +333,7 @@ enum ListStage {
 }
 
 impl ListStage {
-    fn of<T: TableObject>(event: &ObjectEvent<T>) -> Self {
+    fn after<T: TableObject>(event: &ObjectEvent<T>) -> Self {
         match event {
             ObjectEvent::ListStarted => Self::Started,
             ObjectEvent::Listed(_) => Self::Listed,

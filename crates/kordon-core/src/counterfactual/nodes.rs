@@ -21,7 +21,7 @@ impl Counterfactual {
         cluster: &Cluster,
         now: Timestamp,
     ) -> Vec<Change> {
-        let (stage, is_first) = (ListStage::of(&event), !cluster.nodes().is_synced());
+        let (stage, is_first) = (ListStage::after(&event), !cluster.nodes().is_synced());
         let listed = match &event {
             ObjectEvent::Listed(node) => cluster.node(&node.name).cloned(),
             _ => None,

@@ -264,7 +264,7 @@ pub(super) fn outage(
 impl Paid {
     /// Computes the cost of outages. `whose` selects the evictions that count: those of the recorded controller or of
     /// the engine.
-    pub fn of<'a>(
+    pub fn new<'a>(
         outages: impl Iterator<Item = &'a RecordedOutage>,
         whose: Whose<'_>,
         scope: &CostScope,

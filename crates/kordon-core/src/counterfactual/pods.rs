@@ -18,7 +18,7 @@ impl Counterfactual {
         cluster: &Cluster,
         now: Timestamp,
     ) -> Vec<Change> {
-        let (stage, is_first) = (ListStage::of(&event), !cluster.pods().is_synced());
+        let (stage, is_first) = (ListStage::after(&event), !cluster.pods().is_synced());
         let listed = match &event {
             ObjectEvent::Listed(pod) => cluster.pod(&pod.key).cloned(),
             _ => None,
@@ -185,7 +185,7 @@ impl Counterfactual {
         if self.settings.rules().marks_disruption_target {
             return is_by_taint(pod);
         }
-        PodDeparture::of(pod, presence, &self.recorded, &[])
+        PodDeparture::new(pod, presence, &self.recorded, &[])
             .is_some_and(|departure| departure.kind == DepartureKind::TaintEviction)
     }
 

@@ -52,7 +52,7 @@ struct Finished {
 }
 
 impl Finished {
-    fn of(pod: &Pod) -> Option<Self> {
+    fn from_pod(pod: &Pod) -> Option<Self> {
         pod.is_finished().then(|| Self {
             by_itself: !(pod.phase == Phase::Failed && pod.reason == *EVICTED),
             created: pod.created,
@@ -128,7 +128,7 @@ impl Collector {
     }
 
     fn add_pod(&mut self, cluster: &Cluster, pod: &Pod) {
-        self.finished.extend(Finished::of(pod));
+        self.finished.extend(Finished::from_pod(pod));
         match &pod.node {
             Some(node) if cluster.node(node).is_none() => {
                 self.missing.insert(node.clone());
@@ -141,7 +141,7 @@ impl Collector {
     }
 
     fn forget_pod(&mut self, pod: &Pod) {
-        if let Some(finished) = Finished::of(pod) {
+        if let Some(finished) = Finished::from_pod(pod) {
             self.finished.remove(&finished);
         }
         self.unscheduled.remove(&pod.key);

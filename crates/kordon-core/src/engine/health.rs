@@ -107,7 +107,7 @@ impl NodeHealth {
             ready_transition: at,
             conditions: node.conditions.clone(),
             lease: None,
-            zone: NodeZone::of(node),
+            zone: NodeZone::from_node(node),
             calm: None,
             never_posted: node.ready().is_none(),
             pods_to_retry: false,

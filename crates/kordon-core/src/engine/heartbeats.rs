@@ -54,11 +54,11 @@ pub struct Silence {
 }
 
 impl Silence {
-    pub(super) fn of_lease(renewals: &Renewals, grace: Span) -> Self {
-        Self { is_of_lease: true, ..Self::of(renewals.last, renewals.interval, grace) }
+    pub(super) fn from_lease(renewals: &Renewals, grace: Span) -> Self {
+        Self { is_of_lease: true, ..Self::new(renewals.last, renewals.interval, grace) }
     }
 
-    pub(super) fn of(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
+    pub(super) fn new(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
         let silent = half(grace).min(interval * 3);
         let late = late_after(interval).min(silent);
         Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
@@ -283,13 +283,13 @@ mod tests {
     #[test]
     fn a_node_is_late_after_one_and_a_half_intervals_and_silent_after_three_or_half_its_grace() {
         let spans = |interval, grace| {
-            let silence = Silence::of(at(100), Span::from_secs(interval), Span::from_secs(grace));
+            let silence = Silence::new(at(100), Span::from_secs(interval), Span::from_secs(grace));
             (silence.late_from.since(at(100)).as_secs(), silence.silent_from.since(at(100)).as_secs())
         };
         assert_eq!(spans(10, 50), (15, 25));
         assert_eq!(spans(4, 50), (6, 12));
         assert_eq!(spans(30, 40), (20, 20), "never late after silent");
-        let silence = Silence::of(at(100), Span::from_secs(10), Span::from_secs(50));
+        let silence = Silence::new(at(100), Span::from_secs(10), Span::from_secs(50));
         assert!(!silence.is_silent(at(125)) && silence.is_silent(at(126)));
     }
 

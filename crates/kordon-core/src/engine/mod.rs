@@ -175,7 +175,7 @@ impl Engine {
         engine.controller_started = Some(now);
         engine.heartbeats.read(cluster, now);
         engine.register_all(cluster);
-        engine.present = PresentNodes::of(cluster, &engine.rules);
+        engine.present = PresentNodes::new(cluster, &engine.rules);
         engine.start_collector(cluster, first_pass, Certainty::Observed, now);
         for node in cluster.nodes().iter() {
             engine.reconcile(cluster, node, now);
@@ -201,7 +201,7 @@ impl Engine {
         engine.heartbeats.read(cluster, now);
         engine.estimate(cluster, now);
         engine.register_all(cluster);
-        engine.present = PresentNodes::of(cluster, &engine.rules);
+        engine.present = PresentNodes::new(cluster, &engine.rules);
         engine.start_collector(cluster, started.unwrap_or(now), Certainty::Estimated, now);
         if !engine.settings.controllers.value.node_lifecycle {
             let text =
@@ -441,11 +441,11 @@ impl Engine {
             None => self.settings.node_monitor_grace_period.value,
         };
         if let Some(renewals) = renewals {
-            return Silence::of_lease(renewals, grace);
+            return Silence::from_lease(renewals, grace);
         }
         let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
         let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
-        Silence::of(cluster.local(posted), interval, grace)
+        Silence::new(cluster.local(posted), interval, grace)
     }
 
     /// Whether a node is silent ([`Silence`]).
@@ -477,7 +477,7 @@ impl Engine {
     pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
         let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
         let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
-        let late_from = move |renewals: &Renewals| Silence::of_lease(renewals, grace).late_from;
+        let late_from = move |renewals: &Renewals| Silence::from_lease(renewals, grace).late_from;
         self.heartbeats.all().map(move |(node, renewals)| (node, late_from(renewals)))
     }
 

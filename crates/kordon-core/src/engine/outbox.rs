@@ -61,7 +61,7 @@ pub enum EffectSubject {
 
 impl EffectSubject {
     /// The subject of a write; an event has none.
-    fn of(write: &Write) -> Option<Self> {
+    fn from_write(write: &Write) -> Option<Self> {
         Some(match write {
             Write::MarkUnknown { node, .. } => Self::Unknown(node.clone()),
             Write::SwapTaints { node, add, remove, .. } => {
@@ -97,7 +97,7 @@ impl Outbox {
     /// whether this call requested it.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
-        if let Some(subject) = EffectSubject::of(&write) {
+        if let Some(subject) = EffectSubject::from_write(&write) {
             if self.recorded.get(&subject).is_some_and(|recorded| recorded.basis == basis(&write)) {
                 return false;
             }
@@ -201,7 +201,7 @@ impl Outbox {
     /// Removes an effect from those in flight when its outcome comes back. None if the id is unknown.
     pub fn complete(&mut self, id: EffectId) -> Option<Arc<Effect>> {
         let effect = self.in_flight.remove(&id)?;
-        if let Some(subject) = EffectSubject::of(&effect.write) {
+        if let Some(subject) = EffectSubject::from_write(&effect.write) {
             self.busy.remove(&subject);
         }
         Some(effect)
@@ -209,7 +209,7 @@ impl Outbox {
 
     /// Remembers an effect that was recorded and not written.
     pub fn record(&mut self, effect: &Effect) {
-        let Some(subject) = EffectSubject::of(&effect.write) else { return };
+        let Some(subject) = EffectSubject::from_write(&effect.write) else { return };
         let is_no_execute = matches!(subject, EffectSubject::Taints(_, TaintEffect::NoExecute));
         let kept = is_no_execute.then(|| effect.clone());
         self.recorded.insert(subject, Recorded { basis: basis(&effect.write), effect: kept });

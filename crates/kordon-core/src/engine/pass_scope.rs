@@ -97,7 +97,7 @@ impl UnsettledNodes {
         if !self.nodes.insert(node.name.clone()) {
             return;
         }
-        let zone = NodeZone::of(node);
+        let zone = NodeZone::from_node(node);
         if zone.excludes(node, rules) {
             return;
         }

@@ -300,7 +300,7 @@ impl Settings {
     /// The rules of behaviour that changed between releases.
     pub fn rules(&self) -> ControllerRules {
         let Controllers { node_lifecycle, taint_eviction, .. } = self.controllers.value;
-        let rules = ControllerRules::of(self.version);
+        let rules = ControllerRules::for_version(self.version);
         let legacy = self.version < TAINTS_ONLY && !self.enable_taint_manager.value;
         let separate = self.version >= ServerVersion::new(1, 29);
         ControllerRules {
@@ -361,7 +361,7 @@ pub struct ControllerRules {
 }
 
 impl ControllerRules {
-    pub fn of(version: ServerVersion) -> Self {
+    pub fn for_version(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {
             profile: Profile::Taint,

@@ -50,7 +50,7 @@ pub struct NodeZone {
 }
 
 impl NodeZone {
-    pub fn of(node: &Node) -> Self {
+    pub fn from_node(node: &Node) -> Self {
         Self {
             labels: node.labels.clone(),
             key: node.zone(),
@@ -61,7 +61,7 @@ impl NodeZone {
     /// Reads the labels again if they changed.
     pub fn refresh(&mut self, node: &Node) {
         if !self.labels.is_same_list(&node.labels) {
-            *self = Self::of(node);
+            *self = Self::from_node(node);
         }
     }
 
@@ -158,7 +158,7 @@ pub fn discount(
 pub struct PresentNodes(BTreeMap<ZoneKey, Census>);
 
 impl PresentNodes {
-    pub fn of(cluster: &Cluster, rules: &ControllerRules) -> Self {
+    pub fn new(cluster: &Cluster, rules: &ControllerRules) -> Self {
         let mut present = Self::default();
         cluster.nodes().iter().for_each(|node| present.add(node, rules));
         present
@@ -180,14 +180,14 @@ impl PresentNodes {
     }
 
     fn add(&mut self, node: &Node, rules: &ControllerRules) {
-        let zone = NodeZone::of(node);
+        let zone = NodeZone::from_node(node);
         if !zone.excludes(node, rules) {
             count(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
         }
     }
 
     fn remove(&mut self, node: &Node, rules: &ControllerRules) {
-        let zone = NodeZone::of(node);
+        let zone = NodeZone::from_node(node);
         if !zone.excludes(node, rules) {
             // A zone that is not known has nothing to discount.
             let _ = discount(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
@@ -350,7 +350,7 @@ mod tests {
     fn the_nodes_of_a_zone_are_counted_as_they_change() {
         let settings = Settings::defaults(ServerVersion::new(1, 33));
         let (rules, mut cluster) = (settings.rules(), Cluster::default());
-        let mut present = PresentNodes::of(&cluster, &rules);
+        let mut present = PresentNodes::new(&cluster, &rules);
         let mut change = |change| {
             let mut applied = Vec::new();
             cluster.apply(Change::Node(change), &mut applied);
@@ -358,7 +358,7 @@ mod tests {
                 let Applied::Node(delta) = applied else { continue };
                 present.follow(delta, &rules);
             }
-            let again = PresentNodes::of(&cluster, &rules);
+            let again = PresentNodes::new(&cluster, &rules);
             assert_eq!(present.0, again.0);
             ["a", "b"].map(|zone| {
                 let key = ZoneKey { region: "".into(), zone: zone.into() };

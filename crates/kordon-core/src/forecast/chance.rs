@@ -311,7 +311,7 @@ impl Contest {
         let nodes = self.spells.iter().map(|spell| &spell.node);
         let nodes: BTreeSet<&NodeName> = nodes.chain(self.tokens.iter().map(|token| &token.node)).collect();
         let taints = [Taint { key: UNREACHABLE.into(), effect: TaintEffect::NoExecute, ..Taint::default() }];
-        nodes.into_iter().map(|node| (node, Schedule::of(cluster, node, &taints))).collect()
+        nodes.into_iter().map(|node| (node, Schedule::new(cluster, node, &taints))).collect()
     }
 
     /// Returns how many pods are deleted up to `until`, on average over all orders.
@@ -382,7 +382,7 @@ struct Schedule(Vec<(Span, usize)>);
 
 impl Schedule {
     /// The schedule of a node that gets these taints.
-    fn of(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
+    fn new(cluster: &Cluster, node: &NodeName, taints: &[Taint]) -> Self {
         let stays_for = |pod: &Pod| match tolerance(&pod.tolerations, taints) {
             Tolerance::NotTolerated(_) => Some(Span::ZERO),
             Tolerance::For { span, .. } => Some(span),

@@ -117,7 +117,7 @@ impl Lane {
         Cow::Owned(lane)
     }
 
-    fn of_node(name: &NodeName, cluster: &Cluster) -> Self {
+    fn for_node(name: &NodeName, cluster: &Cluster) -> Self {
         let node = cluster.node(name);
         let zone = node.map(|node| node.zone()).unwrap_or_default();
         let ready = node.and_then(|node| node.ready());
@@ -235,7 +235,7 @@ impl Forecast {
     }
 
     fn lane_of(&self, name: &NodeName, engine: &Engine, cluster: &Cluster) -> Option<Lane> {
-        let mut lane = Lane::of_node(name, cluster);
+        let mut lane = Lane::for_node(name, cluster);
         let turns = self.taint_turns.get(name).copied();
         let mut steps = self.of_node(name).peekable();
         if steps.peek().is_none() && turns.is_none() && lane.tainted.is_some() {

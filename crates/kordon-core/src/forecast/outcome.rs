@@ -20,7 +20,7 @@ impl Forecast {
         cluster: &Cluster,
         environment: E,
     ) -> (BTreeMap<Key, PodOutcome>, OutcomeCounts) {
-        if let Some(outcome) = PodOutcome::of_unknown_cluster(cluster) {
+        if let Some(outcome) = PodOutcome::for_unknown_cluster(cluster) {
             let outcomes = leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
             return (outcomes, OutcomeCounts::default());
         }

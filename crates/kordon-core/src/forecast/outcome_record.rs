@@ -185,7 +185,7 @@ impl OutcomeRecord {
             owner,
             keeps_its_name: has_identity(pod),
             from: pod.node.clone(),
-            predicted: predicted.and_then(PredictedOutcome::of),
+            predicted: predicted.and_then(PredictedOutcome::from_outcome),
         });
     }
 
@@ -309,7 +309,7 @@ impl OutcomeRecord {
 
 impl PredictedOutcome {
     /// Returns the parts to compare; none for an outcome that says that nothing is known.
-    fn of(outcome: &PodOutcome) -> Option<Self> {
+    fn from_outcome(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
             PodOutcome::Moves { among, .. } => Some(among.clone()),
             PodOutcome::Unknown { .. } | PodOutcome::LeftOut => return None,
@@ -355,7 +355,7 @@ mod tests {
         let predicted = PredictedOutcome {
             kind: OutcomeKind::Moves,
             node: Some("n1".into()),
-            among: Some(TiedNodes::of(nodes)),
+            among: Some(TiedNodes::from_nodes(nodes)),
         };
         OpenCase {
             at: Timestamp::EPOCH,

@@ -7,7 +7,7 @@ use crate::cluster::{Cluster, DrainClaim, NodeName, Pod, Scope};
 /// The pods that a drain removes, counted by their part. Pods that stay are not counted.
 ///
 /// A drain of this process counts from what it knows of each pod ([`OperationProgress::count`]). For the drain of
-/// another process, the claim on its node has the total ([`DrainCount::of_claim`]). Both derive a pod's part from the
+/// another process, the claim on its node has the total ([`DrainCount::from_claim`]). Both derive a pod's part from the
 /// pod's state in the cluster.
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
@@ -37,7 +37,7 @@ pub enum DrainPart {
 
 impl DrainPart {
     /// The part of an existing pod, as far as the object shows it.
-    pub fn of(pod: &Pod) -> Self {
+    pub fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating
         } else if pod.is_finished() {
@@ -60,12 +60,12 @@ impl DrainPart {
 
 impl DrainCount {
     /// The count of a drain from its claim and the pods on the node; `None` if either is unknown.
-    pub fn of_claim(claim: &DrainClaim, node: &NodeName, cluster: &Cluster) -> Option<Self> {
+    pub fn from_claim(claim: &DrainClaim, node: &NodeName, cluster: &Cluster) -> Option<Self> {
         let total = claim.pods?;
         if !cluster.knows(&Scope::PodsOn(node.clone())) {
             return None;
         }
-        let mut count: Self = cluster.workload_pods(node).map(|pod| DrainPart::of(pod)).collect();
+        let mut count: Self = cluster.workload_pods(node).map(|pod| DrainPart::from_pod(pod)).collect();
         count.waiting = count.waiting.saturating_sub(claim.stay.unwrap_or(0));
         count.gone = total.saturating_sub(count.left());
         Some(count)

@@ -150,7 +150,7 @@ impl Operation {
     /// Starts to apply a plan to the cluster that it was made from.
     pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
         let (drain, mode) = removal(&plan.action);
-        let mut operation = Self::blank(options, EvictionRules::of(plan.version), drain, mode, now);
+        let mut operation = Self::blank(options, EvictionRules::for_version(plan.version), drain, mode, now);
         for node in &plan.nodes {
             let wanted = match (&plan.action, &node.change) {
                 (Action::Drain { .. }, _) => NodeGoal::Claim,

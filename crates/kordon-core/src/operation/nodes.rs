@@ -365,7 +365,7 @@ impl Operation {
         let mut undo = None;
         if !node.unschedulable {
             notes.push((CORDON, Some(self.cordon_note(now).to_text())));
-            undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &NodeChange::Cordon);
+            undo = NodeUndo::new(node.name.clone(), node.uid.clone(), &NodeChange::Cordon);
         }
         let patch = NodePatch {
             node: node.name.clone(),
@@ -397,7 +397,7 @@ impl Operation {
         };
         NodeDecision::Write(
             RequestKind::Patch(patch),
-            NodeUndo::of(node.name.clone(), node.uid.clone(), &change),
+            NodeUndo::new(node.name.clone(), node.uid.clone(), &change),
         )
     }
 
@@ -430,7 +430,7 @@ impl Operation {
         let change = NodeChange::Taints { before: node.taints.to_vec(), after: after.clone() };
         self.nodes[place].sent = Some(after.clone());
         let step = PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints: after };
-        NodeDecision::Write(RequestKind::Write(step), NodeUndo::of(name, uid, &change))
+        NodeDecision::Write(RequestKind::Write(step), NodeUndo::new(name, uid, &change))
     }
 
     /// Next step of an undo. Skips what somebody has changed since.
@@ -628,7 +628,7 @@ fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {
         return NodeDecision::Unchanged;
     }
     let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone() };
-    let undo = NodeUndo::of(node.name.clone(), node.uid.clone(), &change);
+    let undo = NodeUndo::new(node.name.clone(), node.uid.clone(), &change);
     NodeDecision::Write(RequestKind::Write(label::step(node, &after)), undo)
 }
 

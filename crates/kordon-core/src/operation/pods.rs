@@ -253,7 +253,7 @@ impl Operation {
         }
         let seen = match cluster.pod(&task.key) {
             None if !self.knows(cluster, place) => return,
-            Some(pod) if pod.uid == task.uid => DrainPart::of(pod),
+            Some(pod) if pod.uid == task.uid => DrainPart::from_pod(pod),
             Some(_) | None => DrainPart::Gone,
         };
         let task = &mut self.pods[place];

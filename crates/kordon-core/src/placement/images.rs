@@ -34,7 +34,7 @@ pub(super) struct Holders {
 }
 
 impl Images {
-    pub fn of(nodes: &[Option<Arc<Node>>]) -> Self {
+    pub fn from_nodes(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
         // Equal lists of names usually share one allocation, because one decoder has read them.
         let mut known = IdsByAddress::<(Arc<str>, i64)>::default();

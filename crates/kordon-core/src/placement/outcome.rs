@@ -71,7 +71,7 @@ impl TiedNodes {
     }
 
     /// Creates the set from these nodes. There must be at least one.
-    pub fn of(nodes: BTreeSet<NodeName>) -> Self {
+    pub fn from_nodes(nodes: BTreeSet<NodeName>) -> Self {
         let names: Arc<[NodeName]> = nodes.into_iter().collect();
         let members = FixedBitSet::from_iter(0..names.len());
         Self { names, members }

@@ -136,7 +136,7 @@ enum Started {
 }
 
 impl Started {
-    fn of(pod: &Pod) -> Self {
+    fn from_pod(pod: &Pod) -> Self {
         pod.started.map_or(Self::Now, Self::At)
     }
 }
@@ -212,7 +212,9 @@ impl Candidate {
             highest_priority,
             priorities: self.victims.iter().map(|pod| i64::from(pod.priority) + (1 << 31)).sum(),
             victims: self.victims.len(),
-            running_since: Reverse(most_important.map(|pod| Started::of(pod)).min().unwrap_or(Started::Now)),
+            running_since: Reverse(
+                most_important.map(|pod| Started::from_pod(pod)).min().unwrap_or(Started::Now),
+            ),
         }
     }
 }
@@ -225,7 +227,7 @@ fn most_important_first(residents: &mut Vec<&Resident>) {
     let mut keyed: Vec<_> = (0_i64..)
         .zip(&*residents)
         .map(|(arrival, resident)| {
-            let started = Started::of(&resident.pod);
+            let started = Started::from_pod(&resident.pod);
             let order = if started == Started::Now { -arrival } else { arrival };
             ((Reverse(resident.pod.priority), started, order), *resident)
         })

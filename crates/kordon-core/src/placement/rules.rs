@@ -57,7 +57,7 @@ pub enum Balance {
 }
 
 impl SchedulerRules {
-    pub fn of(version: ServerVersion) -> Self {
+    pub fn for_version(version: ServerVersion) -> Self {
         let from = |minor| version >= ServerVersion::new(1, minor);
         Self {
             version,

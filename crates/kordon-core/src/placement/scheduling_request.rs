@@ -31,7 +31,7 @@ pub struct SchedulingRequest {
 
 impl SchedulingRequest {
     /// Creates the request to place this pod again. Its present node is ignored. The cluster determines its siblings.
-    pub fn of(pod: &Pod, cluster: &Cluster) -> Self {
+    pub fn from_pod(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
             namespace: pod.key.namespace.clone(),

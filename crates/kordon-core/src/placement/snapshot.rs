@@ -127,7 +127,7 @@ impl Snapshot {
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
         self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
-        self.storage = Storage::of(cluster);
+        self.storage = Storage::from_cluster(cluster);
     }
 
     /// Returns where the scheduler would place the pod. [`Snapshot::add`] then puts it there.
@@ -349,7 +349,7 @@ impl Snapshot {
         let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
         match &node {
             // The table keeps images of nodes that are gone, so that all copies can share it. Lookups skip these nodes.
-            None => _ = self.images.get_or_init(|| Images::of(&self.nodes)),
+            None => _ = self.images.get_or_init(|| Images::from_nodes(&self.nodes)),
             Some(node) if images(old.as_ref()) != images(Some(node)) => self.images = Arc::default(),
             Some(_) => {}
         }
@@ -401,7 +401,7 @@ impl Snapshot {
     /// Returns whether labels or taints of nodes show that an autoscaler is in use.
     fn has_autoscaler(&self) -> bool {
         self.nodes.iter().flatten().any(|node| {
-            let by_taint = |taint| TaintOwner::of(taint).is_some_and(|owner| owner.is_autoscaler());
+            let by_taint = |taint| TaintOwner::from_taint(taint).is_some_and(|owner| owner.is_autoscaler());
             node.labels.contains_key("karpenter.sh/nodepool") || node.taints.iter().any(by_taint)
         })
     }
@@ -501,7 +501,7 @@ impl Snapshot {
 
     /// Returns the nodes that hold an image.
     pub(super) fn holders(&self, image: &Name) -> Holders {
-        let images = self.images.get_or_init(|| Images::of(&self.nodes));
+        let images = self.images.get_or_init(|| Images::from_nodes(&self.nodes));
         images.holders(image, |node| self.resources(node).present)
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Handle {
 }
 
 impl Storage {
-    pub fn of(cluster: &Cluster) -> Self {
+    pub fn from_cluster(cluster: &Cluster) -> Self {
         Self {
             claims: cluster.claims().clone(),
             volumes: cluster.volumes().clone(),

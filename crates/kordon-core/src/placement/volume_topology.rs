@@ -44,7 +44,7 @@ impl Snapshot {
         });
         let topology = |name: Name| {
             let claim = storage.claim(&Key { namespace: request.namespace.clone(), name: name.clone() })?;
-            let place = VolumeReach::of(storage.volume(&claim.volume)?)?;
+            let place = VolumeReach::from_volume(storage.volume(&claim.volume)?)?;
             Some(VolumeTopology { claim: name, place })
         };
         claims.filter_map(topology).collect()
@@ -53,7 +53,7 @@ impl Snapshot {
 
 impl VolumeReach {
     /// Returns `None` if the volume can be reached from every node.
-    fn of(volume: &Volume) -> Option<Self> {
+    fn from_volume(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
             let zones = zones.find_map(|(key, _)| volume.labels.get(key))?;

@@ -33,7 +33,7 @@ impl BudgetNumbers {
         self
     }
 
-    fn of(status: &BudgetStatus) -> Self {
+    fn from_status(status: &BudgetStatus) -> Self {
         Self {
             expected: status.expected_pods,
             desired: status.desired_healthy,
@@ -230,7 +230,7 @@ pub struct BudgetState {
 
 impl BudgetState {
     pub fn new(cluster: &Cluster, budget: &Budget, rules: &EvictionRules, now: Timestamp) -> Self {
-        let status = BudgetNumbers::of(&budget.status);
+        let status = BudgetNumbers::from_status(&budget.status);
         let stale = budget.status.observed_generation < budget.generation;
         let (numbers, sync_failure, reported) = match numbers(cluster, budget, rules, now) {
             Ok(computed) => {

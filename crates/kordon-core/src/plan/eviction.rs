@@ -98,7 +98,7 @@ pub struct PodState {
 }
 
 impl PodState {
-    pub fn of(cluster: &Cluster, pod: &Pod) -> Self {
+    pub fn new(cluster: &Cluster, pod: &Pod) -> Self {
         let namespace = cluster.namespaces().get(&pod.key.namespace);
         Self {
             phase: pod.phase,
@@ -214,7 +214,7 @@ pub fn decision(
 ) -> EvictionDecision {
     let budgets: Vec<&BudgetState> =
         budgets_of(cluster, pod, rules).filter_map(|budget| states.get(&budget.key)).collect();
-    decide(PodState::of(cluster, pod), &budgets)
+    decide(PodState::new(cluster, pod), &budgets)
 }
 
 impl EvictionAnswer {

@@ -19,7 +19,7 @@ pub enum EvictionNote {
 
 impl EvictionNote {
     /// Returns the notes on a pod.
-    pub fn of(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
+    pub fn for_pod(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
         let ignored =
             cluster.budgets_of(pod).map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
         let waits = owner::recreation(cluster, pod) == Recreation::WhenGone;
@@ -47,7 +47,7 @@ impl EvictionNote {
 
     /// Returns all notes on a pod in one line, or `None` if there are none.
     pub fn line(cluster: &Cluster, pod: &Pod) -> Option<String> {
-        let notes: Vec<String> = Self::of(cluster, pod).iter().map(ToString::to_string).collect();
+        let notes: Vec<String> = Self::for_pod(cluster, pod).iter().map(ToString::to_string).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
     }
 }

@@ -19,7 +19,7 @@ pub enum RemovalObstacle {
 impl RemovalObstacle {
     /// Returns the obstacle among these pods in a run that never ends. Budgets take precedence, because they can be
     /// relaxed.
-    pub(super) fn of<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
+    pub(super) fn from_run<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
         let (mut budgets, mut first) = (BTreeSet::new(), None);
         let open = |pod: &Pod| run.pods.get(&pod.key).filter(|result| result.end.is_none());
         for (pod, result) in pods.into_iter().filter_map(|pod| Some((&pod.key, open(pod)?))) {

@@ -1,7 +1,7 @@
 //! Outcomes of pods that leave their nodes, for whatever reason. Evictions, verdict, forecast, what-if, N-1, plans and
 //! reports all use them (docs/outcomes.md).
 //!
-//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`PodOutcome::of_terminating`]
+//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`PodOutcome::for_terminating`]
 //! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
 //! outcome, so the parts add up to the total.
 
@@ -367,7 +367,7 @@ impl Departing {
                 node: node.clone(),
                 among: trace
                     .and_then(|trace| trace.best.clone())
-                    .unwrap_or_else(|| TiedNodes::of([node.clone()].into())),
+                    .unwrap_or_else(|| TiedNodes::from_nodes([node.clone()].into())),
                 why: why.clone(),
                 volume: volume.clone(),
                 quota: self.quota.clone().map(Box::new),
@@ -418,7 +418,7 @@ impl PodOutcome {
     }
 
     /// Returns the outcome of a pod whose deletion has started.
-    pub fn of_terminating(cluster: &Cluster, pod: &Pod) -> Self {
+    pub fn for_terminating(cluster: &Cluster, pod: &Pod) -> Self {
         let missing = missing(cluster, pod);
         if !missing.is_empty() {
             return Self::Unknown { why: missing.to_string().into() };
@@ -439,7 +439,7 @@ impl PodOutcome {
     }
 
     /// Returns the outcome of all pods if nodes or pods are not known, or `None` if they are known.
-    pub fn of_unknown_cluster(cluster: &Cluster) -> Option<Self> {
+    pub fn for_unknown_cluster(cluster: &Cluster) -> Option<Self> {
         let missing = cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
         (!missing.is_empty()).then(|| Self::Unknown { why: missing.to_string().into() })
     }

@@ -34,7 +34,7 @@ impl Permission {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
 
-    fn of(step: &PlanStep) -> Self {
+    fn for_step(step: &PlanStep) -> Self {
         match step {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
@@ -64,5 +64,5 @@ impl fmt::Display for Permission {
 
 /// Returns the permissions that these steps need, without duplicates.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
-    steps.iter().map(Permission::of).collect::<BTreeSet<_>>().into_iter().collect()
+    steps.iter().map(Permission::for_step).collect::<BTreeSet<_>>().into_iter().collect()
 }

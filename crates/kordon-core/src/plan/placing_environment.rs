@@ -373,7 +373,7 @@ impl Environment for PlacingEnvironment<'_> {
 
 /// Returns the scheduling request of a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
-    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, cluster) };
+    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(pod, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
         request.name = Default::default();
     }

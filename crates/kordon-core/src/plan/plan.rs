@@ -129,7 +129,7 @@ impl Plan {
                 plan.outcome = plan.decide_outcome(cluster, pod);
             }
         }
-        self.totals = PlanTotals::of_pods(&self.pods, self.made);
+        self.totals = PlanTotals::from_pods(&self.pods, self.made);
     }
 
     /// Warns if pods are deleted whose eviction the eviction subresource would refuse.
@@ -179,7 +179,7 @@ impl Plan {
             self.totals.ends = Window { soonest: now, likely: now, latest: now };
         }
         self.permissions = permission::of_steps(&self.steps);
-        let undo = |node: &NodePlan| NodeUndo::of(node.node.clone(), node.uid.clone(), &node.change);
+        let undo = |node: &NodePlan| NodeUndo::new(node.node.clone(), node.uid.clone(), &node.change);
         self.undo.nodes = self.nodes.iter().filter_map(undo).collect();
     }
 

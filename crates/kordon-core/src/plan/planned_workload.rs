@@ -41,11 +41,11 @@ pub fn by_workload(pods: &[PodPlan], order: &[usize], made: Timestamp) -> Vec<Pl
         }
         groups[group].push(*place);
     }
-    groups.into_iter().filter_map(|group| PlannedWorkload::of(pods, group, made)).collect()
+    groups.into_iter().filter_map(|group| PlannedWorkload::new(pods, group, made)).collect()
 }
 
 impl PlannedWorkload {
-    fn of(all: &[PodPlan], pods: Vec<usize>, made: Timestamp) -> Option<Self> {
+    fn new(all: &[PodPlan], pods: Vec<usize>, made: Timestamp) -> Option<Self> {
         let first = &all[*pods.first()?];
         let (namespace, owner) = (first.pod.namespace.clone(), first.owner.clone()?);
         let own = || pods.iter().map(|place| &all[*place]);

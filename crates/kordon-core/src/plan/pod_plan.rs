@@ -105,7 +105,7 @@ impl PodPlan {
             | Verdict::TwoBudgets { .. }
             | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
             Verdict::Undecided { .. } => PodOutcome::Unknown { why: self.verdict.to_string().into() },
-            Verdict::Terminating => PodOutcome::of_terminating(cluster, pod),
+            Verdict::Terminating => PodOutcome::for_terminating(cluster, pod),
             Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
                 let is_gone = self.gone.likely.is_some()
                     || pod.node.as_ref().is_some_and(|node| !outcome::keeps_pods(cluster, node));

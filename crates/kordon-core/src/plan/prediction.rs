@@ -276,7 +276,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     /// Returns what keeps the removal from ending, if it likely never ends.
     pub fn obstacle(&self) -> Option<RemovalObstacle> {
-        RemovalObstacle::of(
+        RemovalObstacle::from_run(
             &self.likely,
             self.input.groups.iter().flat_map(|group| &group.pods).map(|pod| &**pod),
         )

@@ -30,7 +30,7 @@ pub struct EvictionRules {
 
 impl EvictionRules {
     /// Returns the rules for the controller's default settings.
-    pub fn of(version: ServerVersion) -> Self {
+    pub fn for_version(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {
             version,
@@ -49,12 +49,12 @@ impl EvictionRules {
 
 impl From<ServerVersion> for EvictionRules {
     fn from(version: ServerVersion) -> Self {
-        Self::of(version)
+        Self::for_version(version)
     }
 }
 
 impl From<&Settings> for EvictionRules {
     fn from(settings: &Settings) -> Self {
-        Self { taints_evict: settings.rules().evicts_by_taint, ..Self::of(settings.version) }
+        Self { taints_evict: settings.rules().evicts_by_taint, ..Self::for_version(settings.version) }
     }
 }

@@ -257,7 +257,7 @@ impl<'a> Simulation<'a> {
             pod: pod.clone(),
             group,
             stage: TaskStage::NotStarted,
-            state: PodState::of(self.cluster, pod),
+            state: PodState::new(self.cluster, pod),
             healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
             protected_by,
             counted_by,

@@ -201,7 +201,7 @@ fn pod_of_tainted<E: Environment>(
     plan.answer =
         gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
-    plan.eviction_notes = EvictionNote::of(cluster, pod);
+    plan.eviction_notes = EvictionNote::for_pod(cluster, pod);
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The taint keeps the pod off this node, even if the pod tolerates cordons.

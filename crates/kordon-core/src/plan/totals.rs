@@ -67,14 +67,14 @@ pub enum PodCount {
 pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
     let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
     for pod in pods {
-        *parts.entry(PodCount::of(&pod.verdict, made)).or_default() += 1;
+        *parts.entry(PodCount::new(&pod.verdict, made)).or_default() += 1;
     }
     parts.into_iter().collect()
 }
 
 impl PodCount {
     /// Returns the category of a pod with this verdict, in a plan that was made at `made`.
-    fn of(verdict: &Verdict, made: Timestamp) -> Self {
+    fn new(verdict: &Verdict, made: Timestamp) -> Self {
         match verdict {
             Verdict::Refused { .. } => Self::Refused,
             Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => Self::Stay,
@@ -130,7 +130,7 @@ impl PlanTotals {
     }
 
     /// Counts the pods of a plan that was made at `made`.
-    pub(super) fn of_pods(pods: &[PodPlan], made: Timestamp) -> Self {
+    pub(super) fn from_pods(pods: &[PodPlan], made: Timestamp) -> Self {
         let mut totals = Self { pods: pods.len(), ..Self::default() };
         for pod in pods {
             totals.add(pod, made);
@@ -154,7 +154,7 @@ impl PlanTotals {
         self.outcomes.add(pod.outcome.kind());
         self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
         let verdict = pod.verdict.as_if_granted();
-        match PodCount::of(verdict, made) {
+        match PodCount::new(verdict, made) {
             PodCount::LeaveNow => self.leave_now += 1,
             PodCount::LeaveLater => self.leave_later += 1,
             PodCount::AlreadyTerminating => self.already_terminating += 1,

@@ -82,7 +82,7 @@ impl Undo {
 
 impl NodeUndo {
     /// Returns the undo of a change, or `None` if nothing changed.
-    pub fn of(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
+    pub fn new(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
             NodeChange::Uncordon => vec![UndoStep::Cordon],

@@ -66,7 +66,7 @@ mod tests {
     }
 
     fn scores(pod: &Pod, capacity: i64, minor: u32) -> Vec<i64> {
-        let rules = KubeletRules::of(ServerVersion::new(1, minor));
+        let rules = KubeletRules::for_version(ServerVersion::new(1, minor));
         let containers = pod.resources.kubelet.containers.iter();
         containers.map(|container| oom_score_adj(pod, container, capacity, rules)).collect()
     }

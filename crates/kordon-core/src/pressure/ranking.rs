@@ -75,7 +75,7 @@ pub enum Exemption {
 
 impl Exemption {
     /// The exemption of a pod, if any (`kubelettypes.IsCriticalPod`).
-    pub fn of(pod: &Pod) -> Option<Self> {
+    pub fn from_pod(pod: &Pod) -> Option<Self> {
         if pod.mirror {
             Some(Self::Static)
         } else if is_critical(pod) {
@@ -113,7 +113,7 @@ impl RankedPod {
             },
             usage,
             request,
-            exemption: Exemption::of(pod),
+            exemption: Exemption::from_pod(pod),
             excess,
         }
     }

@@ -12,7 +12,7 @@ pub struct KubeletRules {
 }
 
 impl KubeletRules {
-    pub fn of(version: ServerVersion) -> Self {
+    pub fn for_version(version: ServerVersion) -> Self {
         let from = |minor| version >= ServerVersion::new(1, minor);
         Self { inodes_of_images_have_a_default: from(30), sidecars_share_oom_scores: from(33) }
     }

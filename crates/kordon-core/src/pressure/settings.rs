@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn defaults_depend_on_the_release() {
-        let of = |minor| EvictionSettings::defaults(KubeletRules::of(ServerVersion::new(1, minor)));
+        let of = |minor| EvictionSettings::defaults(KubeletRules::for_version(ServerVersion::new(1, minor)));
         let old = [
             "memory.available<100Mi",
             "allocatableMemory.available<100Mi",

@@ -14,7 +14,7 @@ pub struct Trend {
 impl Trend {
     /// Fits the line by least squares; `None` for fewer than three measurements, or if all have the same time.
     #[expect(clippy::cast_precision_loss, reason = "levels are far below 2^53")]
-    pub fn of(samples: impl IntoIterator<Item = (Timestamp, i64)>) -> Option<Self> {
+    pub fn from_samples(samples: impl IntoIterator<Item = (Timestamp, i64)>) -> Option<Self> {
         let samples: Vec<(Timestamp, i64)> = samples.into_iter().collect();
         let [(first, _), _, .., (last, _)] = samples[..] else { return None };
         let points = || samples.iter().map(|(at, level)| (at.since(first).as_secs_f64(), *level as f64));
@@ -42,19 +42,23 @@ mod tests {
     #[test]
     fn a_level_that_falls_evenly_reaches_another_in_time() {
         let at = Timestamp::from_secs;
-        let falling = Trend::of((0..6).map(|step| (at(10 * step), 1000 - 50 * step))).expect("a trend");
+        let falling =
+            Trend::from_samples((0..6).map(|step| (at(10 * step), 1000 - 50 * step))).expect("a trend");
         assert!((falling.slope + 5.0).abs() < 1e-9, "{falling:?}");
         assert_eq!(falling.over, Span::from_secs(50));
         assert_eq!(falling.reaches(750, 500), Some(Span::from_secs(50)));
         assert_eq!(falling.reaches(500, 500), None, "it is there");
         assert_eq!(falling.reaches(5_000_000, 500), None, "too far away to say");
-        let rising = Trend::of((0..6).map(|step| (at(10 * step), 50 * step))).expect("a trend");
+        let rising = Trend::from_samples((0..6).map(|step| (at(10 * step), 50 * step))).expect("a trend");
         assert_eq!(rising.reaches(750, 500), None);
     }
 
     #[test]
     fn two_measurements_are_no_trend() {
-        assert_eq!(Trend::of([(Timestamp::EPOCH, 1), (Timestamp::from_secs(1), 2)]), None);
-        assert_eq!(Trend::of([(Timestamp::EPOCH, 1), (Timestamp::EPOCH, 2), (Timestamp::EPOCH, 3)]), None);
+        assert_eq!(Trend::from_samples([(Timestamp::EPOCH, 1), (Timestamp::from_secs(1), 2)]), None);
+        assert_eq!(
+            Trend::from_samples([(Timestamp::EPOCH, 1), (Timestamp::EPOCH, 2), (Timestamp::EPOCH, 3)]),
+            None
+        );
     }
 }

@@ -185,7 +185,7 @@ fn at_phase(
         outage.run_until(begins + *lasts);
         let mut ended = outage.clone();
         schedule.recover(&mut ended, nodes, begins + *lasts);
-        Counts::of(&ended)
+        Counts::from_outage(&ended)
     };
     lengths.iter().map(ended_after).collect()
 }
@@ -241,7 +241,7 @@ impl Schedule<'_> {
 }
 
 impl Counts {
-    fn of(outage: &Outage) -> Self {
+    fn from_outage(outage: &Outage) -> Self {
         let count = |is_wanted: fn(&ForecastKind) -> bool| {
             outage.steps.iter().filter(|step| is_wanted(&step.kind)).count()
         };
@@ -255,7 +255,7 @@ impl Counts {
 
 impl Harmless {
     /// Searches for the longest blips of one node without an effect, by simulation with the engine.
-    pub fn of(profile: &TimingProfile, size: ClusterSize) -> Self {
+    pub fn new(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let node: Vec<NodeName> = synthetic.nodes.iter().take(1).cloned().collect();
         let longest_without = |count: fn(&Blip) -> usize| {

@@ -98,7 +98,7 @@ fn steps(whole: Span) -> impl Iterator<Item = Span> {
 impl DeathTimes {
     /// Simulates the death of one node at every phase. The node dies at any time between its last heartbeat and the
     /// next one; the controller cannot tell the difference.
-    pub fn of(profile: &TimingProfile, size: ClusterSize) -> Self {
+    pub fn new(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let at_phases = |passes| -> Vec<Milestones> {
             let noticed = steps(profile.settings.node_monitor_period.value).map(|after| after.max(AT_ONCE));
@@ -108,7 +108,7 @@ impl DeathTimes {
         };
         let [exact, usual] = PassDuration::ALL.map(at_phases);
         let interval = profile.kubelet.interval();
-        let range = |time: fn(&Milestones) -> Option<Span>| TimingRange::of(&exact, &usual, interval, time);
+        let range = |time: fn(&Milestones) -> Option<Span>| TimingRange::new(&exact, &usual, interval, time);
         let deleted = range(|times| times.deleted);
         Self {
             unknown: range(|times| times.unknown),
@@ -121,7 +121,7 @@ impl DeathTimes {
 
 impl TimingRange {
     /// The range of the time from a node's death. The typical time is the median over passes at their usual distance.
-    fn of(
+    fn new(
         exact: &[Milestones],
         usual: &[Milestones],
         interval: Span,

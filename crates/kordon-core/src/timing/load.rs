@@ -32,7 +32,7 @@ pub struct ApiLoad {
 }
 
 impl ApiLoad {
-    pub fn of(profile: &TimingProfile, nodes: usize) -> Self {
+    pub fn new(profile: &TimingProfile, nodes: usize) -> Self {
         let kubelet = &profile.kubelet;
         #[expect(clippy::cast_precision_loss, reason = "a number of nodes")]
         let per_minute = |interval: Span| 60.0 * nodes as f64 / interval.as_secs_f64().max(f64::MIN_POSITIVE);

@@ -31,11 +31,11 @@ pub struct Timing {
 
 impl Timing {
     /// Computes everything for a profile, in a cluster of this size, with blips of these lengths.
-    pub fn of(profile: TimingProfile, size: ClusterSize, blips: &[Span]) -> Self {
+    pub fn new(profile: TimingProfile, size: ClusterSize, blips: &[Span]) -> Self {
         Self {
-            death: DeathTimes::of(&profile, size),
-            load: ApiLoad::of(&profile, size.nodes),
-            harmless: Harmless::of(&profile, size),
+            death: DeathTimes::new(&profile, size),
+            load: ApiLoad::new(&profile, size.nodes),
+            harmless: Harmless::new(&profile, size),
             risks: BlipRisk::all(&profile, size, blips),
             profile,
         }

@@ -116,11 +116,11 @@ impl PodDeparture {
     /// Classifies a pod that is terminating, finished or gone; `None` for a pod that stays.
     ///
     /// `events` are the Events about the pod and about its owner.
-    pub fn of(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Option<Self> {
+    pub fn new(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Option<Self> {
         if pod.termination.is_none() && !pod.is_finished() && presence == PodPresence::Present {
             return None;
         }
-        Clues::of(pod, presence, cluster, events).weigh()
+        Clues::new(pod, presence, cluster, events).weigh()
     }
 
     /// Classifies a pod of which only Events are left; `None` if they do not explain it.

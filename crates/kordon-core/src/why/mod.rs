@@ -185,7 +185,7 @@ impl Explainer<'_> {
         self.explain_endpoints(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == StepTime::Ahead) {
-            let notes = EvictionNote::of(self.cluster, pod);
+            let notes = EvictionNote::for_pod(self.cluster, pod);
             let note = |note: &EvictionNote| Step::new(StepTime::Ahead, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
             self.explain_outcome(pod, &mut explanation);
@@ -233,7 +233,7 @@ impl Explainer<'_> {
     /// Adds the drain of the node, and what blocks it.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(claim) = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now)) else { return };
-        let rules = EvictionRules::of(self.engine.settings().version);
+        let rules = EvictionRules::for_version(self.engine.settings().version);
         let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
         let step = match blocked {
             Some(blocked) => {
@@ -451,7 +451,7 @@ impl Explainer<'_> {
     fn explain_no_execute(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         for taint in node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute) {
             let at = taint.time_added.map(|at| self.cluster.local(at));
-            let owner = TaintOwner::of(taint);
+            let owner = TaintOwner::from_taint(taint);
             let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
             explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });

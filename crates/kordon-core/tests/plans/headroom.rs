@@ -357,7 +357,8 @@ impl<'a> PlainLoss<'a> {
     }
 
     fn place(&mut self, pod: &Arc<Pod>, may_preempt: bool) -> bool {
-        let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::of(pod, self.cluster) };
+        let mut request =
+            SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(pod, self.cluster) };
         if !SchedulingRequest::keeps_name_of(pod) {
             request.name = Name::default();
         }

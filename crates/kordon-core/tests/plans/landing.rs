@@ -40,7 +40,7 @@ fn a_plan_that_was_cancelled_places_nothing_more_and_gives_its_snapshot_back() {
         let job = PlanJob {
             action: Action::Drain { nodes: vec!["n1".into()], options: DrainOptions::default() },
             cluster: fixture.cluster.clone(),
-            rules: EvictionRules::of(NEWEST),
+            rules: EvictionRules::for_version(NEWEST),
             snapshot: Some(SnapshotLease::default()),
             now: NOW,
         };

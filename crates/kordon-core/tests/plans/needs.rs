@@ -78,7 +78,7 @@ fn whole(apps: &[App]) -> Cluster {
             cluster.apply(change, &mut Vec::new());
         }
     }
-    let rules = EvictionRules::of(NEWEST);
+    let rules = EvictionRules::for_version(NEWEST);
     let budgets: Vec<Budget> = cluster.budgets().iter().map(|budget| (**budget).clone()).collect();
     for budget in budgets {
         let status = kordon_core::plan::budget::synced_status(&cluster, &budget, &rules, NOW);
@@ -166,7 +166,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
 fn part(cluster: &Cluster, action: &Action) -> (Cluster, BTreeSet<Scope>) {
     let (mut part, mut scopes) = (Cluster::default(), BTreeSet::new());
     loop {
-        let needed = needs::needs(action, &part, &EvictionRules::of(NEWEST), NOW);
+        let needed = needs::needs(action, &part, &EvictionRules::for_version(NEWEST), NOW);
         let missing: Vec<Scope> = needed.into_iter().filter(|scope| !part.knows(scope)).collect();
         if missing.is_empty() {
             return (part, scopes);
@@ -296,7 +296,7 @@ fn small_kinds_are_read_as_a_whole_unless_that_is_forbidden() {
         cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
     }
     let evict = Action::Evict { pods, options: RemovalOptions::default() };
-    let needed = |cluster: &Cluster| needs::needs(&evict, cluster, &EvictionRules::of(NEWEST), NOW);
+    let needed = |cluster: &Cluster| needs::needs(&evict, cluster, &EvictionRules::for_version(NEWEST), NOW);
     let small = [Scope::Budgets, Scope::Namespaces, Scope::Quotas];
     let part = Scope::BudgetsIn("team-7".into());
     assert!(needed(&cluster).is_superset(&small.clone().into()));

@@ -438,7 +438,7 @@ fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
             undoes: Some(undoes.parse().unwrap()),
             ..by_alice()
         };
-        let rules = EvictionRules::of(ServerVersion::new(1, 36));
+        let rules = EvictionRules::for_version(ServerVersion::new(1, 36));
         let mut operation = Operation::undo(&undo, options, rules, &harness.cluster, harness.now);
         harness.run(&mut operation);
         (operation.ended(), harness.nodes["n1"].cordoned, harness.nodes["n1"].claim.is_some())
@@ -673,7 +673,7 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         // A claim includes a late pod only once it is renewed.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
-            let seen = DrainCount::of_claim(claim, &node.node, &harness.cluster).expect("pods are known");
+            let seen = DrainCount::from_claim(claim, &node.node, &harness.cluster).expect("pods are known");
             let as_seen = DrainCount { blocked: 0, waiting: waiting + blocked, ..count };
             prop_assert_eq!(seen, as_seen, "by the claim on {}", node.node);
         }

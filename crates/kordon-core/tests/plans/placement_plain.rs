@@ -47,7 +47,7 @@ fn each_pod_is_placed_as_a_plain_evaluation_says() {
         let mut snapshot = Snapshot::new(&cluster, ServerVersion::new(1, 36));
         for number in 0..12 {
             let pod = Arc::new(random_pod(chance, 100 + number));
-            let mut request = SchedulingRequest::of(&pod, &cluster);
+            let mut request = SchedulingRequest::from_pod(&pod, &cluster);
             request.siblings = chance.bool().then(|| selecting(pod.labels.get("app").expect("each has it")));
             let expected = plain.ranking(&pod, request.siblings.as_ref());
             let found: BTreeMap<NodeName, (i64, [i64; 7])> = match snapshot.place(&request) {

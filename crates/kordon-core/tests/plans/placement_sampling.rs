@@ -222,7 +222,7 @@ fn pod(name: &str) -> Arc<Pod> {
 }
 
 fn place(snapshot: &mut Snapshot, pod: &Arc<Pod>) -> Placement {
-    let request = SchedulingRequest::of(pod, &Cluster::default());
+    let request = SchedulingRequest::from_pod(pod, &Cluster::default());
     let request = SchedulingRequest { caveats: BTreeSet::new(), ..request };
     match snapshot.place(&request) {
         SchedulingOutcome::Placed(placement) => placement,

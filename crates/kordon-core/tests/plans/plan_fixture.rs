@@ -201,7 +201,7 @@ impl PlanFixture {
     pub fn quota(&mut self, name: &str, limits: &[(&str, i64, i64)], scopes: &[&str]) -> &mut Self {
         let limit = |(resource, hard, used): &(&str, i64, i64)| QuotaLimit {
             resource: (*resource).into(),
-            counts: QuotaCount::of(resource).expect("pods use it"),
+            counts: QuotaCount::for_resource(resource).expect("pods use it"),
             hard: *hard,
             used: *used,
         };
@@ -233,7 +233,7 @@ impl PlanFixture {
     }
 
     pub fn rules(&self) -> EvictionRules {
-        EvictionRules::of(self.version)
+        EvictionRules::for_version(self.version)
     }
 
     /// Returns the numbers in a budget's status: expected, desired, healthy, allowed.

@@ -39,7 +39,7 @@ fn marking_and_evicting_take_as_long_as_the_table_of_the_profiles_says() {
             expect(times.unknown, noticed + seconds(mark), &format!("{name}: Unknown"));
         }
         let [best, worst] = range(mark_from_death);
-        let death = DeathTimes::of(&profile, SIZE);
+        let death = DeathTimes::new(&profile, SIZE);
         expect_range(&death, |death| death.unknown, [best, worst], &format!("{name}: Unknown"));
 
         profile.settings.set("enable-taint-manager", "false", Origin::Override).expect("a flag");
@@ -47,7 +47,7 @@ fn marking_and_evicting_take_as_long_as_the_table_of_the_profiles_says() {
             expect(times.deleted, noticed + seconds(due), &format!("{name}: due in legacy mode"));
             assert_eq!(times.tainted, None, "legacy mode does not taint");
         }
-        let death = DeathTimes::of(&profile, SIZE);
+        let death = DeathTimes::new(&profile, SIZE);
         expect_range(&death, |death| death.deleted, range(due_from_death), &format!("{name}: legacy mode"));
     }
 }
@@ -78,14 +78,14 @@ fn heartbeats_and_writes_are_as_many_as_the_tables_say() {
     assert_eq!(rows.len(), 4);
     for row in rows {
         for (nodes, writes) in [100, 1000, 5000].into_iter().zip(&row[2..]) {
-            let load = ApiLoad::of(&preset(&row[0], OLD), nodes);
+            let load = ApiLoad::new(&preset(&row[0], OLD), nodes);
             let expected: f64 = writes.parse().expect("a number");
             assert!((load.status_writes_per_minute - expected).abs() < 0.01, "{row:?}: {load:?}");
             assert!(load.lease_writes_per_minute[1].abs() < 0.01, "no Leases");
         }
     }
     // docs/upstream/node-lifecycle.md#11.3: for N nodes 5.77 N to 6 N renewals and N / 5 status writes per minute.
-    let load = ApiLoad::of(&leases("default", NEW), 1000);
+    let load = ApiLoad::new(&leases("default", NEW), 1000);
     let [least, most] = load.lease_writes_per_minute;
     assert!((least - 5769.2).abs() < 0.1 && (most - 6000.0).abs() < 0.1, "{load:?}");
     assert!((load.status_writes_per_minute - 200.0).abs() < 0.1, "{load:?}");
@@ -109,7 +109,7 @@ fn with_leases_every_release_takes_as_long_as_the_table_says() {
                 expect(times.tainted, marked + seconds(taint.trim_start_matches('+')), &what("taint"));
                 expect(times.deleted, noticed + seconds(deleted), &what("deletion"));
             }
-            let death = DeathTimes::of(&profile, SIZE);
+            let death = DeathTimes::new(&profile, SIZE);
             expect_range(&death, |death| death.unknown, range(from_death), &what("Unknown"));
         }
     }
@@ -142,7 +142,7 @@ fn the_passes_of_a_real_controller_find_the_grace_period_over_at_its_end() {
             milestones(&profile, SIZE, DeathPhase { noticed_after, passes: PassDuration::AfterPeriod });
         expect(times.unknown, noticed_after + Span::from_secs(50), "Unknown");
     }
-    let death = DeathTimes::of(&profile, SIZE);
+    let death = DeathTimes::new(&profile, SIZE);
     let typical = death.unknown.expect("it becomes Unknown").typical;
     // The grace period of 50 s, less half a heartbeat interval, plus half a monitor period.
     assert!((typical - Span::from_millis(47_500)).as_secs_f64().abs() < 0.7, "{typical:?}");
@@ -154,7 +154,7 @@ fn the_passes_of_a_real_controller_find_the_grace_period_over_at_its_end() {
 fn a_blip_evicts_only_the_pods_of_nodes_that_stay_away_longer_than_harmless() {
     for (version, heartbeats) in [(OLD, HeartbeatKind::Status), (NEW, HeartbeatKind::Lease)] {
         let profile = TimingProfile::defaults(version, heartbeats);
-        let harmless = Harmless::of(&profile, SIZE);
+        let harmless = Harmless::new(&profile, SIZE);
         let (quiet, safe) =
             (harmless.without_unknown.expect("some"), harmless.without_eviction.expect("some"));
         let second = Span::from_secs(1);
@@ -167,7 +167,7 @@ fn a_blip_evicts_only_the_pods_of_nodes_that_stay_away_longer_than_harmless() {
         assert_eq!([0, 1, 2, 3].map(most), [(0, 0, 0), (1, 10, 0), (1, 10, 0), (1, 10, 10)], "{harmless:?}");
         // A node may come back until one pass and one heartbeat before the earliest deletion of its pods, with two
         // seconds of tolerance.
-        let death = DeathTimes::of(&profile, SIZE).deleted.expect("deleted");
+        let death = DeathTimes::new(&profile, SIZE).deleted.expect("deleted");
         let margin = profile.kubelet.interval() + profile.settings.node_monitor_period.value + second * 2;
         assert!(death.best - margin <= safe && safe <= death.best, "{death:?}, {safe:?}");
     }
@@ -198,11 +198,11 @@ fn a_zone_without_network_loses_pods_and_a_whole_cluster_pauses_evictions() {
 fn the_only_node_is_never_evicted_and_nothing_to_run_on_is_no_panic() {
     let profile = leases("default", NEW);
     let one = ClusterSize { nodes: 1, pods_per_node: 1, zones: 3 };
-    let death = DeathTimes::of(&profile, one);
+    let death = DeathTimes::new(&profile, one);
     assert!(death.unknown.is_some() && death.tainted.is_none() && death.deleted.is_none(), "{death:?}");
-    assert_eq!(Harmless::of(&profile, one).without_eviction, None);
+    assert_eq!(Harmless::new(&profile, one).without_eviction, None);
     let none = ClusterSize { nodes: 0, pods_per_node: 0, zones: 0 };
-    assert_eq!(DeathTimes::of(&profile, none), DeathTimes::default());
+    assert_eq!(DeathTimes::new(&profile, none), DeathTimes::default());
     assert_eq!(BlipRisk::all(&profile, none, &[Span::from_secs(600)])[0].blips[2].1.evicted.most, 0);
 }
 

@@ -19,7 +19,7 @@ pub fn answer(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Re
     let key = resource.key()?;
     let eviction = request.value()?;
     check_shape(&eviction, &key)?;
-    let options = DeleteOptions::of(&eviction["deleteOptions"]);
+    let options = DeleteOptions::from_value(&eviction["deleteOptions"]);
     let dry_run = agreed_dry_run(request, &eviction["deleteOptions"])?;
     let mut state = api.state();
     let mut transaction = api.transaction(&mut state, dry_run);

@@ -257,7 +257,7 @@ fn delete_options(request: &ApiRequest) -> Result<(DeleteOptions, bool), Refusal
         return Ok((options, request.dry_run()?));
     }
     let body = request.value()?;
-    Ok((DeleteOptions::of(&body), dry_run_in(&body)?))
+    Ok((DeleteOptions::from_value(&body), dry_run_in(&body)?))
 }
 
 /// The object in a request's body, checked against the URL and converted to its stored form.

@@ -314,7 +314,7 @@ impl Transaction<'_> {
 
 impl DeleteOptions {
     /// Parses a `DeleteOptions` object.
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         let precondition = |field: &str| value["preconditions"][field].as_str().map(str::to_owned);
         Self {
             grace_seconds: value["gracePeriodSeconds"].as_i64(),

@@ -61,7 +61,7 @@ impl Kubelets {
         let node = self.nodes.object(&Key { namespace: String::new(), name: name.to_owned() })?;
         let kubelet = self.kubelets.get(name)?;
         let pods = kubelet.pods.iter().filter_map(|key| self.pods.object(key)).map(|pod| &**pod);
-        let mut sample = MachineSample::of(node, pods, &kubelet.leaks, self.random, now);
+        let mut sample = MachineSample::new(node, pods, &kubelet.leaks, self.random, now);
         for condition in &kubelet.pressures {
             sample.add_cause(condition, now);
         }
@@ -102,7 +102,7 @@ impl Kubelets {
             let (_, machine) = self.sample(&pod.spec.node_name, at)?;
             machine.pods.into_iter().find(|sample| sample.pod.uid() == pod.uid())?
         } else {
-            PodSample::of(pod, self.random, at)?
+            PodSample::new(pod, self.random, at)?
         };
         // A container that was not read yet has no metrics. Then its pod has none either.
         if sample.containers.is_empty() || sample.containers.iter().any(|container| container.started > at) {

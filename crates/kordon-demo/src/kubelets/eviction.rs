@@ -54,7 +54,8 @@ impl Kubelets {
         let mut found = Findings::default();
         if let Some((_, sample)) = self.sample(node, now) {
             let full = |pod: &&PodSample| pod.containers.iter().any(|container| container.is_out_of_memory());
-            found.out_of_memory = sample.pods.iter().filter(full).map(|pod| Key::of(pod.pod)).collect();
+            found.out_of_memory =
+                sample.pods.iter().filter(full).map(|pod| Key::from_object(pod.pod)).collect();
             if let Some(shortage) = state.observe(&sample, now) {
                 found.short_of = Some(pressure::resource(shortage.signal));
                 let first = pressure::victims(shortage.signal, &sample).into_iter().next();
@@ -65,7 +66,7 @@ impl Kubelets {
                             containers::stopping_time(pod.pod, config::MAX_POD_GRACE_SECONDS, self.random)
                         }
                     };
-                    (Key::of(pod.pod), pressure::message(&shortage, pod), grace)
+                    (Key::from_object(pod.pod), pressure::message(&shortage, pod), grace)
                 });
             }
         }
@@ -130,7 +131,7 @@ impl Kubelets {
     }
 
     async fn write_status(&mut self, pod: &Pod, status: &serde_json::Value) {
-        let key = Key::of(pod);
+        let key = Key::from_object(pod);
         let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
         let path = format!("{}/status", path::pod(&key));
         match self.writer.patch::<Pod>(&path, Patch::Strategic, &patch).await {
@@ -151,7 +152,7 @@ impl Kubelets {
         let at = self.clock.now().to_time();
         let (namespace, name, about) = match pod {
             Some(pod) => {
-                let key = Key::of(pod);
+                let key = Key::from_object(pod);
                 let about = json!({"apiVersion": "v1", "kind": "Pod", "namespace": key.namespace, "name": key.name, "uid": pod.uid()});
                 (key.namespace, key.name, about)
             }

@@ -469,7 +469,7 @@ impl Kubelets {
 
     /// Writes a step of a pod. Returns the pod as written; None if it was deleted.
     async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
-        let key = Key::of(pod);
+        let key = Key::from_object(pod);
         let path = path::pod(&key);
         let status = containers::status_after(pod, step, self.random, self.clock.now());
         if let Some(status) = status {

@@ -291,7 +291,8 @@ mod tests {
         .map(|(name, priority, request, owners)| pod(name, priority, request, &owners))
         .collect();
         let node = node();
-        let mut sample = MachineSample::of(&node, pods.iter(), &BTreeMap::new(), RandomSource::new(1), START);
+        let mut sample =
+            MachineSample::new(&node, pods.iter(), &BTreeMap::new(), RandomSource::new(1), START);
         for pod in &mut sample.pods {
             pod.memory.working_set =
                 if pod.pod.metadata.name.as_deref() == Some("far-over") { 900 } else { 400 } << 20;
@@ -318,7 +319,7 @@ mod tests {
     fn observe(state: &mut PressureState, available_mib: i64, second: i64) -> Option<StarvedSignal> {
         let node = node();
         let mut sample =
-            MachineSample::of(&node, [].into_iter(), &BTreeMap::new(), RandomSource::new(1), START);
+            MachineSample::new(&node, [].into_iter(), &BTreeMap::new(), RandomSource::new(1), START);
         sample.other.working_set += sample.memory_available() - (available_mib << 20);
         state.observe(&sample, START + Span::from_secs(second))
     }

@@ -105,7 +105,7 @@ const SANDBOX: MemorySample = MemorySample { working_set: MIB / 2, usage: MIB / 
 
 impl<'a> PodSample<'a> {
     /// The usage of a running pod; None for a pod that does not run.
-    pub fn of(pod: &'a Pod, random: RandomSource, now: Timestamp) -> Option<Self> {
+    pub fn new(pod: &'a Pod, random: RandomSource, now: Timestamp) -> Option<Self> {
         if pod.status.phase != "Running" {
             return None;
         }
@@ -122,10 +122,11 @@ impl<'a> PodSample<'a> {
                     Some(status) => Timestamp::parse(status.started_at())?,
                     None => start,
                 };
-                Some(ContainerSample::of(container, started, &mut rng, now))
+                Some(ContainerSample::new(container, started, &mut rng, now))
             })
             .collect();
-        let volumes = pod.spec.volumes.iter().map(|volume| VolumeSample::of(volume, &mut rng, now)).collect();
+        let volumes =
+            pod.spec.volumes.iter().map(|volume| VolumeSample::new(volume, &mut rng, now)).collect();
         let memory = containers.iter().fold(SANDBOX, |sum, container| sum.plus(container.memory));
         let processes = 1 + containers.len() as i64 * rng.i64(2..30);
         Some(Self { pod, containers, volumes, memory, processes })
@@ -149,7 +150,7 @@ impl<'a> ContainerSample<'a> {
         self.memory_limit > 0 && self.memory.working_set >= self.memory_limit
     }
 
-    fn of(container: &'a Container, started: Timestamp, rng: &mut Rng, now: Timestamp) -> Self {
+    fn new(container: &'a Container, started: Timestamp, rng: &mut Rng, now: Timestamp) -> Self {
         let resources = &container.resources;
         let memory = |text: Option<&String>| text.and_then(|text| memory_kib(text)).unwrap_or(0) * 1024;
         let (request, limit) =
@@ -183,7 +184,7 @@ impl<'a> ContainerSample<'a> {
 }
 
 impl MemorySample {
-    fn of_system(middle: f64, rng: &mut Rng, now: Timestamp) -> Self {
+    fn for_system(middle: f64, rng: &mut Rng, now: Timestamp) -> Self {
         let working_set = slowly(middle, 0.05, rng, now) as i64 / PAGE * PAGE;
         Self { working_set, usage: working_set + working_set / 3, rss: working_set * 3 / 4 }
     }
@@ -213,7 +214,7 @@ impl DiskSample {
 }
 
 impl<'a> VolumeSample<'a> {
-    fn of(volume: &'a MountedVolume, rng: &mut Rng, now: Timestamp) -> Self {
+    fn new(volume: &'a MountedVolume, rng: &mut Rng, now: Timestamp) -> Self {
         let used = match volume.source() {
             VolumeSource::EmptyDir => {
                 let middle = (20 + rng.i64(0..280)) * MIB;
@@ -242,14 +243,14 @@ impl<'a> VolumeSample<'a> {
 
 impl<'a> MachineSample<'a> {
     /// The usage of a machine with these pods. `leaks` has the memory leaks, by uid of the pod.
-    pub fn of(
+    pub fn new(
         node: &Node,
         pods: impl Iterator<Item = &'a Pod>,
         leaks: &BTreeMap<String, MemoryLeak>,
         random: RandomSource,
         now: Timestamp,
     ) -> Self {
-        let pods: Vec<PodSample> = pods.filter_map(|pod| PodSample::of(pod, random, now)).collect();
+        let pods: Vec<PodSample> = pods.filter_map(|pod| PodSample::new(pod, random, now)).collect();
         let mut rng = random.rng(&["machine", node.name()]);
         let bytes = |list: &BTreeMap<String, String>, resource: &str| {
             list.get(resource).and_then(|text| memory_kib(text)).unwrap_or(0) * 1024
@@ -260,9 +261,9 @@ impl<'a> MachineSample<'a> {
         let mib = |least: i64, most: i64, rng: &mut Rng| (rng.i64(least..most) * MIB) as f64;
         let (kubelet, runtime, other) =
             (mib(90, 140, &mut rng), mib(80, 190, &mut rng), mib(260, 430, &mut rng));
-        let kubelet = MemorySample::of_system(kubelet, &mut rng, now);
-        let runtime = MemorySample::of_system(runtime, &mut rng, now);
-        let other = MemorySample::of_system(other, &mut rng, now);
+        let kubelet = MemorySample::for_system(kubelet, &mut rng, now);
+        let runtime = MemorySample::for_system(runtime, &mut rng, now);
+        let other = MemorySample::for_system(other, &mut rng, now);
         let images = DiskSample { bytes: rng.i64(9 * GIB..24 * GIB), inodes: rng.i64(120_000..400_000) };
         let system = DiskSample { bytes: rng.i64(4 * GIB..7 * GIB), inodes: rng.i64(90_000..130_000) };
         let disk_used = pods.iter().map(PodSample::disk).fold(images.plus(system), DiskSample::plus);
@@ -419,7 +420,7 @@ mod tests {
     }
 
     fn memory(pod: &Pod, random: RandomSource, now: Timestamp) -> i64 {
-        PodSample::of(pod, random, now).expect("it runs").memory.working_set
+        PodSample::new(pod, random, now).expect("it runs").memory.working_set
     }
 
     fn pod(number: usize, resources: Value) -> Pod {

@@ -50,7 +50,7 @@ impl Workloads {
     }
 
     async fn create_replica_set(&mut self, deployment: &Workload, replicas: usize) -> Result<(), WriteError> {
-        let Key { namespace, name } = Key::of(deployment);
+        let Key { namespace, name } = Key::from_object(deployment);
         let hash = template_hash(&deployment.spec.template);
         let mut template = (*deployment.spec.template).clone();
         template["metadata"]["labels"]["pod-template-hash"] = json!(hash);
@@ -101,7 +101,7 @@ impl Workloads {
         if set.spec.replicas == Some(replicas) {
             return Ok(());
         }
-        let path = path::workload(WorkloadKind::ReplicaSet, &Key::of(set));
+        let path = path::workload(WorkloadKind::ReplicaSet, &Key::from_object(set));
         let scaled: Workload = self.patch(&path, &json!({"spec": {"replicas": replicas}})).await?;
         self.record_replica_set(scaled);
         Ok(())

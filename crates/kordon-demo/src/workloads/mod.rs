@@ -332,7 +332,7 @@ impl Workloads {
         name: Option<String>,
         adapt: impl FnOnce(&mut Value),
     ) -> Result<(), WriteError> {
-        let Key { namespace, name: owner_name } = Key::of(owner);
+        let Key { namespace, name: owner_name } = Key::from_object(owner);
         let name = name.unwrap_or_else(|| self.fresh_name(&namespace, &owner_name));
         let template = &owner.spec.template;
         let mut pod = json!({
@@ -367,7 +367,7 @@ impl Workloads {
     }
 
     async fn delete_pod(&mut self, pod: &Pod, grace_seconds: Option<i64>) -> Result<(), WriteError> {
-        match self.writer.delete(&path::pod(&Key::of(pod)), pod.uid(), grace_seconds).await {
+        match self.writer.delete(&path::pod(&Key::from_object(pod)), pod.uid(), grace_seconds).await {
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -381,7 +381,7 @@ impl Workloads {
         wanted: Value,
     ) -> Result<(), WriteError> {
         let Some(patch) = difference(&workload.status, wanted) else { return Ok(()) };
-        let path = format!("{}/status", path::workload(kind, &Key::of(workload)));
+        let path = format!("{}/status", path::workload(kind, &Key::from_object(workload)));
         let written: Workload = self.patch(&path, &json!({ "status": patch })).await?;
         let known = self.workloads.get_mut(&kind).expect("made for every kind");
         if let Some(change) = known.record(Arc::new(written)) {

@@ -68,7 +68,7 @@ impl Workloads {
             });
             let status = json!({"phase": "Failed", "conditions": Vec::from_iter(target)});
             let patch = json!({"metadata": {"uid": pod.uid()}, "status": status});
-            let path = format!("{}/status", path::pod(&Key::of(&**pod)));
+            let path = format!("{}/status", path::pod(&Key::from_object(&**pod)));
             match self.writer.patch::<Pod>(&path, Patch::Strategic, &patch).await {
                 Ok(_) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),

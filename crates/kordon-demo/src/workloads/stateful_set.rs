@@ -31,7 +31,7 @@ impl Workloads {
     /// Creates missing pods by ordinal. With OrderedReady, a pod that is missing or not ready blocks the next ones.
     async fn ensure_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), WriteError> {
         let ordered = set.spec.pod_management_policy != "Parallel";
-        let owner = Key::of(set);
+        let owner = Key::from_object(set);
         for ordinal in 0..wanted {
             let name = format!("{}-{ordinal}", owner.name);
             let key = Key { namespace: owner.namespace.clone(), name };
@@ -59,7 +59,7 @@ impl Workloads {
             let mut claim = template.clone();
             let volume = template["metadata"]["name"].as_str().unwrap_or_default();
             claim["metadata"]["name"] = json!(format!("{volume}-{name}"));
-            let made = self.writer.create(&path::claims(&Key::of(set).namespace), &claim).await;
+            let made = self.writer.create(&path::claims(&Key::from_object(set).namespace), &claim).await;
             match made.map(|IgnoredAny| ()) {
                 // The claim already exists, and the pod uses it again.
                 Ok(()) | Err(WriteError::Conflict(_)) => {}

@@ -639,7 +639,7 @@ impl Approval {
             Subject::Undo(proposal) => {
                 let prior = prior.unwrap_or_else(|| proposal.prior.clone());
                 let options = OperationOptions { undoes: Some(prior.id.clone()), ..options };
-                let rules = EvictionRules::of(self.terms.version);
+                let rules = EvictionRules::for_version(self.terms.version);
                 let operation = Operation::undo(&prior.undo, options, rules, cluster, now);
                 Approved { title, operation, plan: None, undoes: Some(prior) }
             }

@@ -26,7 +26,7 @@ pub struct Watches {
 
 impl Watches {
     /// Whether the watches of these scopes are live. Other objects that a plan needs are read for the plan itself.
-    pub fn of(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
+    pub fn new(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
         let live = |kind: FeedKind| {
             let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
             of_kind.all(|scope| cluster.known_in(scope) == Known::Live)

@@ -41,7 +41,7 @@ impl NodeMatch {
         Self {
             selector: spec.node_selector.iter().map(equal).collect(),
             terms: terms.map(|terms| terms.iter().map(|term| TermMatch::new(snapshot, term)).collect()),
-            names: RequiredNames::of(snapshot, terms.unwrap_or_default()),
+            names: RequiredNames::new(snapshot, terms.unwrap_or_default()),
         }
     }
 
@@ -79,7 +79,7 @@ impl NodeMatch {
 }
 
 impl RequiredNames {
-    fn of(snapshot: &Snapshot, terms: &[NodeTerm]) -> Self {
+    fn new(snapshot: &Snapshot, terms: &[NodeTerm]) -> Self {
         if terms.is_empty() {
             return Self::Any;
         }

@@ -143,7 +143,7 @@ impl PodVolumes {
             let Some(volume) = storage.volume(&claim.volume) else {
                 return Err(Reason::VolumeMissing(claim.volume.clone()));
             };
-            self.bound.push(Reach::of(snapshot, volume.node_affinity.as_deref()));
+            self.bound.push(Reach::new(snapshot, volume.node_affinity.as_deref()));
             if creation == Creation::BeforePod {
                 self.places.extend(places(volume).map(|place| Place::new(snapshot, place)));
             }
@@ -174,7 +174,7 @@ impl PodVolumes {
             self.caveats.insert(Caveat::Volumes);
             return;
         };
-        let provisioned = Some(Reach::of_class(snapshot, class));
+        let provisioned = Some(Reach::from_class(snapshot, class));
         self.unbound.push(Unbound { bytes: 0, selected: None, candidates: Vec::new(), provisioned });
         let key = Key { namespace: request.namespace.clone(), name: own_claim(&request.name, volume) };
         self.attached.insert((class.provisioner.clone(), Handle::Claim(key)));
@@ -373,12 +373,12 @@ impl Place {
 }
 
 impl Reach {
-    fn of(snapshot: &Snapshot, terms: Option<&[NodeTerm]>) -> Self {
+    fn new(snapshot: &Snapshot, terms: Option<&[NodeTerm]>) -> Self {
         Self(terms.map(|terms| terms.iter().map(|term| TermMatch::new(snapshot, term)).collect()))
     }
 
-    fn of_class(snapshot: &Snapshot, class: &StorageClass) -> Self {
-        Self::of(snapshot, Some(&*class.topologies).filter(|topologies| !topologies.is_empty()))
+    fn from_class(snapshot: &Snapshot, class: &StorageClass) -> Self {
+        Self::new(snapshot, Some(&*class.topologies).filter(|topologies| !topologies.is_empty()))
     }
 
     fn holds(&self, node: u32) -> bool {
@@ -411,13 +411,13 @@ impl Unbound {
         };
         found.sort_by_key(|volume| volume.properties.bytes);
         let reach = |volume: &&Arc<Volume>| {
-            (volume.name.clone(), Reach::of(snapshot, volume.node_affinity.as_deref()))
+            (volume.name.clone(), Reach::new(snapshot, volume.node_affinity.as_deref()))
         };
         Self {
             bytes: claim.requested.bytes,
             selected: claim.selected_node.as_ref().map(|name| snapshot.number(name)),
             candidates: found.iter().map(reach).collect(),
-            provisioned: class.provisions().then(|| Reach::of_class(snapshot, class)),
+            provisioned: class.provisions().then(|| Reach::from_class(snapshot, class)),
         }
     }
 

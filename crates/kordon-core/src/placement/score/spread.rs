@@ -22,7 +22,7 @@ struct SoftConstraints {
 
 /// Gives a node more points for fewer selected pods in its domains.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
-    let Some(soft) = SoftConstraints::of(filters) else { return Points::Skipped };
+    let Some(soft) = SoftConstraints::from_filters(filters) else { return Points::Skipped };
     let columns: Vec<Arc<LabelColumn>> = soft
         .constraints
         .iter()
@@ -89,7 +89,7 @@ fn normalised(mut sums: Vec<i64>) -> Vec<i64> {
 }
 
 impl SoftConstraints {
-    fn of(filters: &Filters<'_>) -> Option<Self> {
+    fn from_filters(filters: &Filters<'_>) -> Option<Self> {
         let request = filters.request;
         let own = &request.spec.spread;
         let constraints: Vec<_> = if own.is_empty() {

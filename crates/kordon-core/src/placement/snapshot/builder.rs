@@ -52,7 +52,7 @@ impl SnapshotBuilder {
 
     /// Reads the nodes of a cluster, for a scheduler whose options are known.
     pub fn for_scheduler(cluster: &Cluster, scheduler: SchedulerOptions) -> Self {
-        Self::new(cluster, SchedulerRules::of(scheduler.version), NodeWalk::new(scheduler))
+        Self::new(cluster, SchedulerRules::for_version(scheduler.version), NodeWalk::new(scheduler))
     }
 
     /// Reads pods of the same cluster until all are read or `continues` returns false. `continues` is called before

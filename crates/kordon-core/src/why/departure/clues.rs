@@ -42,7 +42,7 @@ struct Clue {
 pub(super) struct Clues(Vec<Clue>);
 
 impl Clues {
-    pub(super) fn of(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Self {
+    pub(super) fn new(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Self {
         let mut clues = Self::default();
         let node = pod.node.as_ref().and_then(|name| cluster.node(name));
         let node = node.map(|node| &**node);

@@ -183,7 +183,7 @@ impl Case {
     }
 
     fn departure(&self) -> Option<PodDeparture> {
-        PodDeparture::of(&self.pod, self.presence, &self.cluster(), &self.events)
+        PodDeparture::new(&self.pod, self.presence, &self.cluster(), &self.events)
     }
 }
 
