@@ -1,5 +1,5 @@
 //! Time, CPU and memory that the dashboard takes on a large cluster, compared with bare clients of the same API server
-//! in the same run, each with its budget. `docs/performance.md` explains the figures.
+//! in the same run, each with its budget. `benches/README.md` explains the figures.
 //!
 //! `cargo bench --bench store`: the embedded API with 5,000 nodes and 150,000 pods.
 //! `cargo bench --bench store -- embedded 20000 600000`: another size.
