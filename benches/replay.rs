@@ -21,10 +21,10 @@ use kordon::{
     run::{
         Session,
         controller::Controller,
+        demo_scheduler::PlacementScheduler,
         player::{AnyReplay, Player, RecordingSource},
         record::record,
         replay::Replay,
-        scheduler::PlacementScheduler,
     },
 };
 use kordon_clock::Clock;

@@ -7,7 +7,7 @@ use super::{
     commands::{self, COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
-    history::PAST,
+    history_view::PAST,
     operations::OperationEntry,
     overlays::Overlay,
     pane::{KeyFocus, Pane},

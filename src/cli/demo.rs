@@ -28,7 +28,7 @@ use crate::{
     executor::write_context::WriteContext,
     journal::Journal,
     k8s::connect::Connection,
-    run::{controller::Controller, scheduler::PlacementScheduler},
+    run::{controller::Controller, demo_scheduler::PlacementScheduler},
 };
 use kordon_clock::Clock;
 use kordon_core::engine::{ServerVersion, Settings};

@@ -32,7 +32,7 @@ mod record;
 mod recorded;
 mod replay;
 mod report;
-mod scheduler;
+mod scheduler_flags;
 mod settings;
 mod show;
 mod span;

@@ -13,7 +13,7 @@ pub mod kubelet;
 pub mod leader_client;
 pub mod leadership;
 pub mod proxy;
-pub mod schedule;
+pub mod scheduler_writes;
 pub mod settings;
 pub mod transport;
 pub mod validation;

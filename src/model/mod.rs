@@ -9,10 +9,10 @@ pub mod feeds;
 mod handover;
 pub mod headroom;
 pub mod held_evictions;
-pub mod history;
+pub mod observations;
 pub mod horizon;
 pub mod impact;
-pub mod journal;
+pub mod session_journal;
 pub mod leaving;
 pub mod moments;
 pub mod node_state;
@@ -41,20 +41,20 @@ pub use headroom::{HeadroomJob, HeadroomProgress, HeadroomRest, HeadroomSnapshot
 pub use held_evictions::HeldEvictions;
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
-pub use journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use leaving::{CountedLeaving, Leaving, LeavingJob, NextEvent, NextEventKind};
 pub use moments::{Moment, MomentFinder, MomentKind};
 pub use node_state::{NodeDrainCount, NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
+pub use session_journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, Revision, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
 use held_evictions::PodSight;
-use history::{Expectations, HistoryContext};
+use observations::{Expectations, HistoryContext};
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{

@@ -24,11 +24,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     background::{BESIDE, Background, CoreShare, Failed, drop_in_background},
+    dashboard_jobs::{OperationsDriver, room},
     events::ShownEvents,
     history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
-    operations::{OperationsDriver, room},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     session::{Links, Session},
     surface::Surface,

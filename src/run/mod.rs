@@ -2,7 +2,7 @@
 //!
 //! Each loop is one task that owns its state; there are no locks. Long work runs on other threads ([`background`]).
 
-pub mod approval;
+pub mod approval_driver;
 pub mod background;
 pub mod controller;
 pub mod dashboard;
@@ -10,15 +10,15 @@ pub mod events;
 pub mod history;
 mod kubelets;
 pub mod moment_search;
-pub mod operation;
-mod operations;
+pub mod operation_driver;
+mod dashboard_jobs;
 pub mod player;
 pub mod read;
 pub mod record;
 pub mod replay;
 mod replay_state;
 pub mod review;
-pub mod scheduler;
+pub mod demo_scheduler;
 pub mod session;
 pub mod signals;
 pub mod surface;

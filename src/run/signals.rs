@@ -8,7 +8,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::operation::OperatorInput;
+use super::operation_driver::OperatorInput;
 
 /// Signals within this time after the first count as the same request: GNU timeout sends SIGTERM to the process and to
 /// its group.

@@ -15,7 +15,7 @@ use kordon::{
             line::LineWriter,
             process::{ControllerProcess, Enforcement},
         },
-        scheduler::PlacementScheduler,
+        demo_scheduler::PlacementScheduler,
     },
 };
 use kordon_clock::Clock;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, process::Stdio, time::Duration};
 
 use k8s_openapi::api::{batch::v1::Job, core::v1::Pod};
-use kordon::{k8s::connect::Connection, run::scheduler::PlacementScheduler};
+use kordon::{k8s::connect::Connection, run::demo_scheduler::PlacementScheduler};
 use kordon_clock::Clock;
 use kordon_demo::api::{Api, ApiOptions};
 use kordon_time::Timestamp;

@@ -11,7 +11,7 @@ use k8s_openapi::api::{
 };
 use kordon::{
     k8s::connect::Connection,
-    run::{controller::Controller, scheduler::PlacementScheduler},
+    run::{controller::Controller, demo_scheduler::PlacementScheduler},
 };
 use kordon_clock::Clock;
 use kordon_core::engine::{ServerVersion, Settings};

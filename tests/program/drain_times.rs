@@ -18,7 +18,7 @@ use kordon::{
         watch::{self, WatchOptions},
     },
     model::{Model, ModelOptions},
-    run::operation::OperationRun,
+    run::operation_driver::OperationRun,
 };
 use kordon_clock::Clock;
 use kordon_core::{

@@ -14,7 +14,7 @@ use kordon::{
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
-    run::{self, Dashboard, Session, Surface, controller::Controller, scheduler::PlacementScheduler},
+    run::{self, Dashboard, Session, Surface, controller::Controller, demo_scheduler::PlacementScheduler},
     ui::{Drawn, snapshot},
 };
 use kordon_clock::Clock;

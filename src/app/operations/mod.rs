@@ -5,7 +5,7 @@
 //! a limited rate ([`App::show_changes`]). Work that needs IO or takes long (permissions, plans, the journal on disk)
 //! leaves as a [`Job`] and returns as a [`JobResult`].
 
-mod approval;
+mod starting;
 mod mode;
 
 use std::collections::{BTreeMap, VecDeque};

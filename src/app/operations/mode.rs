@@ -6,7 +6,7 @@ use super::{
         commands::TypedCommand,
         dialog::{Dialog, DialogSubject},
         groups::Grouping,
-        history::PAST,
+        history_view::PAST,
     },
     App,
 };

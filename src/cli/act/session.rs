@@ -14,8 +14,8 @@ use crate::{
     executor::write_context::{OperationLock, WriteContext},
     model::Model,
     run::{
-        approval::{ApprovalHost, checks, decide, make_plan},
-        operation::OperationRun,
+        approval_driver::{ApprovalHost, checks, decide, make_plan},
+        operation_driver::OperationRun,
         signals::{self, SignalRequests},
     },
 };

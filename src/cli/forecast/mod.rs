@@ -11,7 +11,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
-    scheduler::SchedulerArgs,
+    scheduler_flags::SchedulerArgs,
     span,
 };
 use crate::model::zone_names::ZoneNames;

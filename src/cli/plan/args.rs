@@ -11,7 +11,7 @@ use super::{
         once::Patience,
         output::OutputArgs,
         pressure::PressureArgs,
-        scheduler::SchedulerArgs,
+        scheduler_flags::SchedulerArgs,
         settings::SettingsArgs,
         span,
     },

@@ -11,7 +11,7 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     once::{OnceArgs, OneShot},
-    scheduler::SchedulerArgs,
+    scheduler_flags::SchedulerArgs,
 };
 use crate::{k8s::kubelet::read_kubelet, model::NodePressure};
 use kordon_core::{

@@ -47,17 +47,17 @@ use kordon_time::Timestamp;
 ///
 /// 1. The operator can be asked, or has agreed in advance.
 /// 2. Writing is unlocked, and the watches that the action depends on are live. This is checked when the proposal is
-///   made, after the operator has agreed, and before the start: if a watch breaks while a question is open, the
-///   operation is refused once the question is answered. The question stays open, because most watches recover within
-///   seconds.
+///    made, after the operator has agreed, and before the start: if a watch breaks while a question is open, the
+///    operation is refused once the question is answered. The question stays open, because most watches recover within
+///    seconds.
 /// 3. No filter refuses the plan, and the plan changes something.
 /// 4. The operator has the permissions, for an undo too.
 /// 5. All objections (something can never leave, a guard rail, a node that somebody else is draining) are overridden,
-///   in advance or by typing words. An operator who agreed in advance cannot type, so an objection is then a refusal.
+///    in advance or by typing words. An operator who agreed in advance cannot type, so an objection is then a refusal.
 /// 6. The operator agrees. For more than one node the name of the context has to be typed, for an undo too.
 /// 7. The plan is made again from the newest state. If it does more than was agreed to, rules 4 to 6 apply again. The
-///   agreement ([`Agreed`]) covers the nodes, what is written to them, and the kinds of risk that the plan showed.
-///   Nothing in it is asked twice, so the loop ends.
+///    agreement ([`Agreed`]) covers the nodes, what is written to them, and the kinds of risk that the plan showed.
+///    Nothing in it is asked twice, so the loop ends.
 /// 8. The journal has the start of the operation.
 #[derive(Clone, Debug)]
 pub struct Approval {

@@ -11,7 +11,7 @@ use futures::future::select_all;
 use tokio::sync::mpsc;
 
 use super::{
-    approval::{checks, make_plan},
+    approval_driver::{checks, make_plan},
     background::{Background, Failed, first_finished},
 };
 use crate::{

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use super::{
     ControllerRole, DepartureEntry, DepartureStage,
-    journal::{JournalEntry, JournalSubject, MISSED},
+    session_journal::{JournalEntry, JournalSubject, MISSED},
 };
 use kordon_core::{
     cluster::{

@@ -18,7 +18,7 @@ use crate::{
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind},
-        schedule::{self, PreemptionVictim},
+        scheduler_writes::{self, PreemptionVictim},
     },
     model::{AppliedChange, Model, ModelOptions},
 };
@@ -243,7 +243,7 @@ impl Work {
     }
 
     async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
-        let bound = schedule::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
+        let bound = scheduler_writes::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
         if self.is_done("bind", &pod.key, bound) {
             // The binding is applied at once, so that the next pod is placed with it.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
@@ -263,7 +263,7 @@ impl Work {
             let now = self.clock.now();
             let of =
                 PreemptionVictim { pod: &victim.key, uid: &victim.uid, by: &pod.uid, node: &candidate.node };
-            let gone = schedule::preempt(&self.connection.writer, of, now).await;
+            let gone = scheduler_writes::preempt(&self.connection.writer, of, now).await;
             self.is_done("preempt", &victim.key, gone);
         }
         self.refuse(pod, why, Some(&candidate.node)).await;
@@ -276,7 +276,7 @@ impl Work {
         let now = self.clock.now();
         if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {
             let writer = &self.connection.writer;
-            let said = schedule::refuse(writer, &pod.key, &pod.uid, &why, room_on, now).await;
+            let said = scheduler_writes::refuse(writer, &pod.key, &pod.uid, &why, room_on, now).await;
             if self.is_done("refuse", &pod.key, said) {
                 self.reported.insert(pod.key.clone(), why);
             }
