@@ -1,4 +1,4 @@
-//! The command table: dispatch, help, footer and `docs/keys.md` are made from it.
+//! The command table: dispatch, help, footer and `docs/reference/keys.md` are made from it.
 
 use std::fmt;
 
@@ -507,12 +507,12 @@ fn typed(chord: Chord) -> Option<UserAction> {
     }
 }
 
-/// The table as Markdown: the text of `docs/keys.md`.
+/// The table as Markdown: the text of `docs/reference/keys.md`.
 pub fn markdown() -> String {
     let mut text = String::from(
         "# Keys\n\nMade from the command table (`src/app/commands.rs`) by its test; run it with `UPDATE=1` after \
          a change.\nNo key changes a cluster: keys open plans, and plans are applied in enforce only \
-         (`:enforce`), after a\nconfirmation ([acting.md](acting.md)). `:` finds every command by its words.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
+         (`:enforce`), after a\nconfirmation (docs/acting.md). `:` finds every command by its words.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
     );
     for command in COMMANDS {
         let keys: Vec<String> = command.shortcuts().iter().map(|key| format!("`{key}`")).collect();
@@ -652,7 +652,7 @@ mod tests {
 
     #[test]
     fn the_documentation_of_the_keys_is_up_to_date() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/keys.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(&path, markdown()).expect("docs/ can be written");
         }

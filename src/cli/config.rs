@@ -391,7 +391,7 @@ fn distance(left: &str, right: &str) -> usize {
     row[right.len()]
 }
 
-/// A setting with its effective value (`docs/config.md`).
+/// A setting with its effective value (`docs/reference/config.md`).
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfiguredValue {

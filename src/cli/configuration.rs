@@ -17,7 +17,7 @@ pub struct ConfigArgs {
     output: OutputArgs,
 }
 
-/// The effective configuration (`docs/config.md`).
+/// The effective configuration (`docs/reference/config.md`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ConfigReport {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn every_key_is_documented_and_every_field_of_the_report() {
-        let page = include_str!("../../docs/config.md");
+        let page = include_str!("../../docs/reference/config.md");
         let report = ConfigReport::new(&Config::default());
         for setting in &report.settings {
             let key = setting.key.rsplit('.').next().unwrap_or_default();

@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn the_document_names_every_field() {
         let line = ControllerLine::standby("kube-system/kordon-controller", "other").at(Timestamp::EPOCH);
-        crate::cli::documented::check(&line, include_str!("../../docs/controller-log.md"));
+        crate::cli::documented::check(&line, include_str!("../../docs/reference/controller-log.md"));
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(),
     shot.done()
 }
 
-/// Pods that left in the last two hours (`docs/departures.md`). Every field is always present; unknown values are null.
+/// Pods that left in the last two hours (`docs/reference/departures.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeparturesReport {
@@ -243,6 +243,6 @@ mod tests {
             unknown: vec![GapReport::full()],
             gaps: None,
         };
-        documented::check(&report, include_str!("../../docs/departures.md"));
+        documented::check(&report, include_str!("../../docs/reference/departures.md"));
     }
 }

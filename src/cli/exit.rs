@@ -37,7 +37,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The exit codes (`docs/cli.md`).
+/// The exit codes (`docs/reference/cli.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// Success, or the user quit.

@@ -112,7 +112,7 @@ fn print(output: OutputArgs, entry: &EntryReport) -> Result<(), CliError> {
     exit::print(output.one_line(&line).as_bytes())
 }
 
-/// Operations and events (`docs/journal.md`). Every field is always present; what was not requested is null.
+/// Operations and events (`docs/reference/journal.md`). Every field is always present; what was not requested is null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JournalReport {
@@ -340,7 +340,7 @@ mod tests {
             entries: Some(vec![entry]),
             ..JournalReport::default()
         };
-        documented::check(&report, include_str!("../../docs/journal.md"));
+        documented::check(&report, include_str!("../../docs/reference/journal.md"));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), Cl
     shot.done()
 }
 
-/// Pods that wait for a node (`docs/pending.md`). Every field is always present; unknown values are null.
+/// Pods that wait for a node (`docs/reference/pending.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PendingReport {
@@ -164,6 +164,6 @@ mod tests {
             unknown: vec![GapReport::full()],
             gaps: None,
         };
-        documented::check(&report, include_str!("../../docs/pending.md"));
+        documented::check(&report, include_str!("../../docs/reference/pending.md"));
     }
 }

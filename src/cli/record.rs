@@ -77,7 +77,7 @@ impl RecordHow {
     }
 }
 
-/// Summary of a recording (`docs/recording.md`).
+/// Summary of a recording (`docs/reference/recording.md`).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RecordReport {
@@ -246,7 +246,7 @@ mod tests {
             bytes: 300_000,
             received_bytes: 9_000_000,
         };
-        crate::cli::documented::check(&full, include_str!("../../docs/recording.md"));
+        crate::cli::documented::check(&full, include_str!("../../docs/reference/recording.md"));
     }
 
     #[test]

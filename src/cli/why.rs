@@ -75,7 +75,7 @@ enum Subject {
     },
 }
 
-/// An explanation (`docs/why.md`). Every field is always present; unknown values are null.
+/// An explanation (`docs/reference/why.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WhyReport {

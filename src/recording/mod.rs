@@ -6,7 +6,7 @@
 //! (`entry`). Every few minutes a keyframe repeats all objects, so that reading can begin there. Objects have only the
 //! fields of [`kordon_core::cluster`], in their own encoding ([`kordon_core::cluster::encoding`]).
 //!
-//! docs/recording.md has the format.
+//! docs/reference/recording.md has the format.
 
 mod block;
 mod block_writer;

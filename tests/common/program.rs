@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::{net::TcpListener, process::Command};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Exit code of success in `docs/cli.md`.
+/// Exit code of success in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 
 /// Environment in which the program runs: an empty home folder, and only the given variables.

@@ -16,7 +16,7 @@ use crate::common::{
     terminal::Terminal,
 };
 
-/// Exit codes, as in `docs/cli.md`.
+/// Exit codes, as in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 const CRITICAL: i32 = 16;
 const FAILED: i32 = 1;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, path};
 
-/// Exit codes, as in `docs/cli.md`.
+/// Exit codes, as in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
 

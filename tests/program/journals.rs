@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::common::program::{Server, Shell, is_cordoned};
 
-/// Exit codes, as in `docs/cli.md`.
+/// Exit codes, as in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 const FAILED: i32 = 1;
 const USAGE: i32 = 2;

@@ -127,7 +127,7 @@ fn of_what_if(fixture: &DashboardFixture, knows_pods: bool, is_live: bool) -> Ve
     found.iter().map(|text| format!("{node:?} fails: {text}")).collect()
 }
 
-/// Returns the definite statements in the JSON of `kordon status`, as docs/status.md defines them.
+/// Returns the definite statements in the JSON of `kordon status`, as docs/reference/status.md defines them.
 fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let report = serde_json::to_value(report).expect("a report is plain data");
     let unknown = report["unknown"].as_array().expect("a list");

@@ -21,7 +21,7 @@ use crate::{
     harness::Harness,
 };
 
-// Exit codes, as in `docs/cli.md`.
+// Exit codes, as in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
 const REFUSED: i32 = 5;

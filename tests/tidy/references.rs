@@ -44,7 +44,7 @@ fn the_finder_of_dead_paths_sees_code_and_leaves_placeholders() {
             .collect::<Vec<_>>()
             .join("; ")
     };
-    assert_eq!(dead("`tests/tidy/main.rs`, `src/cli/`, `docs/cli.md#flags` and src/none.rs"), "");
+    assert_eq!(dead("`tests/tidy/main.rs`, `src/cli/`, `docs/reference/cli.md#flags` and src/none.rs"), "");
     assert_eq!(
         dead("a\n`src/none.rs` `cat docs/none.md, deploy/none`"),
         "2 src/none.rs; 2 docs/none.md; 2 deploy/none"

@@ -1,4 +1,4 @@
-//! Encoding of times in a recording (docs/recording.md): seconds since a base time that the context provides.
+//! Encoding of times in a recording (docs/reference/recording.md): seconds since a base time that the context provides.
 
 use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
 

@@ -1,4 +1,4 @@
-//! The report of an applied action, with stable names (`docs/report.md`).
+//! The report of an applied action, with stable names (`docs/reference/report.md`).
 
 use std::fmt::Write as _;
 
@@ -198,6 +198,6 @@ mod tests {
             pods: vec![pod],
             in_short: String::new(),
         };
-        crate::cli::documented::check(&full, include_str!("../../../docs/report.md"));
+        crate::cli::documented::check(&full, include_str!("../../../docs/reference/report.md"));
     }
 }

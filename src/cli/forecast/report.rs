@@ -1,4 +1,4 @@
-//! The report of a forecast, with stable names (`docs/forecast.md`).
+//! The report of a forecast, with stable names (`docs/reference/forecast.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -424,6 +424,6 @@ mod tests {
             receivers: Some(vec![ReceiverReport::full()]),
             placement_caveats: Some(vec!["sampled"]),
         };
-        documented::check(&report, include_str!("../../../docs/forecast.md"));
+        documented::check(&report, include_str!("../../../docs/reference/forecast.md"));
     }
 }

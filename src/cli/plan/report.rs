@@ -1,4 +1,4 @@
-//! The report of `kordon plan`, with stable names (`docs/plan.md`).
+//! The report of `kordon plan`, with stable names (`docs/reference/plan.md`).
 
 use std::collections::BTreeMap;
 
@@ -754,6 +754,6 @@ mod tests {
 
     #[test]
     fn the_documented_fields_are_the_fields() {
-        documented::check(&full(), include_str!("../../../docs/plan.md"));
+        documented::check(&full(), include_str!("../../../docs/reference/plan.md"));
     }
 }

@@ -1,4 +1,4 @@
-//! Pressure on a node, for programs (`docs/pressure.md`).
+//! Pressure on a node, for programs (`docs/reference/pressure.md`).
 
 use serde::Serialize;
 
@@ -324,6 +324,6 @@ mod tests {
             },
             placement_caveats: vec!["sampled"],
         };
-        documented::check(&report, include_str!("../../../docs/pressure.md"));
+        documented::check(&report, include_str!("../../../docs/reference/pressure.md"));
     }
 }

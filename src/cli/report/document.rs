@@ -1,4 +1,4 @@
-//! The postmortem as a document (`docs/postmortem.md`).
+//! The postmortem as a document (`docs/reference/postmortem.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -357,6 +357,6 @@ mod tests {
 
     #[test]
     fn every_field_of_the_document_is_documented() {
-        crate::cli::documented::check(&full(), include_str!("../../../docs/postmortem.md"));
+        crate::cli::documented::check(&full(), include_str!("../../../docs/reference/postmortem.md"));
     }
 }

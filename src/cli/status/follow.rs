@@ -19,7 +19,7 @@ use crate::{
 use kordon_core::forecast::AccuracyReport;
 use kordon_time::{Span, Timestamp};
 
-/// A verdict, printed as one line of JSON (`docs/verdict.md`). Every field is always present.
+/// A verdict, printed as one line of JSON (`docs/reference/verdict.md`). Every field is always present.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct VerdictChangeReport {
@@ -135,6 +135,6 @@ mod tests {
             text: "all nodes down".into(),
             predictions: (&accuracy).into(),
         };
-        documented::check(&report, include_str!("../../../docs/verdict.md"));
+        documented::check(&report, include_str!("../../../docs/reference/verdict.md"));
     }
 }

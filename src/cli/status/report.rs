@@ -1,4 +1,4 @@
-//! The report of `kordon status`, with stable names (`docs/status.md`).
+//! The report of `kordon status`, with stable names (`docs/reference/status.md`).
 
 use serde::Serialize;
 
@@ -763,7 +763,7 @@ mod tests {
 
     #[test]
     fn the_documented_fields_are_the_fields() {
-        documented::check(&full(), include_str!("../../../docs/status.md"));
+        documented::check(&full(), include_str!("../../../docs/reference/status.md"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The report of the timing of profiles, with stable names (`docs/timing.md`).
+//! The report of the timing of profiles, with stable names (`docs/reference/timing.md`).
 
 use serde::Serialize;
 
@@ -337,7 +337,7 @@ mod tests {
     fn the_page_documents_every_field() {
         let mut full = report(["default", "fast"]).compared();
         full.differences.retain(|row| row.difference.is_some());
-        documented::check(&full, include_str!("../../../docs/timing.md"));
+        documented::check(&full, include_str!("../../../docs/reference/timing.md"));
     }
 
     #[test]

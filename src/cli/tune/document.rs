@@ -1,4 +1,4 @@
-//! The comparison of other settings as a document (`docs/tune.md`).
+//! The comparison of other settings as a document (`docs/reference/tune.md`).
 
 use serde::Serialize;
 
@@ -233,6 +233,6 @@ pub mod tests {
         let spread = || Some(TunedSpread { median_seconds: 45.0, longest_seconds: 50.0 });
         let mut full = report(vec![settings("a", 0, 300.0)]);
         (full.happened.detection, full.happened.eviction) = (spread(), spread());
-        crate::cli::documented::check(&full, include_str!("../../../docs/tune.md"));
+        crate::cli::documented::check(&full, include_str!("../../../docs/reference/tune.md"));
     }
 }

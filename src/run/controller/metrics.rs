@@ -1,4 +1,4 @@
-//! Metrics that `/metrics` exports, in the OpenMetrics text format (`docs/metrics.md`).
+//! Metrics that `/metrics` exports, in the OpenMetrics text format (`docs/reference/metrics.md`).
 //!
 //! Metrics that kube-controller-manager also has use its names, labels and buckets. The others begin with `kordon_`.
 
@@ -470,7 +470,7 @@ const fn truth(is_so: bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// The table of `docs/metrics.md`.
+    /// The table of `docs/reference/metrics.md`.
     fn table() -> String {
         let row = |metric: &Metric| {
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
@@ -483,7 +483,7 @@ mod tests {
 
     #[test]
     fn the_page_on_metrics_has_every_metric() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/metrics.md");
         let page = std::fs::read_to_string(&path).expect("a page");
         let starts = page.find("| Metric |").expect("a table");
         let ends = page[starts..].find("\n\n").map_or(page.len(), |end| starts + end + 1);

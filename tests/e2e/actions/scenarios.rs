@@ -292,7 +292,7 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
 }
 
 /// While a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts. It is created
-/// by a later retry of its controller, as the plan says (docs/plan.md#resourcequota).
+/// by a later retry of its controller, as the plan says (docs/reference/plan.md#resourcequota).
 pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mut Plane) -> Result<()> {
     let kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(OPERATOR, &may_drain()).await?;

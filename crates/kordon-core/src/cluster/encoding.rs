@@ -2,7 +2,7 @@
 //!
 //! The numbers are attributes of the objects' own fields (`#[n(…)]`), so each number is defined once. A number is never
 //! used again for another field. A field that is added later is an `Option` or has `#[cbor(default)]`, so that older
-//! recordings can be read. docs/recording.md has the rules, and `tests/recordings` a file of each version.
+//! recordings can be read. docs/reference/recording.md has the rules, and `tests/recordings` a file of each version.
 //!
 //! Texts, and the parts that [`shared`] encodes, are written in full once and then by their number, which a
 //! [`Dictionary`] keeps. Times are written relative to the dictionary's base.

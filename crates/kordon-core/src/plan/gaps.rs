@@ -1,4 +1,4 @@
-//! Gaps of plans: objects that a plan depends on and that are not known (docs/plan.md#what-is-not-known).
+//! Gaps of plans: objects that a plan depends on and that are not known (docs/reference/plan.md#what-is-not-known).
 
 use std::{fmt, sync::Arc};
 

@@ -1,5 +1,5 @@
 //! ResourceQuotas while pods leave. A quota refuses the replacement of a pod as long as the old pod, or other pods, use
-//! it up (docs/plan.md#resourcequota).
+//! it up (docs/reference/plan.md#resourcequota).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 

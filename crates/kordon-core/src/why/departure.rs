@@ -1,5 +1,5 @@
 //! Who removed a pod, and why: weighs the evidence in its status, its Events, its node and its owner
-//! (docs/departures.md).
+//! (docs/reference/departures.md).
 
 mod clues;
 #[cfg(test)]
