@@ -1,11 +1,9 @@
 //! `spec.affinity` and `spec.topologySpreadConstraints` of pods.
 
-use serde::Deserialize;
-
 use super::{
     leaf::{Int, LenientList, Text, or_default},
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
     workload::{WireRequirement, WireSelector},
 };
 use kordon_core::cluster::{
@@ -13,19 +11,17 @@ use kordon_core::cluster::{
     scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint},
 };
 
-/// `spec.affinity` on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WireAffinity<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    node_affinity: WireNodeAffinity<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    pod_affinity: WirePodAffinity<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    pod_anti_affinity: WirePodAffinity<'a>,
+wire! {
+    /// `spec.affinity` on the wire.
+    pub struct WireAffinity<'a> {
+        #[serde(deserialize_with = "or_default")]
+        node_affinity: WireNodeAffinity<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        pod_affinity: WirePodAffinity<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        pod_anti_affinity: WirePodAffinity<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireAffinity<'a> { 1 => node_affinity, 2 => pod_affinity, 3 => pod_anti_affinity } }
 
 impl WireAffinity<'_> {
     /// Returns the required terms, one of which the node must match; `None` if nothing is required.
@@ -49,25 +45,20 @@ impl WireAffinity<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireNodeAffinity<'a> {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
-    required: Option<WireNodeSelector<'a>>,
-    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
-    preferred: LenientList<WeightedNodeTerm<'a>>,
+wire! {
+    struct WireNodeAffinity<'a> {
+        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+        required: Option<WireNodeSelector<'a>> = 1,
+        #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+        preferred: LenientList<WeightedNodeTerm<'a>> = 2,
+    }
 }
 
-message! { impl<'a> WireNodeAffinity<'a> { 1 => required, 2 => preferred } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct WireNodeSelector<'a> {
-    #[serde(borrow)]
-    node_selector_terms: LenientList<WireNodeTerm<'a>>,
+wire! {
+    pub(super) struct WireNodeSelector<'a> {
+        node_selector_terms: LenientList<WireNodeTerm<'a>> = 1,
+    }
 }
-
-message! { impl<'a> WireNodeSelector<'a> { 1 => node_selector_terms } }
 
 impl WireNodeSelector<'_> {
     pub(super) fn terms(&self, pool: &mut SharedParts) -> Box<[NodeTerm]> {
@@ -75,26 +66,20 @@ impl WireNodeSelector<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WeightedNodeTerm<'a> {
-    weight: Int,
-    #[serde(borrow, deserialize_with = "or_default")]
-    preference: WireNodeTerm<'a>,
+wire! {
+    struct WeightedNodeTerm<'a> {
+        weight: Int = 1,
+        #[serde(deserialize_with = "or_default")]
+        preference: WireNodeTerm<'a> = 2,
+    }
 }
 
-message! { impl<'a> WeightedNodeTerm<'a> { 1 => weight, 2 => preference } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireNodeTerm<'a> {
-    #[serde(borrow)]
-    match_expressions: LenientList<WireRequirement<'a>>,
-    #[serde(borrow)]
-    match_fields: LenientList<WireRequirement<'a>>,
+wire! {
+    struct WireNodeTerm<'a> {
+        match_expressions: LenientList<WireRequirement<'a>> = 1,
+        match_fields: LenientList<WireRequirement<'a>> = 2,
+    }
 }
-
-message! { impl<'a> WireNodeTerm<'a> { 1 => match_expressions, 2 => match_fields } }
 
 impl WireNodeTerm<'_> {
     fn term(&self, pool: &mut SharedParts) -> NodeTerm {
@@ -151,16 +136,14 @@ fn is_label_value(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WirePodAffinity<'a> {
-    #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", borrow)]
-    required: LenientList<WirePodTerm<'a>>,
-    #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", borrow)]
-    preferred: LenientList<WeightedPodTerm<'a>>,
+wire! {
+    struct WirePodAffinity<'a> {
+        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+        required: LenientList<WirePodTerm<'a>> = 1,
+        #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution")]
+        preferred: LenientList<WeightedPodTerm<'a>> = 2,
+    }
 }
-
-message! { impl<'a> WirePodAffinity<'a> { 1 => required, 2 => preferred } }
 
 impl WirePodAffinity<'_> {
     fn terms(&self, pool: &mut SharedParts) -> PodTerms {
@@ -174,31 +157,21 @@ impl WirePodAffinity<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WeightedPodTerm<'a> {
-    weight: Int,
-    #[serde(borrow, deserialize_with = "or_default")]
-    pod_affinity_term: WirePodTerm<'a>,
+wire! {
+    struct WeightedPodTerm<'a> {
+        weight: Int = 1,
+        #[serde(deserialize_with = "or_default")]
+        pod_affinity_term: WirePodTerm<'a> = 2,
+    }
 }
 
-message! { impl<'a> WeightedPodTerm<'a> { 1 => weight, 2 => pod_affinity_term } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WirePodTerm<'a> {
-    #[serde(borrow)]
-    label_selector: Option<WireSelector<'a>>,
-    #[serde(borrow)]
-    namespaces: LenientList<Text<'a>>,
-    #[serde(borrow)]
-    namespace_selector: Option<WireSelector<'a>>,
-    #[serde(borrow)]
-    topology_key: Text<'a>,
-}
-
-message! {
-    impl<'a> WirePodTerm<'a> { 1 => label_selector, 2 => namespaces, 3 => topology_key, 4 => namespace_selector }
+wire! {
+    struct WirePodTerm<'a> {
+        label_selector: Option<WireSelector<'a>> = 1,
+        namespaces: LenientList<Text<'a>> = 2,
+        namespace_selector: Option<WireSelector<'a>> = 4,
+        topology_key: Text<'a> = 3,
+    }
 }
 
 impl WirePodTerm<'_> {
@@ -212,30 +185,17 @@ impl WirePodTerm<'_> {
     }
 }
 
-/// One of `spec.topologySpreadConstraints` on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WireSpread<'a> {
-    max_skew: Int,
-    #[serde(borrow)]
-    topology_key: Text<'a>,
-    #[serde(borrow)]
-    when_unsatisfiable: Text<'a>,
-    #[serde(borrow)]
-    label_selector: Option<WireSelector<'a>>,
-    #[serde(borrow)]
-    match_label_keys: LenientList<Text<'a>>,
-    min_domains: Int,
-    #[serde(borrow)]
-    node_affinity_policy: Text<'a>,
-    #[serde(borrow)]
-    node_taints_policy: Text<'a>,
-}
-
-message! {
-    impl<'a> WireSpread<'a> {
-        1 => max_skew, 2 => topology_key, 3 => when_unsatisfiable, 4 => label_selector, 5 => min_domains,
-        6 => node_affinity_policy, 7 => node_taints_policy, 8 => match_label_keys,
+wire! {
+    /// One of `spec.topologySpreadConstraints` on the wire.
+    pub struct WireSpread<'a> {
+        max_skew: Int = 1,
+        topology_key: Text<'a> = 2,
+        when_unsatisfiable: Text<'a> = 3,
+        label_selector: Option<WireSelector<'a>> = 4,
+        match_label_keys: LenientList<Text<'a>> = 8,
+        min_domains: Int = 5,
+        node_affinity_policy: Text<'a> = 6,
+        node_taints_policy: Text<'a> = 7,
     }
 }
 

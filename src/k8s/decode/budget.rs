@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Int, IntOrText, LenientList, Text, Times, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
     workload::WireSelector,
 };
 use kordon_core::cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy};
@@ -72,19 +70,17 @@ fn sync_failure(condition: &WireCondition<'_>) -> Option<Name> {
     failed.then(|| (*condition.message).into())
 }
 
-/// A PodDisruptionBudget on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireBudget<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A PodDisruptionBudget on the wire.
+    pub struct WireBudget<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireBudget<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WireBudget<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -92,40 +88,23 @@ impl Wire for WireBudget<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    min_available: IntOrText<'a>,
-    #[serde(borrow)]
-    max_unavailable: IntOrText<'a>,
-    #[serde(borrow)]
-    selector: Option<WireSelector<'a>>,
-    #[serde(borrow)]
-    unhealthy_pod_eviction_policy: Text<'a>,
+wire! {
+    struct Spec<'a> {
+        min_available: IntOrText<'a> = 1,
+        max_unavailable: IntOrText<'a> = 3,
+        selector: Option<WireSelector<'a>> = 2,
+        unhealthy_pod_eviction_policy: Text<'a> = 4,
+    }
 }
 
-message! {
-    impl<'a> Spec<'a> { 1 => min_available, 2 => selector, 3 => max_unavailable, 4 => unhealthy_pod_eviction_policy }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Status<'a> {
-    observed_generation: Int,
-    disruptions_allowed: Int,
-    current_healthy: Int,
-    desired_healthy: Int,
-    expected_pods: Int,
-    #[serde(borrow)]
-    disrupted_pods: Times<'a>,
-    #[serde(borrow)]
-    conditions: LenientList<WireCondition<'a>>,
-}
-
-message! {
-    impl<'a> Status<'a> {
-        1 => observed_generation, 2 => disrupted_pods, 3 => disruptions_allowed, 4 => current_healthy,
-        5 => desired_healthy, 6 => expected_pods, 7 => conditions,
+wire! {
+    struct Status<'a> {
+        observed_generation: Int = 1,
+        disruptions_allowed: Int = 3,
+        current_healthy: Int = 4,
+        desired_healthy: Int = 5,
+        expected_pods: Int = 6,
+        disrupted_pods: Times<'a> = 2,
+        conditions: LenientList<WireCondition<'a>> = 7,
     }
 }

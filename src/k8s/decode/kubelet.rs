@@ -83,24 +83,20 @@ pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireSummary<'a> {
-    #[serde(borrow)]
     node: Option<WireNodeStats<'a>>,
-    #[serde(borrow)]
     pods: LenientList<WirePodStats<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct WireNodeStats<'a> {
-    #[serde(borrow)]
     memory: Option<WireMemory<'a>>,
     fs: Option<WireFilesystem>,
     #[serde(deserialize_with = "or_default")]
     runtime: WireRuntime,
     rlimit: Option<WireLimit>,
-    #[serde(borrow)]
     system_containers: LenientList<WireContainerStats<'a>>,
 }
 
@@ -112,9 +108,8 @@ struct WireRuntime {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct WireMemory<'a> {
-    #[serde(borrow)]
     time: Time<'a>,
     available_bytes: Int,
     working_set_bytes: Int,
@@ -169,13 +164,11 @@ impl WireLimit {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WirePodStats<'a> {
-    #[serde(borrow, rename = "podRef", deserialize_with = "or_default")]
+    #[serde(rename = "podRef", deserialize_with = "or_default")]
     pod_ref: WireReference<'a>,
-    #[serde(borrow)]
     containers: LenientList<WireContainerStats<'a>>,
-    #[serde(borrow)]
     volume: LenientList<WireVolumeStats<'a>>,
     #[serde(deserialize_with = "or_default")]
     process_stats: WireProcesses,
@@ -202,11 +195,9 @@ impl WirePodStats<'_> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireReference<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     namespace: Text<'a>,
 }
 
@@ -217,20 +208,17 @@ impl WireReference<'_> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireContainerStats<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
-    #[serde(borrow)]
     memory: Option<WireMemory<'a>>,
     rootfs: Option<WireFilesystem>,
     logs: Option<WireFilesystem>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct WireVolumeStats<'a> {
-    #[serde(borrow)]
     name: Text<'a>,
     used_bytes: Int,
     inodes_used: Int,
@@ -249,49 +237,38 @@ struct WireProcesses {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireConfigz<'a> {
-    #[serde(borrow)]
     kubeletconfig: Option<WireConfiguration<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
 struct WireConfiguration<'a> {
-    #[serde(borrow)]
     eviction_hard: Pairs<'a>,
-    #[serde(borrow)]
     eviction_soft: Pairs<'a>,
-    #[serde(borrow)]
     eviction_soft_grace_period: Pairs<'a>,
-    #[serde(borrow)]
     eviction_minimum_reclaim: Pairs<'a>,
-    #[serde(borrow)]
     eviction_pressure_transition_period: Text<'a>,
     eviction_max_pod_grace_period: Int,
-    #[serde(borrow)]
     enforce_node_allocatable: LenientList<Text<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireMetrics<'a> {
-    #[serde(borrow)]
     items: Option<Vec<WireMetric<'a>>>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireMetric<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
+    #[serde(deserialize_with = "or_default")]
     metadata: WireReference<'a>,
-    #[serde(borrow)]
     timestamp: Time<'a>,
     /// Only in metrics of a node.
-    #[serde(borrow)]
     usage: Option<Amounts<'a>>,
     /// Only in metrics of a pod.
-    #[serde(borrow)]
     containers: LenientList<WireContainerMetric<'a>>,
 }
 
@@ -309,9 +286,8 @@ impl WireMetric<'_> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
 struct WireContainerMetric<'a> {
-    #[serde(borrow)]
     usage: Option<Amounts<'a>>,
 }
 

@@ -7,7 +7,7 @@ use super::{
     leaf::{Int, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
 };
 use kordon_core::cluster::{Change, LeaderLease, Lease};
 
@@ -75,17 +75,15 @@ impl LeaderDecoder {
     }
 }
 
-/// A Lease on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireLease<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: LeaseMeta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
+wire! {
+    /// A Lease on the wire.
+    pub struct WireLease<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: LeaseMeta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+    }
 }
-
-message! { impl<'a> WireLease<'a> { 1 => metadata, 2 => spec } }
 
 /// The metadata of a Lease. Each node renews its Lease every few seconds, so in protobuf only the fields for heartbeats
 /// are read.
@@ -111,18 +109,11 @@ impl Wire for WireLease<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    holder_identity: Text<'a>,
-    lease_duration_seconds: Int,
-    #[serde(borrow)]
-    acquire_time: Time<'a>,
-    #[serde(borrow)]
-    renew_time: Time<'a>,
-}
-
-message! {
-    impl<'a> Spec<'a> { 1 => holder_identity, 2 => lease_duration_seconds, 3 => acquire_time, 4 => renew_time }
+wire! {
+    struct Spec<'a> {
+        holder_identity: Text<'a> = 1,
+        lease_duration_seconds: Int = 2,
+        acquire_time: Time<'a> = 3,
+        renew_time: Time<'a> = 4,
+    }
 }

@@ -10,7 +10,7 @@ use serde::{
 use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
     pool::SharedParts,
-    protobuf::{NotAMessage, ReadField, WireValue, message},
+    protobuf::{NotAMessage, ReadField, WireValue, wire},
 };
 use kordon_core::cluster::{
     CordonNote, DrainClaim, DrainedNote, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid,
@@ -19,38 +19,22 @@ use kordon_core::cluster::{
 };
 use kordon_time::ClusterTime;
 
-/// `metadata` of an object, a list or a bookmark.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Meta<'a> {
-    #[serde(borrow)]
-    pub name: Text<'a>,
-    #[serde(borrow)]
-    pub namespace: Text<'a>,
-    #[serde(borrow)]
-    pub uid: Text<'a>,
-    #[serde(borrow)]
-    pub resource_version: Text<'a>,
-    pub generation: Int,
-    #[serde(borrow)]
-    pub creation_timestamp: Time<'a>,
-    #[serde(borrow)]
-    pub deletion_timestamp: Time<'a>,
-    pub deletion_grace_period_seconds: Int,
-    #[serde(borrow)]
-    pub labels: Pairs<'a>,
-    #[serde(borrow)]
-    pub owner_references: LenientList<OwnerReference<'a>>,
-    #[serde(borrow)]
-    pub finalizers: LenientList<Text<'a>>,
-    pub annotations: KnownAnnotations,
-}
-
-message! {
-    impl<'a> Meta<'a> {
-        1 => name, 3 => namespace, 5 => uid, 6 => resource_version, 7 => generation, 8 => creation_timestamp,
-        9 => deletion_timestamp, 10 => deletion_grace_period_seconds, 11 => labels, 12 => annotations,
-        13 => owner_references, 14 => finalizers,
+wire! {
+    /// `metadata` of an object, a list or a bookmark.
+    #[derive(Debug)]
+    pub struct Meta<'a> {
+        pub name: Text<'a> = 1,
+        pub namespace: Text<'a> = 3,
+        pub uid: Text<'a> = 5,
+        pub resource_version: Text<'a> = 6,
+        pub generation: Int = 7,
+        pub creation_timestamp: Time<'a> = 8,
+        pub deletion_timestamp: Time<'a> = 9,
+        pub deletion_grace_period_seconds: Int = 10,
+        pub labels: Pairs<'a> = 11,
+        pub owner_references: LenientList<OwnerReference<'a>> = 13,
+        pub finalizers: LenientList<Text<'a>> = 14,
+        pub annotations: KnownAnnotations = 12,
     }
 }
 
@@ -95,22 +79,17 @@ impl Meta<'_> {
     }
 }
 
-/// One of `metadata.ownerReferences`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct OwnerReference<'a> {
-    #[serde(borrow)]
-    api_version: Text<'a>,
-    #[serde(borrow)]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    uid: Text<'a>,
-    controller: LenientBool,
+wire! {
+    /// One of `metadata.ownerReferences`.
+    #[derive(Debug)]
+    pub struct OwnerReference<'a> {
+        api_version: Text<'a> = 5,
+        kind: Text<'a> = 1,
+        name: Text<'a> = 3,
+        uid: Text<'a> = 4,
+        controller: LenientBool = 6,
+    }
 }
-
-message! { impl<'a> OwnerReference<'a> { 1 => kind, 3 => name, 4 => uid, 5 => api_version, 6 => controller } }
 
 impl OwnerReference<'_> {
     /// Maps group and kind, because other groups also define kinds named Job or StatefulSet.

@@ -33,7 +33,7 @@ use serde_json::Value;
 use self::{
     leaf::{Int, LenientList, Text, or_default},
     meta::Meta,
-    protobuf::{Message, ProtobufPage, message},
+    protobuf::{Message, ProtobufPage, message, wire},
 };
 use super::error::plain;
 use kordon_core::cluster::{Change, ObjectEvent, TableObject};
@@ -155,14 +155,12 @@ impl Decoder for Counter {
     fn tidy(&mut self) {}
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Counted<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
+wire! {
+    struct Counted<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+    }
 }
-
-message! { impl<'a> Counted<'a> { 1 => metadata } }
 
 impl Wire for Counted<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -368,29 +366,23 @@ struct Page<'a, W> {
     items: LenientList<W>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ListMeta<'a> {
-    #[serde(borrow)]
-    resource_version: Text<'a>,
-    #[serde(rename = "continue", borrow)]
-    next: Text<'a>,
-    remaining_item_count: Int,
+wire! {
+    struct ListMeta<'a> {
+        resource_version: Text<'a> = 2,
+        #[serde(rename = "continue")]
+        next: Text<'a> = 3,
+        remaining_item_count: Int = 4,
+    }
 }
 
-message! { impl<'a> ListMeta<'a> { 2 => resource_version, 3 => next, 4 => remaining_item_count } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireStatus<'a> {
-    #[serde(borrow)]
-    message: Text<'a>,
-    #[serde(deserialize_with = "or_default")]
-    details: WireStatusDetails,
-    code: Int,
+wire! {
+    struct WireStatus<'a> {
+        message: Text<'a> = 3,
+        #[serde(deserialize_with = "or_default")]
+        details: WireStatusDetails = 5,
+        code: Int = 6,
+    }
 }
-
-message! { impl<'a> WireStatus<'a> { 3 => message, 5 => details, 6 => code } }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -1,13 +1,11 @@
 //! Namespaces.
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{Change, Namespace, NamespaceObject};
 
@@ -32,17 +30,15 @@ impl Decoder for NamespaceDecoder {
     }
 }
 
-/// A Namespace on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireNamespace<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A Namespace on the wire.
+    pub struct WireNamespace<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireNamespace<'a> { 1 => metadata, 3 => status } }
 
 impl Wire for WireNamespace<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -50,11 +46,8 @@ impl Wire for WireNamespace<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    #[serde(borrow)]
-    phase: Text<'a>,
+wire! {
+    struct Status<'a> {
+        phase: Text<'a> = 1,
+    }
 }
-
-message! { impl<'a> Status<'a> { 1 => phase } }

@@ -10,7 +10,7 @@ use super::{
     leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
     requests,
 };
 use kordon_core::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
@@ -82,19 +82,17 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
     }
 }
 
-/// A Node on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireNode<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A Node on the wire.
+    pub struct WireNode<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireNode<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WireNode<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -102,30 +100,21 @@ impl Wire for WireNode<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Spec<'a> {
-    unschedulable: LenientBool,
-    #[serde(borrow)]
-    taints: LenientList<WireTaint<'a>>,
+wire! {
+    struct Spec<'a> {
+        unschedulable: LenientBool = 4,
+        taints: LenientList<WireTaint<'a>> = 5,
+    }
 }
 
-message! { impl<'a> Spec<'a> { 4 => unschedulable, 5 => taints } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct WireTaint<'a> {
-    #[serde(borrow)]
-    key: Text<'a>,
-    #[serde(borrow)]
-    value: Text<'a>,
-    #[serde(borrow)]
-    effect: Text<'a>,
-    #[serde(borrow)]
-    time_added: Time<'a>,
+wire! {
+    pub(super) struct WireTaint<'a> {
+        key: Text<'a> = 1,
+        value: Text<'a> = 2,
+        effect: Text<'a> = 3,
+        time_added: Time<'a> = 4,
+    }
 }
-
-message! { impl<'a> WireTaint<'a> { 1 => key, 2 => value, 3 => effect, 4 => time_added } }
 
 impl WireTaint<'_> {
     fn taint(&self, pool: &mut SharedParts) -> Taint {
@@ -172,31 +161,21 @@ impl<'a> Message<'a> for Status<'a> {
     }
 }
 
-/// A condition of a node or pod on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(super) struct WireCondition<'a> {
-    #[serde(rename = "type", borrow)]
-    pub(super) kind: Text<'a>,
-    #[serde(borrow)]
-    pub(super) status: Text<'a>,
-    #[serde(borrow)]
-    pub(super) reason: Text<'a>,
-    #[serde(borrow)]
-    pub(super) message: Text<'a>,
-    #[serde(borrow)]
-    last_heartbeat_time: Time<'a>,
-    #[serde(borrow)]
-    pub(super) last_transition_time: Time<'a>,
+wire! {
+    /// A condition of a node or pod on the wire.
+    pub(super) struct WireCondition<'a> {
+        #[serde(rename = "type")]
+        pub(super) kind: Text<'a> = 1,
+        pub(super) status: Text<'a> = 2,
+        pub(super) reason: Text<'a> = 5,
+        pub(super) message: Text<'a> = 6,
+        last_heartbeat_time: Time<'a> = 3,
+        pub(super) last_transition_time: Time<'a> = 4,
+    }
 }
 
 // Nodes and pods number these fields alike, except for field 3: it is the heartbeat of a node, and is not used for
 // pods.
-message! {
-    impl<'a> WireCondition<'a> {
-        1 => kind, 2 => status, 3 => last_heartbeat_time, 4 => last_transition_time, 5 => reason, 6 => message,
-    }
-}
 
 impl WireCondition<'_> {
     fn condition(&self, pool: &mut SharedParts) -> Condition {
@@ -221,24 +200,17 @@ fn resources(allocatable: &Amounts<'_>) -> Resources {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Address<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    address: Text<'a>,
+wire! {
+    struct Address<'a> {
+        #[serde(rename = "type")]
+        kind: Text<'a> = 1,
+        address: Text<'a> = 2,
+    }
 }
 
-message! { impl<'a> Address<'a> { 1 => kind, 2 => address } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct NodeInfo<'a> {
-    #[serde(borrow)]
-    kubelet_version: Text<'a>,
-    #[serde(borrow)]
-    kernel_version: Text<'a>,
+wire! {
+    struct NodeInfo<'a> {
+        kubelet_version: Text<'a> = 7,
+        kernel_version: Text<'a> = 4,
+    }
 }
-
-message! { impl<'a> NodeInfo<'a> { 4 => kernel_version, 7 => kubelet_version } }

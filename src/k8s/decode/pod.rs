@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     affinity::{WireAffinity, WireSpread},
@@ -11,7 +9,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
     requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
@@ -93,19 +91,17 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     }
 }
 
-/// A Pod on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WirePod<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A Pod on the wire.
+    pub struct WirePod<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WirePod<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WirePod<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -113,50 +109,29 @@ impl Wire for WirePod<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    node_name: Text<'a>,
-    priority: Int,
-    #[serde(borrow)]
-    priority_class_name: Text<'a>,
-    active_deadline_seconds: Int,
-    termination_grace_period_seconds: Int,
-    #[serde(borrow)]
-    tolerations: LenientList<WireToleration<'a>>,
-    #[serde(borrow)]
-    containers: LenientList<Container<'a>>,
-    #[serde(borrow)]
-    init_containers: LenientList<Container<'a>>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    overhead: Amounts<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    resources: WireResources<'a>,
-    #[serde(borrow)]
-    node_selector: Pairs<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    affinity: WireAffinity<'a>,
-    #[serde(borrow)]
-    topology_spread_constraints: LenientList<WireSpread<'a>>,
-    #[serde(borrow)]
-    volumes: LenientList<WireVolume<'a>>,
-    #[serde(borrow)]
-    preemption_policy: Text<'a>,
-    #[serde(borrow)]
-    scheduling_gates: LenientList<Named<'a>>,
-    #[serde(borrow)]
-    scheduler_name: Text<'a>,
-    #[serde(borrow)]
-    resource_claims: LenientList<Named<'a>>,
-}
-
-message! {
-    impl<'a> Spec<'a> {
-        1 => volumes, 2 => containers, 4 => termination_grace_period_seconds, 5 => active_deadline_seconds,
-        7 => node_selector, 10 => node_name, 18 => affinity, 19 => scheduler_name, 20 => init_containers,
-        22 => tolerations, 24 => priority_class_name, 25 => priority, 31 => preemption_policy, 32 => overhead,
-        33 => topology_spread_constraints, 38 => scheduling_gates, 39 => resource_claims, 40 => resources,
+wire! {
+    struct Spec<'a> {
+        node_name: Text<'a> = 10,
+        priority: Int = 25,
+        priority_class_name: Text<'a> = 24,
+        active_deadline_seconds: Int = 5,
+        termination_grace_period_seconds: Int = 4,
+        tolerations: LenientList<WireToleration<'a>> = 22,
+        containers: LenientList<Container<'a>> = 2,
+        init_containers: LenientList<Container<'a>> = 20,
+        #[serde(deserialize_with = "or_default")]
+        overhead: Amounts<'a> = 32,
+        #[serde(deserialize_with = "or_default")]
+        resources: WireResources<'a> = 40,
+        node_selector: Pairs<'a> = 7,
+        #[serde(deserialize_with = "or_default")]
+        affinity: WireAffinity<'a> = 18,
+        topology_spread_constraints: LenientList<WireSpread<'a>> = 33,
+        volumes: LenientList<WireVolume<'a>> = 1,
+        preemption_policy: Text<'a> = 31,
+        scheduling_gates: LenientList<Named<'a>> = 38,
+        scheduler_name: Text<'a> = 19,
+        resource_claims: LenientList<Named<'a>> = 39,
     }
 }
 
@@ -274,23 +249,15 @@ fn image(name: &str, pool: &mut SharedParts) -> Name {
     if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Container<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    image: Text<'a>,
-    #[serde(borrow)]
-    restart_policy: Text<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    resources: WireResources<'a>,
-    #[serde(borrow)]
-    ports: LenientList<WirePort<'a>>,
-}
-
-message! {
-    impl<'a> Container<'a> { 1 => name, 2 => image, 6 => ports, 8 => resources, 24 => restart_policy }
+wire! {
+    struct Container<'a> {
+        name: Text<'a> = 1,
+        image: Text<'a> = 2,
+        restart_policy: Text<'a> = 24,
+        #[serde(deserialize_with = "or_default")]
+        resources: WireResources<'a> = 8,
+        ports: LenientList<WirePort<'a>> = 6,
+    }
 }
 
 impl Container<'_> {
@@ -313,17 +280,14 @@ impl Container<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WirePort<'a> {
-    host_port: Int,
-    #[serde(rename = "hostIP", borrow)]
-    host_ip: Text<'a>,
-    #[serde(borrow)]
-    protocol: Text<'a>,
+wire! {
+    struct WirePort<'a> {
+        host_port: Int = 2,
+        #[serde(rename = "hostIP")]
+        host_ip: Text<'a> = 5,
+        protocol: Text<'a> = 4,
+    }
 }
-
-message! { impl<'a> WirePort<'a> { 2 => host_port, 4 => protocol, 5 => host_ip } }
 
 impl WirePort<'_> {
     fn host_port(&self, pool: &mut SharedParts) -> Option<HostPort> {
@@ -333,31 +297,20 @@ impl WirePort<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Named<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
+wire! {
+    struct Named<'a> {
+        name: Text<'a> = 1,
+    }
 }
 
-message! { impl<'a> Named<'a> { 1 => name } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireToleration<'a> {
-    #[serde(borrow)]
-    key: Text<'a>,
-    #[serde(borrow)]
-    operator: Text<'a>,
-    #[serde(borrow)]
-    value: Text<'a>,
-    #[serde(borrow)]
-    effect: Text<'a>,
-    toleration_seconds: Int,
-}
-
-message! {
-    impl<'a> WireToleration<'a> { 1 => key, 2 => operator, 3 => value, 4 => effect, 5 => toleration_seconds }
+wire! {
+    struct WireToleration<'a> {
+        key: Text<'a> = 1,
+        operator: Text<'a> = 2,
+        value: Text<'a> = 3,
+        effect: Text<'a> = 4,
+        toleration_seconds: Int = 5,
+    }
 }
 
 impl WireToleration<'_> {
@@ -372,31 +325,16 @@ impl WireToleration<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Status<'a> {
-    #[serde(borrow)]
-    phase: Text<'a>,
-    #[serde(borrow)]
-    reason: Text<'a>,
-    #[serde(borrow)]
-    qos_class: Text<'a>,
-    #[serde(borrow)]
-    start_time: Time<'a>,
-    #[serde(borrow)]
-    nominated_node_name: Text<'a>,
-    #[serde(borrow)]
-    conditions: LenientList<WireCondition<'a>>,
-    #[serde(borrow)]
-    message: Text<'a>,
-    #[serde(borrow)]
-    container_statuses: LenientList<WireContainerStatus<'a>>,
-}
-
-message! {
-    impl<'a> Status<'a> {
-        1 => phase, 2 => conditions, 3 => message, 4 => reason, 7 => start_time, 8 => container_statuses,
-        9 => qos_class, 11 => nominated_node_name,
+wire! {
+    struct Status<'a> {
+        phase: Text<'a> = 1,
+        reason: Text<'a> = 4,
+        qos_class: Text<'a> = 9,
+        start_time: Time<'a> = 7,
+        nominated_node_name: Text<'a> = 11,
+        conditions: LenientList<WireCondition<'a>> = 2,
+        message: Text<'a> = 3,
+        container_statuses: LenientList<WireContainerStatus<'a>> = 8,
     }
 }
 
@@ -437,36 +375,26 @@ impl Status<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireContainerStatus<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    state: WireContainerState<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    last_state: WireContainerState<'a>,
+wire! {
+    struct WireContainerStatus<'a> {
+        name: Text<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        state: WireContainerState<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        last_state: WireContainerState<'a> = 3,
+    }
 }
 
-message! { impl<'a> WireContainerStatus<'a> { 1 => name, 2 => state, 3 => last_state } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireContainerState<'a> {
-    #[serde(borrow)]
-    terminated: Option<WireTerminated<'a>>,
+wire! {
+    struct WireContainerState<'a> {
+        terminated: Option<WireTerminated<'a>> = 3,
+    }
 }
 
-message! { impl<'a> WireContainerState<'a> { 3 => terminated } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireTerminated<'a> {
-    exit_code: Int,
-    #[serde(borrow)]
-    reason: Text<'a>,
-    #[serde(borrow)]
-    finished_at: Time<'a>,
+wire! {
+    struct WireTerminated<'a> {
+        exit_code: Int = 1,
+        reason: Text<'a> = 3,
+        finished_at: Time<'a> = 6,
+    }
 }
-
-message! { impl<'a> WireTerminated<'a> { 1 => exit_code, 3 => reason, 6 => finished_at } }

@@ -1,13 +1,11 @@
 //! PriorityClasses.
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Int, LenientBool, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{Change, PriorityClass};
 
@@ -33,20 +31,15 @@ impl Decoder for PriorityClassDecoder {
     }
 }
 
-/// A PriorityClass on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WirePriorityClass<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    value: Int,
-    global_default: LenientBool,
-    #[serde(borrow)]
-    preemption_policy: Text<'a>,
-}
-
-message! {
-    impl<'a> WirePriorityClass<'a> { 1 => metadata, 2 => value, 3 => global_default, 5 => preemption_policy }
+wire! {
+    /// A PriorityClass on the wire.
+    pub struct WirePriorityClass<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        value: Int = 2,
+        global_default: LenientBool = 3,
+        preemption_policy: Text<'a> = 5,
+    }
 }
 
 impl Wire for WirePriorityClass<'_> {

@@ -1,13 +1,11 @@
 //! ResourceQuotas.
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Amounts, LenientList, Quantity, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{Change, Quota, QuotaCount, QuotaLimit, QuotaScope};
 
@@ -55,19 +53,17 @@ fn quota(wire: &WireQuota<'_>, pool: &mut SharedParts) -> Quota {
     }
 }
 
-/// A ResourceQuota on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireQuota<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A ResourceQuota on the wire.
+    pub struct WireQuota<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireQuota<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WireQuota<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -75,47 +71,34 @@ impl Wire for WireQuota<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec<'a> {
-    #[serde(borrow)]
-    scopes: LenientList<Text<'a>>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    scope_selector: ScopeSelector<'a>,
+wire! {
+    struct Spec<'a> {
+        scopes: LenientList<Text<'a>> = 2,
+        #[serde(deserialize_with = "or_default")]
+        scope_selector: ScopeSelector<'a> = 3,
+    }
 }
 
-message! { impl<'a> Spec<'a> { 2 => scopes, 3 => scope_selector } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ScopeSelector<'a> {
-    #[serde(borrow)]
-    match_expressions: LenientList<Expression<'a>>,
+wire! {
+    struct ScopeSelector<'a> {
+        match_expressions: LenientList<Expression<'a>> = 1,
+    }
 }
 
-message! { impl<'a> ScopeSelector<'a> { 1 => match_expressions } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Expression<'a> {
-    #[serde(borrow)]
-    scope_name: Text<'a>,
-    #[serde(borrow)]
-    operator: Text<'a>,
-    #[serde(borrow)]
-    values: LenientList<Text<'a>>,
+wire! {
+    struct Expression<'a> {
+        scope_name: Text<'a> = 1,
+        operator: Text<'a> = 2,
+        values: LenientList<Text<'a>> = 3,
+    }
 }
 
-message! { impl<'a> Expression<'a> { 1 => scope_name, 2 => operator, 3 => values } }
-
-/// The status, which admission compares: limits of the spec count once the quota controller has copied them here.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    hard: Amounts<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    used: Amounts<'a>,
+wire! {
+    /// The status, which admission compares: limits of the spec count once the quota controller has copied them here.
+    struct Status<'a> {
+        #[serde(deserialize_with = "or_default")]
+        hard: Amounts<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        used: Amounts<'a> = 2,
+    }
 }
-
-message! { impl<'a> Status<'a> { 1 => hard, 2 => used } }

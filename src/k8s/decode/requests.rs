@@ -1,11 +1,9 @@
 //! Resource requests of a pod, summed as in the scheduler.
 
-use serde::Deserialize;
-
 use super::{
     leaf::{Amounts, Quantity, Text, or_default},
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{Requests, Resources};
 
@@ -14,17 +12,15 @@ const ASSUMED_CPU_MILLI: i64 = 100;
 /// Memory that scores assume for a container without a request, in bytes.
 const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
 
-/// `resources` of a container or a pod on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireResources<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    pub requests: Amounts<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    pub limits: Amounts<'a>,
+wire! {
+    /// `resources` of a container or a pod on the wire.
+    pub struct WireResources<'a> {
+        #[serde(deserialize_with = "or_default")]
+        pub requests: Amounts<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        pub limits: Amounts<'a> = 1,
+    }
 }
-
-message! { impl<'a> WireResources<'a> { 1 => limits, 2 => requests } }
 
 /// The requests or the limits of one container.
 #[derive(Clone, Copy)]

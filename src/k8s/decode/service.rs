@@ -1,13 +1,11 @@
 //! Services.
 
-use serde::Deserialize;
-
 use super::{
     Decoder, WatchEvent, Wire,
     leaf::{Pairs, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{Change, Service};
 
@@ -35,17 +33,15 @@ impl Decoder for ServiceDecoder {
     }
 }
 
-/// A Service on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireService<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Spec<'a>,
+wire! {
+    /// A Service on the wire.
+    pub struct WireService<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Spec<'a> = 2,
+    }
 }
-
-message! { impl<'a> WireService<'a> { 1 => metadata, 2 => spec } }
 
 impl Wire for WireService<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -53,11 +49,8 @@ impl Wire for WireService<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Spec<'a> {
-    #[serde(borrow)]
-    selector: Pairs<'a>,
+wire! {
+    struct Spec<'a> {
+        selector: Pairs<'a> = 2,
+    }
 }
-
-message! { impl<'a> Spec<'a> { 2 => selector } }

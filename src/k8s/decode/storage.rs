@@ -8,7 +8,7 @@ use super::{
     leaf::{Amounts, Int, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::message,
+    protobuf::{message, wire},
     workload::WireSelector,
 };
 use kordon_core::cluster::{
@@ -146,19 +146,17 @@ fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
     }
 }
 
-/// A PersistentVolumeClaim on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireClaim<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: ClaimSpec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A PersistentVolumeClaim on the wire.
+    pub struct WireClaim<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: ClaimSpec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WireClaim<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WireClaim<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -166,60 +164,41 @@ impl Wire for WireClaim<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct ClaimSpec<'a> {
-    #[serde(borrow)]
-    volume_name: Text<'a>,
-    #[serde(borrow)]
-    storage_class_name: Text<'a>,
-    #[serde(borrow)]
-    access_modes: LenientList<Text<'a>>,
-    #[serde(borrow)]
-    volume_mode: Text<'a>,
-    #[serde(borrow)]
-    selector: Option<WireSelector<'a>>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    resources: WireResources<'a>,
-}
-
-message! {
-    impl<'a> ClaimSpec<'a> {
-        1 => access_modes, 2 => resources, 3 => volume_name, 4 => selector, 5 => storage_class_name, 6 => volume_mode,
+wire! {
+    struct ClaimSpec<'a> {
+        volume_name: Text<'a> = 3,
+        storage_class_name: Text<'a> = 5,
+        access_modes: LenientList<Text<'a>> = 1,
+        volume_mode: Text<'a> = 6,
+        selector: Option<WireSelector<'a>> = 4,
+        #[serde(deserialize_with = "or_default")]
+        resources: WireResources<'a> = 2,
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireResources<'a> {
-    #[serde(borrow)]
-    requests: Amounts<'a>,
+wire! {
+    struct WireResources<'a> {
+        requests: Amounts<'a> = 2,
+    }
 }
 
-message! { impl<'a> WireResources<'a> { 2 => requests } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    #[serde(borrow)]
-    phase: Text<'a>,
+wire! {
+    struct Status<'a> {
+        phase: Text<'a> = 1,
+    }
 }
 
-message! { impl<'a> Status<'a> { 1 => phase } }
-
-/// A PersistentVolume on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WirePersistentVolume<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: VolumeSpec<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Status<'a>,
+wire! {
+    /// A PersistentVolume on the wire.
+    pub struct WirePersistentVolume<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: VolumeSpec<'a> = 2,
+        #[serde(deserialize_with = "or_default")]
+        status: Status<'a> = 3,
+    }
 }
-
-message! { impl<'a> WirePersistentVolume<'a> { 1 => metadata, 2 => spec, 3 => status } }
 
 impl Wire for WirePersistentVolume<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -227,81 +206,50 @@ impl Wire for WirePersistentVolume<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct VolumeSpec<'a> {
-    #[serde(borrow)]
-    storage_class_name: Text<'a>,
-    #[serde(borrow)]
-    capacity: Amounts<'a>,
-    #[serde(borrow)]
-    access_modes: LenientList<Text<'a>>,
-    #[serde(borrow)]
-    volume_mode: Text<'a>,
-    #[serde(borrow)]
-    claim_ref: Option<ClaimRef<'a>>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    node_affinity: Reach<'a>,
-    #[serde(borrow)]
-    csi: Option<Csi<'a>>,
-}
-
-message! {
-    impl<'a> VolumeSpec<'a> {
-        1 => capacity, 3 => access_modes, 4 => claim_ref, 6 => storage_class_name, 8 => volume_mode, 9 => node_affinity;
-        2 => { 22 => csi }
+wire! {
+    struct VolumeSpec<'a> {
+        storage_class_name: Text<'a> = 6,
+        capacity: Amounts<'a> = 1,
+        access_modes: LenientList<Text<'a>> = 3,
+        volume_mode: Text<'a> = 8,
+        claim_ref: Option<ClaimRef<'a>> = 4,
+        #[serde(deserialize_with = "or_default")]
+        node_affinity: Reach<'a> = 9,
+        csi: Option<Csi<'a>>,
+        ; 2 => { 22 => csi }
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct ClaimRef<'a> {
-    #[serde(borrow)]
-    namespace: Text<'a>,
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    uid: Text<'a>,
+wire! {
+    struct ClaimRef<'a> {
+        namespace: Text<'a> = 2,
+        name: Text<'a> = 3,
+        uid: Text<'a> = 4,
+    }
 }
 
-message! { impl<'a> ClaimRef<'a> { 2 => namespace, 3 => name, 4 => uid } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Reach<'a> {
-    #[serde(borrow)]
-    required: Option<WireNodeSelector<'a>>,
+wire! {
+    struct Reach<'a> {
+        required: Option<WireNodeSelector<'a>> = 1,
+    }
 }
 
-message! { impl<'a> Reach<'a> { 1 => required } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Csi<'a> {
-    #[serde(borrow)]
-    driver: Text<'a>,
-    #[serde(borrow)]
-    volume_handle: Text<'a>,
+wire! {
+    struct Csi<'a> {
+        driver: Text<'a> = 1,
+        volume_handle: Text<'a> = 2,
+    }
 }
 
-message! { impl<'a> Csi<'a> { 1 => driver, 2 => volume_handle } }
-
-/// A StorageClass on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WireStorageClass<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow)]
-    provisioner: Text<'a>,
-    #[serde(borrow)]
-    volume_binding_mode: Text<'a>,
-    #[serde(borrow)]
-    allowed_topologies: LenientList<WireTopology<'a>>,
-}
-
-message! {
-    impl<'a> WireStorageClass<'a> { 1 => metadata, 2 => provisioner, 7 => volume_binding_mode, 8 => allowed_topologies }
+wire! {
+    /// A StorageClass on the wire.
+    pub struct WireStorageClass<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        provisioner: Text<'a> = 2,
+        volume_binding_mode: Text<'a> = 7,
+        allowed_topologies: LenientList<WireTopology<'a>> = 8,
+    }
 }
 
 impl Wire for WireStorageClass<'_> {
@@ -310,14 +258,11 @@ impl Wire for WireStorageClass<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireTopology<'a> {
-    #[serde(borrow)]
-    match_label_expressions: LenientList<WireValues<'a>>,
+wire! {
+    struct WireTopology<'a> {
+        match_label_expressions: LenientList<WireValues<'a>> = 1,
+    }
 }
-
-message! { impl<'a> WireTopology<'a> { 1 => match_label_expressions } }
 
 impl WireTopology<'_> {
     fn term(&self, pool: &mut SharedParts) -> NodeTerm {
@@ -329,28 +274,22 @@ impl WireTopology<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireValues<'a> {
-    #[serde(borrow)]
-    key: Text<'a>,
-    #[serde(borrow)]
-    values: LenientList<Text<'a>>,
+wire! {
+    struct WireValues<'a> {
+        key: Text<'a> = 1,
+        values: LenientList<Text<'a>> = 2,
+    }
 }
 
-message! { impl<'a> WireValues<'a> { 1 => key, 2 => values } }
-
-/// A CSINode on the wire.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct WireCsiNode<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    metadata: Meta<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: Drivers<'a>,
+wire! {
+    /// A CSINode on the wire.
+    pub struct WireCsiNode<'a> {
+        #[serde(deserialize_with = "or_default")]
+        metadata: Meta<'a> = 1,
+        #[serde(deserialize_with = "or_default")]
+        spec: Drivers<'a> = 2,
+    }
 }
-
-message! { impl<'a> WireCsiNode<'a> { 1 => metadata, 2 => spec } }
 
 impl Wire for WireCsiNode<'_> {
     fn meta(&self) -> &Meta<'_> {
@@ -358,24 +297,18 @@ impl Wire for WireCsiNode<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Drivers<'a> {
-    #[serde(borrow)]
-    drivers: LenientList<Driver<'a>>,
+wire! {
+    struct Drivers<'a> {
+        drivers: LenientList<Driver<'a>> = 1,
+    }
 }
 
-message! { impl<'a> Drivers<'a> { 1 => drivers } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Driver<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    allocatable: Option<Allocatable>,
+wire! {
+    struct Driver<'a> {
+        name: Text<'a> = 1,
+        allocatable: Option<Allocatable> = 4,
+    }
 }
-
-message! { impl<'a> Driver<'a> { 1 => name, 4 => allocatable } }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]

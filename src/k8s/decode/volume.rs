@@ -1,51 +1,33 @@
 //! `spec.volumes` of pods.
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 
 use super::{
     leaf::{LenientBool, Text, or_default},
     pool::SharedParts,
-    protobuf::message,
+    protobuf::wire,
 };
 use kordon_core::cluster::{
     LocalStorage, LocalVolume, Name,
     scheduling::{Disk, DiskKind, PodVolume},
 };
 
-/// A volume with its source.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WireVolume<'a> {
-    #[serde(borrow)]
-    name: Text<'a>,
-    #[serde(borrow)]
-    empty_dir: Option<EmptyDir<'a>>,
-    host_path: Option<IgnoredAny>,
-    config_map: Option<IgnoredAny>,
-    git_repo: Option<IgnoredAny>,
-    #[serde(borrow)]
-    image: Option<WireImage<'a>>,
-    #[serde(borrow)]
-    ephemeral: Option<WireEphemeral<'a>>,
-    #[serde(borrow)]
-    persistent_volume_claim: Option<WireClaim<'a>>,
-    #[serde(borrow)]
-    gce_persistent_disk: Option<GcePersistentDisk<'a>>,
-    #[serde(borrow)]
-    aws_elastic_block_store: Option<AwsElasticBlockStore<'a>>,
-    #[serde(borrow)]
-    iscsi: Option<Iscsi<'a>>,
-    #[serde(borrow)]
-    rbd: Option<Rbd<'a>>,
-}
-
-message! {
-    impl<'a> WireVolume<'a> {
-        1 => name;
-        2 => {
-            1 => host_path, 2 => empty_dir, 3 => gce_persistent_disk, 4 => aws_elastic_block_store, 5 => git_repo,
-            8 => iscsi, 10 => persistent_volume_claim, 11 => rbd, 19 => config_map, 29 => ephemeral, 30 => image,
-        }
+wire! {
+    /// A volume with its source.
+    pub struct WireVolume<'a> {
+        name: Text<'a> = 1,
+        empty_dir: Option<EmptyDir<'a>>,
+        host_path: Option<IgnoredAny>,
+        config_map: Option<IgnoredAny>,
+        git_repo: Option<IgnoredAny>,
+        image: Option<WireImage<'a>>,
+        ephemeral: Option<WireEphemeral<'a>>,
+        persistent_volume_claim: Option<WireClaim<'a>>,
+        gce_persistent_disk: Option<GcePersistentDisk<'a>>,
+        aws_elastic_block_store: Option<AwsElasticBlockStore<'a>>,
+        iscsi: Option<Iscsi<'a>>,
+        rbd: Option<Rbd<'a>>,
+        ; 2 => { 1 => host_path, 2 => empty_dir, 3 => gce_persistent_disk, 4 => aws_elastic_block_store, 5 => git_repo, 8 => iscsi, 10 => persistent_volume_claim, 11 => rbd, 19 => config_map, 29 => ephemeral, 30 => image, }
     }
 }
 
@@ -106,98 +88,70 @@ impl WireVolume<'_> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireImage<'a> {
-    #[serde(borrow)]
-    reference: Text<'a>,
+wire! {
+    struct WireImage<'a> {
+        reference: Text<'a> = 1,
+    }
 }
 
-message! { impl<'a> WireImage<'a> { 1 => reference } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct EmptyDir<'a> {
-    #[serde(borrow)]
-    medium: Text<'a>,
+wire! {
+    struct EmptyDir<'a> {
+        medium: Text<'a> = 1,
+    }
 }
 
-message! { impl<'a> EmptyDir<'a> { 1 => medium } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireEphemeral<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    volume_claim_template: WireTemplate<'a>,
+wire! {
+    struct WireEphemeral<'a> {
+        #[serde(deserialize_with = "or_default")]
+        volume_claim_template: WireTemplate<'a> = 1,
+    }
 }
 
-message! { impl<'a> WireEphemeral<'a> { 1 => volume_claim_template } }
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct WireTemplate<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
-    spec: WireTemplateSpec<'a>,
+wire! {
+    struct WireTemplate<'a> {
+        #[serde(deserialize_with = "or_default")]
+        spec: WireTemplateSpec<'a> = 2,
+    }
 }
 
-message! { impl<'a> WireTemplate<'a> { 2 => spec } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireTemplateSpec<'a> {
-    #[serde(borrow)]
-    storage_class_name: Text<'a>,
+wire! {
+    struct WireTemplateSpec<'a> {
+        storage_class_name: Text<'a> = 5,
+    }
 }
 
-message! { impl<'a> WireTemplateSpec<'a> { 5 => storage_class_name } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct WireClaim<'a> {
-    #[serde(borrow)]
-    claim_name: Text<'a>,
+wire! {
+    struct WireClaim<'a> {
+        claim_name: Text<'a> = 1,
+    }
 }
 
-message! { impl<'a> WireClaim<'a> { 1 => claim_name } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct GcePersistentDisk<'a> {
-    #[serde(borrow)]
-    pd_name: Text<'a>,
-    read_only: LenientBool,
+wire! {
+    struct GcePersistentDisk<'a> {
+        pd_name: Text<'a> = 1,
+        read_only: LenientBool = 4,
+    }
 }
 
-message! { impl<'a> GcePersistentDisk<'a> { 1 => pd_name, 4 => read_only } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct AwsElasticBlockStore<'a> {
-    #[serde(rename = "volumeID", borrow)]
-    volume_id: Text<'a>,
-    read_only: LenientBool,
+wire! {
+    struct AwsElasticBlockStore<'a> {
+        #[serde(rename = "volumeID")]
+        volume_id: Text<'a> = 1,
+        read_only: LenientBool = 4,
+    }
 }
 
-message! { impl<'a> AwsElasticBlockStore<'a> { 1 => volume_id, 4 => read_only } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Iscsi<'a> {
-    #[serde(borrow)]
-    iqn: Text<'a>,
-    read_only: LenientBool,
+wire! {
+    struct Iscsi<'a> {
+        iqn: Text<'a> = 2,
+        read_only: LenientBool = 6,
+    }
 }
 
-message! { impl<'a> Iscsi<'a> { 2 => iqn, 6 => read_only } }
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Rbd<'a> {
-    #[serde(borrow)]
-    pool: Text<'a>,
-    #[serde(borrow)]
-    image: Text<'a>,
-    read_only: LenientBool,
+wire! {
+    struct Rbd<'a> {
+        pool: Text<'a> = 4,
+        image: Text<'a> = 2,
+        read_only: LenientBool = 8,
+    }
 }
-
-message! { impl<'a> Rbd<'a> { 2 => image, 4 => pool, 8 => read_only } }

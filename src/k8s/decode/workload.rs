@@ -11,7 +11,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, message},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, message, wire},
 };
 use kordon_core::cluster::{
     Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
@@ -102,14 +102,11 @@ impl<'a> Message<'a> for WireWorkload<'a> {
     }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    #[serde(borrow)]
-    conditions: LenientList<WireCondition<'a>>,
+wire! {
+    struct Status<'a> {
+        conditions: LenientList<WireCondition<'a>> = 1,
+    }
 }
-
-message! { impl<'a> Status<'a> { 1 => conditions } }
 
 impl Status<'_> {
     /// Whether a Job is complete or has failed.
@@ -210,19 +207,14 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
     }
 }
 
-/// A requirement on a label, in a selector or a node affinity; they have different operators.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(super) struct WireRequirement<'a> {
-    #[serde(borrow)]
-    pub(super) key: Text<'a>,
-    #[serde(borrow)]
-    pub(super) operator: Text<'a>,
-    #[serde(borrow)]
-    pub(super) values: LenientList<Text<'a>>,
+wire! {
+    /// A requirement on a label, in a selector or a node affinity; they have different operators.
+    pub(super) struct WireRequirement<'a> {
+        pub(super) key: Text<'a> = 1,
+        pub(super) operator: Text<'a> = 2,
+        pub(super) values: LenientList<Text<'a>> = 3,
+    }
 }
-
-message! { impl<'a> WireRequirement<'a> { 1 => key, 2 => operator, 3 => values } }
 
 impl WireRequirement<'_> {
     fn of_selector(&self, pool: &mut SharedParts) -> Requirement {

@@ -117,6 +117,45 @@ macro_rules! message {
 }
 pub(in crate::k8s::decode) use message;
 
+/// Declares an API object, or a part of one, as it is read from JSON and from protobuf. Each field has the name that JSON
+/// writes in camelCase, and after `=` its number in the published API definitions. A field without a number is not read from
+/// protobuf. After the semicolon comes an embedded message, as in [`message`].
+macro_rules! wire {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident<$lifetime:lifetime> {
+            $($(#[$of_field:meta])* $seen:vis $field:ident: $type:ty $(= $number:literal)?),+ $(,)?
+            $(; $inline:literal => { $($inner:literal => $inner_field:ident),+ $(,)? })?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default, rename_all = "camelCase", bound(deserialize = "'de: 'a"))]
+        $visibility struct $name<$lifetime> {
+            $($(#[$of_field])* $seen $field: $type,)+
+        }
+
+        impl<$lifetime> $crate::k8s::decode::protobuf::Message<$lifetime> for $name<$lifetime> {
+            fn field(
+                &mut self,
+                number: u64,
+                value: $crate::k8s::decode::protobuf::WireValue<$lifetime>,
+            ) -> Result<(), $crate::k8s::decode::protobuf::NotAMessage> {
+                use $crate::k8s::decode::protobuf::ReadField as _;
+                match number {
+                    $($($number => self.$field.read(value),)?)+
+                    $($inline => value.each_field(|number, value| match number {
+                        $($inner => self.$inner_field.read(value),)+
+                        _ => Ok(()),
+                    }),)?
+                    _ => Ok(()),
+                }
+            }
+        }
+    };
+}
+pub(in crate::k8s::decode) use wire;
+
 /// Reads the fields of a message one by one.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);

@@ -5,7 +5,7 @@
 mod message;
 mod page;
 
-pub(super) use self::message::{Fields, message};
+pub(super) use self::message::{Fields, message, wire};
 pub use self::{
     message::{Message, NotAMessage, ReadField, WireValue},
     page::ProtobufPage,
