@@ -204,6 +204,23 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
+    /// Moves the time at which a renewal was noticed to the first pass after it, where passes are made at `pass` and at
+    /// whole periods before. A renewal of a kubelet whose clock is wrong by a period or more stays where it is.
+    pub fn move_to_pass(&mut self, renewed: Timestamp, pass: Timestamp, period: Span) {
+        let is_noticed = self.heartbeat_source == HeartbeatSource::Lease
+            && self.certainty == Certainty::Observed
+            && renewed <= self.probe
+            && renewed <= pass;
+        if is_noticed {
+            let periods = pass.since(renewed).as_nanos().div_euclid(period.as_nanos());
+            let noticed = pass - period * periods;
+            let moved = noticed.since(self.probe);
+            if -period < moved && moved < period {
+                self.probe = noticed;
+            }
+        }
+    }
+
     /// Records the heartbeat that skipped passes would have noticed, if the node is assumed alive.
     pub fn keep_alive(&mut self, last_pass: Timestamp) {
         if self.assumed_alive {
@@ -253,6 +270,8 @@ pub struct Reading<'a> {
     pub node: &'a Arc<Node>,
     pub lease: Option<&'a Arc<Lease>>,
     pub clock: ClusterClock,
+    /// When the pass of the controller ended that a shadow's pass repeats a moment later; `now` for a pass of our own.
+    pub pass_ended: Timestamp,
     pub now: Timestamp,
 }
 
@@ -272,7 +291,7 @@ pub fn update(
     let Reading { node, now, .. } = reading;
     if record.is_calm(node) && !record.pods_to_retry {
         let newer = newer_lease(record, reading);
-        take_renewal(record, newer, now);
+        take_renewal(record, newer, reading.pass_ended);
         if !record.is_silent(settings, now) {
             return NodeAssessment::healthy(newer.is_some());
         }
@@ -305,20 +324,20 @@ pub fn update(
 fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Option<&Condition>) -> bool {
     // Compare the Lease first, because reading the status can drop the saved Lease.
     let newer = newer_lease(record, reading);
-    let is_posted = read_status(record, reading.node, ready, reading.now);
-    take_renewal(record, newer, reading.now);
+    let is_posted = read_status(record, reading.node, ready, reading.pass_ended);
+    take_renewal(record, newer, reading.pass_ended);
     is_posted || newer.is_some()
 }
 
-/// Step C: counts a renewed Lease as a heartbeat. A node that is assumed alive always has a heartbeat.
-fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, now: Timestamp) {
+/// Step C: counts a renewed Lease as a heartbeat, noticed at this time. A node that is assumed alive always has a heartbeat.
+fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, noticed: Timestamp) {
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
         (record.probe, record.heartbeat_source, record.certainty) =
-            (now, HeartbeatSource::Lease, Certainty::Observed);
+            (noticed, HeartbeatSource::Lease, Certainty::Observed);
     }
     if record.assumed_alive {
-        record.record_heartbeat(HeartbeatSource::Lease, now);
+        record.record_heartbeat(HeartbeatSource::Lease, noticed);
     }
 }
 
@@ -337,8 +356,9 @@ fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownC
     Some(unknown)
 }
 
-/// Steps A and B: reads the node's own status. Returns whether the kubelet posted it since the last pass.
-fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, now: Timestamp) -> bool {
+/// Steps A and B: reads the node's own status, noticed at this time. Returns whether the kubelet posted it since the last
+/// pass.
+fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, noticed: Timestamp) -> bool {
     let Some(ready) = ready else {
         record.conditions = node.conditions.clone();
         record.never_posted = true;
@@ -355,23 +375,30 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
     let same_transition = saved.is_some_and(|saved| saved.last_transition == ready.last_transition);
     // After a status post everything is read again, and the saved Lease is dropped.
     *record = NodeHealth {
-        ready_transition: if same_transition { record.ready_transition } else { now },
+        ready_transition: if same_transition { record.ready_transition } else { noticed },
         pods_to_retry: record.pods_to_retry,
         assumed_alive: record.assumed_alive,
-        ..NodeHealth::fresh(node, HeartbeatSource::Status, now)
+        ..NodeHealth::fresh(node, HeartbeatSource::Status, noticed)
     };
     true
 }
 
 /// Step C: returns the Lease if none is saved, or if its renewTime is later than that of the saved Lease. A missing
-/// renewTime is never later.
+/// renewTime is never later. The controller's next pass notices what was renewed after its last one.
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
-    reading.lease.filter(|lease| {
+    let Reading { lease, clock, pass_ended, now, .. } = reading;
+    let is_too_late = |lease: &Arc<Lease>| {
+        let renewed = lease.renewed.map(|renewed| clock.local(renewed));
+        renewed.is_some_and(|renewed| pass_ended < renewed && renewed <= now)
+    };
+    lease.filter(|lease| {
         let is_newer = |saved: &Arc<Lease>| {
             saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
         };
         // Usually the Lease is the saved object itself, and need not be read.
-        !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer)
+        !record.has_saved(lease)
+            && record.lease.as_ref().is_none_or(is_newer)
+            && (pass_ended == now || !is_too_late(lease))
     })
 }
 
@@ -465,7 +492,8 @@ mod tests {
         let record =
             record.get_or_insert_with(|| NodeHealth::first_seen(node, ClusterClock::default(), at(now)));
         let node = &Arc::new(node.clone());
-        let reading = Reading { node, lease, clock: ClusterClock::default(), now: at(now) };
+        let (clock, now) = (ClusterClock::default(), at(now));
+        let reading = Reading { node, lease, clock, pass_ended: now, now };
         update(record, reading, &Heartbeats::default(), &settings())
     }
 
@@ -493,8 +521,9 @@ mod tests {
             let mut whole = calm.clone();
             for (node, lease, seconds, other) in passes {
                 now += Span::from_secs(seconds);
-                let reading =
-                    Reading { node: &nodes[node], lease: leases[lease].as_ref(), clock: ClusterClock::default(), now };
+                let (node_now, lease) = (&nodes[node], leases[lease].as_ref());
+                let clock = ClusterClock::default();
+                let reading = Reading { node: node_now, lease, clock, pass_ended: now, now };
                 for record in [&mut calm, &mut whole] {
                     match other {
                         0 => record.pods_to_retry = !record.pods_to_retry,

@@ -322,8 +322,7 @@ impl Engine {
             }
         }
         if self.next_pass <= now {
-            let ended = self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now);
-            let next_pass = ended + PASS_TAKES + self.settings.node_monitor_period.value;
+            let next_pass = self.pass_ended(now) + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
             if self.next_tick(now) == now {
                 // A tick of the tainting loop at the start of the pass counts as run. The next tick is after the pass.
@@ -340,6 +339,11 @@ impl Engine {
                 shadow.forget_followed_pass();
             }
         }
+    }
+
+    /// When the pass ended that is made now: a shadow repeats a pass of the controller after it has seen its writes.
+    pub(in crate::engine) fn pass_ended(&self, now: Timestamp) -> Timestamp {
+        self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now)
     }
 
     /// Handles a change in the health of the watches of nodes and Leases. Node states are frozen while the watches are

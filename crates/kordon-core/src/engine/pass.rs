@@ -64,6 +64,7 @@ impl Engine {
         records: &mut CowMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
+        let pass_ended = self.pass_ended(now);
         let mut findings = PassFindings::new(&self.zones);
         let mut records = SortedWalk::new(records.iter_mut());
         let mut leases = SortedWalk::new(cluster.leases().entries());
@@ -71,7 +72,7 @@ impl Engine {
         for (name, node) in cluster.nodes().entries() {
             if let Some(record) = records.get(name) {
                 let lease = leases.get_known(name, |lease| record.has_saved(lease));
-                let reading = Reading { node, lease, clock: cluster.clock(), now };
+                let reading = Reading { node, lease, clock: cluster.clock(), pass_ended, now };
                 let is_recorded = recorded.get(name).is_some();
                 self.assess(record, reading, is_recorded, &mut findings);
             }
@@ -87,10 +88,12 @@ impl Engine {
         records: &mut CowMap<NodeName, NodeHealth>,
         now: Timestamp,
     ) -> PassFindings {
+        let pass_ended = self.pass_ended(now);
         let mut findings = PassFindings::new(&self.zones);
         for name in &unsettled.nodes {
             if let (Some(node), Some(record)) = (cluster.node(name), records.get_mut(name)) {
-                let reading = Reading { node, lease: cluster.lease(name), clock: cluster.clock(), now };
+                let (lease, clock) = (cluster.lease(name), cluster.clock());
+                let reading = Reading { node, lease, clock, pass_ended, now };
                 self.assess(record, reading, self.out.has_recorded_no_execute(name), &mut findings);
             }
         }
@@ -427,8 +430,14 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // Nodes are queued at the end of a pass: a tick at its start does not find them.
-        let pass_ended = self.next_pass - self.settings.node_monitor_period.value;
+        // Nodes are queued at the end of a pass: a tick at its start does not find them. While a shadow waits for the last
+        // writes of a pass, it does not know yet whether that pass stops a zone.
+        let is_following = self.shadow.as_ref().is_some_and(|shadow| shadow.followed_pass_ended().is_some());
+        let pass_ended = if is_following {
+            self.next_pass
+        } else {
+            self.next_pass - self.settings.node_monitor_period.value
+        };
         let tick = self.last_tainting.map_or(self.tainting_tick, |last| last + TAINTING_PERIOD);
         let not_before = tick.max(pass_ended);
         let of_zone = |zone: &Zone| {

@@ -34,6 +34,9 @@ const LATENESS: Span = Span::from_secs(1);
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
+/// Passes of the shadow that are at most so far from those of the controller are at the same time as them.
+const SAME_PHASE: Span = Span::from_millis(50);
+
 /// The state of the controller that the shadow follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
@@ -225,12 +228,30 @@ impl Engine {
     /// waits until all writes of that pass are observed. The pass after that comes a period after the end of the
     /// controller's pass, because what a pass finds depends on its time.
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
-        let shadow = self.shadow.as_mut().filter(|_| self.out.sends_all())?;
+        let shadow = self.shadow.as_ref().filter(|_| self.out.sends_all())?;
+        if shadow.followed.is_none() {
+            self.follow_phase(now);
+        }
+        let shadow = self.shadow.as_mut()?;
         self.next_pass = now + GATHERING;
         let new = || FollowedPass { last_write: now, found: BTreeMap::new() };
         let pass = shadow.followed.get_or_insert_with(new);
         pass.last_write = now;
         Some(pass)
+    }
+
+    /// A pass of the controller writes now. If the shadow's passes are at other times, the controller has noticed
+    /// renewals at other times too: corrects those.
+    fn follow_phase(&mut self, pass: Timestamp) {
+        let period = self.settings.node_monitor_period.value + PASS_TAKES;
+        let ahead = pass.since(self.next_pass).as_nanos().rem_euclid(period.as_nanos());
+        if SAME_PHASE.as_nanos() < ahead && ahead < (period - SAME_PHASE).as_nanos() {
+            for (node, record) in self.records.iter_mut() {
+                if let Some(renewed) = self.heartbeats.last(node) {
+                    record.move_to_pass(renewed, pass, period);
+                }
+            }
+        }
     }
 
     /// Handles a node that the controller tainted with a token of the node's zone.
