@@ -5,6 +5,7 @@ mod document;
 mod html;
 mod markdown;
 mod predictions;
+mod sections;
 
 use std::{io::BufReader, path::PathBuf};
 
