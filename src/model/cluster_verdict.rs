@@ -506,7 +506,7 @@ fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> 
 /// The next pods to be evicted: those of the node that the worst finding is about, if there is one, then those of all
 /// nodes.
 ///
-/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7 pods to be evicted, next in 12s`, `44 pods to be evicted,
+/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted,
 /// next in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
@@ -523,15 +523,18 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
             } else if is_evicted(model, node) && views.counts.hanging.of(OutcomeKind::Stuck) == 0 {
                 phrases.push("none of its pods is left to evict".into());
             }
-            if total > own
-                && let Some(first) = views.leaving.first
-            {
-                phrases.push(leave(
-                    format!("all nodes: {}", counted(total, "pod", "pods")),
-                    total,
-                    first,
-                    now,
-                ));
+            match views.leaving.first.filter(|_| total > own) {
+                // After those of the node the unit is known, and both have to fit into a line.
+                Some(first) if own > 0 => {
+                    phrases.push(
+                        Phrase::from(format!("all nodes: {total}, next ")).time(time_until(first, now)),
+                    );
+                }
+                Some(first) => {
+                    let all = format!("all nodes: {}", counted(total, "pod", "pods"));
+                    phrases.push(leave(all, total, first, now));
+                }
+                None => {}
             }
         }
         _ => match views.leaving.first {

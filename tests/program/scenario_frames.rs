@@ -237,12 +237,15 @@ fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     (numbers.len() > 1).then_some(numbers)
 }
 
-/// Returns the numbers of pods to be evicted on all nodes in a text: `44 to be evicted`, `44 pods to be evicted`.
+/// Returns the numbers of pods to be evicted on all nodes in a text: `44 to be evicted`, `44 pods to be evicted`,
+/// `all nodes: 44, next in 12s`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));
     let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    without_unit.filter_map(|before| before.rsplit([' ', '│']).next())
+    let beside_one =
+        text.split("all nodes: ").skip(1).filter_map(|rest| rest.split_once(", next").map(|(all, _)| all));
+    without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }
 
 macro_rules! scenario_frames {
