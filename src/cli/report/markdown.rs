@@ -52,9 +52,9 @@ fn rest(all: usize) -> Option<String> {
     (all > ROWS).then(|| format!("\nThe first {ROWS} of {all}; `-o json` has all."))
 }
 
-/// Escapes text for Markdown, including tables.
+/// Escapes text for Markdown, including tables. Parentheses stay, because no bracket before them makes a link.
 pub fn escaped(text: &str) -> String {
-    const SPECIAL: &str = "\\`*_{}[]()<>#+!|~&$@:";
+    const SPECIAL: &str = "\\`*_{}[]<>#+!|~&$@:";
     let mut out = String::with_capacity(text.len());
     for letter in visible::text(text).chars() {
         match letter {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn text_of_the_cluster_is_no_markdown() {
         assert_eq!(escaped("a-1 at 03:12"), "a-1 at 03:12");
-        assert_eq!(escaped("a|b `c` [x](http://y)"), "a\\|b \\`c\\` \\[x\\]\\(http\\://y\\)");
-        assert_eq!(escaped("<script>\nalert(1)"), "\\<script\\>\u{240a}alert\\(1\\)");
+        assert_eq!(escaped("a|b `c` [x](http://y)"), "a\\|b \\`c\\` \\[x\\](http\\://y)");
+        assert_eq!(escaped("<script>\nalert(1)"), "\\<script\\>\u{240a}alert(1)");
     }
 }
