@@ -361,7 +361,7 @@ impl SessionJournal {
 
     /// Adds the outcome of an effect. Recorded or successful Events are left out, as they only describe other effects.
     /// Decisions of a shadow are left out too: actual changes come from the watches, and missed decisions from
-    /// [`super::history`].
+    /// [`super::observations`].
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {

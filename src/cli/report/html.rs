@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     Picture,
     document::IncidentReport,
-    sections::{self, Block, Table},
+    sections::{self, Block, ReportTable},
 };
 use kordon_core::visible;
 
@@ -50,7 +50,7 @@ fn list(items: &[String]) -> String {
     format!("<ul>{items}</ul>")
 }
 
-fn written(Table { columns, rows }: &Table) -> String {
+fn written(ReportTable { columns, rows }: &ReportTable) -> String {
     if rows.is_empty() {
         return "<p>None.</p>".into();
     }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{
     document::IncidentReport,
-    sections::{self, Block, Table},
+    sections::{self, Block, ReportTable},
 };
 use kordon_core::visible;
 
@@ -33,8 +33,8 @@ fn list(items: &[String]) -> String {
     lines.chain(rest(items.len())).collect::<Vec<_>>().join("\n")
 }
 
-fn written(table: &Table) -> String {
-    let Table { columns, rows } = table;
+fn written(table: &ReportTable) -> String {
+    let ReportTable { columns, rows } = table;
     if rows.is_empty() {
         return "None.".into();
     }

@@ -15,21 +15,20 @@ pub enum Block {
     List(Vec<String>),
     /// A list with a title, which HTML folds.
     Details(String, Vec<String>),
-    Table(Table),
+    Table(ReportTable),
     /// The place of the pictures, for formats that have them.
     Pictures,
 }
 
 /// A table; empty ones say so.
-pub struct Table {
+pub struct ReportTable {
     pub columns: Vec<&'static str>,
     pub rows: Vec<Vec<String>>,
 }
 
-impl Table {
-    fn new<const N: usize>(columns: [&'static str; N], rows: impl IntoIterator<Item = [String; N]>) -> Block {
-        Block::Table(Self { columns: columns.to_vec(), rows: rows.into_iter().map(Vec::from).collect() })
-    }
+fn table<const N: usize>(columns: [&'static str; N], rows: impl IntoIterator<Item = [String; N]>) -> Block {
+    let rows = rows.into_iter().map(Vec::from).collect();
+    Block::Table(ReportTable { columns: columns.to_vec(), rows })
 }
 
 /// Title of the page.
@@ -84,7 +83,7 @@ fn timeline(report: &IncidentReport) -> Block {
         .moments
         .iter()
         .map(|moment| [time(Some(moment.at)), moment.level.to_owned(), moment.text.to_string()]);
-    Table::new(["time", "level", "what happened"], rows)
+    table(["time", "level", "what happened"], rows)
 }
 
 fn nodes(report: &IncidentReport) -> Block {
@@ -101,7 +100,7 @@ fn nodes(report: &IncidentReport) -> Block {
         ]
     });
     let columns = ["node", "zone", "from", "failed", "evicting", "Ready again", "for", "pods evicted"];
-    Table::new(columns, rows)
+    table(columns, rows)
 }
 
 fn whys(report: &IncidentReport) -> impl Iterator<Item = Block> {
@@ -124,7 +123,7 @@ fn workloads(report: &IncidentReport) -> Block {
         ]
     });
     let columns = ["workload", "from", "until", "for", "fewest ready", "missing pods × time"];
-    Table::new(columns, rows)
+    table(columns, rows)
 }
 
 fn evictions(report: &IncidentReport) -> [Block; 4] {
@@ -139,9 +138,9 @@ fn evictions(report: &IncidentReport) -> [Block; 4] {
     });
     [
         Block::Heading("Evictions"),
-        Table::new(["kind", "pods"], kinds),
+        table(["kind", "pods"], kinds),
         Block::Heading("Evictions that were not necessary"),
-        Table::new(["pod", "node", "evicted", "node back after"], unnecessary),
+        table(["pod", "node", "evicted", "node back after"], unnecessary),
     ]
 }
 
@@ -152,11 +151,11 @@ fn predictions(report: &IncidentReport) -> Vec<Block> {
         (!items.is_empty()).then_some(Block::List(items))
     };
     let mut blocks = vec![Block::Heading("Predictions, five seconds before")];
-    blocks.push(Table::new(EVENT_COLUMNS, predictions.events.iter().map(event_cells)));
+    blocks.push(table(EVENT_COLUMNS, predictions.events.iter().map(event_cells)));
     blocks.extend(predictions.lines().into_iter().map(Block::Paragraph));
     blocks.extend(listed("missed", &predictions.misses));
     blocks.push(Block::Heading("Predicted outcomes of evicted pods"));
-    blocks.push(Table::new(OUTCOME_COLUMNS, [outcome_cells(&predictions.outcomes)]));
+    blocks.push(table(OUTCOME_COLUMNS, [outcome_cells(&predictions.outcomes)]));
     blocks.extend(listed("other", &predictions.outcome_differences));
     blocks
 }
