@@ -3,13 +3,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
 use super::{
     Engine,
     effect::{Deletion, EventObject, NODE_LOST, RecordedEvent, Write},
+    eviction_status::EvictionStatus,
     health::NodeHealth,
     outbox::EffectSubject,
     queue::{Processed, QueueEntry},
@@ -30,33 +30,6 @@ pub struct Legacy {
     status: BTreeMap<NodeName, EvictionStatus>,
     /// By node, the pods of its deletion round whose write has no outcome yet.
     rounds: BTreeMap<NodeName, BTreeSet<Key>>,
-}
-
-/// How far the eviction of a node is, with upstream's names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EvictionStatus {
-    #[default]
-    Unmarked,
-    /// The node waits in its zone's queue.
-    ToBeEvicted,
-    /// The node's pods were deleted; new pods are deleted at once.
-    Evicted,
-}
-
-impl EvictionStatus {
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unmarked => "unmarked",
-            Self::ToBeEvicted => "toBeEvicted",
-            Self::Evicted => "evicted",
-        }
-    }
-}
-
-impl fmt::Display for EvictionStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
 }
 
 impl Legacy {

@@ -12,6 +12,7 @@ pub mod effect;
 mod eviction;
 mod health;
 pub mod heartbeats;
+mod eviction_status;
 mod legacy;
 mod limiter;
 pub mod metrics;
@@ -37,9 +38,9 @@ pub use effect::{
     Outcome, RecordedEvent, Severity, UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
+pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
 pub use heartbeats::{Heartbeats, Silence};
-pub use legacy::EvictionStatus;
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
 pub use settings::{

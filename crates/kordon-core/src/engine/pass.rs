@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Engine, TAINTING_PERIOD,
     effect::{EventObject, LeaseCheck, RecordedEvent, Severity, Write},
+    eviction_status::EvictionStatus,
     health::{self, NodeAssessment, NodeHealth, Reading},
-    legacy::EvictionStatus,
     outbox::EffectSubject,
     pass_scope::{PassScope, UnsettledNodes},
     queue::Processed,

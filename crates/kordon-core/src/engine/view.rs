@@ -1,7 +1,7 @@
 //! The engine's state for the screen and the command line: read only, computed on request.
 
 use super::{
-    legacy::EvictionStatus,
+    eviction_status::EvictionStatus,
     why::{Certainty, HeartbeatSource, Why},
     zone::ZoneState,
 };

@@ -6,7 +6,10 @@ use std::{
     fmt,
 };
 
-use super::{ControllerEvent, EventKind, Forecast, ForecastStep, OutcomeRecord, OutcomeReport, comparison};
+use super::{
+    ControllerEvent, EventKind, Forecast, ForecastStep, OutcomeRecord, OutcomeReport, comparison,
+    newest::keep,
+};
 use crate::{
     cluster::{
         Applied, Cluster, ConditionStatus, Delta, Key, Node, NodeName, Pod, Taint, TaintEffect, ZoneKey,
@@ -507,12 +510,4 @@ fn others_taints(node: &Node) -> impl Iterator<Item = &Taint> {
 
 fn status(node: &Node) -> Option<ConditionStatus> {
     node.ready().map(|ready| ready.status)
-}
-
-/// Appends a value, and drops the oldest one if there are already `most`.
-pub(super) fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
-    if values.len() == most {
-        values.pop_front();
-    }
-    values.push_back(value);
 }

@@ -16,7 +16,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{ForecastKind, ForecastStep, TimeRange};
+use super::{ForecastKind, ForecastStep, time_range::TimeRange};
 use crate::{
     cluster::{Cluster, NodeName, Pod, Taint, TaintEffect, ZoneKey},
     engine::{QueueChange, QueueEvent, Tolerance, UNREACHABLE, tolerance},

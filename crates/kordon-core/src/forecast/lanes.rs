@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{DeletedRange, Forecast, ForecastKind, ForecastStep};
+use super::{DeletedRange, Forecast, ForecastKind, ForecastStep, time_range::TimeRange};
 use crate::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, TaintEffect, ZoneKey},
     engine::{Engine, Why, controllers_own},
@@ -71,27 +71,6 @@ pub struct LanePods {
     pub pods: Arc<Vec<Key>>,
     /// Outcomes of the pods that have nowhere to run; empty until [`Lane::with_nowhere`] sets them.
     pub nowhere: BTreeSet<OutcomeKind>,
-}
-
-/// The first and the last time at which something may happen. With several nodes, the times of the first and of the
-/// last node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TimeRange {
-    pub first: Timestamp,
-    pub last: Timestamp,
-}
-
-impl From<Timestamp> for TimeRange {
-    fn from(at: Timestamp) -> Self {
-        Self { first: at, last: at }
-    }
-}
-
-impl TimeRange {
-    /// The smallest range that includes both ranges.
-    pub(super) fn with(self, other: Self) -> Self {
-        Self { first: self.first.min(other.first), last: self.last.max(other.last) }
-    }
 }
 
 impl Lane {

@@ -10,6 +10,8 @@ mod lanes;
 mod outcome;
 mod outcome_record;
 mod successors;
+mod newest;
+mod time_range;
 mod totals;
 
 pub use accuracy::{Accuracy, AccuracyReport};
@@ -17,11 +19,12 @@ pub use apply_write::apply_write;
 pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
-pub use lanes::{Chart, Lane, LaneFold, LanePods, TimeRange, fold};
+pub use lanes::{Chart, Lane, LaneFold, LanePods, fold};
 pub use outcome_record::{
     Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore, SETTLES,
 };
 pub use successors::{Succession, SuccessionCounts, Successor};
+pub use time_range::TimeRange;
 pub use totals::ForecastTotals;
 
 use std::{

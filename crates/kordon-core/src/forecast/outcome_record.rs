@@ -6,7 +6,7 @@ use std::{
     fmt,
 };
 
-use super::accuracy::keep;
+use super::newest::keep;
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
     placement::TiedNodes,

@@ -1,0 +1,11 @@
+//! Lists that keep only their newest values.
+
+use std::collections::VecDeque;
+
+/// Appends a value, and drops the oldest one if there are already `most`.
+pub(super) fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
+    if values.len() == most {
+        values.pop_front();
+    }
+    values.push_back(value);
+}
