@@ -76,7 +76,7 @@ impl Log {
             if line.contains(" WARN ") || line.contains(" ERROR ") {
                 vitals.warnings += 1;
             }
-            let Some((_, line)) = line.split_once("kordon_core::run::vitals: ") else { continue };
+            let Some((_, line)) = line.split_once("kordon::run::vitals: ") else { continue };
             if let Some(fields) = line.strip_prefix("program ") {
                 vitals.written += 1;
                 vitals.tasks = number(fields, "tasks");
