@@ -46,6 +46,8 @@ const LAST: f64 = 4.0;
 /// Number of additional tasks, threads or files that are allowed when all is quiet again: some connections are kept
 /// open for a while.
 const SLACK: u64 = 3;
+/// Time in which idle threads of the runtime end. It keeps each for ten seconds.
+const IDLE_THREADS: Duration = Duration::from_secs(20);
 /// Time between two outages that are longer than the API server keeps old versions, and time before the end without
 /// any.
 const OUTAGES: (Duration, Duration) = (Duration::from_secs(1500), Duration::from_secs(600));
@@ -118,7 +120,12 @@ async fn soak(plane: &mut Plane) -> Result<()> {
     }
     let settled = dashboard.wait_until_equal(&client).await?;
     let rows = dashboard.wait_until_rows_are(&client).await?;
-    let after = dashboard.usage()?;
+    let mut after = dashboard.usage()?;
+    let until = Instant::now() + IDLE_THREADS;
+    while after.threads > before.threads + SLACK && Instant::now() < until {
+        sleep(Duration::from_secs(1)).await;
+        after = dashboard.usage()?;
+    }
     say(&format!(
         "e2e_soak: at the end: {}; {rows} rows as the API server has them",
         describe(&after, &settled)
