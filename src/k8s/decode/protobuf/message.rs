@@ -135,21 +135,10 @@ macro_rules! wire {
             $($(#[$of_field])* $seen $field: $type,)+
         }
 
-        impl<$lifetime> $crate::k8s::decode::protobuf::Message<$lifetime> for $name<$lifetime> {
-            fn field(
-                &mut self,
-                number: u64,
-                value: $crate::k8s::decode::protobuf::WireValue<$lifetime>,
-            ) -> Result<(), $crate::k8s::decode::protobuf::NotAMessage> {
-                use $crate::k8s::decode::protobuf::ReadField as _;
-                match number {
-                    $($($number => self.$field.read(value),)?)+
-                    $($inline => value.each_field(|number, value| match number {
-                        $($inner => self.$inner_field.read(value),)+
-                        _ => Ok(()),
-                    }),)?
-                    _ => Ok(()),
-                }
+        $crate::k8s::decode::protobuf::message! {
+            impl<$lifetime> $name<$lifetime> {
+                $($($number => $field,)?)+
+                $(; $inline => { $($inner => $inner_field),+ })?
             }
         }
     };
