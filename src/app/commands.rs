@@ -198,7 +198,7 @@ const fn plan(
     keys: &'static [Chord],
     kind: PlanKind,
 ) -> Command {
-    Command { context: KeyContext::In(panes), ..view(name, doc, name, keys, UserAction::Plan(kind)) }
+    view(name, doc, name, keys, UserAction::Plan(kind)).within(panes)
 }
 
 /// Declares a command that changes an option of a plan.
@@ -208,40 +208,7 @@ const fn option(
     keys: &'static [Chord],
     option: PlanOption,
 ) -> Command {
-    Command {
-        context: KeyContext::In(&[Pane::Plan]),
-        ..view(name, doc, "", keys, UserAction::Toggle(option))
-    }
-}
-
-const fn edits(
-    name: &'static str,
-    doc: &'static str,
-    hint: &'static str,
-    keys: &'static [Chord],
-    action: UserAction,
-) -> Command {
-    Command { context: KeyContext::TypingOf(InputTarget::Edits), ..typing(name, doc, hint, keys, action) }
-}
-
-const fn palette(
-    name: &'static str,
-    doc: &'static str,
-    hint: &'static str,
-    keys: &'static [Chord],
-    action: UserAction,
-) -> Command {
-    Command { context: KeyContext::TypingOf(InputTarget::Command), ..typing(name, doc, hint, keys, action) }
-}
-
-const fn answer(
-    name: &'static str,
-    doc: &'static str,
-    hint: &'static str,
-    keys: &'static [Chord],
-    action: UserAction,
-) -> Command {
-    Command { context: KeyContext::TypingOf(InputTarget::Answer), ..typing(name, doc, hint, keys, action) }
+    view(name, doc, "", keys, UserAction::Toggle(option)).within(&[Pane::Plan])
 }
 
 /// Declares a command that goes to another moment of the playback.
@@ -422,18 +389,25 @@ pub const COMMANDS: &[Command] = &[
         "keep", ENTER, UserAction::KeepFilter).while_typing(InputTarget::Filter),
     typing("drop-filter", "Clear the filter and go back to the list.",
         "clear", ESC, UserAction::Back).while_typing(InputTarget::Filter),
-    edits("complete", "Complete the word as proposed.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
-    edits("next-proposal", "Choose the next proposal.", "next", &[key(KeyCode::Down)], UserAction::ChooseNext),
-    edits("keep-text", "Keep the text and go to the plan.", "to the plan", ENTER, UserAction::KeepEdits),
-    edits("leave-plan", "Close the plan.", "back", ESC, UserAction::Back),
-    palette("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand),
-    palette("complete-name", "Complete the name.", "complete", &[key(KeyCode::Tab)], UserAction::Complete),
-    palette("next-command", "Choose the next command.", "next", &[key(KeyCode::Down)], UserAction::ChooseNext),
-    palette("previous-command", "Choose the previous command.", "", &[key(KeyCode::Up)], UserAction::ChoosePrevious),
-    palette("close", "Close the line.", "close", ESC, UserAction::Back),
-    answer("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer),
-    answer("other-answer", "Choose the next answer.", "other", &[key(KeyCode::Tab)], UserAction::ChooseNext),
-    answer("decline", "Cancel.", "cancel", ESC, UserAction::Back),
+    typing("complete", "Complete the word as proposed.",
+        "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Edits),
+    typing("next-proposal", "Choose the next proposal.",
+        "next", &[key(KeyCode::Down)], UserAction::ChooseNext).while_typing(InputTarget::Edits),
+    typing("keep-text", "Keep the text and go to the plan.",
+        "to the plan", ENTER, UserAction::KeepEdits).while_typing(InputTarget::Edits),
+    typing("leave-plan", "Close the plan.", "back", ESC, UserAction::Back).while_typing(InputTarget::Edits),
+    typing("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand).while_typing(InputTarget::Command),
+    typing("complete-name", "Complete the name.",
+        "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Command),
+    typing("next-command", "Choose the next command.",
+        "next", &[key(KeyCode::Down)], UserAction::ChooseNext).while_typing(InputTarget::Command),
+    typing("previous-command", "Choose the previous command.",
+        "", &[key(KeyCode::Up)], UserAction::ChoosePrevious).while_typing(InputTarget::Command),
+    typing("close", "Close the line.", "close", ESC, UserAction::Back).while_typing(InputTarget::Command),
+    typing("answer", "Give the chosen or typed answer.", "answer", ENTER, UserAction::Answer).while_typing(InputTarget::Answer),
+    typing("other-answer", "Choose the next answer.",
+        "other", &[key(KeyCode::Tab)], UserAction::ChooseNext).while_typing(InputTarget::Answer),
+    typing("decline", "Cancel.", "cancel", ESC, UserAction::Back).while_typing(InputTarget::Answer),
     typing("delete-word", "Delete the word before the cursor.", "", &[ctrl('w')], UserAction::Edit(InputRequest::DeletePrevWord)),
     typing("delete-line", "Delete everything typed.", "", &[ctrl('u')], UserAction::Edit(InputRequest::DeleteLine)),
     typing("delete-left", "Delete the character before the cursor.",
