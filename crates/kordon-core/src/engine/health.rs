@@ -396,9 +396,7 @@ fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<
             saved.renewed.zip(lease.renewed).is_some_and(|(saved, renewed)| saved < renewed)
         };
         // Usually the Lease is the saved object itself, and need not be read.
-        !record.has_saved(lease)
-            && record.lease.as_ref().is_none_or(is_newer)
-            && (pass_ended == now || !is_too_late(lease))
+        !record.has_saved(lease) && record.lease.as_ref().is_none_or(is_newer) && !is_too_late(lease)
     })
 }
 

@@ -343,7 +343,7 @@ impl Engine {
     }
 
     /// When the pass ended that is made now: a shadow repeats a pass of the controller after it has seen its writes.
-    pub(in crate::engine) fn pass_ended(&self, now: Timestamp) -> Timestamp {
+    fn pass_ended(&self, now: Timestamp) -> Timestamp {
         self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now)
     }
 
