@@ -132,14 +132,14 @@ impl EvictionCounts {
                 EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
                     refused += refusals.get(key).map_or(0, |()| 1);
                     match by_pod.get(key) {
-                        Some(outcome) => counts.outcomes.add(outcome.kind()),
+                        Some(outcome) => counts.outcomes.count(outcome.kind()),
                         None => counts.working_out += 1,
                     }
                 }
                 EvictionState::Terminating { kubelet_silent, .. } => {
                     counts.terminating += 1;
                     if let Some(pod) = cluster.pod(key).filter(|_| kubelet_silent) {
-                        counts.hanging.add(PodOutcome::for_terminating(cluster, pod).kind());
+                        counts.hanging.count(PodOutcome::for_terminating(cluster, pod).kind());
                     }
                 }
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,

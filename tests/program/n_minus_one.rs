@@ -125,8 +125,7 @@ fn what_if(fixture: &DashboardFixture) -> (OutcomeCounts, BTreeSet<NodeName>, BT
 
 /// Returns the outcomes of the pods that leave, and of those that are preempted for them.
 fn all_of(counts: &SuccessionCounts) -> OutcomeCounts {
-    let parts = counts.outcomes.parts().chain(counts.preempted.parts());
-    parts.flat_map(|(kind, pods)| std::iter::repeat_n(kind, pods)).collect()
+    counts.outcomes() + counts.preempted
 }
 
 /// Returns the outcomes in `kordon forecast --fail NODE…`.

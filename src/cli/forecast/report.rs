@@ -192,7 +192,7 @@ impl ForecastReport {
         let replacements: Vec<ReplacementReport> =
             succession.replacements().map(|successor| replacement(successor, subject.cluster, now)).collect();
         let counts = succession.counts();
-        let SuccessionCounts { outcomes, preempted, .. } = counts;
+        let (outcomes, preempted) = (counts.outcomes(), counts.preempted);
         let knows_pods = subject.gaps().is_empty();
         let range = knows_pods.then(|| forecast.deleted(subject.cluster));
         // Placements depend on all pods.

@@ -39,16 +39,17 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
     if !report.gaps.is_empty() {
         let _ = writeln!(out, "not known: {}", report.gaps);
     }
-    if let Some(SuccessionCounts { outcomes, evicted, preempted }) = report.counts
-        && outcomes.total() > 0
-    {
+    if let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts {
         let likely = if report.definite { "" } else { "likely " };
-        let pods =
-            counted(outcomes.total(), "pod leaves or loses its node", "pods leave or lose their nodes");
-        let _ = writeln!(out, "{pods}, {evicted} within {ahead}; of them {likely}{}", outcomes.text());
-        if preempted.total() > 0 {
-            let pods = counted(preempted.total(), "pod is", "pods are");
-            let _ = writeln!(out, "{pods} preempted for them: {}", preempted.text());
+        for (outcomes, one, several) in [
+            (evicted, "pod is evicted", "pods are evicted"),
+            (left_behind, "pod stays on its lost node", "pods stay on their lost nodes"),
+            (preempted, "pod is preempted for them", "pods are preempted for them"),
+        ] {
+            if outcomes.total() > 0 {
+                let pods = counted(outcomes.total(), one, several);
+                let _ = writeln!(out, "{pods}: {likely}{}", outcomes.text());
+            }
         }
     }
     for assumption in &report.assumptions {

@@ -29,25 +29,35 @@ pub struct Succession {
 /// Numbers of a forecast's pods by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SuccessionCounts {
-    pub outcomes: OutcomeCounts,
-    /// Number of pods that are deleted within the forecast.
-    pub evicted: usize,
+    /// Outcomes of the pods that are deleted within the forecast.
+    pub evicted: OutcomeCounts,
+    /// Outcomes of the pods on lost nodes that are not deleted within the forecast.
+    pub left_behind: OutcomeCounts,
     /// Outcomes of pods elsewhere that are preempted for the replacements.
     pub preempted: OutcomeCounts,
 }
 
 impl SuccessionCounts {
+    /// Outcomes of all pods that are deleted or on lost nodes.
+    pub fn outcomes(&self) -> OutcomeCounts {
+        self.evicted + self.left_behind
+    }
+
     /// Number of pods with nowhere to run, preempted pods included.
     pub fn nowhere(&self) -> usize {
-        self.outcomes.nowhere() + self.preempted.nowhere()
+        self.outcomes().nowhere() + self.preempted.nowhere()
     }
 }
 
 impl Succession {
     pub fn counts(&self) -> SuccessionCounts {
+        let outcomes = |are_evicted: bool| {
+            let those = self.successors.iter().filter(move |pod| pod.evicted.is_some() == are_evicted);
+            those.map(|successor| successor.outcome.kind()).collect()
+        };
         SuccessionCounts {
-            outcomes: self.successors.iter().map(|successor| successor.outcome.kind()).collect(),
-            evicted: self.successors.iter().filter(|successor| successor.evicted.is_some()).count(),
+            evicted: outcomes(true),
+            left_behind: outcomes(false),
             preempted: failover::preempted(&self.trace).map(|(_, kind)| kind).collect(),
         }
     }

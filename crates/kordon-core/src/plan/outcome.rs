@@ -5,7 +5,7 @@
 //! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
 //! outcome, so the parts add up to the total.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, ops::Add};
 
 use super::{
     environment,
@@ -199,7 +199,7 @@ impl OutcomeKind {
 }
 
 impl OutcomeCounts {
-    pub const fn add(&mut self, kind: OutcomeKind) {
+    pub const fn count(&mut self, kind: OutcomeKind) {
         self.0[kind as usize] += 1;
     }
 
@@ -249,10 +249,18 @@ fn joined(parts: impl Iterator<Item = (OutcomeKind, usize)>) -> String {
     parts.map(part).collect::<Vec<_>>().join(", ")
 }
 
+impl Add for OutcomeCounts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(OutcomeKind::ALL.map(|kind| self.of(kind) + other.of(kind)))
+    }
+}
+
 impl FromIterator<OutcomeKind> for OutcomeCounts {
     fn from_iter<T: IntoIterator<Item = OutcomeKind>>(kinds: T) -> Self {
         let mut counts = Self::default();
-        kinds.into_iter().for_each(|kind| counts.add(kind));
+        kinds.into_iter().for_each(|kind| counts.count(kind));
         counts
     }
 }

@@ -151,7 +151,7 @@ impl PlanTotals {
     }
 
     fn add(&mut self, pod: &PodPlan, made: Timestamp) {
-        self.outcomes.add(pod.outcome.kind());
+        self.outcomes.count(pod.outcome.kind());
         self.refused_pods += usize::from(matches!(pod.verdict, Verdict::Refused { .. }));
         let verdict = pod.verdict.as_if_granted();
         match PodCount::new(verdict, made) {

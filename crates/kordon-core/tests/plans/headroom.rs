@@ -306,10 +306,10 @@ impl<'a> PlainLoss<'a> {
         let mut wanted = BTreeMap::new();
         for pod in pods {
             match loss.kind(&pod) {
-                None => loss.stranded.add(OutcomeKind::Lost),
+                None => loss.stranded.count(OutcomeKind::Lost),
                 Some(WorkloadKind::DaemonSet) => {}
                 // The replacement is created only once the old pod is gone.
-                Some(WorkloadKind::StatefulSet) => loss.stranded.add(OutcomeKind::Stuck),
+                Some(WorkloadKind::StatefulSet) => loss.stranded.count(OutcomeKind::Stuck),
                 Some(kind) => {
                     let owner = pod.owner.as_ref().expect("it has a kind").uid.clone();
                     let free = wanted.entry(owner).or_insert_with(|| loss.missing(&left, kind, &pod));
@@ -350,9 +350,9 @@ impl<'a> PlainLoss<'a> {
         let mut modes = claims.map(|claim| claim.requested.modes);
         let is_held = modes.any(|modes| modes.read_write_once || modes.read_write_once_pod);
         if !is_placed {
-            self.stranded.add(OutcomeKind::Pending);
+            self.stranded.count(OutcomeKind::Pending);
         } else if is_held {
-            self.stranded.add(OutcomeKind::Stuck);
+            self.stranded.count(OutcomeKind::Stuck);
         }
     }
 
@@ -389,9 +389,9 @@ impl<'a> PlainLoss<'a> {
         self.add(pod, &candidate.node);
         for victim in &candidate.victims {
             match self.kind(victim) {
-                None => self.stranded.add(OutcomeKind::Lost),
-                Some(WorkloadKind::DaemonSet) => self.stranded.add(OutcomeKind::Pending),
-                Some(_) if !self.place(victim, false) => self.stranded.add(OutcomeKind::Pending),
+                None => self.stranded.count(OutcomeKind::Lost),
+                Some(WorkloadKind::DaemonSet) => self.stranded.count(OutcomeKind::Pending),
+                Some(_) if !self.place(victim, false) => self.stranded.count(OutcomeKind::Pending),
                 Some(_) => {}
             }
         }

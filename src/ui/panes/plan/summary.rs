@@ -151,8 +151,9 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
         runs = count(scene, runs, number, words, role);
     }
     if let Some(counts) = impact.succession.as_ref().map(Succession::counts) {
-        runs = count(scene, runs, counts.outcomes.total(), "pods lose their nodes", Role::Base);
-        for (kind, pods) in counts.outcomes.parts() {
+        let outcomes = counts.outcomes();
+        runs = count(scene, runs, outcomes.total(), "pods lose their nodes", Role::Base);
+        for (kind, pods) in outcomes.parts() {
             let (one, several) = kind.words();
             runs = count(scene, runs, pods, if pods == 1 { one } else { several }, evictions::role(kind));
         }
