@@ -230,8 +230,12 @@ impl LifecycleRecording {
     /// Returns the nodes in the order in which they were tainted (in legacy mode: in which their pods were deleted).
     /// Upstream's order is random.
     pub fn order(&self) -> Vec<NodeName> {
+        self.order_in(&self.recorded.effects)
+    }
+
+    fn order_in(&self, effects: &[RecordedEffect]) -> Vec<NodeName> {
         let mut order: Vec<NodeName> = Vec::new();
-        for seen in &self.recorded.effects {
+        for seen in effects {
             let turn = match self.mode.as_str() {
                 "legacy" => (seen.reason == "DeletingAllPods").then_some(&seen.name),
                 _ => seen.is_no_execute_added().then_some(&seen.node),
@@ -242,6 +246,45 @@ impl LifecycleRecording {
             }
         }
         order
+    }
+
+    /// Renames the nodes and pods of `ours` so that nodes that only differ in their names were tainted in the recorded
+    /// order. Several writes of one pass are answered in any order, and a node waits from its answer on.
+    pub fn rename_alike(&self, ours: &mut [RecordedEffect]) {
+        let (theirs, tainted) = (self.order(), self.order_in(ours));
+        let mut names = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        for node in &tainted {
+            let role = self.role(node);
+            let Some(other) = theirs.iter().find(|other| !taken.contains(other) && self.role(other) == role)
+            else {
+                continue;
+            };
+            taken.insert(other);
+            names.insert(node.to_string(), other.to_string());
+            let pods = |node: &NodeName| {
+                let on_node = self.pods.iter().filter(move |pod| *pod.node == **node);
+                on_node.map(|pod| format!("default/{}", pod.name)).collect::<Vec<_>>()
+            };
+            names.extend(pods(node).into_iter().zip(pods(other)));
+        }
+        for effect in ours {
+            for name in [&mut effect.node, &mut effect.pod, &mut effect.name] {
+                if let Some(other) = names.get(name) {
+                    name.clone_from(other);
+                }
+            }
+        }
+    }
+
+    /// Describes all that the scenario says about a node and its pods, without the node's name.
+    fn role(&self, node: &NodeName) -> String {
+        let name = &**node;
+        let spec = self.nodes.iter().find(|spec| spec.name == name);
+        let pods: Vec<_> = self.pods.iter().filter(|pod| pod.node == name).collect();
+        let steps = self.timeline.iter().map(|step| format!("{step:?}")).filter(|step| step.contains(name));
+        let steps: Vec<_> = steps.collect();
+        format!("{spec:?} {pods:?} {steps:?}").replace(name, "")
     }
 
     /// Whether the pod garbage collector ran. Only then does a recording show the removal of objects.

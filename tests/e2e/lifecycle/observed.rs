@@ -113,6 +113,7 @@ pub fn of_stage(seen: &[Seen], stage: &Stage, start: Timestamp) -> Vec<RecordedE
         .collect();
     remove_actions(&mut effects, stage);
     effects.sort_by(|a, b| a.t.total_cmp(&b.t));
+    stage.recording.rename_alike(&mut effects);
     effects
 }
 
