@@ -17,10 +17,10 @@ use kordon_time::{Span, Timestamp};
 /// Maximum difference between the times at which kordon and the controller observe a change. Each has its own watches.
 const SLACK: Span = Span::from_secs(3);
 
-/// End of each warning about a controller whose actions differ from what the settings predict.
+/// Suffix of each warning about a controller whose actions differ from what the settings predict.
 pub const WOULD_EXPLAIN: &str = "would explain it";
 
-/// What the audit has observed of the controller.
+/// Observations of the controller, and the flags already reported.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     /// The time of each zone's last NoExecute taint that took a token.
@@ -47,7 +47,7 @@ impl Audit {
         let (flag, grace) = record.grace_flag(settings);
         let period = settings.node_monitor_period.value;
         let silent = now.since(record.probe);
-        // The controller's passes notice a heartbeat up to a period before or after ours do.
+        // The controller's passes notice a heartbeat up to a period before or after the shadow's passes do.
         let off = period + SLACK;
         let word = if silent + off < grace {
             "earlier"

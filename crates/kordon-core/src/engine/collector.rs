@@ -63,7 +63,7 @@ impl Finished {
 }
 
 impl Collector {
-    /// A collector over the cluster as it is, with a pass at `tick`.
+    /// Creates the collector's state from the current cluster, with a pass at `tick`.
     pub fn new(cluster: &Cluster, tick: Timestamp, certainty: Certainty, now: Timestamp) -> Self {
         let mut collector = Self {
             tick,
@@ -84,8 +84,8 @@ impl Collector {
         collector
     }
 
-    /// Delays the work that a change causes to the first pass from `now` on. Earlier passes were skipped, because they
-    /// had no work. A pass that is already due still runs.
+    /// Prepares for work that a change adds: the next pass is the first one at or after `now`. Earlier passes had no
+    /// work and were skipped. A pass with work that is already due keeps its time.
     pub fn on_change(&mut self, threshold: i32, now: Timestamp) {
         if self.next(threshold).is_none_or(|due| due > now) {
             self.not_before = self.not_before.max(now);
@@ -155,7 +155,7 @@ impl Collector {
             .map_or(0, |kept| self.finished.len().saturating_sub(kept))
     }
 
-    /// Time of the next pass that may have work; none if no pass would.
+    /// Time of the next pass that may have work; none if there is no work.
     pub fn next(&self, threshold: i32) -> Option<Timestamp> {
         let earliest = self.not_before;
         let at_once =
@@ -183,8 +183,8 @@ impl Collector {
             }
             !over(until)
         });
-        // The quarantine starts when this pass was due, not at `now`. Otherwise a later pass that is less late than
-        // this one would find that the quarantine is not over yet.
+        // The quarantine starts at the scheduled time of this pass. If this pass is late, a quarantine from `now` would
+        // still run at the pass that has to end it.
         let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
         for node in &self.missing {
             if !self.quarantine.contains_key(node) {

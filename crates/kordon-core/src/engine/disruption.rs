@@ -50,7 +50,8 @@ impl Engine {
         self.report_uncertain(open);
     }
 
-    /// Stops all evictions, and removes the controller's NoExecute taints from every node, even if others added them.
+    /// Stops all evictions, and removes the NoExecute taints not-ready and unreachable from every node, even if another
+    /// component added them.
     fn enter_full_disruption(&mut self, cluster: &Cluster, now: Timestamp) {
         let text =
             "all zones down: evictions paused (master disruption mode), NoExecute taints removed".into();

@@ -9,7 +9,7 @@ use kordon_time::{ClusterTime, Timestamp};
 pub struct Effect {
     /// Identifies the effect when its [`Outcome`] comes back.
     pub id: EffectId,
-    /// When it was decided.
+    /// Time at which the engine requested the write.
     pub at: Timestamp,
     pub write: Write,
     pub why: Why,
@@ -99,7 +99,7 @@ impl Write {
         }
     }
 
-    /// What follows the object in the summary: `unreachable:NoExecute`.
+    /// The detail after the object in the summary: `unreachable:NoExecute`.
     pub fn rest(&self) -> String {
         match self {
             Self::MarkUnknown { .. } => "Unknown".into(),
@@ -145,8 +145,8 @@ pub enum Deletion {
     /// Taint eviction, with the pod's own grace period. With `disruption_target` the pod first gets the condition
     /// DisruptionTarget.
     ByTaint { disruption_target: bool },
-    /// Legacy eviction of all pods of a node, each with its own grace period. With `mark_lost` that version of the pod
-    /// is first marked NodeLost; a conflict there postpones the deletion.
+    /// Legacy eviction of all pods of a node, each with its own grace period. `mark_lost` is the version of a pod that
+    /// is marked NodeLost before its deletion. If the pod has another version by then, the deletion is postponed.
     WithNode { mark_lost: Option<Version> },
     /// The pod garbage collector, with grace period 0: the object disappears at once. With `fail` the pod first becomes
     /// Failed, with `disruption_target` it gets the condition DisruptionTarget in the same write.
@@ -183,7 +183,7 @@ pub struct UnknownCondition {
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEvent {
     pub object: EventObject,
-    /// Whether its type is Warning, not Normal.
+    /// Whether the event's type is Warning. Otherwise it is Normal.
     pub warning: bool,
     pub reason: &'static str,
     pub message: String,

@@ -100,7 +100,7 @@ struct TolerationStart {
 }
 
 impl TolerationStart {
-    /// Cause that says since when the taint counts.
+    /// Returns the cause "the node has the taint since `at`".
     fn why(self, taint: &Taint) -> Why {
         Cause::Tainted { key: taint.key.clone(), since: self.at, certainty: self.certainty }.into()
     }
@@ -120,7 +120,8 @@ impl Evictor {
         }
         let before = delta.old.as_ref().map_or_else(Vec::new, |node| no_execute(node));
         let Some(node) = &delta.new else {
-            // The timers of its pods continue and still fire (docs/upstream/node-lifecycle.md#12.35).
+            // When a node is deleted, the timers of its pods continue and still fire
+            // (docs/upstream/node-lifecycle.md#12.35).
             if let Some(node) = &delta.old {
                 self.tainted.remove(&node.name);
             }
@@ -208,14 +209,15 @@ impl Evictor {
         }
     }
 
-    /// Keeps a deletion that was recorded and not written as overdue, until it is observed or cancelled.
+    /// Marks a timer overdue after its deletion was recorded and not written. The timer stays overdue until the
+    /// deletion is observed or cancelled.
     fn overdue(&mut self, pod: &Key, running: Running) {
         self.timers.insert(pod.clone(), Timer::Overdue(running));
     }
 
     /// Handles a pod that became Terminating: if its deletion was recorded, it has now been observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        // A timer is overdue only after its deletion was recorded.
+        // Only a pod whose deletion was recorded has an overdue timer, so the timers are searched only then.
         if out.has_recorded()
             && let Some(Timer::Overdue(_)) = self.timers.get(pod)
         {

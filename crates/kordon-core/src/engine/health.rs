@@ -204,8 +204,10 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Moves the time at which a renewal was noticed to the first pass after it, where passes are made at `pass` and at
-    /// whole periods before. A renewal of a kubelet whose clock is wrong by a period or more stays where it is.
+    /// Corrects the time at which the last renewal of the Lease was noticed, for passes at `pass` and at whole periods
+    /// before it: the renewal was noticed by the first pass after `renewed`.
+    ///
+    /// A correction of a period or more would mean that the kubelet's clock is wrong, so it is not made.
     pub fn move_to_pass(&mut self, renewed: Timestamp, pass: Timestamp, period: Span) {
         let is_noticed = self.heartbeat_source == HeartbeatSource::Lease
             && self.certainty == Certainty::Observed
@@ -270,7 +272,7 @@ pub struct Reading<'a> {
     pub node: &'a Arc<Node>,
     pub lease: Option<&'a Arc<Lease>>,
     pub clock: ClusterClock,
-    /// When the pass of the controller ended that a shadow's pass repeats a moment later; `now` for a pass of our own.
+    /// End of the controller's pass that a shadow repeats a moment later. For the engine's own passes it equals `now`.
     pub pass_ended: Timestamp,
     pub now: Timestamp,
 }
@@ -329,7 +331,8 @@ fn notice_heartbeats(record: &mut NodeHealth, reading: Reading<'_>, ready: Optio
     is_posted || newer.is_some()
 }
 
-/// Step C: counts a renewed Lease as a heartbeat, noticed at this time. A node that is assumed alive always has a heartbeat.
+/// Step C: counts a renewed Lease as a heartbeat, noticed at `noticed`. A node that is assumed alive always has a
+/// heartbeat.
 fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, noticed: Timestamp) {
     if let Some(lease) = newer {
         record.lease = Some(lease.clone());
@@ -341,8 +344,8 @@ fn take_renewal(record: &mut NodeHealth, newer: Option<&Arc<Lease>>, noticed: Ti
     }
 }
 
-/// Step D.2: returns the conditions to write for a silent node, and counts them as written. None if Ready is already
-/// Unknown: conditions are written only together with Ready, so such a node keeps its other conditions
+/// Step D.2: returns the conditions to write for a silent node, and counts them as written. Returns none if Ready is
+/// already Unknown. Conditions are written only together with Ready, so such a node keeps its other conditions
 /// (docs/upstream/node-lifecycle.md#12.4).
 fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownCondition>> {
     let Reading { node, lease, clock, now, .. } = reading;
@@ -356,8 +359,8 @@ fn rewrite(record: &mut NodeHealth, reading: Reading<'_>) -> Option<Vec<UnknownC
     Some(unknown)
 }
 
-/// Steps A and B: reads the node's own status, noticed at this time. Returns whether the kubelet posted it since the last
-/// pass.
+/// Steps A and B: reads the node's own status, noticed at `noticed`. Returns whether the kubelet posted the status
+/// since the last pass.
 fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, noticed: Timestamp) -> bool {
     let Some(ready) = ready else {
         record.conditions = node.conditions.clone();
@@ -384,7 +387,8 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
 }
 
 /// Step C: returns the Lease if none is saved, or if its renewTime is later than that of the saved Lease. A missing
-/// renewTime is never later. The controller's next pass notices what was renewed after its last one.
+/// renewTime is never later. A shadow also skips a renewal after the end of the controller's pass, which only the
+/// controller's next pass notices.
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
     let Reading { lease, clock, pass_ended, now, .. } = reading;
     let is_too_late = |lease: &Arc<Lease>| {

@@ -8,7 +8,7 @@ use kordon_time::{ClusterClock, Span, Timestamp};
 /// Number of renewal intervals kept for each node.
 pub const KEPT: usize = 12;
 
-/// Number of observed intervals from which a node's own renewal interval is known.
+/// Minimum number of observed intervals for a median. With fewer, the Lease's duration gives the renewal interval.
 const KNOWN_FROM: usize = 3;
 
 /// Renewal interval of a kubelet by default (docs/upstream/node-lifecycle.md#1.5), for a Lease without a duration.
@@ -30,7 +30,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the node becomes late earlier than before its Lease last changed.
+    /// Whether the last change of the Lease moved the time at which the node is late to an earlier time.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -148,13 +148,13 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether the node becomes late earlier than before its Lease last changed, because its renewals follow each other
-    /// faster. Normally each renewal postpones that time.
+    /// Whether the last change of the node's Lease moved the time at which the node is late to an earlier time.
+    /// Normally each renewal postpones that time; shorter intervals can outweigh a renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }
 
-    /// When the node last renewed its Lease; none if it has none.
+    /// Time of the node's last Lease renewal; none if no renewal is known.
     pub fn last(&self, node: &NodeName) -> Option<Timestamp> {
         self.of(node).map(Renewals::last)
     }
@@ -246,7 +246,7 @@ mod tests {
         Some(Arc::new(Lease { node: NODE.into(), renewed, duration, ..Lease::default() }))
     }
 
-    /// The heartbeats after renewals at these seconds, each observed without delay.
+    /// Creates the heartbeats that result from renewals at these seconds, each observed without delay.
     fn after(renewals: &[i64]) -> Heartbeats {
         let mut beats = Heartbeats::default();
         let mut old = None;

@@ -363,7 +363,8 @@ impl Engine {
         cluster.pods_on(&node.name).filter(|pod| pod.termination.is_none()).map(of).collect()
     }
 
-    /// Returns the first pass after `limit`, or `limit` itself if it is more than a period before the next pass.
+    /// Returns the first pass after `limit`. If `limit` is more than a period before the next pass, returns `limit`
+    /// itself.
     fn pass_after(&self, limit: Timestamp) -> Timestamp {
         let period = (self.settings.node_monitor_period.value + super::PASS_TAKES).as_nanos();
         let behind = limit.since(self.next_pass).as_nanos();
@@ -375,7 +376,7 @@ impl Engine {
     }
 }
 
-/// Whether a DaemonSet of the pod's namespace selects it; the owner reference does not count
+/// Whether a DaemonSet of the pod's namespace selects the pod. The owner reference does not count
 /// (docs/upstream/node-lifecycle.md#12.39).
 ///
 /// An invalid selector of any DaemonSet in the namespace makes upstream's lookup fail, so that no DaemonSet selects the

@@ -94,7 +94,8 @@ pub const PASS_TAKES: Span = Span::from_millis(1);
 pub struct Engine {
     settings: Settings,
     rules: ControllerRules,
-    /// Health by node; kept when the node object is deleted (docs/upstream/node-lifecycle.md#2.1).
+    /// Health by node. Before 1.38 an entry stays when its node object is deleted
+    /// (docs/upstream/node-lifecycle.md#2.1).
     records: CowMap<NodeName, NodeHealth>,
     heartbeats: Heartbeats,
     /// Start of the controller; none if unknown.
@@ -342,7 +343,8 @@ impl Engine {
         }
     }
 
-    /// When the pass ended that is made now: a shadow repeats a pass of the controller after it has seen its writes.
+    /// End of the pass that is made now. A shadow repeats a pass of the controller, so for a shadow this is the time of
+    /// the controller's last observed write in that pass.
     fn pass_ended(&self, now: Timestamp) -> Timestamp {
         self.shadow.as_ref().and_then(Shadow::followed_pass_ended).unwrap_or(now)
     }
@@ -619,8 +621,8 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Sets for every node whether the forecast assumes that it sends heartbeats from now on, which each pass then
-    /// notices. Calls `is_alive` once per node, in order of names.
+    /// Sets for every node whether the forecast assumes the node alive: then every pass notices a heartbeat of the
+    /// node. Calls `is_alive` once per node, in order of names.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
         let mut records = SortedWalk::new(self.records.iter_mut());

@@ -21,8 +21,8 @@ pub struct Outbox {
     in_flight: BTreeMap<EffectId, Arc<Effect>>,
     /// The effects in flight, by subject.
     busy: BTreeMap<EffectSubject, EffectId>,
-    /// The effects that were recorded and not written. An outage of a zone records those of tens of thousands of pods,
-    /// so copies of the outbox share the map.
+    /// The effects that were recorded and not written. An outage of a zone records an effect for each of tens of
+    /// thousands of pods, so copies of the outbox share the map.
     recorded: CowMap<EffectSubject, Recorded>,
     audience: Audience,
 }

@@ -214,7 +214,8 @@ impl Engine {
         nodes
     }
 
-    /// Sorts rows that are sorted by node name into the order of passes: first [`Engine::set_order`], then by name.
+    /// Sorts rows into the order of passes: first the nodes of [`Engine::set_order`], then the others by name. The rows
+    /// must be sorted by node name.
     fn sort_by_order<T>(&self, rows: &mut [T], node: impl Fn(&T) -> &Arc<Node>) {
         if !self.order.is_empty() {
             let places: BTreeMap<&NodeName, usize> = self.order.iter().zip(0..).collect();
@@ -430,8 +431,8 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // Nodes are queued at the end of a pass: a tick at its start does not find them. While a shadow waits for the last
-        // writes of a pass, it does not know yet whether that pass stops a zone.
+        // Nodes are queued at the end of a pass, so a tick at its start does not find them. While a shadow waits for
+        // the last writes of a pass, it does not know yet whether that pass stops a zone.
         let is_following = self.shadow.as_ref().is_some_and(|shadow| shadow.followed_pass_ended().is_some());
         let pass_ended = if is_following {
             self.next_pass

@@ -83,13 +83,13 @@ impl Queue {
         self.waiting.insert(*position, entry);
     }
 
-    /// Whether the time of an entry is exactly `at`.
+    /// Whether an entry has exactly the time `at`.
     pub fn has_entry_at(&self, at: Timestamp) -> bool {
         self.waiting.range((at, 0)..=(at, u64::MAX)).next().is_some()
     }
 
-    /// Moves two groups of nodes to the back, sorted by name: nodes that the pass at `now` left out, and nodes that it
-    /// requeued.
+    /// Moves nodes to the back of the queue, sorted by name: the nodes that the pass at `now` left out, and the nodes
+    /// that it requeued.
     pub fn requeue_together(&mut self, left_out: impl Fn(&NodeName) -> bool, now: Timestamp) {
         for (node, position) in &mut self.positions {
             if position.0 == now || left_out(node) {
@@ -227,7 +227,7 @@ mod tests {
 
     fn process(queue: &mut Queue, now: Timestamp, result: impl Fn(&str) -> Processed) -> Vec<String> {
         let mut seen = Vec::new();
-        // Every call has a token, so only the loop's own conditions stop it.
+        // The limiter always has a token, so only the queue's own conditions end the processing.
         let mut limiter = Limiter::full(UNLIMITED, Timestamp::EPOCH);
         queue.process(&mut limiter, now, |entry| {
             seen.push(entry.node.to_string());

@@ -154,7 +154,7 @@ impl Controllers {
         all.into_iter().filter(|(runs, _)| *runs).map(|(_, name)| name).collect()
     }
 
-    /// Value of `--controllers` with which another process runs all controllers but these:
+    /// Value of `--controllers` for a kube-controller-manager that runs all controllers except those in `self`:
     /// `*,-node-lifecycle-controller`.
     pub fn exclusion(self) -> String {
         self.names().iter().fold("*".into(), |text, name| format!("{text},-{name}"))

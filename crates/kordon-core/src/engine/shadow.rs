@@ -27,21 +27,21 @@ use kordon_time::{ClusterTime, Span, Timestamp};
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
-/// How much later than its settings allow a controller may act before the shadow drops a prediction: requests and
-/// watches take time.
+/// Tolerated delay of the controller's writes. A prediction is dropped when the write is later than the settings and
+/// this delay allow: requests and watches take time.
 const LATENESS: Span = Span::from_secs(1);
 
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
-/// Passes of the shadow that are at most so far from those of the controller are at the same time as them.
+/// Maximum difference between the phases of the shadow's passes and the controller's passes that counts as equal.
 const SAME_PHASE: Span = Span::from_millis(50);
 
 /// The state of the controller that the shadow follows.
 #[derive(Clone, Debug)]
 pub struct Shadow {
     leader: Option<LeaderLease>,
-    /// When the leader last renewed its Lease; none if it never did.
+    /// Time of the leader's last Lease renewal; none if the leader never renewed it.
     leader_renewed: Option<Timestamp>,
     /// When the watch of the leader's Lease last became live again. Earlier renewals may have been missed.
     live_since: Timestamp,
@@ -224,9 +224,9 @@ impl Engine {
         }
     }
 
-    /// Follows a pass of the controller, after a write that the controller makes only in passes. The shadow's next pass
-    /// waits until all writes of that pass are observed. The pass after that comes a period after the end of the
-    /// controller's pass, because what a pass finds depends on its time.
+    /// Follows a pass of the controller, after a write that the controller makes only in passes. The shadow's own pass
+    /// waits until all writes of the controller's pass are observed. The shadow's next period starts at the end of the
+    /// controller's pass, so that both make passes at the same times.
     fn follow_pass(&mut self, now: Timestamp) -> Option<&mut FollowedPass> {
         let shadow = self.shadow.as_ref().filter(|_| self.out.sends_all())?;
         if shadow.followed.is_none() {
@@ -240,8 +240,8 @@ impl Engine {
         Some(pass)
     }
 
-    /// A pass of the controller writes now. If the shadow's passes are at other times, the controller has noticed
-    /// renewals at other times too: corrects those.
+    /// Corrects when renewals were noticed, if the controller's passes are at other times than the shadow's. `pass` is
+    /// the time of a pass of the controller.
     fn follow_phase(&mut self, pass: Timestamp) {
         let period = self.settings.node_monitor_period.value + PASS_TAKES;
         let ahead = pass.since(self.next_pass).as_nanos().rem_euclid(period.as_nanos());
@@ -318,8 +318,8 @@ impl Engine {
     }
 
     /// Catches up after the watches were down. For a shadow, a Lease counts as renewed at its renewTime, because the
-    /// shadowed controller may have seen the renewal. If the engine is the controller, it saw none either, and every
-    /// node gets a new grace period.
+    /// shadowed controller may have seen the renewal. An engine that is the controller missed the renewals itself, so
+    /// every node gets a new grace period.
     pub(super) fn catch_up(&mut self, cluster: &Cluster, now: Timestamp) {
         for (name, record) in self.records.iter_mut() {
             match &self.shadow {

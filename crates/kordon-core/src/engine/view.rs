@@ -141,7 +141,7 @@ pub enum Due {
 }
 
 impl Due {
-    /// The time, if there is one.
+    /// Time at which the eviction is due; none if it is never due.
     pub const fn at(self) -> Option<Timestamp> {
         match self {
             Self::At { at, .. } => Some(at),

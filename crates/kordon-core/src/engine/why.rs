@@ -139,12 +139,12 @@ impl HeartbeatSource {
 /// How well a time is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Certainty {
-    /// Observed as it happened, or decided here.
+    /// The change was observed as it happened, or the engine decided it.
     #[default]
     Observed,
-    /// Read from a field that another component wrote (renewTime, timeAdded).
+    /// The time was read from a field that another component wrote (renewTime, timeAdded).
     Estimated,
-    /// It happened before the first list; this is the latest time possible.
+    /// The change happened before kordon's first list; this is the latest time possible.
     AtLatest,
 }
 

@@ -164,7 +164,7 @@ impl PresentNodes {
         present
     }
 
-    /// Follows a change of a node.
+    /// Updates the censuses after a change of a node.
     pub fn follow(&mut self, delta: &Delta<Node>, rules: &ControllerRules) {
         if let Some(node) = &delta.old {
             self.remove(node, rules);
@@ -189,7 +189,7 @@ impl PresentNodes {
     fn remove(&mut self, node: &Node, rules: &ControllerRules) {
         let zone = NodeZone::from_node(node);
         if !zone.excludes(node, rules) {
-            // A zone that is not known has nothing to discount.
+            // `discount` returns none for an unknown zone, from which nothing needs to be subtracted.
             let _ = discount(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
         }
     }
@@ -198,8 +198,8 @@ impl PresentNodes {
 /// A zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// None is upstream's empty state. A zone without counted nodes gets it if the walk over old states stops before it
-    /// drops the zone (docs/upstream/node-lifecycle.md#12.15).
+    /// State at the last pass; none is upstream's empty state. A zone without counted nodes gets the empty state if the
+    /// walk over old states stops before it drops the zone (docs/upstream/node-lifecycle.md#12.15).
     pub state: Option<ZoneState>,
     pub census: Census,
     pub queue: Queue,
