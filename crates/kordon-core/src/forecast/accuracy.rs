@@ -21,8 +21,8 @@ use kordon_time::{Span, Timestamp};
 
 /// Minimum time between a forecast and an event that it is compared with.
 pub const NOTICE: Span = Span::from_secs(5);
-/// Horizon of the kept predictions, from when their forecast was made. For events after it, later forecasts are
-/// compared.
+/// Horizon of the kept predictions, counted from the start of their forecast. Events after the horizon are compared
+/// with later forecasts.
 const AHEAD: Span = Span::from_secs(35);
 /// Maximum delay of the watches. A forecast made within this time after a change may or may not include it.
 const DELAY: Span = Span::from_secs(1);
@@ -49,7 +49,7 @@ pub struct Accuracy {
     predictions: VecDeque<Predictions>,
     /// Actions of the controller since the first of `predictions`.
     events: VecDeque<ControllerEvent>,
-    /// Actions of others in the same time, which no forecast can predict.
+    /// Changes of nodes by other components since the first of `predictions`. No forecast can predict such changes.
     surprises: VecDeque<Surprise>,
     counts: BTreeMap<EventKind, EventCounts>,
     /// Error of each prediction: the predicted time minus the time at which the event happened.
@@ -231,7 +231,7 @@ pub struct AccuracyReport {
     pub kinds: BTreeMap<EventKind, EventCounts>,
     /// Median error of all predicted times, on time or not, without its sign; none without predicted times.
     pub median: Option<Span>,
-    /// The largest of these errors.
+    /// Largest error of all predicted times, without its sign; none without predicted times.
     pub worst: Option<Span>,
     /// Largest time by which an event happened earlier than predicted; none if no event was early.
     pub earliest: Option<Span>,
@@ -402,8 +402,9 @@ impl Accuracy {
         self.surprises.push_back(Surprise { at: now, node: node.name.clone(), zone: node.zone() });
     }
 
-    /// Compares an event with the last forecast that is old enough; if that does not have the event, with a much later
-    /// time in `latest`. `created` is when the event's pod was created.
+    /// Compares an event with the last forecast that is old enough. If that forecast does not predict the event,
+    /// `latest` may predict it for a much later time, which makes the event early. `created` is when the event's pod
+    /// was created.
     fn judge(
         &mut self,
         event: ControllerEvent,

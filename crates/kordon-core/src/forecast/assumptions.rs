@@ -86,7 +86,7 @@ impl Run {
         });
     }
 
-    /// Lets the kubelet, which is back, end the terminating pods of its node.
+    /// Ends the terminating pods of a node whose kubelet is back.
     fn end_terminating(&mut self, node: &NodeName) {
         let ended: Vec<_> = self
             .cluster

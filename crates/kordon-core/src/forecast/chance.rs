@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 pub struct Chance {
     /// The nodes that may get the token, sorted by name.
     pub among: Arc<[NodeName]>,
-    /// From 0 to 1.
+    /// Probability from 0 to 1.
     pub probability: f64,
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for Chance {
 /// Number of pods that are deleted before the end of a forecast, over all orders in which waiting nodes may be tainted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeletedRange {
-    /// Minimum over all orders.
+    /// Smallest number of deleted pods, over all orders.
     pub least: usize,
     pub expected: f64,
-    /// Maximum over all orders.
+    /// Largest number of deleted pods, over all orders.
     pub most: usize,
 }
 
@@ -206,7 +206,7 @@ struct Token {
     at: Timestamp,
     /// The node that gets the token in the order of the forecast.
     node: NodeName,
-    /// None if no other node may get the token.
+    /// Chance that `node` gets the token; none if no other node may get it.
     chance: Option<Chance>,
 }
 
@@ -328,16 +328,17 @@ impl Contest {
         self.spells.iter().map(of_spell).sum()
     }
 
-    /// Bounds of the number of deleted pods, whichever nodes get the tokens: minimum and maximum.
+    /// Returns a lower and an upper bound of the number of deleted pods, whichever nodes get the tokens.
     ///
-    /// The later a node gets its token, the fewer of its pods are deleted in time. The maximum is the sum of the
-    /// largest numbers for the first token, over as many nodes as there are tokens that can lead to deletions. The
-    /// minimum is the largest of these sums: for each token, the smallest numbers for this token over as many nodes as
-    /// there are tokens up to it.
+    /// The later a node gets its token, the fewer of its pods are deleted in time. For the upper bound, every token
+    /// that can lead to deletions counts like the first token, and goes to one of the nodes with the most deletions.
+    /// For the lower bound, one sum is computed for each token: this token and all tokens before it count like this
+    /// token, and go to the nodes with the fewest deletions. The lower bound is the largest of these sums.
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
-        // Numbers of deleted pods if a node gets this token, ascending, each with how many nodes have it.
+        // Pairs for one token, in ascending order: a number of deleted pods, and the number of nodes that would have so
+        // many if they got the token.
         let counts = |token: &Token| {
             let count =
                 |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
@@ -357,7 +358,7 @@ impl Contest {
     }
 }
 
-/// Sums the first counts, over `nodes` nodes. Each item is a count and the number of nodes that have it.
+/// Sums the counts of the first `nodes` nodes. Each item is a count and the number of nodes that have this count.
 fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes: usize) -> usize {
     let mut sum = 0;
     for (count, of_nodes) in counts {
@@ -389,7 +390,7 @@ impl Schedule {
             Tolerance::Forever => None,
         };
         let mut spans: Vec<Span> = Vec::with_capacity(cluster.load(node).pods);
-        // Most pods share one list of tolerations.
+        // Reuse the span of the previous pod, because most pods share one list of tolerations.
         let mut known: Option<(&Arc<Pod>, Option<Span>)> = None;
         for pod in cluster.pods_on(node).filter(|pod| pod.termination.is_none()) {
             let span = match known {

@@ -64,9 +64,9 @@ pub enum LaneFold {
 /// Pods of a lane that leave at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LanePods {
-    /// When they leave in the order in which the forecast taints the nodes.
+    /// Time at which the pods leave in the order in which the forecast taints the nodes.
     pub at: Timestamp,
-    /// The range of times at which they leave, over all orders.
+    /// The first and the last time at which the pods may leave, over all orders.
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
     /// Outcomes of the pods that have nowhere to run; empty until [`Lane::with_nowhere`] sets them.
@@ -234,16 +234,16 @@ impl Forecast {
     }
 }
 
-/// When the node got the controller's NoExecute taint, otherwise the earliest other one. The epoch if the time is
-/// unknown.
+/// Returns the time of the controller's NoExecute taint on the node, or else of the node's oldest NoExecute taint; none
+/// if the node has no NoExecute taint. A taint without timeAdded counts as added at the epoch.
 fn tainted_since(node: &Node, cluster: &Cluster) -> Option<Timestamp> {
     let no_execute = node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
     let taint = controllers_own(node).next().or_else(|| no_execute.min_by_key(|taint| taint.time_added))?;
     Some(taint.time_added.map_or(Timestamp::EPOCH, |added| cluster.local(added)))
 }
 
-/// Combines lanes so that they need at most `room` rows, if possible: one lane a node, otherwise one for similar nodes,
-/// otherwise one a zone. `unit` is by how much the times of similar nodes may differ.
+/// Combines lanes so that they need at most `room` rows, if possible. Tries one lane for each node, then one for
+/// similar nodes, then one for each zone. `unit` is the maximum difference between the times of similar nodes.
 pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
     if lanes.len() <= room {
         return lanes.iter().map(|lane| lane.clone().into_owned()).collect();
@@ -291,7 +291,7 @@ mod tests {
         TimeRange { first: at(first), last: at(last) }
     }
 
-    /// A node that is Unknown since one time and tainted since another.
+    /// Creates a node that is Unknown since `unknown` and tainted since `tainted`, both in seconds.
     fn node(name: &str, unknown: Option<i64>, tainted: Option<i64>) -> Node {
         let ready = unknown.map(|since| Condition {
             kind: READY.into(),
@@ -346,7 +346,7 @@ mod tests {
         ForecastKind::NoExecute { node: node.into(), key: UNREACHABLE.into() }
     }
 
-    /// The pods that are [`deleted`] together.
+    /// Creates pods that leave together.
     fn leave(secs: i64, range: TimeRange, count: usize) -> LanePods {
         let pods = Arc::new(vec![Key::new("d", "p"); count]);
         LanePods { at: at(secs), range, pods, nowhere: BTreeSet::new() }

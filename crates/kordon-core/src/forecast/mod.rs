@@ -54,9 +54,9 @@ pub struct Forecast {
     pub uncertain_taints: Vec<UncertainTaints>,
     /// The nodes that were silent when the forecast was made. It predicts from their silence.
     pub silent: BTreeSet<NodeName>,
-    /// The zones at the end; empty if nothing can be predicted.
+    /// The zones at the end of the forecast; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,
-    /// The nodes that at the end are not Ready, send no heartbeats, or are removed.
+    /// The nodes that at the end of the forecast are not Ready, send no heartbeats, or are removed.
     pub down: BTreeSet<NodeName>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,

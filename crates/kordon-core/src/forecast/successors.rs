@@ -21,7 +21,7 @@ use kordon_time::{Span, Timestamp};
 /// Outcomes of the pods of a forecast: pods that are deleted, and pods of lost nodes.
 #[derive(Clone, Debug)]
 pub struct Succession {
-    /// All these pods: first the deleted ones, sorted by time, then the others.
+    /// The pods with their replacements: first the deleted pods, sorted by time, then the pods that are not deleted.
     pub successors: Vec<Successor>,
     pub trace: RunTrace,
 }
@@ -86,7 +86,7 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Whether the pod is listed. Pods that need no replacement elsewhere are not.
+    /// Whether the pod appears in lists of replacements. A pod that needs no replacement elsewhere does not.
     fn is_listed(&self) -> bool {
         match self.outcome.kind() {
             OutcomeKind::SameNode
@@ -156,7 +156,7 @@ struct Departure {
 }
 
 impl Departure {
-    /// When the replacement is created; none if not within the forecast.
+    /// Time at which the replacement is created; none if it is not created within the forecast.
     fn creates(&self, departing: &Departing) -> Option<Timestamp> {
         match &departing.quota {
             Some(refusal) => refusal.admitted,
@@ -185,7 +185,7 @@ impl Forecast {
     }
 
     /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
-    /// in `leaving` leave too, at these times.
+    /// in `leaving` are added to the leaving pods, with the given times.
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
@@ -229,7 +229,8 @@ impl Forecast {
         pods
     }
 
-    /// Describes how these pods leave. Under assumptions, the order in which they leave is left open, as in N-1.
+    /// Returns how each of these pods leaves. Under assumptions, the creation times of the replacements stay unset,
+    /// which leaves their order open, as in N-1.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -286,8 +287,8 @@ impl Forecast {
         departures
     }
 
-    /// When a pod is gone after its deletion started: when its kubelet has ended it, which may be after the kubelet
-    /// recovers.
+    /// Returns the time at which a pod is gone whose deletion starts at `leaves`. If the pod's node is down by then,
+    /// the pod is gone when the kubelet recovers. Returns none if the kubelet does not recover or the time is unknown.
     fn gone<E: Environment>(
         &self,
         pod: &Pod,
@@ -309,7 +310,7 @@ impl Forecast {
     }
 }
 
-/// Returns the outcomes of these pods. Replacements of the first `most` are placed.
+/// Returns the outcomes of the leaving pods. Only the first `most` replacements are placed.
 fn succession<E: Environment>(
     most: usize,
     leaving: Vec<LeavingPod>,
@@ -325,7 +326,8 @@ fn succession<E: Environment>(
     Succession { successors, trace }
 }
 
-/// The replacements that quotas refuse at first. An admission after the end of the forecast is dropped.
+/// Returns the quota refusals of replacements, by pod. A refusal whose admission would be after the end of the forecast
+/// has no admission.
 fn refusals(
     cluster: &Cluster,
     departures: &BTreeMap<Key, Departure>,

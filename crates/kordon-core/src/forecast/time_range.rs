@@ -2,7 +2,7 @@
 
 use kordon_time::Timestamp;
 
-/// The first and the last time at which something may happen. With several nodes, the times of the first and of the
+/// The first and the last time at which an event may happen. For a group of nodes, the times of the first and of the
 /// last node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeRange {
