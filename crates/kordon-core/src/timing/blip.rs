@@ -1,4 +1,5 @@
-//! Blips: outages of the network between nodes and API server that end. What they do, and how long they may last.
+//! Blips: temporary network outages between nodes and API server. Simulates their effects, and searches for the longest
+//! blips without an effect.
 
 use super::{
     ClusterSize, PassDuration, TimingProfile,
@@ -29,7 +30,7 @@ impl BlipScope {
     }
 }
 
-/// Least and greatest count over all phases.
+/// Smallest and largest count over all phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountRange {
     pub least: usize,
@@ -162,7 +163,7 @@ fn phases(nodes: &[NodeName]) -> impl Iterator<Item = BlipPhase> {
         .flat_map(move |heartbeat| both.map(|noticed| BlipPhase { heartbeat: *heartbeat, noticed }))
 }
 
-/// Simulates one outage. Returns the counts for an end after each of these lengths.
+/// Simulates one outage. Returns the counts for each of these lengths of the outage.
 fn at_phase(
     synthetic: &SyntheticCluster,
     profile: &TimingProfile,
@@ -234,7 +235,7 @@ impl Schedule<'_> {
                 Sign::Status => outage.recover(node, *at),
             }
         }
-        // The next pass removes the taints.
+        // Two more monitor periods include the next pass, which removes the taints.
         let until = signs.last().map_or(ends, |(at, ..)| *at);
         outage.run_until(until + self.profile.settings.node_monitor_period.value * 2);
     }

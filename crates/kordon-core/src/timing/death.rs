@@ -46,11 +46,11 @@ pub struct DeathTimes {
 /// Number of steps into which a monitor period and a heartbeat interval are divided to get the phases.
 const PARTS: i64 = 8;
 
-/// Delay until a pass, if the pass notices a heartbeat at once.
+/// Delay from the last heartbeat to the pass, if a pass notices the heartbeat at once.
 pub(super) const AT_ONCE: Span = Span::from_millis(1);
 
-/// Maximum number of simulated nodes. In a larger cluster the death of one node is the same, because the other nodes go
-/// on.
+/// Maximum number of simulated nodes. In a larger cluster the death of one node is the same, because the other nodes
+/// keep sending heartbeats.
 const ENOUGH_NODES: usize = 12;
 
 /// Simulates the death of one node, in a cluster of this size, with the engine.

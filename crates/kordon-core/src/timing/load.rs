@@ -25,9 +25,9 @@ pub struct ApiLoad {
     pub status_writes_per_minute: f64,
     /// Renewals with the largest jitter, and without jitter.
     pub lease_writes_per_minute: [f64; 2],
-    /// Greatest growth of etcd: writes times object size.
+    /// Largest growth of etcd by heartbeats: writes times object size.
     pub etcd_bytes_per_minute: f64,
-    /// Maximum amount of it that etcd holds at a time, before it is [compacted](COMPACTION).
+    /// Largest size of heartbeat writes that etcd holds before it is [compacted](COMPACTION).
     pub etcd_bytes_kept: f64,
 }
 

@@ -40,7 +40,7 @@ impl PassDuration {
 /// Start of the virtual clock. The value does not matter.
 const START: Timestamp = Timestamp::from_secs(1_767_225_600);
 
-/// Monitor passes before the earliest last heartbeat.
+/// Number of monitor passes before the earliest last heartbeat.
 const WARM_UP: i64 = 2;
 
 /// The last heartbeat of a node before an outage.
@@ -154,8 +154,8 @@ impl Outage<'_> {
     }
 }
 
-/// The controller's settings, with a monitor period that makes passes of this duration start a period apart, or a
-/// little more.
+/// Returns the controller's settings with a monitor period that suits the duration of passes. With `WithinPeriod`,
+/// passes start exactly a period apart; with `AfterPeriod`, the duration of a pass is added.
 fn settings(profile: &TimingProfile, duration: PassDuration) -> Settings {
     let mut settings = profile.settings.clone();
     settings.controllers.value.pod_gc = false;
