@@ -20,46 +20,46 @@ pub const BY_KUBELET: &str = "TerminationByKubelet";
 /// The way in which a pod left or is leaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureKind {
-    /// Its kubelet evicted it: the node was short of a resource.
+    /// The kubelet evicted the pod: the node was short of a resource.
     NodePressure,
     /// The kernel killed a container for memory. This is no eviction: unless the pod is Failed, it stays on its node.
     OomKill,
-    /// Its kubelet evicted it: it used more storage than its limit.
+    /// The kubelet evicted the pod: the pod used more storage than its limit.
     StorageLimit,
-    /// Its kubelet did not admit it.
+    /// The kubelet did not admit the pod.
     Rejection,
-    /// A NoExecute taint of its node evicted it.
+    /// A NoExecute taint of the node evicted the pod.
     TaintEviction,
-    /// It made room for a pod of higher priority.
+    /// The pod made room for a pod of higher priority.
     Preemption,
-    /// Its node no longer exists.
+    /// The pod's node no longer exists.
     GarbageCollection,
-    /// It was deleted by force from a node with the out-of-service taint.
+    /// The pod was deleted by force from a node with the out-of-service taint.
     OutOfService,
-    /// Its kubelet ended it before the machine was shut down.
+    /// The kubelet ended the pod before the machine was shut down.
     NodeShutdown,
     /// A container failed, or the pod exceeded its active deadline.
     Failure,
-    /// It was evicted by the Eviction API, as drains do.
+    /// The Eviction API evicted the pod, as in a drain.
     ApiEviction,
-    /// Its owner had more pods than wanted.
+    /// The pod's owner had more pods than wanted.
     ScaleDown,
-    /// A user or a controller deleted it.
+    /// A user or a controller deleted the pod.
     Deletion,
-    /// A pod of a Job that succeeded, or whose Job has finished.
+    /// The pod succeeded and belongs to a Job, or the pod's Job has finished.
     JobCompletion,
-    /// Any other pod whose containers all succeeded.
+    /// All containers of the pod succeeded, and the pod belongs to no Job.
     Completion,
 }
 
 /// How well the evidence supports a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DepartureCertainty {
-    /// Only circumstances support it, or equally good evidence contradicts it.
+    /// Only circumstances support the kind, or equally good evidence contradicts it.
     Possible,
-    /// Circumstances explain it well, or stated evidence is contradicted.
+    /// Circumstances explain the departure well, or stated evidence is contradicted.
     Likely,
-    /// The component that removed the pod has said so.
+    /// The component that removed the pod has stated the kind.
     Certain,
 }
 
@@ -70,14 +70,14 @@ pub enum EvidenceSource {
     Condition,
     /// Phase, reason and message of the pod's status.
     Status,
-    /// Exit codes and reasons of its containers.
+    /// Exit codes and reasons of the pod's containers.
     Container,
     Event,
-    /// The taints of its node, or that the node no longer exists.
+    /// The taints of the pod's node, or that the node no longer exists.
     Node,
-    /// Its owner or namespace.
+    /// The pod's owner or namespace.
     Owner,
-    /// A drain of its node.
+    /// A drain of the pod's node.
     Drain,
     /// Only the deletion itself.
     Deletion,
@@ -87,7 +87,7 @@ pub enum EvidenceSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepartureEvidence {
     pub source: EvidenceSource,
-    /// Whether it supports the kind. Other evidence supports another kind.
+    /// Whether the evidence supports the kind. Other evidence supports another kind.
     pub agrees: bool,
     /// The evidence in words. Contains text from the cluster.
     pub text: String,
@@ -106,9 +106,9 @@ pub struct PodDeparture {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodPresence {
     Present,
-    /// The watch reported its deletion. Its last state is known.
+    /// The watch reported the pod's deletion. The last state of the pod is known.
     Gone,
-    /// It was missing after a broken watch was restored. Nobody saw its deletion.
+    /// The pod was missing after a broken watch was restored. kordon did not observe the deletion.
     Missed,
 }
 

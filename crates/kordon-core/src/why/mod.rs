@@ -36,13 +36,13 @@ pub struct Step {
 /// Whether a step is past, present, future or ruled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepTime {
-    /// It has happened.
+    /// The step has happened.
     Past,
-    /// It applies now.
+    /// The step applies now.
     Holds,
-    /// It will happen unless something intervenes.
+    /// The step will happen unless something intervenes.
     Ahead,
-    /// It does not happen, for the reason given.
+    /// The step does not happen, for the reason given.
     Not,
 }
 
@@ -133,7 +133,8 @@ impl Topic {
 pub struct Explainer<'a> {
     pub engine: &'a Engine,
     pub cluster: &'a Cluster,
-    /// The newest forecast. Without it, only what is already due is ahead.
+    /// The newest forecast, from which predicted steps are taken. Without a forecast, an explanation has only steps
+    /// from the engine's current state.
     pub forecast: Option<&'a Forecast>,
     /// The outcomes of evicted pods; `None` if they are not computed.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
@@ -392,8 +393,8 @@ impl Explainer<'_> {
         }
     }
 
-    /// Adds the queue in which the node waits or will wait. If the rate of its zone is zero, adds why it is not
-    /// evicted.
+    /// Adds the queue in which the node waits or will wait. If all zones are down or the zone's rate is zero, adds
+    /// instead that nothing is evicted.
     fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,
@@ -636,7 +637,7 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
             StepTime::Ahead => 2,
             StepTime::Not => 3,
         };
-        // Rounding may move an effect before its cause; it then gets the time of the cause.
+        // Rounding may move an effect to a time before its cause. The effect then gets the time of the cause.
         if let Some(at) = &mut step.at
             && *at < latest[group]
             && latest[group].since(*at) <= ROUNDING

@@ -17,15 +17,15 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span};
 
-/// The scheduler's reasons. The second was used by releases 1.25 and 1.26.
+/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used the second one.
 const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
-/// Greatest age of the condition at the start of the deletion that it announces. The disruption controller removes the
-/// condition if no deletion follows within two minutes.
+/// Maximum age of the condition DisruptionTarget at the start of the deletion that it announces. The disruption
+/// controller removes the condition if no deletion follows within two minutes.
 const ANNOUNCED: Span = Span::from_secs(120);
 
-/// Greatest delay of a deletion by taint after the toleration has ended. Times are whole seconds, and the controller
-/// may be busy.
+/// Maximum delay of a deletion by taint after the toleration has ended. Times are whole seconds, and the controller may
+/// be busy.
 const DELAY: Span = Span::from_secs(15);
 
 /// A piece of evidence for one kind.
@@ -271,8 +271,8 @@ impl Clues {
         }
     }
 
-    /// Reads the drain of the node. With the condition, the drain evicted the pod; without it, the drain may have
-    /// deleted it.
+    /// Reads the drain of the node. With the condition DisruptionTarget, the drain evicted the pod. Without the
+    /// condition, the drain may have deleted the pod.
     fn read_drain(&mut self, pod: &Pod, cluster: &Cluster, node: Option<&Node>) {
         let (Some(node), Some(began)) = (node, deletion_began(pod)) else { return };
         let kind = match pod.disruption_target.as_deref() {
@@ -315,7 +315,7 @@ impl Clue {
     /// Whether this clue makes the kind of the best clue doubtful.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
-        // These kinds only complete a departure that has another cause.
+        // Garbage collection and out-of-service deletion only complete a departure that has another cause.
         let ends_it = matches!(best.kind, GarbageCollection | OutOfService);
         let is_stated = match self.source {
             EvidenceSource::Condition | EvidenceSource::Status | EvidenceSource::Event => true,
@@ -370,7 +370,7 @@ fn of_status(pod: &Pod) -> Option<(DepartureKind, DepartureCertainty)> {
         "Evicted" => (DepartureKind::NodePressure, Certain),
         "Preempting" => (DepartureKind::Preemption, Certain),
         "Terminated" | "NodeShutdown" | "Shutdown" => (DepartureKind::NodeShutdown, Certain),
-        // Controllers without taint-based eviction set this on pods that they delete from an unreachable node.
+        // Controllers without taint-based eviction set NodeLost on pods that they delete from an unreachable node.
         "NodeLost" => (DepartureKind::TaintEviction, Possible),
         "DeadlineExceeded" => (DepartureKind::Failure, Certain),
         "NodeAffinity"
