@@ -13,7 +13,7 @@ use kordon_time::{Span, Timestamp};
 pub struct Acts {
     pub unreachable: Vec<UnreachableNode>,
     pub evicted: Vec<EvictedPod>,
-    /// Nodes with acts that have not come back since.
+    /// Nodes that were declared Unknown or whose pods were evicted, and that have not come back since.
     open: BTreeSet<NodeName>,
 }
 
@@ -24,7 +24,7 @@ pub struct UnreachableNode {
     pub at: Timestamp,
     /// The last heartbeat before the node was declared Unknown.
     pub silent_since: Timestamp,
-    /// The first heartbeat since with the node Ready; `None` if there was none.
+    /// First later heartbeat at which the node was Ready; `None` if there was none.
     pub back: Option<Timestamp>,
 }
 
@@ -35,11 +35,11 @@ pub struct EvictedPod {
     pub uid: Uid,
     pub node: NodeName,
     pub at: Timestamp,
-    /// The last heartbeat of its node before the eviction.
+    /// The last heartbeat of the pod's node before the eviction.
     pub silent_since: Timestamp,
-    /// The first heartbeat of its node since with the node Ready; `None` if there was none.
+    /// First heartbeat after the eviction at which the pod's node was Ready; `None` if there was none.
     pub back: Option<Timestamp>,
-    /// Whether and when its owner recreates it.
+    /// Whether and when the pod's owner recreates the pod.
     pub recreation: Recreation,
 }
 
@@ -51,8 +51,8 @@ impl UnreachableNode {
 }
 
 impl EvictedPod {
-    /// Whether its node came back within this time after the eviction. With a longer grace period or toleration, the
-    /// pod would have stayed.
+    /// Whether the pod's node came back within this time after the eviction. With a longer grace period or toleration,
+    /// the pod would have stayed.
     pub fn is_unnecessary(&self, within: Span) -> bool {
         self.back.is_some_and(|back| back.since(self.at) <= within)
     }
@@ -104,8 +104,8 @@ pub struct ActsTotals {
     pub evicted: usize,
     /// Unnecessary evictions: the node came back within the time given to [`Acts::totals`].
     pub unnecessary: usize,
-    /// Evictions from nodes that were still silent at the end of the recording, if the end came before that time was
-    /// over. It is open whether they were necessary.
+    /// Evictions for which the recording ends too early to tell whether they were unnecessary: the node was still
+    /// silent at the end, and the time given to [`Acts::totals`] was not over.
     pub open: usize,
     /// The time from the last heartbeat until a node was declared Unknown; `None` if no node was.
     pub detection: Option<Spread>,
@@ -121,8 +121,8 @@ pub struct Spread {
 }
 
 impl Acts {
-    /// Returns the totals at the end of the recording. An eviction is unnecessary if its node came back `within` this
-    /// time after it.
+    /// Returns the totals at the end of the recording. An eviction is unnecessary if the pod's node came back within
+    /// the time `within` after the eviction.
     pub fn totals(&self, within: Span, end: Timestamp) -> ActsTotals {
         let (unnecessary, others): (Vec<_>, Vec<_>) =
             self.evicted.iter().partition(|pod| pod.is_unnecessary(within));

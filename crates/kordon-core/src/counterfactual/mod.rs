@@ -60,7 +60,7 @@ const LEADER_DURATION: Span = Span::from_secs(15);
 pub struct Counterfactual {
     settings: Settings,
     tolerations: DefaultTolerations,
-    /// A longer silence of a node counts as an outage.
+    /// Silence after which a node has an outage.
     least_silence: Span,
     /// The nodes, Leases and pods as recorded.
     recorded: Cluster,
@@ -112,7 +112,7 @@ impl Counterfactual {
         &self.happened
     }
 
-    /// The acts of the engine in their place.
+    /// The acts of the engine, which replace those of the recorded controllers.
     pub fn would(&self) -> &Acts {
         &self.would
     }
@@ -196,7 +196,7 @@ impl Counterfactual {
         for key in due {
             self.ending.remove(&key);
             let Some(pod) = cluster.pod(&key).filter(|pod| pod.termination.is_some()) else { continue };
-            // If the recording evicted the pod too, it also has the pod's end.
+            // If the recording evicted the pod too, the recording also contains the pod's deletion.
             let recorded = self.recorded.pod(&key).filter(|recorded| recorded.uid == pod.uid);
             if recorded.is_none_or(|recorded| recorded.termination.is_none()) {
                 self.forget_pod(&key);
@@ -328,7 +328,7 @@ enum ListStage {
     Started,
     Listed,
     Done,
-    /// Not part of a list.
+    /// The event is not part of a list.
     Changed,
 }
 
@@ -343,12 +343,12 @@ impl ListStage {
     }
 }
 
-/// A version newer than the known object's.
+/// Returns a version that is newer than the version of `known`.
 fn next_version<T: TableObject>(object: &T, known: &T) -> Version {
     Version(object.version().0.max(known.version().0 + 1))
 }
 
-/// The node, if it has the same uid as the other.
+/// Returns the node if its uid is that of `other`.
 fn same_node<'a>(node: Option<&'a Arc<Node>>, other: &Node) -> Option<&'a Arc<Node>> {
     node.filter(|node| node.uid == other.uid)
 }
@@ -393,7 +393,8 @@ mod tests {
         assert_eq!(fixture.layer.happened().unreachable.len(), 1);
         let totals = fixture.layer.uncertain().count(Uncertainty::NodeRemoved);
         assert_eq!(totals, 0, "it was cordoned at the moment at which it was Unknown, not after");
-        // Its kubelet is back. In the model's cluster it was never away, so its status has not changed since the start.
+        // The kubelet is back. In the model's cluster it was never away, so the node's status has not changed since the
+        // start.
         fixture.record(Change::Node(ObjectEvent::Applied(node(ConditionStatus::True, 90))), 90);
         let ready = fixture.node().ready().cloned().expect("posted");
         assert_eq!((ready.last_heartbeat, ready.last_transition), (Some(at(90)), Some(at(0))));
@@ -412,7 +413,7 @@ mod tests {
         fixture.write(&fixture.eviction("web-1"), 200);
         assert!(fixture.cluster.pod(&key("web-1")).is_some_and(|pod| pod.termination.is_some()));
         assert!(fixture.cluster.pod(&key("web-2")).is_some(), "it replaces it now");
-        // Its node is silent, so the pod ends 30 s after the node is back.
+        // The pod's node is silent, so the pod ends 30 s after the node is back.
         assert_eq!(fixture.layer.poll_timeout(), None);
         fixture.record(renewal(300), 300);
         assert_eq!(fixture.layer.poll_timeout(), Some(START + Span::from_secs(330)));

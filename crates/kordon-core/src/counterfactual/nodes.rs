@@ -36,7 +36,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => nodes.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => nodes.push(ObjectEvent::ListDone),
-                // The node was read before the list.
+                // A node that was read before the list is already recorded, so the list changes nothing.
                 ListStage::Listed if nodes.is_empty() => {
                     nodes.extend(listed.map(|node| ObjectEvent::Listed((*node).clone())));
                 }
@@ -112,8 +112,8 @@ impl Counterfactual {
         self.would.on_unreachable(act);
     }
 
-    /// Somebody deletes or cordons the node, perhaps because of its recorded state. If its state differs here, this
-    /// counts as an uncertainty.
+    /// Handles a recorded deletion or cordon of a node, perhaps made because of the node's recorded state. Counts an
+    /// uncertainty if the node's state in the model differs from the recorded state.
     fn on_intervention(&mut self, recorded: &Node, cluster: &Cluster) {
         let differs = same_node(cluster.node(&recorded.name), recorded).is_some_and(|known| {
             is_marked(known) != is_marked(recorded)

@@ -1,5 +1,5 @@
-//! Outages of nodes and their cost. Outages and pods are the same for all settings; each pod has what the recorded
-//! controller did to it and what the engine did.
+//! Outages of nodes and their cost. The outages and the affected pods are the same for all settings. The evictions
+//! differ: the cost is computed once with those of the recorded controller, and once with those of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ pub const START: Span = Span::from_secs(10);
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedOutage {
     pub node: NodeName,
-    /// Its last heartbeat before the period, or the time at which it reported that it is not ready.
+    /// The node's last heartbeat before the outage, or the time at which the node reported that it is not ready.
     pub from: Timestamp,
     pub end: OutageEnd,
-    /// Whether its kubelet was silent, and so ended no pod during the outage.
+    /// Whether the kubelet was silent. A silent kubelet ends no pods during the outage.
     is_silent: bool,
-    /// The pods that ran on it at the start. Static pods and pods of DaemonSets are left out, because they run on no
-    /// other node.
+    /// The pods that ran on the node at the start. Static pods and pods of DaemonSets are left out, because they run on
+    /// no other node.
     pub pods: Vec<AffectedPod>,
 }
 
@@ -43,9 +43,9 @@ pub enum OutageEnd {
 pub struct AffectedPod {
     pub pod: Key,
     pub uid: Uid,
-    /// Whether and when its owner recreates it.
+    /// Whether and when the pod's owner recreates the pod.
     recreation: Recreation,
-    /// Whether the engine's cluster has it.
+    /// Whether the engine's cluster has the pod.
     is_here: bool,
 }
 
@@ -64,20 +64,20 @@ pub struct Paid {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OutageCost {
     pub outages: usize,
-    /// The pods on the nodes; a pod counts once for each outage.
+    /// Number of pods on the nodes; a pod counts once for each outage.
     pub pods: usize,
-    /// The time in which those pods ran nowhere, summed over pods.
+    /// The time in which the pods on the nodes ran nowhere, summed over pods.
     pub nowhere: Span,
-    /// The number of those pods that were evicted.
+    /// The number of pods on the nodes that were evicted.
     pub moves: usize,
 }
 
 /// The controller whose evictions count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Whose<'a> {
-    /// The recorded controller.
+    /// The recorded controller, with its acts.
     Recorded(&'a Acts),
-    /// The engine.
+    /// The engine, with its acts.
     Engine(&'a Acts),
 }
 
@@ -89,8 +89,8 @@ pub struct CostScope {
     pub until: Timestamp,
     /// Outages shorter than this are blips.
     pub blip: Span,
-    /// Time after the end of an outage in which an eviction still belongs to it, because the controller works in
-    /// passes.
+    /// Time after the end of an outage in which an eviction still belongs to the outage, because the controller works
+    /// in passes.
     pub passes: Span,
     /// The time that a replacement takes until it is Ready.
     pub start: Span,
@@ -313,13 +313,13 @@ fn runs_again(
     scope: &CostScope,
 ) -> Timestamp {
     let end = outage.end.at();
-    // The time at which its object is gone.
+    // The time at which the pod's object is gone.
     let gone = match (moved, outage.end) {
         (None, OutageEnd::Back(_)) => return end,
         (None, OutageEnd::Open(_)) => return scope.end,
         (None, OutageEnd::Deleted(_)) => end,
         (Some(moved), _) if pod.recreation == Recreation::Immediately || !outage.is_silent => moved,
-        // The kubelet ends the pod after it is back, or the object is deleted with the node.
+        // The kubelet ends the pod when the kubelet is back, or the pod is deleted with its node.
         (Some(_), OutageEnd::Back(_) | OutageEnd::Deleted(_)) => end,
         (Some(_), OutageEnd::Open(_)) => return scope.end,
     };

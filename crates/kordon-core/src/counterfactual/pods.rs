@@ -33,7 +33,7 @@ impl Counterfactual {
             match stage {
                 ListStage::Started => pods.insert(0, ObjectEvent::ListStarted),
                 ListStage::Done => pods.push(ObjectEvent::ListDone),
-                // The pod was read before the list.
+                // A pod that was read before the list is already recorded, so the list changes nothing.
                 ListStage::Listed if pods.is_empty() => {
                     pods.extend(listed.map(|pod| ObjectEvent::Listed((*pod).clone())));
                 }
@@ -47,7 +47,7 @@ impl Counterfactual {
         match (&delta.old, &delta.new) {
             (Some(old), Some(new)) if old.uid == new.uid => self.on_pod_changed(old, new, cluster, now),
             (old, Some(new)) => {
-                // A new pod of the same name. The deletion of the first was not reported.
+                // A new pod of the same name. The deletion of the old pod was not reported.
                 let gone = old.as_ref().and_then(|old| self.on_pod_gone(old, cluster, now));
                 match self.on_pod_created(new, cluster) {
                     Some(created) => Some(created),
@@ -108,7 +108,7 @@ impl Counterfactual {
         if begins && self.is_evicted(new, PodPresence::Present) {
             self.on_recorded_eviction(new, cluster, now);
         } else if begins && let Some(at) = self.evicted_here.get(&new.key) {
-            // Somebody else deleted it, perhaps just before the engine would have evicted it.
+            // Another component deleted the pod, perhaps just before the engine would have evicted it.
             self.uncertain.add(Uncertainty::NearDeadline, usize::from(now.since(*at) <= self.passes()));
         }
         if self.replacements.is_left_out(&new.key) {
@@ -150,7 +150,7 @@ impl Counterfactual {
         merged
     }
 
-    /// Whether the controller marked the pod not ready because its node is.
+    /// Whether the controller marked the pod not ready because the pod's node is not ready.
     fn is_marked_not_ready(&self, old: &Pod, new: &Pod) -> bool {
         let is_down = new
             .node

@@ -1,4 +1,4 @@
-//! Recorded pods that replace a pod which stays. They are left out as long as it stays.
+//! Recorded replacements of pods that stay in the model. A replacement is left out as long as the replaced pod stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,11 +10,11 @@ pub enum Uncertainty {
     NearDeadline,
     /// Only the engine marked a node Unknown, so the time at which its kubelet posts its status is assumed.
     PostAssumed,
-    /// A recorded pod replaced a pod that stays here, and is left out.
+    /// A recorded pod is left out, because it replaced a pod that stays in the model.
     ReplacementLeftOut,
     /// Only the engine evicted a pod, so it is unknown where its replacement would have run.
     ReplacementMissing,
-    /// A node was deleted or cordoned while it was Unknown either only in the recording or only here.
+    /// A node was deleted or cordoned while it was Unknown only in the recording, or only in the model.
     NodeRemoved,
     /// A node was not Ready before the recording began.
     DownAtStart,
