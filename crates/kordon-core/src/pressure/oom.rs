@@ -26,7 +26,7 @@ pub fn oom_score_adj(
             let request = counted_request(pod, container, rules);
             let share = i128::from(request) * 1000 / i128::from(memory_capacity.max(1));
             let score = FIRST - i64::try_from(share).unwrap_or(i64::MAX);
-            // Between the scores of protected containers and of containers without any request.
+            // The score stays between that of protected containers and that of containers without any request.
             score.clamp(FIRST + PROTECTED, FIRST - 1)
         }
     }

@@ -15,9 +15,10 @@ use crate::cluster::{Key, Node, Pod};
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionOrder {
     pub signal: EvictionSignal,
-    /// `None` if the signal is not measured.
+    /// Current level of the signal; `None` if the signal is not measured.
     pub level: Option<SignalLevel>,
-    /// The highest threshold of the signal, which is met first. `None` if there is none, and then nothing is evicted.
+    /// The highest threshold of the signal, which is met first. `None` if the signal has no threshold; then nothing is
+    /// evicted.
     pub threshold: Option<Threshold>,
     /// Whether the threshold is met now. If not, `reclaim` assumes a level just below it.
     pub is_met: bool,
@@ -27,7 +28,7 @@ pub struct EvictionOrder {
     pub unused_image_bytes: i64,
     /// The pods that the kubelet has accepted, in order of eviction.
     pub ranking: Vec<RankedPod>,
-    /// `None` without a level or a threshold.
+    /// The predicted evictions; `None` without a level or a threshold.
     pub reclaim: Option<Reclaim>,
 }
 

@@ -12,8 +12,9 @@ use kordon_time::{Span, Timestamp};
 /// State that a kubelet keeps from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
-    /// The time at which each threshold was first seen met. The kubelet may have seen it earlier. The node's condition
-    /// does not show since when, because it stays True for the transition period after a threshold was last met.
+    /// The time at which kordon first saw each threshold met. The kubelet may have seen it met earlier. The node's
+    /// condition does not show that time, because it stays True for the transition period after a threshold was last
+    /// met.
     met_since: BTreeMap<ThresholdId, Timestamp>,
     /// Thresholds that have started to evict and have not reached their target yet.
     unresolved: BTreeSet<ThresholdId>,
@@ -99,7 +100,7 @@ mod tests {
         NodeStats { memory: Some(level), ..NodeStats::default() }
     }
 
-    /// Runs one pass. Returns whether it evicts, and whether the node then has MemoryPressure.
+    /// Runs one pass. Returns whether the pass evicts, and whether the node then has MemoryPressure.
     fn after(manager: &mut EvictionManager, settings: &EvictionSettings, mebi: i64, at: i64) -> (bool, bool) {
         let pass = manager.pass(settings, &memory(mebi), Timestamp::from_secs(at));
         (pass.evicts.is_some(), pass.conditions.contains(&PressureCondition::Memory))

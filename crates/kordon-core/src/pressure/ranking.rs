@@ -47,7 +47,7 @@ pub struct RankedPod {
     pub usage: Option<i64>,
     /// Request that counts for the signal, in bytes; zero if the signal has no requests.
     pub request: i64,
-    /// The reason why the pod is never evicted, if it is not.
+    /// The reason why the pod is never evicted; `None` if it may be evicted.
     pub exemption: Option<Exemption>,
     /// The third criterion: usage above the request.
     excess: Option<i64>,

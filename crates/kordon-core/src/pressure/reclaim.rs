@@ -60,7 +60,8 @@ pub struct Reclaim {
     /// The level at which evictions stop: the threshold plus its minimum reclaim.
     pub target: i64,
     pub evictions: Vec<PodReclaim>,
-    /// Whether the target is reached. If not, all pods that may be evicted are, and that is not enough.
+    /// Whether the evictions reach the target. If they do not, every pod that may be evicted is evicted, and that is
+    /// not enough.
     pub reaches_target: bool,
 }
 

@@ -178,7 +178,7 @@ impl ThresholdKind {
 /// An amount, or a share of the capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ThresholdValue {
-    /// In bytes, inodes or processes.
+    /// An amount in bytes, inodes or processes.
     Amount(i64),
     /// A share of the capacity: 0.1 is 10 %.
     Share(f32),

@@ -62,7 +62,7 @@ impl NodeStats {
 /// The available part of a capacity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalLevel {
-    /// In bytes, inodes or process ids; so is the capacity.
+    /// Available amount. The unit of both fields is bytes, inodes or process ids.
     pub available: i64,
     pub capacity: i64,
 }
@@ -104,9 +104,9 @@ pub enum FilesystemLayout {
 /// The usage of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodUsage {
-    /// The working set of its containers, in bytes.
+    /// The working set of the pod's containers, in bytes.
     pub memory_bytes: Option<i64>,
-    /// `None` if only metrics.k8s.io was read.
+    /// Disk usage as the kubelet reports it; `None` if only metrics.k8s.io was read.
     pub disk: Option<PodDisk>,
     pub processes: Option<i64>,
 }
@@ -123,11 +123,11 @@ pub struct UsageMetric {
 /// Disk usage of one pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodDisk {
-    /// The writable layers of its containers.
+    /// The writable layers of the pod's containers.
     pub writable: DiskUsage,
-    /// The logs of its containers.
+    /// The logs of the pod's containers.
     pub logs: DiskUsage,
-    /// Its measured volumes, by name.
+    /// The pod's measured volumes, by name.
     pub volumes: BTreeMap<Name, DiskUsage>,
 }
 
