@@ -54,7 +54,7 @@ impl ClusterId {
         }
     }
 
-    /// Notice for the operator; `None` for a uid.
+    /// Notice that the journal is kept by the server's address; `None` if the identity is a uid.
     pub fn notice(&self) -> Option<String> {
         match self {
             Self::Uid(_) => None,

@@ -106,7 +106,7 @@ impl OpenConnection {
     /// Reads the version and the user. If the server does not report the user, the name in the kubeconfig stays.
     pub async fn confirm(self) -> Result<Connection, ConnectError> {
         let Self(mut connection) = self;
-        // Both at once: each takes a round trip, and a second one where the connection is new.
+        // Read the version and the user concurrently: each takes one round trip, or two on a new connection.
         let user = async { Ok(connection.confirmed_user().await) };
         let (release, user) = futures::try_join!(check(&connection), user)?;
         (connection.version, connection.release) = release;
@@ -134,7 +134,8 @@ async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError
 }
 
 async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
-    // This reads files and, for old kinds of credentials, runs programs: not on a worker of the runtime.
+    // Building a client reads files and, for old kinds of credentials, runs programs, so it must not block a worker of
+    // the runtime.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {
@@ -220,7 +221,8 @@ fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
                      kubeconfig, or --certificate-authority";
     let security = [
         ("UnknownIssuer", untrusted),
-        // The signing authority has the same name as the trusted one, as in all clusters made by the same tool.
+        // With BadSignature, the signing authority has the same name as the trusted one, as in all clusters made by the
+        // same tool.
         ("BadSignature", untrusted),
         ("NotValidForName", "its certificate is for another name; set it with --tls-server-name"),
         ("not valid for name", "its certificate is for another name; set it with --tls-server-name"),

@@ -20,7 +20,7 @@ use kordon_time::{Span, Timestamp};
 /// Timeout of a plugin; some open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Time before its expiry at which a credential is replaced.
+/// Time before the expiry of a credential at which the credential is replaced.
 const MARGIN: Span = Span::from_secs(60);
 
 /// Minimum time between two runs of a plugin.

@@ -123,7 +123,7 @@ fn read(
 }
 
 fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
-    // kube 5.0 panics on such a file.
+    // kube 5.0 panics on a UTF-16 file that ends within a character.
     if ends_within_utf16(path) {
         let why = "UTF-16 that ends within a character".into();
         return Err(ConnectError::BadKubeconfig { path: path.to_owned(), why });
@@ -140,7 +140,7 @@ fn ends_within_utf16(path: &Path) -> bool {
 fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
     let why = match error {
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
-        // The rest of its text quotes lines of the file, which may contain secrets.
+        // Use only the first line of the error: the other lines quote the file, which may contain secrets.
         KubeconfigError::Parse(error) => {
             let text = error.to_string();
             let first = text.lines().next().unwrap_or_default();

@@ -79,7 +79,7 @@ pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, cl
 /// Reads the usage of all nodes (metrics.k8s.io).
 ///
 /// # Errors
-/// It cannot be read; the reason in words.
+/// The usage cannot be read; the reason in words.
 pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, UsageMetric>, String> {
     let json = get(client, CollectionQuery::for_node_metrics(None).as_str(), PATIENCE, LONGEST).await?;
     kubelet::node_metrics(&json).ok_or_else(no_metrics)

@@ -20,7 +20,7 @@ pub struct ElectionOptions {
     pub name: String,
     /// A Lease that has not changed for this long is free.
     pub lease_duration: Span,
-    /// A holder that could not renew for this long stops writing. Shorter than the duration.
+    /// A holder that could not renew for this long stops writing. Shorter than `lease_duration`.
     pub renew_deadline: Span,
     /// Time between two attempts.
     pub retry_period: Span,

@@ -178,7 +178,7 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
             None => RequestOutcome::Overloaded { retry_after },
         },
         403 if cause("NamespaceTerminating").is_some() => RequestOutcome::NamespaceTerminating,
-        // A webhook may allow it later; the number of attempts is limited.
+        // A webhook may allow the request later, so it is not refused for good; the number of attempts is limited.
         _ if status.message.contains("admission webhook") => RequestOutcome::Failed(text),
         403 => RequestOutcome::Forbidden(text),
         500 if status.message.contains("more than one PodDisruptionBudget") => RequestOutcome::Refused(text),
@@ -187,8 +187,8 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
     }
 }
 
-/// Whether a conflict is about the uid instead of the version. The store and the eviction subresource use different
-/// words for it.
+/// Whether a conflict is about the uid instead of the version. The store and the eviction subresource word the message
+/// differently.
 fn names_another_uid(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }

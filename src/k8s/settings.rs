@@ -72,7 +72,7 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The flags of the first pod by name. The note says whether other pods have different ones.
+/// The flags of the first pod by name. The note says whether another pod has different flags.
 fn read(pods: &[Value]) -> ControllerFlags {
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Vec<(String, String)>)> =

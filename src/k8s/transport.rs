@@ -54,7 +54,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
-    // Otherwise each of about two dozen watches would keep a buffer of 150 KiB from its list.
+    // Limits the read buffer. Otherwise each of about two dozen watches would keep 150 KiB, which only its list needs.
     builder.http1_max_buf_size(PIECE);
     let connections: legacy::Client<_, Body> = builder.build(connector);
 

@@ -326,7 +326,7 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As upstream: only a conflict requires reading the pod again first.
+            // As upstream: only a conflict stops the deletion, because the pod must be read again first.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {

@@ -266,9 +266,9 @@ struct WireMetric<'a> {
     #[serde(deserialize_with = "or_default")]
     metadata: WireReference<'a>,
     timestamp: Time<'a>,
-    /// Only in metrics of a node.
+    /// Usage of a node; absent in metrics of a pod.
     usage: Option<Amounts<'a>>,
-    /// Only in metrics of a pod.
+    /// Usage of the containers of a pod; absent in metrics of a node.
     containers: LenientList<WireContainerMetric<'a>>,
 }
 

@@ -265,7 +265,7 @@ pub enum ListPurpose {
     Whole,
     /// A part that is prefetched before the whole list.
     Prefetch,
-    /// A part that is watched from then on.
+    /// The list of a scope, which is watched after the list.
     Part,
 }
 
@@ -397,7 +397,7 @@ impl WireStatus<'_> {
         StatusError {
             code: self.code.0.and_then(|code| u16::try_from(code).ok()).unwrap_or_default(),
             message: plain(&self.message),
-            // Protobuf always has this field, JSON only if it is not zero.
+            // Protobuf always has `retryAfterSeconds`, JSON only if it is not zero.
             retry_after: self
                 .details
                 .retry_after_seconds

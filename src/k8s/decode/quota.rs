@@ -94,7 +94,8 @@ wire! {
 }
 
 wire! {
-    /// The status, which admission compares: limits of the spec count once the quota controller has copied them here.
+    /// The status, which admission reads. A limit of the spec counts only after the quota controller has copied it into
+    /// the status.
     struct Status<'a> {
         #[serde(deserialize_with = "or_default")]
         hard: Amounts<'a> = 1,

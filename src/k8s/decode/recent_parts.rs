@@ -20,7 +20,7 @@ const FEW: usize = 2048;
 /// previous one is shared anyway ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
 #[derive(Debug)]
 pub struct RecentParts<T: ?Sized, const PLACES: usize = FEW> {
-    /// Empty until the first part is added.
+    /// Slots of the cache; the list is empty until the first part is added.
     places: Vec<Option<Arc<T>>>,
 }
 

@@ -19,7 +19,7 @@ use crate::k8s::{
 /// Why a request or a watch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchError {
-    /// Forbidden or unknown to the server; its words.
+    /// The kind is forbidden or unknown to the server. Holds the server's message.
     Forbidden(String),
     /// The server does not support these parameters.
     Invalid(String),

@@ -20,7 +20,8 @@ use super::{
 use crate::k8s::decode::{self, Encoding, event::event};
 use kordon_core::cluster::{ClusterEvent, EventSubject, ObjectEvents};
 
-/// Maximum number of Events kept for an object. The server keeps them for an hour, and components fold theirs.
+/// Maximum number of Events kept for an object. The server keeps Events for an hour, and components combine repeated
+/// ones.
 const MOST: usize = 500;
 
 /// Maximum size of a list or line, in bytes.
@@ -79,7 +80,7 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
 /// Reads the Events about an object once.
 ///
 /// # Errors
-/// They cannot be read; the reason in words.
+/// The Events cannot be read; the reason in words.
 pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<ClusterEvent>, String> {
     match timeout(PATIENCE, list(client, subject)).await {
         Ok(Ok((events, _))) => Ok(events.into_values().collect()),

@@ -116,9 +116,9 @@ pub struct Follower {
 
 /// How a watch ended without an error.
 enum WatchEnd {
-    /// The server closed it, as it does every few minutes.
+    /// The server closed the watch, as it does every few minutes.
     Closed,
-    /// No data for too long. Reopening shows whether the connection still works.
+    /// No data arrived for too long. Reopening the watch shows whether the connection still works.
     Silent,
 }
 
@@ -139,7 +139,7 @@ impl Phase<'_> {
 enum Piece {
     Bytes(Bytes),
     End,
-    /// No data for too long.
+    /// No data arrived for too long.
     Silence,
 }
 
@@ -191,7 +191,7 @@ impl Follower {
     }
 
     pub async fn run(mut self) {
-        // It ends only when the receiver of events is dropped.
+        // `follow` returns only when the receiver of events is dropped.
         let _ = self.follow().await;
     }
 
@@ -222,7 +222,7 @@ impl Follower {
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
         self.start_list().await?;
-        // A scope has few objects.
+        // A scope has few objects, so it is not streamed.
         let streams = shared.streams() && self.scope.is_none();
         if streams { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
@@ -382,7 +382,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Waits for the next piece of the body. Meanwhile sends what the reporter has due.
+    /// Waits for the next piece of the body. Meanwhile the reporter sends changes and health when they are due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
             if let Ok(frame) = timeout(LULL, body.frame()).await {
@@ -520,7 +520,8 @@ impl Follower {
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // Prefetched pods are sent only with this lock held and while it is false, so none follow from here on.
+            // A prefetch task holds this lock while it sends pods, and sends none if the value is true. From here on no
+            // prefetched pod can follow the list.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {
@@ -571,7 +572,8 @@ impl Follower {
         match error {
             WatchError::Expired => {
                 self.version = None;
-                // The watches of all clients expire at once, so the delay keeps them from listing at once.
+                // The version expires for the watches of all clients at once. The delay is spread at random, so that
+                // they do not all list at once.
                 self.pause(Duration::from_secs(2), None).await
             }
             WatchError::Forbidden(words) if self.is_refused_at_first() => {
@@ -670,7 +672,7 @@ async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// Waits for the number of objects if it was requested, and takes it.
+/// Waits for the requested number of objects and returns it. Without a request, waits forever.
 async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Option<usize> {
     let Some(asked) = counting else { return pending().await };
     let expected = asked.await.ok().flatten();

@@ -226,7 +226,7 @@ impl Shared {
             clock,
             events,
             lists: Semaphore::new(LISTS_AT_ONCE),
-            // Older servers ignore the parameter, and would never end the list.
+            // Servers before 1.27 ignore `sendInitialEvents`, and would never end the list.
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
             leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),

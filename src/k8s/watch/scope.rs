@@ -47,11 +47,11 @@ pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
 /// Reads a scope. Returns its objects as prefetched ones, followed by the [`ScopeRead`]. Retries without a limit while
 /// the connection is broken or the server is overloaded.
 ///
-/// The result is as new as the request. With `not_older_than`, a version of the same kind, it is only at least as new
-/// as that version, and the server responds sooner if only other kinds change.
+/// The result is as new as the request. If `not_older_than` is given, a version of the same kind, the result may be as
+/// old as that version. The server then responds sooner when only other kinds change.
 ///
 /// # Errors
-/// The server forbids it; in its words.
+/// The server forbids the list or its parameters; the server's message.
 pub async fn read_scope(
     connection: &Connection,
     scope: &Scope,

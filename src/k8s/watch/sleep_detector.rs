@@ -24,7 +24,7 @@ const SECOND: Span = Span::from_secs(1);
 
 /// Reads the server's clock once a minute, and wakes the watches after the machine has slept.
 pub async fn run(shared: Arc<Shared>) {
-    // It ends only when the receiver of events is dropped.
+    // `detect` returns only when the receiver of events is dropped.
     let _ = detect(&shared).await;
 }
 

@@ -80,7 +80,7 @@ impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     }
 }
 
-/// Only the presence of the field matters.
+/// Ignores the value, for fields of which only the presence matters.
 impl<'a> ReadField<'a> for IgnoredAny {
     fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())
@@ -117,9 +117,9 @@ macro_rules! message {
 }
 pub(in crate::k8s::decode) use message;
 
-/// Declares an API object, or a part of one, as it is read from JSON and from protobuf. Each field has the name that JSON
-/// writes in camelCase, and after `=` its number in the published API definitions. A field without a number is not read from
-/// protobuf. After the semicolon comes an embedded message, as in [`message`].
+/// Declares an API object, or a part of one, as it is read from JSON and from protobuf. Each field has the name that
+/// JSON writes in camelCase, and after `=` its number in the published API definitions. A field without a number is not
+/// read from protobuf. After the semicolon comes an embedded message, as in [`message`].
 macro_rules! wire {
     (
         $(#[$attribute:meta])*

@@ -19,12 +19,12 @@ pub struct ProtobufPage {
 enum Place {
     #[default]
     Start,
-    /// In the envelope before the list.
+    /// The next field is in the envelope before the list.
     Envelope {
         /// Whether the envelope says that it contains a list.
         is_of_list: bool,
     },
-    /// In the list, with this many bytes left.
+    /// The next field is in the list, which has `left` more bytes.
     List {
         left: usize,
     },
