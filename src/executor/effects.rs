@@ -109,7 +109,7 @@ impl EffectWriter {
             (write, _) => k8s::write::send_write(client, write, self.clock.now()).await,
         };
         if let Err(error) = self.record(LineKind::effect_outcome(effect.id, &outcome)).await {
-            // The next write will be refused. What this one did is visible in the cluster.
+            // No further write is sent without its journal line. This write was sent, and is visible in the cluster.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome
@@ -152,7 +152,7 @@ impl WorkItem for Effect {
 
     async fn write(self, writer: &EffectWriter) -> Outcome {
         let outcome = writer.execute(&self).await;
-        // A shadow's events are not reported: every pass repeats them, and each says only what another effect does.
+        // A shadow's events are not reported: every pass repeats them, and each event only accompanies another effect.
         let repeats = matches!((&self.write, &outcome), (Write::RecordEvent(_), Outcome::Recorded));
         if let Some(reported) = writer.reported.as_ref().filter(|_| !repeats) {
             // A reader that is too slow must not delay writes.

@@ -23,7 +23,7 @@ pub enum GuardsError {
     Bad { path: PathBuf, text: String },
 }
 
-/// The contents of the file.
+/// The contents of the file of guard rails.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct File {

@@ -58,7 +58,7 @@ impl WorkItem for Request {
         }
         let outcome = send_request(client, &self.task, DryRun::Off).await;
         if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
-            // The next write will be refused. What this one did is visible in the cluster.
+            // No further write is sent without its journal line. This write was sent, and is visible in the cluster.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome

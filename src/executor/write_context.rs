@@ -162,7 +162,7 @@ impl WriteContext {
     /// Reads an operation from the journal. No process may be running it.
     ///
     /// # Errors
-    /// Another process has locked it, or it is not in the journal, or the journal cannot be read.
+    /// Another process has locked the operation, the operation is not in the journal, or the journal cannot be read.
     pub fn prior(&self, id: &OperationId) -> Result<PriorOperation, WriteContextError> {
         self.lock(id).map(|(_, prior)| prior)
     }
