@@ -19,9 +19,9 @@ pub enum Action {
 /// Options for pods that are evicted or deleted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovalOptions {
-    /// Replaces the pods' own grace periods.
+    /// Grace period for all pods, in place of their own; `None` keeps each pod's own.
     pub grace: Option<Span>,
-    /// `None` means no limit.
+    /// Time limit of the removal; `None` means no limit.
     pub timeout: Option<Span>,
     pub retry: Retry,
 }
@@ -66,13 +66,13 @@ pub enum RemovalMode {
     Delete,
 }
 
-/// When a refused eviction is retried.
+/// Times at which a refused eviction is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Each time this period has passed, counted from the start of the pod's group (the pods of one node, or the named
+    /// At multiples of this period, counted from the start of the pod's group (the pods of one node, or the named
     /// pods).
     Every(Span),
-    /// As kubectl does: every five seconds. If the server answers with Retry-After, kubectl's client first retries ten
+    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's client first retries ten
     /// times by itself.
     Kubectl,
     /// As soon as the budget allows it.

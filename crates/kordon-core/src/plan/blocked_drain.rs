@@ -14,7 +14,8 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedDrain {
     pub node: NodeName,
-    /// When the last pod began to leave, or the node was cordoned if that was later. No pod has left since.
+    /// Time since which no pod has left: the cordon of the node, or the start of the last pod's deletion if that was
+    /// later.
     pub since: Timestamp,
     /// Budgets that refuse the remaining pods, sorted by name.
     pub budgets: Vec<Key>,
@@ -27,8 +28,10 @@ pub struct BlockedDrain {
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// Returns the drain of a cordoned node if budgets block it. `None` if any remaining pod may leave now, no pod
-    /// remains, or budgets are not known. `last_left` is the time at which the last pod began to leave.
+    /// Returns the blocked drain of a cordoned node. `last_left` is the time at which the last pod began to leave.
+    ///
+    /// `None` if any remaining pod may leave now, if no pod remains, if there has been progress within the last 30 s
+    /// (`PATIENCE`), or if budgets or the time of the cordon are not known.
     pub fn find(
         cluster: &Cluster,
         node: &Node,

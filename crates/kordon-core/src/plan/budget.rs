@@ -26,7 +26,7 @@ pub struct BudgetNumbers {
 }
 
 impl BudgetNumbers {
-    /// Returns the numbers with `allowed` computed from the others (upstream `updatePdbStatus`).
+    /// Returns the numbers with `allowed` computed from the other numbers (upstream `updatePdbStatus`).
     fn with_allowed(mut self) -> Self {
         let surplus = self.healthy.saturating_sub(self.desired).max(0);
         self.allowed = if self.expected > 0 { surplus } else { 0 };
@@ -140,7 +140,8 @@ pub fn synced_status(
             sync_failure: None,
             ..before
         },
-        // The disruption controller leaves the numbers and the generation as they are.
+        // If the sync fails, the disruption controller sets the allowed disruptions to 0 and keeps the other numbers
+        // and the generation.
         Err(error) => {
             BudgetStatus { disruptions_allowed: 0, sync_failure: Some(error.to_string().into()), ..before }
         }
@@ -154,7 +155,7 @@ pub fn is_healthy(cluster: &Cluster, budget: &Budget, pod: &Pod, now: Timestamp)
     pod.is_ready() && pod.termination.is_none() && !is_disrupted
 }
 
-/// Returns the number itself, or the percentage of the scale, rounded up.
+/// Converts a value of minAvailable or maxUnavailable to a number of pods. A percentage is of the scale, rounded up.
 fn of_scale(value: IntOrPercent, scale: i32) -> i32 {
     match value {
         IntOrPercent::Int(number) => number,
@@ -176,7 +177,8 @@ fn scale(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Result<i3
     Ok(scales.values().fold(0, |sum, replicas| sum.saturating_add(*replicas)))
 }
 
-/// Returns the owner whose scale counts for a pod, with this scale; `None` for a pod without a controller.
+/// Returns the uid and the scale of the owner that counts for a pod: the Deployment of a ReplicaSet, otherwise the
+/// pod's controller. `None` for a pod without a controller.
 fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUnsynced> {
     let Some(owner) = &pod.owner else { return Ok(None) };
     let gone = || BudgetUnsynced::OwnerGone { pod: pod.key.clone() };
@@ -204,7 +206,7 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
         Some(OwnerLookup::Found(deployment)) => deployment,
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
     };
-    // The default of the API server is 1.
+    // The API server's default for `spec.replicas` is 1.
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))
 }
 
@@ -217,7 +219,8 @@ pub struct BudgetState {
     pub stale: bool,
     pub sync_failure: Option<Name>,
     pub policy: UnhealthyPolicy,
-    /// Numbers in the status if they differ from the computed ones. The smaller `allowed` counts.
+    /// Numbers in the status, if they differ from the computed ones. Of the two values of `allowed`, the smaller one
+    /// counts.
     pub reported: Option<BudgetNumbers>,
     /// Largest possible number of healthy pods: the scales of the owners, plus pods without a controller. `None` if
     /// unknown.

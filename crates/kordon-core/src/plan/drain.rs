@@ -66,7 +66,7 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// Returns which DaemonSets are not known, among those that decide which pods are removed.
+/// Returns the gaps in the DaemonSets that the filters look up.
 fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
     let pods = screened.iter().flat_map(|node| &node.pods);

@@ -44,8 +44,8 @@ pub trait Environment: Clone {
     /// Called when these nodes and their pods are lost.
     fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
-    /// Makes pods land where they landed in another run of the same simulation. Runs differ only in times, so that a
-    /// plan shows one landing for each pod. Pods that stayed Pending are placed again in each run.
+    /// Makes pods land where they landed in another run of the same simulation, so that a plan shows one landing for
+    /// each pod. Only the times differ between the runs. Pods that stayed Pending are placed again in each run.
     fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
     /// Returns how pods have been placed so far.
@@ -124,7 +124,7 @@ impl Stragglers {
     }
 }
 
-/// The bound of all estimates that a simulated run uses.
+/// The value of each [`Estimate`] that a simulated run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Soonest,
@@ -136,11 +136,11 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quality {
     Guess,
-    /// Declared by the objects, for example a grace period.
+    /// The span is declared by an object, for example as a grace period.
     Declared,
-    /// Measured on other pods of the same owner.
+    /// The span was measured on other pods of the same owner.
     Measured,
-    /// Determined by the rules of the API.
+    /// The span follows from the rules of the API.
     Certain,
 }
 
@@ -155,10 +155,11 @@ impl Quality {
     }
 }
 
-/// Time that a pod which handles SIGTERM likely takes to end, if its grace period is longer. A pod that has been
-/// terminating for longer than this likely uses up its grace period.
+/// Likely termination time of a pod that handles SIGTERM, unless its grace period is shorter. A pod that has been
+/// terminating for longer likely uses up its grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// Shares that are unlikely for a single pod, but likely for some of the pods of a node. A guess.
+/// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but among the pods of a node one is
+/// likely.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
 /// Time that the kubelet takes beyond the grace period: its own minimum wait, and the update of the status.
 const KUBELET: Span = Span::from_secs(4);

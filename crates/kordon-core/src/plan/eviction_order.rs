@@ -13,11 +13,14 @@ use super::{
 use crate::cluster::{Key, Pod};
 use kordon_time::Span;
 
-/// Sorts pods into a better order than kubectl's random one (docs/upstream/operator-actions.md#6.5).
+/// Sorts pods into a better order than kubectl's random one (docs/upstream/operator-actions.md#6.5):
 ///
-/// Pods that use no disruption of their budget come first, because their eviction may free disruptions. Then come pods
-/// without a budget, then the others, and critical pods last. Within each class, pods with the longest time to
-/// replacement come first.
+/// 1. Pods that are not Ready and use no disruption of their budget, because their eviction may free disruptions.
+/// 2. Pods without a budget, and pods that are Pending, finished or terminating.
+/// 3. Pods whose eviction uses a disruption of their budget, or is refused.
+/// 4. Critical pods that have not finished.
+///
+/// Within each class, pods with the longest time to replacement come first.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
     budgets: &BTreeMap<Key, BudgetState>,

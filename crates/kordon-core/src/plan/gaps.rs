@@ -22,13 +22,14 @@ pub struct PlanGap {
 /// A part of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanPart {
-    /// The whole plan. It is based on an earlier state.
+    /// The whole plan, because it is based on an earlier state.
     Everything,
     /// Whether nodes that the plan does not name are available for pods.
     OtherNodes,
     /// Which pods a controller recreates, and how many other pods their workloads have.
     Workloads,
-    /// The numbers of budgets. The plan uses those of the status, or no budgets at all if these are not known.
+    /// The numbers of budgets. The plan uses the numbers in each budget's status; if the budgets themselves are
+    /// unknown, it uses none.
     Budgets,
     /// Whether quotas refuse replacements.
     Quotas,
@@ -71,12 +72,13 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// Returns what is not known of the pods of these nodes.
+/// Returns the gaps in the pods of these nodes.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }
 
-/// Returns what is not known of these pods and of their nodes. The kubelet of its node decides when a pod is gone.
+/// Returns the gaps in these pods and in their nodes. A pod's node matters because its kubelet decides when the pod is
+/// gone.
 pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     let scopes = pods.iter().map(|pod| match &pod.node {
         Some(node) if !cluster.knows(&Scope::Pod(pod.key.clone())) => Scope::PodsOn(node.clone()),
@@ -86,7 +88,7 @@ pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
 }
 
-/// Returns what is not known of the objects that decide whether these pods leave.
+/// Returns the gaps in the objects that decide whether these pods leave.
 pub(super) fn of_removal<'a>(
     cluster: &Cluster,
     mode: RemovalMode,
@@ -101,8 +103,8 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// Returns what has to be known to decide whether a pod leaves, and is not known. Nothing has to be known of a pod that
-/// is terminating or that is deleted instead of evicted.
+/// Returns the gaps of unknown objects that decide whether a pod leaves. Empty for a pod that is terminating, or that
+/// is deleted instead of evicted.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
     of_removal(cluster, mode, [pod]).unknown()
 }
@@ -124,7 +126,7 @@ pub(super) fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 
-/// Returns what is unknown or outdated among the objects that decide which lost pods are recreated and where they land.
+/// Returns the gaps in the objects that decide which lost pods are recreated and where they land.
 ///
 /// With such gaps, N-1, what-ifs and forecasts call their results only likely. Leases are included because they show
 /// whether the remaining nodes are alive.
@@ -134,8 +136,8 @@ pub fn failover_gaps(cluster: &Cluster) -> Gaps {
     cluster.gaps(kinds)
 }
 
-/// Returns the gaps of [`failover_gaps`] and of quotas. Together they decide when each replacement is created and
-/// Ready.
+/// Returns the gaps in the objects that decide when each replacement is created and Ready: those of [`failover_gaps`],
+/// and quotas.
 pub fn succession_gaps(cluster: &Cluster) -> Gaps {
     let quotas = cluster.gaps([FeedKind::Quotas]);
     Gaps(failover_gaps(cluster).0.into_iter().chain(quotas.0).collect())

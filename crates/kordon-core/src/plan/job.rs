@@ -16,7 +16,7 @@ pub struct PlanJob {
     pub action: Action,
     pub cluster: Cluster,
     pub rules: EvictionRules,
-    /// `None` if the plan does not need to show where pods land.
+    /// Snapshot for placements; `None` if the plan does not need to show where pods land.
     pub snapshot: Option<SnapshotLease>,
     pub now: Timestamp,
 }
@@ -25,7 +25,7 @@ pub struct PlanJob {
 #[derive(Debug)]
 pub struct PlanResult {
     pub plan: Result<Box<Plan>, PlanError>,
-    /// The snapshot after an update to the cluster of the job.
+    /// The snapshot of the job, updated to the cluster of the job.
     pub snapshot: Option<Snapshot>,
 }
 

@@ -158,7 +158,7 @@ fn duration(span: Span) -> String {
 #[derive(Clone, Debug)]
 struct CommandLine {
     command: String,
-    /// Names and other words without a dash.
+    /// Arguments that are not flags, such as names.
     objects: Vec<String>,
     flags: Vec<String>,
 }

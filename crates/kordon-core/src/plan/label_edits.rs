@@ -23,7 +23,7 @@ pub enum LabelError {
     Unknown(String),
     #[error("invalid label value: \"{0}\": {1}")]
     Value(String, String),
-    /// kubectl leaves this check to the server.
+    /// A key with invalid syntax, which kubectl leaves to the server to refuse.
     #[error("invalid label key \"{0}\": {1}")]
     Key(String, String),
     #[error("can not both modify and remove a label in the same command")]

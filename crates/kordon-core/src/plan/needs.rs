@@ -19,7 +19,7 @@ use kordon_time::Timestamp;
 /// the server less.
 const MOST_PARTS: usize = 100;
 
-/// The same limit for kinds with few and small objects in a whole cluster.
+/// Like [`MOST_PARTS`], for kinds that have few and small objects in a whole cluster.
 const MOST_SMALL_PARTS: usize = 10;
 
 /// Returns the scopes that the plan of an action needs, except those for placement.
@@ -64,7 +64,7 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
 }
 
-/// Returns the scopes that show how budgets which refuse the eviction of these pods could allow it.
+/// Returns the scopes that show what would make a budget allow the refused evictions of these pods.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
@@ -97,7 +97,7 @@ pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     }
 }
 
-/// Returns the nodes on which these edits change which pods are evicted.
+/// Returns the nodes on which these edits cause or prevent evictions.
 fn evicting<'a>(
     nodes: &'a [NodeName],
     edits: &TaintEdits,
@@ -172,7 +172,7 @@ fn stays(
         }
         Some(_) | None => true,
     };
-    // Pods of DaemonSets that are not known yet would seem to leave.
+    // Until its DaemonSet is known, a pod would seem to leave, so it counts as staying.
     !owner_is_known || !filter::is_removed(&filter::screen(cluster, pod, options, rules, now))
 }
 
@@ -188,7 +188,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the scopes that decide what happens to a pod that leaves.
+    /// Adds the scopes on which the eviction and the replacement of a pod depend.
     fn add(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
@@ -233,7 +233,7 @@ impl<'a> Needs<'a> {
         let OwnerKind::Workload(kind) = owner.kind else { return None };
         let key = Key { namespace: namespace.clone(), name: owner.name.clone() };
         let scope = Scope::Workload(kind, key.clone());
-        // All DaemonSets may be in the scopes already.
+        // The scopes may already contain the whole kind, for example all DaemonSets.
         if !self.scopes.contains(&scope.whole()) {
             self.scopes.insert(scope);
         }

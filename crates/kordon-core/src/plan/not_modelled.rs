@@ -119,7 +119,7 @@ impl fmt::Display for NotModelledKind {
     }
 }
 
-/// Returns the aspects that may affect replaced pods among these.
+/// Returns the aspects that may affect those of the pods that are replaced.
 pub(super) fn of_pods(pods: &[PodPlan], rules: &EvictionRules, cluster: &Cluster) -> Vec<NotModelled> {
     let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => true,

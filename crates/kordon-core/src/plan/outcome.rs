@@ -228,7 +228,7 @@ impl OutcomeCounts {
         self.parts().map(|(kind, pods)| (kind.word(), pods)).collect()
     }
 
-    /// Returns the counts of only those outcomes that have nowhere to run.
+    /// Returns only the counts of outcomes that leave a pod with nowhere to run.
     #[must_use]
     pub fn only_nowhere(&self) -> Self {
         let nowhere = |kind: OutcomeKind| if kind.has_nowhere_to_run() { self.of(kind) } else { 0 };
@@ -293,8 +293,8 @@ pub struct PlacedReplacement<'a> {
 }
 
 impl Departing {
-    /// Creates the departure of a pod whose node is lost for good. The node's taint evicts the pod, unless the pod
-    /// tolerates it, and no kubelet ends the pod. `is_known` means that no object of the cluster is missing.
+    /// Creates the departure of a pod whose node is lost for good. No kubelet ends the pod. The node's taint evicts it,
+    /// unless the pod tolerates the taint. `is_known` means that no object of the cluster is missing.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
         let is_deleted = !is_never_evicted(pod);
         Self {
@@ -319,7 +319,8 @@ impl Departing {
         }
     }
 
-    /// Returns whether the controller creates a replacement if it needs one. The scheduler then looks for a node.
+    /// Returns whether the pod can be replaced: its deletion starts, quotas admit a replacement, and its controller
+    /// recreates such pods. The controller may still have enough pods without a replacement.
     pub fn is_replaced(&self) -> bool {
         let is_admitted = self.quota.as_ref().is_none_or(|refusal| refusal.admitted.is_some());
         self.is_deleted
@@ -446,7 +447,7 @@ impl PodOutcome {
         }
     }
 
-    /// Returns the outcome of all pods if nodes or pods are not known, or `None` if they are known.
+    /// Returns [`PodOutcome::Unknown`], the outcome of every pod, if nodes or pods are not known; otherwise `None`.
     pub fn for_unknown_cluster(cluster: &Cluster) -> Option<Self> {
         let missing = cluster.gaps([FeedKind::Nodes, FeedKind::Pods]).unknown();
         (!missing.is_empty()).then(|| Self::Unknown { why: missing.to_string().into() })

@@ -80,7 +80,7 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Returns why the disruptions of this plan never recover, or `None` if they may.
+/// Returns why the budget never regains the disruptions that this plan uses, or `None` if it may regain them.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

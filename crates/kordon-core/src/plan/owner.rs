@@ -27,7 +27,7 @@ pub fn find(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> OwnerLoo
     }
 }
 
-/// Returns whether a workload certainly does not exist if it is not found.
+/// Returns whether it is known if a workload exists. If so, a workload that is not found does not exist.
 pub fn is_read(cluster: &Cluster, kind: WorkloadKind, namespace: &Namespace, name: &Name) -> bool {
     let key = Key { namespace: namespace.clone(), name: name.clone() };
     cluster.knows(&Scope::Workload(kind, key))
@@ -93,11 +93,12 @@ pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
 /// Whether and when a controller recreates a leaving pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recreation {
-    /// When the pod's deletion starts.
+    /// The controller creates the replacement when the pod's deletion starts.
     Immediately,
-    /// When the old object is gone, because the new pod needs its name or the owner waits for it.
+    /// The controller creates the replacement when the old object is gone, because the new pod needs its name or the
+    /// owner waits for it.
     WhenGone,
-    /// On the same node, because the pod's DaemonSet ignores cordons or it is a static pod.
+    /// The pod is recreated on the same node, because its DaemonSet ignores cordons or it is a static pod.
     OnSameNode,
     Never(NotRecreated),
 }

@@ -12,9 +12,9 @@ pub struct Permission {
     pub group: &'static str,
     pub resource: &'static str,
     pub subresource: &'static str,
-    /// Empty for cluster-scoped resources and for all namespaces.
+    /// Namespace of the objects; empty for cluster-scoped resources and for all namespaces.
     pub namespace: Namespace,
-    /// Empty for all names.
+    /// Name of the object; empty for all names.
     pub name: Name,
 }
 

@@ -21,15 +21,16 @@ use crate::{
 pub struct PlacementTrace {
     /// Number of feasible nodes.
     pub feasible: usize,
-    /// Feasible nodes with the best score; the scheduler takes any of them. `None` if no node is feasible as it is.
+    /// Feasible nodes with the best score; the scheduler takes any of them. `None` if no node is feasible without
+    /// preemption.
     pub best: Option<TiedNodes>,
     /// The best nodes and their runners-up with the parts of their scores, best first.
     pub ranking: Vec<Scored>,
-    /// Points by which the best score is ahead of the next lower one; `None` if there is none.
+    /// Points by which the best score is ahead of the next lower one; `None` if the ranking has no lower score.
     pub margin: Option<i64>,
     /// Whether the margin is so small that small changes in the cluster would reverse it.
     pub is_close: bool,
-    /// Number of nodes for each reason, if no node is feasible.
+    /// Number of nodes that refuse the pod, by reason; empty if a node is feasible.
     pub reasons: BTreeMap<Reason, usize>,
     /// Pods that the replacement preempts, with the landings of their own replacements.
     pub preempts: Vec<PreemptedPod>,
@@ -114,7 +115,7 @@ impl RunTrace {
     }
 }
 
-/// Number of nodes of a ranking that a trace keeps.
+/// Largest number of nodes in the ranking of a trace.
 const RANKED: usize = 5;
 
 impl PlacementTrace {

@@ -65,7 +65,7 @@ impl PlacingState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Where pods land and which pods they preempt, but no reasons, help, times or resource use of nodes.
+    /// Landings and preempted pods, but no reasons, help, times or resource use of nodes.
     OutcomesOnly,
 }
 
@@ -210,7 +210,7 @@ impl<'a> PlacingEnvironment<'a> {
                 ..PlacementTrace::unplaced(refused)
             },
         });
-        // An equal request may be allowed to preempt other pods although this one is not.
+        // If this pod must not preempt others but preemption would help, an equal request may still find a node.
         if !matches!(refused.preemption, Preemption::Possible(_)) {
             self.state.unplaceable.push((nameless, trace.clone()));
         }
@@ -249,7 +249,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // Added pods make a request feasible only if its spec depends on other pods.
+            // An added pod can make a request feasible only if the spec of the request depends on other pods.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }

@@ -37,7 +37,7 @@ pub struct Plan {
     pub version: ServerVersion,
     /// Nodes in the order in which they are handled.
     pub nodes: Vec<NodePlan>,
-    /// Pods by node in that order, then in the order in which they are tried. Skipped pods come last.
+    /// Pods by node, in the order of `nodes`, then in the order in which they are tried. Skipped pods come last.
     pub pods: Vec<PodPlan>,
     /// Nodes that receive pods, by name; empty if placements are not computed.
     pub receivers: Vec<Receiver>,
@@ -93,7 +93,7 @@ pub enum Prospect {
     Stalls,
     /// A pod can never leave.
     Blocked,
-    /// The action does not start without more options, or not on every node.
+    /// The action is refused for at least one node or pod, for example because a flag is missing.
     Refused,
 }
 

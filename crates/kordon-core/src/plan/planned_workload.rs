@@ -10,7 +10,7 @@ use super::{
 use crate::cluster::{Name, Namespace, NodeName, OwnerKind};
 use kordon_time::Timestamp;
 
-/// Number of nodes that are named. Of further nodes only the number is shown.
+/// Maximum number of landing nodes that are shown by name. Further nodes are only counted.
 const NAMED: usize = 2;
 
 /// The pods of one workload.

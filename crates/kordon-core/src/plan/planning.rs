@@ -37,7 +37,7 @@ impl Plan {
         }
     }
 
-    /// Computes the plan of an action. `environment` predicts the rest of the cluster meanwhile.
+    /// Computes the plan of an action. `environment` models kubelets, controllers and the scheduler.
     ///
     /// # Errors
     /// A named node or pod does not exist, or the outcome depends on objects that are not known.

@@ -41,10 +41,10 @@ pub(super) struct Prediction<'a, E> {
     /// The likely run without a timeout. Verdicts are based on it, because a timeout does not decide whether a budget
     /// allows an eviction.
     unlimited: RunResult,
-    /// Pods that leave in the unlimited run.
+    /// Pods that leave in the `unlimited` run.
     leaving: BTreeSet<Key>,
-    /// Pods for which objects that decide whether they leave are not known, with these gaps. The runs assume that they
-    /// leave at the first attempt.
+    /// Undecided pods, with the gaps that leave open whether the pod leaves. The runs assume that these pods leave at
+    /// the first attempt.
     undecided: BTreeMap<Key, Gaps>,
 }
 
@@ -264,7 +264,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.budgets_before.iter().map(plan).collect()
     }
 
-    /// Returns whether there are pods that may or may not leave.
+    /// Returns whether any pod is undecided, so that it may or may not leave.
     pub fn has_undecided(&self) -> bool {
         !self.undecided.is_empty()
     }

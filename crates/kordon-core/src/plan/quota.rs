@@ -16,12 +16,12 @@ pub struct QuotaRefusal {
     pub used: String,
     pub hard: String,
     pub needed: String,
-    /// Time at which the controller creates the replacement, after pods that count are gone; `None` means never.
+    /// Time at which the controller creates the replacement, once the quota counts fewer pods; `None` means never.
     pub admitted: Option<Timestamp>,
 }
 
 impl QuotaRefusal {
-    /// Formats the numbers: `pods 10 of 10 used`, with the needed amount if some is left.
+    /// Formats the numbers: `pods 10 of 10 used`. Unless the quota is used up, the needed amount follows.
     pub fn numbers(&self) -> String {
         let Self { resource, used, hard, needed, .. } = self;
         let needed = if used == hard { String::new() } else { format!(", needs {needed}") };

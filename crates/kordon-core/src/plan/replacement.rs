@@ -25,7 +25,7 @@ use kordon_time::Timestamp;
 pub struct Replacement {
     pub landing: Landing,
     pub created: Timestamp,
-    /// `None` means never.
+    /// Time at which the replacement is Ready; `None` means never.
     pub ready: Option<Timestamp>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct LivePods {
 }
 
 impl LivePods {
-    /// Returns the number for the pod's owner. It is counted in the cluster on first use.
+    /// Returns the number of live pods of the pod's owner. On first use, they are counted in the cluster.
     pub fn count(&mut self, cluster: &Cluster, pod: &Pod) -> Option<&mut i32> {
         let owner = pod.owner.as_ref()?;
         let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
@@ -155,7 +155,7 @@ enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Returns the order of events at the same time: by kind, then pods of higher priority first.
+    /// Returns the order of events at the same time: by kind, then by descending priority of the pod.
     fn order(&self) -> (u8, Reverse<i32>) {
         match self {
             Self::Leaves(pod) => (1, Reverse(pod.priority)),

@@ -45,11 +45,11 @@ const CLIENT_RETRIES: Span = Span::from_secs(100);
 pub struct SimulationInput {
     pub groups: Vec<RemovalGroup>,
     pub mode: RemovalMode,
-    /// Replaces the pods' own grace periods.
+    /// Grace period for all pods, in place of their own; `None` keeps each pod's own.
     pub grace: Option<Span>,
     /// Time limit for one group.
     pub timeout: Option<Span>,
-    /// A pod whose deletion is overdue by more than this is not waited for.
+    /// Time by which a pod's deletion may be overdue before the pod is no longer waited for.
     pub skip_wait_for_delete: Option<Span>,
     /// Number of groups that run at the same time.
     pub parallel: usize,
@@ -97,7 +97,7 @@ impl RunResult {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupResult {
     pub started: Timestamp,
-    /// `None` means never.
+    /// Time at which the group ended; `None` means never.
     pub ended: Option<Timestamp>,
     /// Whether an earlier group never ends. Then this group starts only if the operator continues anyway.
     pub after_incomplete: bool,
@@ -114,7 +114,7 @@ pub struct PodResult {
     pub leaves: Option<Timestamp>,
     /// Time at which the pod's object was gone.
     pub gone: Option<Timestamp>,
-    /// How the removal of the pod ended; `None` if it waits forever.
+    /// How the removal of the pod ended; `None` if the pod waits forever.
     pub end: Option<TaskEnd>,
     /// Pods that had used up the budget when this pod was first refused.
     pub behind: Vec<Key>,
@@ -162,7 +162,7 @@ struct Task {
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
-    /// Number of replacements that the budget had regained when the pod was first refused.
+    /// Number of pods that had become Ready under the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
     /// Whether quotas count the pod.
@@ -302,7 +302,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Returns when entries of a budget's `disruptedPods` expire, for pods that then count as healthy again.
+/// Returns the times at which entries of a budget's `disruptedPods` expire, with the key of the budget. Only entries of
+/// Ready pods matter, because these pods then count as healthy again.
 fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,
@@ -338,11 +339,11 @@ struct Run<'a, E> {
     open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
-    /// Pods whose eviction used each budget, in order.
+    /// For each budget, the pods whose eviction used a disruption, in order.
     evicted: BTreeMap<Key, Vec<Key>>,
-    /// Tasks that each budget refused.
+    /// For each budget, the tasks that it refused.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
-    /// Number of pods that became Ready, by budget.
+    /// For each budget, the number of pods that became Ready.
     recoveries: BTreeMap<Key, u32>,
     result: RunResult,
 }
@@ -468,16 +469,16 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Returns the mean time at which the last straggler of a group is gone, but at most the deadline of the group. It
-    /// is later than the likely time of each single pod. `None` in runs with the soonest or latest bound, which use no
-    /// means.
+    /// Returns the mean time at which the last straggler of a group is gone, but at most the deadline of the group. The
+    /// mean is later than the likely time of each single pod. `None` in runs with the soonest or latest bound, which
+    /// use no means.
     fn straggles_until(&self, group: usize) -> Option<Timestamp> {
         let at = self.last_straggler(self.members(group), self.now)?;
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
     /// Returns the mean time at which the last straggler of these tasks is gone, if the other pods are gone at
-    /// `others_gone`. It is `others_gone` plus the integral of the probability that any straggler still exists.
+    /// `others_gone`. The mean is `others_gone` plus the integral of the probability that any straggler still exists.
     /// Stragglers are independent of each other.
     fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
         if self.bound != Bound::Likely {
@@ -507,8 +508,8 @@ impl<E: Environment> Run<'_, E> {
         Some(others_gone + Span::from_secs_f64(later.sum()))
     }
 
-    /// Returns when all groups have ended. Groups that run at the same time end with the last straggler of all of them.
-    /// Its mean time is later than that of each group.
+    /// Returns when all groups have ended. If groups run at the same time, the last straggler of all groups decides. On
+    /// average, this straggler is gone later than the last straggler of each single group.
     fn ended(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
         let last = ends?.into_iter().max().unwrap_or(self.now);
@@ -678,7 +679,8 @@ impl<E: Environment> Run<'_, E> {
             self.schedule(at, Event::Gone(task));
         }
         if let Some(limit) = self.input.skip_wait_for_delete {
-            // kubectl polls once a second. The deletion must be overdue by more than the limit.
+            // kubectl polls once a second, so it finds the deletion overdue by more than the limit up to a second
+            // later.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }

@@ -41,7 +41,7 @@ pub(super) fn of_budgets<'a>(
     starting.into_values().collect()
 }
 
-/// Returns whether nothing known keeps a pod from becoming Ready soon, apart from its age.
+/// Returns whether the pod may become Ready soon. The age of the pod is not considered.
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
     !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs

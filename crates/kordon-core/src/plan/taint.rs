@@ -49,7 +49,7 @@ pub(super) fn plan<E: Environment>(
     for node in &nodes {
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
-            // kubectl sends a write even if nothing changes.
+            // If nothing changes, nothing is written. kubectl sends a write anyway.
             Ok(after) if after[..] == node.taints[..] => NodeChange::Unchanged { text: "taints unchanged" },
             Ok(after) => {
                 plan.steps.push(PlanStep::SetTaints {

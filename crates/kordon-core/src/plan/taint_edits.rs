@@ -16,7 +16,7 @@ pub struct TaintEdits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub key: Name,
-    /// `None` means every effect of the key.
+    /// Effect of the taint; `None` means every effect of the key.
     pub effect: Option<TaintEffect>,
 }
 

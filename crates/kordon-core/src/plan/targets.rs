@@ -49,8 +49,8 @@ pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// Returns `error`, which says that objects do not exist, if this is known for certain. An object that did not exist a
-/// while ago may exist now.
+/// Returns `error`, which says that objects do not exist, if the scopes are known as they are now. Otherwise returns
+/// their gaps, because an object that was missing earlier may exist now.
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }

@@ -19,7 +19,7 @@ use kordon_time::{Span, Timestamp};
 /// When the rest of a removal ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeLeft {
-    /// `latest` is `None` if the removal possibly never ends.
+    /// The removal ends at about `likely` and not after `latest`, which is `None` if the removal possibly never ends.
     Ends { likely: Timestamp, latest: Option<Timestamp> },
     /// The end depends on budgets that are not known. It is not before this time.
     NotBefore(Timestamp),

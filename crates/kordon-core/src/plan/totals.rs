@@ -41,8 +41,8 @@ pub struct PlanTotals {
     pub preempted: usize,
     /// Time at which everything has ended; `None` means never, or unknown if pods are undecided.
     pub ends: Window,
-    /// Time at which everything has likely ended if all undecided pods leave at the first attempt. `None` without such
-    /// pods.
+    /// Time at which everything has likely ended if all undecided pods leave at the first attempt. `None` without
+    /// undecided pods.
     pub not_before: Option<Timestamp>,
 }
 
@@ -145,7 +145,7 @@ impl PlanTotals {
         totals
     }
 
-    /// Returns when everything has likely ended, or the time before which it has not; `None` means never.
+    /// Returns the likely end of the plan, or its earliest likely end if pods are undecided; `None` means never.
     pub(super) fn likely_end(&self) -> Option<Timestamp> {
         self.not_before.or(self.ends.likely)
     }

@@ -27,11 +27,11 @@ pub enum UndoStep {
     Uncordon,
     /// The plan uncordoned the node.
     Cordon,
-    /// The taint `before` and `after` the plan; `None` if there was none. It is undone only if it is still as the plan
-    /// left it.
+    /// The taint `before` and `after` the plan; `None` if there was none. The change is undone only if the taint is
+    /// still as the plan left it.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// The label `before` and `after` the plan; `None` if there was none. It is undone only if it is still as the plan
-    /// left it.
+    /// The label `before` and `after` the plan; `None` if there was none. The change is undone only if the label is
+    /// still as the plan left it.
     Label { key: Name, before: Option<Name>, after: Option<Name> },
 }
 

@@ -31,8 +31,9 @@ impl Plan {
         Some(Gaps(gaps.collect())).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Returns whether the outcome is the same, whatever the unknown objects are. Evictions under a budget depend on
-    /// its numbers, and these depend on what happens to the pods that leave.
+    /// Returns whether the outcome is certain despite the gaps of the plan. Gaps in workloads, budgets, quotas and
+    /// placements make it uncertain only for evictions under a budget, because the numbers of the budget depend on what
+    /// happens to the pods that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
@@ -56,7 +57,8 @@ impl Plan {
         is_decided && self.gaps().all(holds)
     }
 
-    /// Adds a warning for each part with gaps. `outcome` are the gaps of the whole plan: old data.
+    /// Adds a warning for each part of the plan with gaps. `outcome` has the outdated objects that the whole plan is
+    /// based on.
     pub(super) fn name_gaps(&mut self, outcome: Gaps, cluster: &Cluster) {
         let mut everything = outcome;
         everything.0.extend(cluster.gap(FeedKind::Nodes).filter(|gap| gap.known.is_known()));

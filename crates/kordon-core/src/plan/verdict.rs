@@ -23,9 +23,9 @@ pub enum Verdict {
     Terminating,
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// Earlier pods of this plan use up the pod's budget, which recovers.
+    /// The pod waits until its budget recovers, because earlier pods of this plan use up the budget.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
-    /// The budget allows the eviction once pods recover that the plan does not touch.
+    /// The pod waits until other pods recover, which the plan does not touch. Then the budget allows the eviction.
     Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
     /// The disruption controller has not synced the latest spec of the pod's budget.
     WaitsForController { budget: Key },
@@ -171,7 +171,7 @@ impl Verdict {
         rest.unwrap_or(&text).to_owned()
     }
 
-    /// Returns the budget that decides, if one does.
+    /// Returns the budget that the verdict is based on; `None` if it is not based on a single budget.
     pub fn budget(&self) -> Option<&Key> {
         match self.as_if_granted() {
             Self::LeavesAfter { budget, .. }

@@ -106,7 +106,7 @@ pub enum Warning {
     ControlPlane {
         node: NodeName,
     },
-    /// The kubelet is down. Deleted pods stay Terminating until it is back or the Node object is deleted.
+    /// The kubelet is down. Deleted pods stay Terminating until the kubelet is back or the Node object is deleted.
     KubeletDown {
         node: NodeName,
     },
@@ -115,7 +115,8 @@ pub enum Warning {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not checked for `pods` pods. They would block `blocked` of them; `None` if budgets are not known.
+    /// Budgets are not checked for `pods` pods. Budgets would block `blocked` of these pods; `None` if budgets are not
+    /// known.
     BudgetsIgnored {
         pods: usize,
         blocked: Option<usize>,
@@ -131,10 +132,11 @@ pub enum Warning {
         pod: Key,
         why: Name,
     },
-    /// A quota refuses replacements, until old pods are gone or for as long as nothing else changes.
+    /// A quota refuses replacements. Some are created once old pods are gone, the others not until something else
+    /// changes.
     QuotaExceeded {
         quota: Key,
-        /// For example `pods 10 of 10 used`.
+        /// Use of the quota, for example `pods 10 of 10 used`.
         numbers: String,
         /// Number of refused replacements; `admitted` of them are created once pods are gone.
         pods: usize,
@@ -160,7 +162,7 @@ pub enum Warning {
     /// kordon cordoned the node until a time that has not passed.
     CordonStands {
         node: NodeName,
-        /// Who cordoned the node, why and until when.
+        /// Text of the cordon's note: who cordoned the node, why and until when.
         note: String,
     },
     /// kordon cordoned the node without an end, or until a time that has passed.

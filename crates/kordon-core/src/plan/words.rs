@@ -2,8 +2,8 @@
 
 use kordon_time::Span;
 
-/// Returns the end of something as text, by its likely and its latest duration. `None` means that it is blocked, or may
-/// never end.
+/// Formats the end of an action from its likely and latest duration. `likely` is `None` if the action is blocked,
+/// `latest` is `None` if the action may never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     match (likely, latest) {
         (None, _) => "no ETA: blocked".into(),
@@ -13,7 +13,7 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
-/// Returns the earliest likely end of something as text.
+/// Formats the earliest likely end of an action.
 pub fn not_before(least: Span) -> String {
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }

@@ -1,9 +1,8 @@
-//! A sufficient condition for all pods of a small loss to find a node, whatever the order and the choice of their
-//! placement.
+//! Sufficient condition under which all pods of a small loss find a node, in any order and on any feasible nodes.
 //!
 //! If `n` pods are placed, the pods other than a given one are on at most `n - 1` nodes. So the given pod finds a node
-//! if `n` nodes are feasible for it before the first pod is placed, and no other of these pods can make a node
-//! infeasible without being on it.
+//! under two conditions: at least `n` nodes are feasible for it before the first pod is placed, and none of the other
+//! pods makes any node but its own infeasible.
 
 use std::sync::Arc;
 
@@ -30,8 +29,8 @@ fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc
     request.obstacle().is_some() || snapshot.has_nodes_for(&request, pods.len())
 }
 
-/// Returns whether `other` may make nodes infeasible for `pod` on which `other` is not. Namespaces are ignored, so the
-/// result may also be true for pods that do not affect each other.
+/// Returns whether `other` may make more nodes infeasible for `pod` than the node that `other` is on. Namespaces are
+/// ignored, so the result may also be true for pods that do not affect each other.
 fn may_exclude(pod: &Pod, other: &Pod) -> bool {
     let (spec, others) = (&pod.scheduling, &other.scheduling);
     let selects = |selector: &Option<Selector>, pod: &Pod| {

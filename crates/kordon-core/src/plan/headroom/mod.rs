@@ -47,7 +47,7 @@ pub struct HeadroomLosses<T> {
     /// Time of the oldest cluster state that an answer is based on; `None` if all answers are based on the newest
     /// state.
     pub outdated_since: Option<Timestamp>,
-    /// Number of pods of all losses, and of the losses with an answer.
+    /// Progress in pods: those of the losses with an answer, and those of all losses.
     progress: Progress,
 }
 
@@ -64,8 +64,8 @@ pub struct HeadroomLoss<T> {
     pub of: T,
     /// Outcomes of the pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
-    /// Number of pods on the lost nodes, without pods that come back to the same node, have finished or need no
-    /// replacement.
+    /// Number of pods on the lost nodes, except pods that come back to the same node, have finished, or have
+    /// controllers with enough other pods.
     pub pods: usize,
 }
 
@@ -84,9 +84,9 @@ pub struct HeadroomClause {
     pub age: Option<Span>,
     /// Whether any loss leaves pods Pending, which means that the cluster lacks room. Stuck and lost pods need no room.
     pub is_short: bool,
-    /// Whether the losses of all nodes are answered, and recently enough.
+    /// Whether the losses of all nodes have answers that are recent enough.
     pub knows_nodes: bool,
-    /// Whether the losses of all zones are answered, and recently enough.
+    /// Whether the losses of all zones have answers that are recent enough.
     pub knows_zones: bool,
 }
 
@@ -139,8 +139,8 @@ impl<T> HeadroomLosses<T> {
         self.undecided == 0 && self.on_request == 0 && self.short == 0
     }
 
-    /// Returns the age of the oldest state that an answer is based on, or `None` if nothing has changed since. `newest`
-    /// is the age of the newest state, or `None` if nothing has changed since.
+    /// Returns the age of the oldest state that an answer is based on. `newest` is the age of the newest state. An age
+    /// is `None` if nothing has changed since the state.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }

@@ -43,8 +43,8 @@ pub struct HeadroomWork {
     most_looks: usize,
 }
 
-/// Default limit of node checks for all zones together, which take up to 27 s. The losses of 5,000 single nodes take
-/// another 16 s. Together, this is a quarter of an hour at a twentieth of a core.
+/// Default limit of node checks for all zones together. This many checks take up to 27 s, and the losses of 5,000
+/// single nodes take another 16 s. At a twentieth of a core, both together take a quarter of an hour.
 const MOST_LOOKS: usize = 300_000_000;
 
 /// A state of the cluster.
@@ -63,14 +63,14 @@ enum Loss {
     Zone(ZoneKey),
 }
 
-/// A loss and what is known of it.
+/// A loss, with its answer if there is one.
 #[derive(Clone, Debug)]
 struct KnownLoss {
     nodes: Arc<BTreeSet<NodeName>>,
     /// Number of pods on these nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
-    /// Whether the loss is too large to be answered here.
+    /// Whether the loss is too large for this computation, so that only the what-if answers it.
     is_on_request: bool,
     answer: Option<KnownAnswer>,
 }
@@ -341,7 +341,7 @@ impl State {
     /// Starts the simulation of a loss.
     ///
     /// # Errors
-    /// The answer, if all pods are certain to find a node.
+    /// All pods are certain to find a node. The error is the answer, which needs no simulation.
     fn lose(
         &self,
         loss: Loss,
@@ -352,7 +352,7 @@ impl State {
         let mut left = self.known.snapshot.clone();
         nodes.iter().for_each(|node| left.remove_node(node));
         if fit_bound::all_fit(&mut left, &cluster, &pods) {
-            // The nodes on which the pods land do not affect the answer.
+            // The answer is the same on whichever nodes the pods land, so no placement is computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, &nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover))));
