@@ -40,7 +40,8 @@ pub(super) struct AffinityClass {
 }
 
 impl AffinityClasses {
-    /// Returns the number of the pod's class, or `None` if the pod has no affinity terms.
+    /// Returns the number that identifies the pod's class, and creates the class if it does not exist yet. `None` if
+    /// the pod has no affinity terms.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
         if !pod.scheduling.has_pod_terms() {
             return None;

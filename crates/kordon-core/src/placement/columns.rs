@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cluster::{Name, Node};
 
-/// Stands for a node without the label.
+/// Value number of a node without the label.
 pub(super) const ABSENT: u32 = u32::MAX;
 
 /// One column for each node label that occurs in the spec of any pod.
@@ -40,7 +40,7 @@ impl LabelColumns {
         self.by_key.len()
     }
 
-    /// Returns the column of a label. It must exist.
+    /// Returns the column of a label. The column must exist.
     pub fn column(&self, key: &Name) -> &Arc<LabelColumn> {
         self.by_key.get(key).expect("columns are made before they are used")
     }

@@ -21,8 +21,8 @@ pub struct Help {
     pub lifts: Vec<Lift>,
     /// The node that lacks the smallest share of the requests and is feasible otherwise.
     pub nearest: Option<Shortage>,
-    /// Requirements on a new node; `None` if a new node cannot help, because the pod must be near other pods or its
-    /// volumes are bound to a place that is not a zone.
+    /// Requirements on a new node. `None` if a new node cannot help: the pod must be near other pods, or its volumes
+    /// are bound to a place that is not a zone.
     pub node: Option<RequiredNode>,
 }
 
@@ -44,7 +44,7 @@ pub enum Constraint {
     NodeSelector,
     /// The required nodeAffinity.
     NodeAffinity,
-    /// Both constraints, for a pod that has both.
+    /// Both nodeSelector and required nodeAffinity, for a pod that has both.
     NodeSelectorAndAffinity,
     /// The required podAffinity.
     PodAffinity,
@@ -158,7 +158,8 @@ impl Snapshot {
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
-                // Tolerating all taints includes the taint of cordoned nodes, which [`Constraint::Cordon`] covers.
+                // A pod that tolerates all taints also tolerates the taint of cordoned nodes, which
+                // [`Constraint::Cordon`] covers.
                 nodes.retain(|node| !self.is_cordoned(node));
             }
             if !nodes.is_empty() {
@@ -187,8 +188,8 @@ impl Snapshot {
         self.number(node).is_some_and(|number| self.resources(number).cordoned)
     }
 
-    /// Among the nodes that are feasible without resource requests, returns the one that lacks the smallest share of
-    /// them.
+    /// Returns the node that lacks the smallest share of the requests, among the nodes that are feasible for a pod
+    /// without requests.
     fn nearest(
         &mut self,
         request: &SchedulingRequest,

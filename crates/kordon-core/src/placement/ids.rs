@@ -95,7 +95,7 @@ impl Shared for NodeName {
     }
 }
 
-/// A number is its own address.
+/// An integer serves as its own address.
 impl Shared for i64 {
     type Address = Self;
 

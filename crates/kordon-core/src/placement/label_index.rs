@@ -18,7 +18,7 @@ pub(super) struct LabelIndex {
     recent: Vec<(u32, u32)>,
 }
 
-/// Recent entries are merged once they are more than 1/16 of the sorted ones and more than `MOST_RECENT`.
+/// Recent entries are merged once there are more than `MOST_RECENT`, and more than 1/16 as many as sorted entries.
 const RECENT_PART: usize = 16;
 const MOST_RECENT: usize = 64;
 
@@ -35,7 +35,8 @@ impl LabelIndex {
         }
     }
 
-    /// Returns the numbers under this pair, as often as they were inserted, and possibly numbers of other pairs.
+    /// Returns the numbers under this label key and value, as often as they were inserted, and possibly numbers of
+    /// other labels.
     pub fn numbers(&self, key: &Name, value: &Name) -> impl Iterator<Item = u32> + use<'_> {
         let hash = hash(key, value);
         let start = self.sorted.partition_point(|(other, _)| *other < hash);

@@ -98,7 +98,7 @@ impl NodeResources {
         self.rare.ephemeral_bytes
     }
 
-    /// Returns the share of an extended resource or of huge pages.
+    /// Returns the allocatable and the requested amount of an extended resource or of huge pages.
     pub fn scalar(&self, resource: &Name) -> Share {
         let scalars = &self.rare.scalars;
         scalars.iter().find(|(name, _)| name == resource).map(|(_, share)| *share).unwrap_or_default()

@@ -17,7 +17,7 @@ use crate::{
 pub struct SchedulerOptions {
     /// The release whose rules apply.
     pub version: ServerVersion,
-    /// The scheduler's setting. `None` means unknown; then all nodes are considered.
+    /// The scheduler's `percentageOfNodesToScore`. `None` means that it is unknown; then all nodes are considered.
     pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
     /// Index of the node at which the first walk starts. No API shows the position of the real scheduler.
     pub first_start: usize,
@@ -46,7 +46,7 @@ impl PercentageOfNodesToScore {
     /// The scheduler always looks for at least this many feasible nodes.
     const MOST_UNSAMPLED: usize = 100;
 
-    /// Returns `None` for values above 100.
+    /// Creates a percentage; `None` for values above 100.
     pub const fn new(percentage: u8) -> Option<Self> {
         if percentage <= Self::ALL.0 { Some(Self(percentage)) } else { None }
     }
@@ -120,7 +120,7 @@ impl NodeWalk {
         FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
     }
 
-    /// Walks until one feasible node more than needed is found. The next walk starts there. (Upstream
+    /// Walks until one feasible node more than needed is found. The next walk starts at this node. (Upstream
     /// `findNodesThatPassFilters` has parallel workers, each of which may look at one more node.)
     fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
         let snapshot = filters.snapshot;
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(counts(adaptive), [0, 1, 99, 100, 420, 500, 750]);
         assert_eq!(counts(thirty), [0, 1, 99, 100, 300, 1500, 4500]);
         assert_eq!(counts(PercentageOfNodesToScore::ALL), [0, 1, 99, 100, 1000, 5000, 15_000]);
-        // Values from the table in the specification.
+        // Numbers of feasible nodes from the table in the specification of the scheduler.
         assert_eq!([50, 250, 6000].map(|nodes| adaptive.nodes_to_find(nodes)), [50, 120, 300]);
     }
 

@@ -18,7 +18,7 @@ pub enum Preemption {
     NotAllowed,
     /// A pod of lower priority is already terminating on the pod's nominated node.
     Waits { node: NodeName },
-    /// Preemption makes no node feasible. Number of nodes for each reason.
+    /// Preemption makes no node feasible. Has the number of nodes for each reason.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
     /// The victims are deleted. The pod is nominated for their node and placed once they are gone.
     Possible(PreemptionCandidate),
@@ -142,8 +142,8 @@ impl Started {
 }
 
 impl Candidate {
-    /// Removes every pod of lower priority, then keeps as many as fit beside the new pod. Pods whose removal violates a
-    /// budget are kept first.
+    /// Removes every pod of lower priority from the node, then puts as many of them back as fit beside the new pod.
+    /// Pods whose removal violates a budget are put back first.
     fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
         let snapshot = filters.snapshot;
         let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
@@ -182,11 +182,11 @@ impl Candidate {
         })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
-        // An empty list means that the pod fits without preemption.
+        // Without victims, the pod fits without preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
 
-    /// Keeps a victim if the new pod still fits. Returns whether it does.
+    /// Keeps a victim on the node if the new pod still fits. Returns whether the victim is kept.
     fn reprieve(
         &mut self,
         filters: &mut Filters<'_>,

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 pub(super) struct Presence {
     pub node: u32,
     pub all: u32,
-    /// Number of these pods that are terminating.
+    /// Number of terminating pods; `all` includes them.
     pub terminating: u32,
 }
 

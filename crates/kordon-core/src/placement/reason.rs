@@ -123,16 +123,16 @@ pub enum Remedy {
     None,
 }
 
-/// The form in which the caller of a filter receives a refusal: with reasons, or without, which is free to create.
+/// A refusal in the form that the caller of a filter needs: with reasons, or without reasons, which costs nothing.
 pub(super) trait FilterRefusal: Sized {
     fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
 
-    /// Fewer pods on the node may help.
+    /// Creates a refusal that fewer pods on the node may remedy.
     fn resolvable(reasons: &'static [Reason]) -> Self {
         Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::FewerPods })
     }
 
-    /// The removal of pods does not help.
+    /// Creates a refusal that the removal of pods does not remedy.
     fn unresolvable(reasons: &'static [Reason]) -> Self {
         Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::None })
     }

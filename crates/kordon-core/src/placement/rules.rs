@@ -39,9 +39,9 @@ pub struct SchedulerRules {
 pub enum ImageVolumes {
     /// No effect on the score.
     Ignored,
-    /// Their sizes are added (1.36).
+    /// The sizes of the images are added (1.36).
     Added,
-    /// Their sizes are added, and each of them raises the total size that gives the full score (1.37).
+    /// The sizes of the images are added, and each image raises the total size that gives the full score (1.37).
     Counted,
 }
 
@@ -74,7 +74,8 @@ impl SchedulerRules {
             pinned_names_narrow: from(24),
             taints_are_one_reason: from(35),
             single_pod_claims: from(27),
-            // Recordings show that 1.24 does not count them and that 1.34 does. The release of the change is assumed.
+            // Recordings show that 1.24 does not count images of init containers and that 1.34 does. The release of the
+            // change is assumed.
             init_images_count: from(30),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,

@@ -10,7 +10,7 @@ use crate::cluster::{
 /// The properties of a pod that the scheduler reads.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchedulingRequest {
-    /// Empty for a pod that does not exist yet.
+    /// Name of the pod; empty if the pod does not exist yet.
     pub name: Name,
     pub namespace: Namespace,
     pub labels: Labels,
@@ -30,7 +30,8 @@ pub struct SchedulingRequest {
 }
 
 impl SchedulingRequest {
-    /// Creates the request to place this pod again. Its present node is ignored. The cluster determines its siblings.
+    /// Creates the request to place this pod again, on any node. `siblings` has the selectors of the pod's owner and
+    /// services in the cluster.
     pub fn from_pod(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
@@ -62,7 +63,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the aspects that are not modelled. The volume filter adds those of volumes.
+    /// Returns the aspects that are not modelled, except aspects of volumes, which the volume filter adds.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         let devices = self.spec.claims_devices.then_some(Caveat::Devices);
         devices.into_iter().chain(self.caveats.iter().copied())

@@ -52,7 +52,7 @@ impl Snapshot {
 }
 
 impl VolumeReach {
-    /// Returns `None` if the volume can be reached from every node.
+    /// Returns the nodes from which a volume can be reached; `None` means all nodes.
     fn from_volume(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
@@ -69,7 +69,7 @@ impl VolumeReach {
         let is_node = |requirement: &NodeRequirement| {
             *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
         };
-        // Drivers have zone labels of their own.
+        // Drivers have zone labels of their own, which end in `/zone` too.
         let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
         Some(
             named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),

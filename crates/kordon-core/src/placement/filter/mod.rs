@@ -29,7 +29,7 @@ use crate::{
 
 /// State of the filters for one pod, computed once before nodes are checked.
 ///
-/// Callers can assume that pods are removed from a node or added to it, one node at a time.
+/// [`Filters::assume`] updates the state as if a pod were added to a node or removed from it, for one node at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,

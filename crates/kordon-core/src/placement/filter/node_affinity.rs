@@ -107,7 +107,7 @@ impl RequiredNames {
 pub(in super::super) struct TermMatch {
     labels: Vec<LabelTest>,
     names: Vec<NameTest>,
-    /// Set if the term is empty or invalid: it matches no node.
+    /// Whether the term is empty or invalid, so that it matches no node.
     never: bool,
 }
 

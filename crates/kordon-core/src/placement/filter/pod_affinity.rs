@@ -83,7 +83,7 @@ impl Domains {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Adds pods on a node and returns how many count: 0 if the node has no such label.
+    /// Adds pods on a node to their domain. Returns the number of added pods: 0 if the node lacks the label.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
@@ -110,7 +110,7 @@ struct Affinity {
     domains: Vec<Domains>,
     /// Sum of the counts of all domains.
     total: i64,
-    /// Whether the pod matches its own terms. Then it can be the first of its group.
+    /// Whether the pod matches its own terms, so that it can be the first of its group.
     may_be_first: bool,
     /// The pod classes that match, ascending.
     pod_classes: Vec<u32>,
@@ -186,7 +186,7 @@ impl AntiAffinityTerm {
 struct ExistingAntiAffinity {
     /// Domains of each topology key.
     by_key: Vec<Domains>,
-    /// Indexes into `by_key` under which the pods of an affinity class count, once for each term.
+    /// For each affinity class, by number, the indexes into `by_key` of the topology keys of its terms.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

@@ -7,15 +7,15 @@ use super::super::{
 };
 use crate::cluster::Requests;
 
-/// Refuses a node with all resources that are insufficient.
+/// Refuses the node if resources are insufficient. The refusal names all of them.
 #[inline]
 pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
     rules: &SchedulerRules,
 ) -> Result<(), R> {
-    // Fast path for pods that request neither ephemeral storage nor extended resources, which few do. It does not read
-    // these resources of the node.
+    // Fast path for the many pods that request neither ephemeral storage nor extended resources. It does not read these
+    // resources of the node.
     let fits = resources.pods.free() > 0
         && requests.cpu_milli <= resources.cpu_milli.free()
         && requests.memory_bytes <= resources.memory_bytes.free();
@@ -45,7 +45,8 @@ fn check_all<R: FilterRefusal>(
     }))
 }
 
-/// Returns the resources with less free than requested, with the requested amount and the node's share.
+/// Returns the insufficient resources, each with the amount that the pod requests, and with the allocatable and
+/// requested amounts of the node.
 fn insufficient<'r>(
     requests: &'r Requests,
     resources: &'r NodeResources,

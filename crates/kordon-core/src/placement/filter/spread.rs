@@ -25,11 +25,11 @@ struct HardConstraint {
     max_skew: i64,
     /// The minimum number of domains. With fewer domains the lowest count is taken as zero.
     min_domains: usize,
-    /// 1 if the pod itself matches the selector, else 0.
+    /// Count of the pod itself: 1 if the pod matches the selector, else 0.
     own: i64,
     counted: CountedNodes,
     tally: Tally,
-    /// Whether a value, by its number, is a domain: a counted node has it.
+    /// Whether each value, by its number, is a domain. It is one if a counted node has it.
     is_domain: Vec<bool>,
     domains: usize,
     /// The lowest count, with its domain.
@@ -138,7 +138,7 @@ impl HardConstraint {
         Ok(())
     }
 
-    /// Returns the lowest count of all domains. `count` replaces the count of `value`, which may have changed since
+    /// Returns the lowest count of all domains if the domain `value` has `count` pods. Its count may have changed since
     /// `least` was computed.
     #[inline]
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
@@ -259,7 +259,7 @@ fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -
     let mut is_domain = vec![false; column.values.len()];
     let mut unseen = is_domain.len();
     for node in snapshot.node_numbers() {
-        // The first few nodes usually cover all zones.
+        // No further node is needed: the first few nodes usually cover all zones.
         if unseen == 0 {
             break;
         }

@@ -54,7 +54,8 @@ struct Reach(Option<Vec<TermMatch>>);
 /// A zone or region from a label of a volume.
 #[derive(Clone, Debug)]
 struct Place {
-    /// Node labels with the name of the volume's label and with its current name.
+    /// Columns of two node labels: the label of the same name as the volume's label, and the label with its current
+    /// name.
     columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }

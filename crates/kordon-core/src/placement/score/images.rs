@@ -7,7 +7,7 @@ use super::{
 
 /// Total size in bytes up to which images give no points.
 const MIN_BYTES: i64 = 23 << 20;
-/// Size in bytes for each image. More than this gives no more points.
+/// Size in bytes per image above which more bytes give no more points.
 const MAX_BYTES: i64 = 1000 << 20;
 
 /// Scores the bytes that need not be pulled, weighted by the share of nodes that have the image.

@@ -52,7 +52,7 @@ pub(super) struct Ranking {
 impl Ranking {
     pub fn new(filters: &Filters<'_>, feasible: &[u32]) -> Self {
         let parts = match feasible {
-            // The scheduler does not score a single node.
+            // The scheduler computes no scores if only one node is feasible.
             [_] => Scorer::ALL.map(|_| Points::Skipped),
             _ => points(filters, feasible),
         };

@@ -47,8 +47,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    // Adds up constraint by constraint, so that one column is read at a time. For each node the order of addition is
-    // the same.
+    // Adds up constraint by constraint, so that one column is read at a time. For each node, the costs are still added
+    // in the order of the constraints.
     let mut sums = vec![0.0; scored.len()];
     for costs in &costs {
         sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
@@ -66,7 +66,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
 #[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
 #[expect(clippy::cast_precision_loss, reason = "counts of pods are far below 2^53")]
 fn whole(sum: f64, rounded: bool) -> i64 {
-    // Costs are not negative. The difference is exact, and cheaper than `f64::round`.
+    // Cheaper than `f64::round`. The difference is exact, and costs are not negative.
     let truncated = sum as i64;
     truncated + i64::from(rounded && sum - truncated as f64 >= 0.5)
 }

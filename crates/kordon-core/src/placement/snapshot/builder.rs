@@ -15,7 +15,7 @@ use crate::{
 /// Pods per step. A step takes less than a millisecond.
 const STEP: usize = 256;
 
-/// Once there are this many label columns, no more are created in advance.
+/// Number of label columns from which on columns are created only on demand.
 const PREPARED_LABELS: usize = 64;
 
 /// A snapshot that does not have all pods yet.
