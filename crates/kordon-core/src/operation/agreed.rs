@@ -26,7 +26,7 @@ pub struct Agreed {
 /// A difference between the agreement and a newer plan that makes the operator decide again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drift {
-    /// The node, or what would be written to it, differs from what was shown.
+    /// The node or the write to it differs from all confirmed plans.
     Node { node: NodeName },
     /// Another pod now has the name of a pod that the action names.
     Pod { pod: Key },

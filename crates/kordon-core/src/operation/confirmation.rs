@@ -25,7 +25,7 @@ pub struct Overrides {
 pub enum Confirmation {
     /// Nothing: the plan writes nothing.
     Needless,
-    /// A yes.
+    /// A yes: the operator types `yes` or chooses a button.
     Plain,
     /// The name of the context: the plan changes more than one object, ignores budgets or loses something.
     Grave,
@@ -42,7 +42,7 @@ impl Overrides {
     /// Whether a plan with this prospect may start.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
-            // If budgets are unknown here, the API server checks them.
+            // Budgets that are unknown to kordon are checked by the API server.
             Prospect::Completes | Prospect::Unknown | Prospect::Stalls => true,
             Prospect::Blocked => self.try_blocked,
             Prospect::Refused => false,
@@ -58,7 +58,7 @@ impl Overrides {
 }
 
 impl Confirmation {
-    /// The name in the journal.
+    /// Name of the confirmation in the journal.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Needless => "needless",

@@ -6,9 +6,9 @@ use crate::cluster::{Cluster, DrainClaim, NodeName, Pod, Scope};
 
 /// The pods that a drain removes, counted by their part. Pods that stay are not counted.
 ///
-/// A drain of this process counts from what it knows of each pod ([`OperationProgress::count`]). For the drain of
-/// another process, the claim on its node has the total ([`DrainCount::from_claim`]). Both derive a pod's part from the
-/// pod's state in the cluster.
+/// For a drain of this process, the operation keeps the part of each pod ([`OperationProgress::count`]). For the drain
+/// of another process, the claim on its node has the total ([`DrainCount::from_claim`]). Both derive a pod's part from
+/// the pod's state in the cluster.
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub enum DrainPart {
     /// Deleted.
     Gone,
     Terminating,
-    /// Its eviction was refused, or it cannot be removed. Only the draining process knows that; others count it as
-    /// waiting.
+    /// The eviction of the pod was refused, or the pod cannot be removed. Only the draining process knows that; other
+    /// processes count the pod as waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,
-    /// Finished before it was evicted: nothing runs in it, and the object is left to be deleted.
+    /// The pod finished before it was evicted: nothing runs in it, and the object is left to be deleted.
     Finished,
 }
 

@@ -26,7 +26,7 @@ pub struct Guards {
 }
 
 impl Default for Guards {
-    /// Only `keep_last_ready` is set.
+    /// Default limits: each zone must keep its last ready, schedulable node.
     fn default() -> Self {
         Self {
             max_nodes: None,
@@ -68,7 +68,7 @@ pub enum Breach {
 }
 
 impl Breach {
-    /// The name that overrides it.
+    /// Name of the guard rail, with which the operator overrides it.
     pub const fn guard(&self) -> &'static str {
         match self {
             Self::TooManyNodes { .. } => "max-nodes",
@@ -172,7 +172,7 @@ struct Zone {
     lost: usize,
 }
 
-/// The nodes that the plan closes: drained, cordoned, or with a NoExecute taint after it.
+/// The nodes that the plan closes: nodes that it drains or cordons, or that have a NoExecute taint after the plan.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) => true,

@@ -16,13 +16,13 @@ const ROUNDING: Span = Span::from_secs(1);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LandedReplacement {
     pub pod: Key,
-    /// `None` while the pod is Pending.
+    /// Node of the pod; `None` while the pod is Pending.
     pub node: Option<NodeName>,
     pub is_ready: bool,
 }
 
-/// Returns the replacement of each removed pod, by removed pod. A pod with the same name, as in a StatefulSet, is its
-/// replacement. The other pods that the owner has created since the operation started are assigned in order of
+/// Returns the replacements of removed pods; the key is the removed pod. A pod with the same name, as in a StatefulSet,
+/// is its replacement. The other pods that the owner has created since the operation started are assigned in order of
 /// creation, because nothing records which pod replaces which.
 pub fn landings(
     progress: &OperationProgress,
@@ -65,7 +65,7 @@ pub fn landings(
     landings
 }
 
-/// The pods of the same owner created since then.
+/// Returns the pods of the same owner that were created at `since` or later.
 fn created_since<'a>(pod: &PodPlan, cluster: &'a Cluster, since: Timestamp) -> Vec<&'a Pod> {
     let Some((OwnerKind::Workload(kind), name)) = &pod.owner else { return Vec::new() };
     let mut workloads = cluster.workloads_in(*kind, &pod.pod.namespace);

@@ -99,9 +99,9 @@ pub struct OperationOptions {
 /// What an operation had done before it was interrupted; used to resume it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
-    /// Nodes that it is known to have cordoned or to have found cordoned.
+    /// Nodes that the operation is known to have cordoned or to have found cordoned.
     pub cordoned: BTreeSet<NodeName>,
-    /// The pods that it was to remove. A pod of the same name with another uid is a replacement.
+    /// The pods that the operation was to remove. A pod of the same name with another uid is a replacement.
     pub pods: BTreeMap<Key, PriorPod>,
 }
 
@@ -109,7 +109,7 @@ pub struct PriorRun {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorPod {
     pub uid: Uid,
-    /// `None` if the action named pods, and in journals of older versions.
+    /// Node of the pod; `None` if the action named pods, and in journals of older versions.
     pub node: Option<NodeName>,
 }
 
@@ -310,7 +310,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Does what is due. Calling it too early has no effect.
+    /// Handles everything that is due. An early call has no effect.
     pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
         self.advance(cluster, now);
     }
@@ -443,7 +443,7 @@ impl Operation {
         })
     }
 
-    /// Continues as far as possible without a further outcome.
+    /// Does everything that is possible without the outcome of another request.
     fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.ended.is_some() {
             return;

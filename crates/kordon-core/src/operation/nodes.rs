@@ -182,7 +182,7 @@ impl Operation {
     ) {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
-            // The node was given up before the response. What was written is still recorded.
+            // The node was given up before the response. A write that succeeded is still recorded.
             if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
@@ -470,7 +470,7 @@ impl Operation {
         }
     }
 
-    /// Renews the claims that are due. Each node is read first, because somebody may have taken it over.
+    /// Renews the claims that are due. Each node is read first, because somebody may have taken over the node.
     pub(super) fn renew(&mut self, now: Timestamp) {
         if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Ended) {
             return;
@@ -614,7 +614,7 @@ impl Operation {
     }
 }
 
-/// Removes the note of an earlier drain, if there is one: it does not apply to a cordon set or removed since.
+/// Removes the note of an earlier drain, if there is one. The note does not apply to a later cordon, uncordon or drain.
 fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
     node.drained.as_ref().map(|_| (DRAINED, None))
 }

@@ -19,14 +19,14 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
-    /// The part that the object showed when it was last seen.
+    /// Part in the drain's count, as the pod's object last showed it.
     seen: DrainPart,
     pub(super) tries: u32,
     /// Consecutive server errors.
     failures: u32,
     /// The budget's version at the last refusal. A later version that allows disruptions triggers a retry.
     refused_at: Version,
-    /// Whether it was bound to the node after the plan was made.
+    /// Whether the pod was bound to the node after the plan was made.
     pub(super) late: bool,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct PodGroup {
 enum State {
     Waiting,
     Running,
-    /// Waits for a list of the node's pods, which shows whether any is left.
+    /// The group waits for a list of the node's pods, which shows whether any is left.
     Listing,
-    /// Waits to list again at that time.
+    /// The group waits until `at` to list the pods again.
     ListAgain {
         at: Timestamp,
     },
@@ -80,7 +80,7 @@ impl PodTask {
         Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
     }
 
-    /// The part of the drain's count that the pod is in; `None` if it stays.
+    /// The part of the drain's count that the pod is in; `None` if the pod stays.
     pub(super) fn part(&self) -> Option<DrainPart> {
         Some(match (&self.stage, self.seen) {
             (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
@@ -227,7 +227,7 @@ impl Operation {
         }
     }
 
-    /// Handles what the watch reported for all pods, including those of groups that have not started.
+    /// Handles the state of all pods as the watch reported it, including pods of groups that have not started.
     pub(super) fn observe_all(&mut self, cluster: &Cluster, now: Timestamp) {
         for pod in self.pods.indices() {
             self.observe(cluster, pod, now);
@@ -240,7 +240,7 @@ impl Operation {
         self.pods.iter().filter(|task| Some(task.group) == group).filter_map(PodTask::part).collect()
     }
 
-    /// Handles what the watch reported for a pod.
+    /// Handles the state of a pod as the watch reported it.
     fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
         let is_followed = match task.part() {
@@ -272,7 +272,7 @@ impl Operation {
                     if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
                         PodProgressStage::Ended(PodEnd::Stays(Skip::LongTerminating))
                     } else if matches!(stage, PodProgressStage::Waiting | PodProgressStage::Blocked { .. }) {
-                        // Somebody else deleted it, or our request did and its response was lost.
+                        // Somebody else deleted the pod, or our request did and its response was lost.
                         PodProgressStage::Terminating { since: now }
                     } else {
                         return;
@@ -644,7 +644,7 @@ impl Operation {
                 PodProgressStage::Waiting | PodProgressStage::Blocked { .. } => {
                     pod.stage = PodProgressStage::Ended(end.clone())
                 }
-                // On a timeout they are given up. A cancel only stops new requests.
+                // A timeout gives up terminating pods. A cancel only stops new requests.
                 PodProgressStage::Terminating { .. } if *end == PodEnd::TimedOut => {
                     pod.stage = PodProgressStage::Ended(end.clone());
                 }
@@ -674,11 +674,11 @@ impl Operation {
 enum Late {
     ToRemove,
     Stays,
-    /// Unknown: the watch has not reported it yet.
+    /// Unknown, because the watch has not reported the pod yet.
     Unknown,
 }
 
-/// The only budget of a pod; `None` if it has none or several.
+/// The only budget of a pod; `None` if the pod has none or several.
 fn budget_of<'a>(cluster: &'a Cluster, pod: &Key) -> Option<&'a Budget> {
     let pod = cluster.pod(pod)?;
     let mut budgets = cluster.budgets_of(pod);

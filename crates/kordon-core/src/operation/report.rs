@@ -45,7 +45,7 @@ impl OperationEnd {
 pub struct OperationProgress {
     pub id: OperationId,
     pub started_at: Timestamp,
-    /// `None` while the operation is in progress.
+    /// Time and manner of the end; `None` while the operation is in progress.
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,
     pub pods: Vec<PodProgress>,
@@ -114,16 +114,16 @@ pub struct NodeProgress {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
     Waiting,
-    /// Written to. If the node is to be drained, it waits for its turn.
+    /// The node is written to. If it is to be drained, it waits for its turn.
     Written,
-    /// Already in the desired state.
+    /// The node was already in the desired state.
     Unchanged,
     Draining {
         since: Timestamp,
     },
-    /// Its pods are listed again to verify that none is left.
+    /// The pods of the node are listed again to verify that none is left.
     Verifying,
-    /// No pod that should leave is left. `stay` pods stay.
+    /// The pods that should leave are gone. `stay` pods stay.
     Drained {
         stay: usize,
     },
@@ -167,10 +167,10 @@ pub struct PodProgress {
     pub uid: Uid,
     pub node: Option<NodeName>,
     pub stage: PodProgressStage,
-    /// The part of the drain's count that the pod is in; `None` if it stays.
+    /// The part of the drain's count that the pod is in; `None` if the pod stays.
     pub part: Option<DrainPart>,
     pub tries: u32,
-    /// Whether it was bound to the node after the plan was made.
+    /// Whether the pod was bound to the node after the plan was made.
     pub late: bool,
 }
 
@@ -178,9 +178,9 @@ pub struct PodProgress {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodProgressStage {
     Waiting,
-    /// Its eviction or deletion was requested, and there is no response yet.
+    /// The eviction or deletion of the pod was requested, and there is no response yet.
     Requested,
-    /// Its eviction was refused. The retry is at `until`.
+    /// The eviction or deletion was refused or failed. It is retried at `until`.
     Blocked {
         by: BlockedBy,
         until: Timestamp,
@@ -206,14 +206,14 @@ pub enum BlockedBy {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
-    /// Another pod now has its name and is left alone.
+    /// Another pod now has the name of this pod, and is left alone.
     Replaced,
     Recorded,
-    /// It was skipped.
+    /// The pod was skipped.
     Stays(Skip),
-    /// It may not be removed without a further option.
+    /// The pod may not be removed without a further option.
     Refused(String),
-    /// It replaces a pod of the same name that this operation removed, and is left alone.
+    /// The pod replaces a pod of the same name that this operation removed, and is left alone.
     Successor,
     Forbidden(String),
     Failed(String),

@@ -22,7 +22,7 @@ pub struct Request {
     pub task: RequestKind,
     /// The reason in words, for the screen and the journal.
     pub why: String,
-    /// The steps that undo it; `None` if nothing can be undone.
+    /// The steps that undo the write; `None` if nothing can be undone.
     pub undo: Option<NodeUndo>,
 }
 
@@ -137,7 +137,7 @@ pub enum RequestOutcome {
     Pods(Vec<(Key, Uid)>),
     /// The object does not exist.
     Gone,
-    /// Another object now has its name.
+    /// Another object now has the name of the requested one.
     OtherObject,
     /// The object has changed since it was read.
     Conflict,

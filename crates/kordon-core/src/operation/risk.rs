@@ -59,7 +59,8 @@ impl Risk {
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::DataLost | Self::BudgetIgnored => true,
-            // The plan's options show these risks, or an override has its own words for them.
+            // These risks do not need the name: the plan's options show them, or an override has its own words for
+            // them.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

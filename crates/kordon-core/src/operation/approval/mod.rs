@@ -263,7 +263,7 @@ impl Approval {
         self
     }
 
-    /// Whether anything can be asked at all. If not, refuses the proposal.
+    /// Applies rules 1 and 2. Refuses the proposal and returns false if it breaks one of them.
     fn can_open(&mut self, situation: &Situation<'_>) -> bool {
         let absent = (self.terms.operator == Operator::Absent).then_some(ApprovalRefusal::NobodyToAsk);
         match absent.or_else(|| self.obstacle(situation)) {
@@ -350,7 +350,7 @@ impl Approval {
         }
     }
 
-    /// Writing was locked. Refuses an approval whose start is not yet being written to the journal.
+    /// Refuses the approval because writing was locked, unless its start is already being written to the journal.
     pub fn handle_lock(&mut self, why: &str) {
         if self.can_be_cancelled() {
             self.refuse(ApprovalRefusal::Locked(format!("{why}: nothing was written")));
@@ -414,7 +414,7 @@ impl Approval {
         }
     }
 
-    /// The operation that is resumed; `None` if none is.
+    /// The operation that is resumed; `None` unless the proposal is a resume.
     pub fn resumes(&self) -> Option<&PriorOperation> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.resumes.as_ref(),
@@ -546,7 +546,7 @@ impl Approval {
         }
     }
 
-    /// Rule 7: checks again, because the state may have changed since the agreed plan was made.
+    /// Rule 7: makes the plan or undo again, because the state may have changed since the agreed one was made.
     fn on_agreed(&mut self, situation: &Situation<'_>, now: Timestamp) {
         if let Some(refusal) = self.obstacle(situation) {
             return self.refuse(refusal);

@@ -23,7 +23,7 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// Returns the objections to a plan with these broken guard rails. Claims are not among them.
+    /// Returns the objections to a plan with these broken guard rails, except claims of other operations on its nodes.
     pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
@@ -75,7 +75,7 @@ pub(super) fn words(objections: &[Objection]) -> Vec<String> {
 }
 
 impl Overrides {
-    /// Returns these overrides and those that the objections need.
+    /// Returns the present overrides and the ones that these objections need.
     pub(super) fn with(&self, objections: &[Objection]) -> Self {
         let mut overrides = self.clone();
         for objection in objections {

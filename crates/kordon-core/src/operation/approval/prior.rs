@@ -22,36 +22,36 @@ pub struct PriorOperation {
     pub started_at: Timestamp,
     pub by: String,
     pub reason: String,
-    /// Intended end of its cordons.
+    /// Intended end of the operation's cordons.
     pub until: Option<Timestamp>,
-    /// How it ended; `None` if it was interrupted or is in progress.
+    /// How the operation ended; `None` if it was interrupted or is in progress.
     pub end: Option<String>,
     pub undone: bool,
-    /// Its options, if it is a drain.
+    /// Options of the drain; `None` if the operation is not a drain.
     pub drain: Option<DrainOptions>,
     pub nodes: Vec<(NodeName, Uid)>,
     /// The confirmation that the operator gave; `None` if the journal does not record it.
     pub confirmation: Option<Confirmation>,
-    /// The steps that reverse what it may have changed on nodes.
+    /// Steps that reverse what the operation may have changed on nodes.
     pub undo: Undo,
     pub run: PriorRun,
 }
 
 impl PriorOperation {
-    /// Minimum confirmation of a resume: that of the original start. If the journal does not record it, more than one
-    /// node is grave.
+    /// Minimum confirmation for a resume: the confirmation of the original start. If the journal does not record it,
+    /// more than one node is grave.
     pub(super) fn confirmation(&self) -> Confirmation {
         let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
         self.confirmation.unwrap_or(by_nodes)
     }
 
-    /// The nodes that it may have cordoned.
+    /// The nodes that the operation may have cordoned.
     pub(super) fn cordoned(&self) -> BTreeSet<NodeName> {
         let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
 
-    /// Whether it is a drain without a recorded end: interrupted or still in progress.
+    /// Whether the operation is a drain without a recorded end: interrupted or still in progress.
     pub const fn is_unfinished(&self) -> bool {
         self.end.is_none() && self.drain.is_some()
     }
@@ -62,7 +62,7 @@ impl PriorOperation {
 pub struct UndoProposal {
     pub prior: PriorOperation,
     pub steps: Vec<PlanStep>,
-    /// What the undo leaves as it is.
+    /// Changes that are not undone, with the reasons.
     pub kept: Vec<NotUndone>,
 }
 

@@ -36,7 +36,7 @@ impl Watches {
 }
 
 impl Situation<'_> {
-    /// Why an operation that may remove the pods in these scopes may not start now; `None` if it may.
+    /// Why an operation that may remove the pods in these scopes may not start now; `None` if it may start.
     pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
@@ -55,13 +55,13 @@ impl Situation<'_> {
         }
     }
 
-    /// Which of these pods are unknown; `None` if all are known.
+    /// The gaps of unknown pods in these scopes; `None` if all pods are known.
     fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Whether these pods are known as they are now: from a live watch of all pods, or, without such a watch, from
-    /// reads of these scopes.
+    /// Whether the pods in these scopes are known as they are now. They come from a live watch of all pods or, without
+    /// such a watch, from reads of these scopes.
     fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
         let is_watched = self.cluster.known(FeedKind::Pods).is_known();
         self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()
