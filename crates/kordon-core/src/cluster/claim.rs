@@ -30,15 +30,15 @@ const LASTS: Span = Span::from_secs(90);
 pub struct CordonNote {
     #[cbor(n(0), with = "encoding::text")]
     pub by: String,
-    /// Empty if no reason was given.
+    /// The reason for the cordon; empty if none was given.
     #[cbor(n(1), with = "encoding::text")]
     pub why: String,
     #[n(2)]
     pub at: Timestamp,
-    /// When the cordon is meant to end. It is only shown, and has no effect.
+    /// When the cordon is meant to end. The time is only shown, and has no effect.
     #[n(3)]
     pub until: Option<Timestamp>,
-    /// None if the note does not name an operation.
+    /// The operation that cordoned the node; none if the note does not name one.
     #[n(4)]
     pub operation: Option<OperationId>,
 }

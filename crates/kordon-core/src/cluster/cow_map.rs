@@ -108,8 +108,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.find_row(key).map(FoundRow::into_mut)
     }
 
-    /// Returns the row of `key`, for callers that decide by its value whether to write. Only a write copies a shared
-    /// chunk.
+    /// Returns the row of `key`, for callers that read the value before they decide to write. Only a write copies a
+    /// shared chunk.
     pub fn find_row<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<FoundRow<'_, K, V>>
     where
         K: Borrow<Q>,

@@ -48,13 +48,14 @@ pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 pub struct Dictionary {
     base: Timestamp,
     redaction: Option<Redaction>,
-    /// Number of written texts, and of written parts, that are remembered at most; none for no limit.
+    /// Maximum number of written texts, and of written parts, that are remembered; none for no limit.
     most: Option<usize>,
     written_texts: FxHashMap<Name, u32>,
-    /// Numbers of written parts, by the address and type of the part. `parts` keeps the part alive, so that its address
-    /// stays its own.
+    /// Numbers of written parts, by the address and type of the part. `parts` keeps the part alive, so that no other
+    /// part gets its address.
     written_parts: FxHashMap<(usize, TypeId), u32>,
-    /// Number of texts, and of parts, that were written in full. The next one gets this number.
+    /// Number of texts that were written in full, which is the number of the next text. `parts_in_full` is the same for
+    /// parts.
     texts_in_full: usize,
     parts_in_full: usize,
     texts: Vec<Name>,
@@ -105,8 +106,8 @@ impl Dictionary {
         Self { redaction: Some(redaction), ..Self::default() }
     }
 
-    /// A dictionary that remembers about `most` written texts, and as many parts. What it forgets is written in full
-    /// again, which readers do not notice.
+    /// A dictionary that remembers about `most` written texts, and as many parts. Forgotten texts and parts are written
+    /// in full again, which readers do not notice.
     pub fn remembering(most: usize) -> Self {
         Self { most: Some(most), ..Self::default() }
     }
@@ -167,8 +168,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Writes a text that belongs to one object. A dictionary with a limit does not remember it, because the text
-    /// occurs once in each repetition of all objects and would displace texts that occur more often.
+    /// Writes a text that belongs to one object. A dictionary with a limit does not remember the text. It is written
+    /// once in each repetition of all objects, and would displace texts that are written more often.
     fn write_own_text<W: Write>(
         &mut self,
         text: &str,
@@ -245,7 +246,7 @@ impl<'b, C: EncodingContext> Decode<'b, C> for Name {
     }
 }
 
-/// Encodes a newtype as what it contains.
+/// Encodes a newtype as its inner value.
 macro_rules! as_contents {
     ($($type:ident($contents:ty)),+ $(,)?) => {$(
         impl<C: EncodingContext> Encode<C> for $type {
@@ -314,6 +315,8 @@ pub mod shared {
         WriteError, next_place, place,
     };
 
+    /// Encodes a shared part.
+    ///
     /// # Errors
     /// The writer failed.
     pub fn encode<C, T, W>(
@@ -329,7 +332,7 @@ pub mod shared {
         encode_with(part, |encoder, context| (**part).encode(encoder, context), encoder, context)
     }
 
-    /// Encodes a shared part that `write` writes in full.
+    /// Encodes a shared part. `write` writes the part in full.
     ///
     /// # Errors
     /// The writer failed.
@@ -358,6 +361,8 @@ pub mod shared {
         Ok(())
     }
 
+    /// Decodes a shared part.
+    ///
     /// # Errors
     /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
@@ -371,7 +376,7 @@ pub mod shared {
         decode_with(read, decoder, context)
     }
 
-    /// Decodes a shared part that `read` reads in full.
+    /// Decodes a shared part. `read` reads a part that was written in full.
     ///
     /// # Errors
     /// The data is not what [`encode_with`] writes.
@@ -399,6 +404,8 @@ pub mod shared {
 pub mod inline {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
+    /// Encodes a part in full.
+    ///
     /// # Errors
     /// The writer failed.
     pub fn encode<C, T: Encode<C> + ?Sized, W: Write>(
@@ -409,6 +416,8 @@ pub mod inline {
         (**part).encode(encoder, context)
     }
 
+    /// Decodes a part that was written in full.
+    ///
     /// # Errors
     /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T: ?Sized>(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Arc<T>, ReadError>
@@ -423,6 +432,8 @@ pub mod inline {
 pub mod inline_option {
     use super::{Arc, Decode, Decoder, Encode, Encoder, ReadError, Write, WriteError};
 
+    /// Encodes an optional part in full.
+    ///
     /// # Errors
     /// The writer failed.
     pub fn encode<C, T: Encode<C>, W: Write>(
@@ -433,6 +444,8 @@ pub mod inline_option {
         part.as_deref().encode(encoder, context)
     }
 
+    /// Decodes an optional part that was written in full.
+    ///
     /// # Errors
     /// The data is not what [`encode`] writes.
     pub fn decode<'b, C, T: Decode<'b, C>>(
@@ -442,7 +455,7 @@ pub mod inline_option {
         Ok(Option::<T>::decode(decoder, context)?.map(Arc::new))
     }
 
-    /// The value if the field is missing in a file: no part.
+    /// Returns the value of a field that a file does not have: no part.
     pub fn nil<T>() -> Option<Option<Arc<T>>> {
         Some(None)
     }
@@ -456,6 +469,8 @@ pub mod inline_option {
 pub mod text {
     use super::{Decoder, Encoder, EncodingContext, ReadError, Write, WriteError};
 
+    /// Encodes a text like a name.
+    ///
     /// # Errors
     /// The writer failed.
     pub fn encode<C: EncodingContext, W: Write>(
@@ -466,6 +481,8 @@ pub mod text {
         context.as_mut().write_text(text, || text.into(), encoder)
     }
 
+    /// Decodes a text that was encoded like a name.
+    ///
     /// # Errors
     /// The data is not a text.
     pub fn decode<C: EncodingContext>(

@@ -16,10 +16,10 @@ use kordon_time::ClusterTime;
 pub struct EventSubject {
     /// `Node`, `Pod`, or the kind of a workload.
     pub kind: &'static str,
-    /// None for a node, whose Events are in whatever namespace their sources chose.
+    /// Namespace of the Events; none for a node, whose Events are in whatever namespace their sources chose.
     pub namespace: Option<Name>,
     pub name: Name,
-    /// Empty for an object that is gone: Events about any object of this name match.
+    /// Uid of the object; empty for an object that is gone. Then Events about any object of this name match.
     pub uid: Uid,
 }
 
@@ -39,7 +39,7 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
     }
 
-    /// The owner of a pod; none if its kind is not watched.
+    /// The owner of a pod; none if the kind of the owner is not watched.
     pub fn owner_of(pod: &Pod) -> Option<Self> {
         let owner = pod.owner.as_ref()?;
         let OwnerKind::Workload(kind) = owner.kind else { return None };
@@ -63,11 +63,11 @@ impl EventSubject {
 /// An Event, cut down to the fields that kordon shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterEvent {
-    /// Whether its type is Warning.
+    /// Whether the type of the Event is Warning.
     pub is_warning: bool,
     pub reason: Name,
     pub message: String,
-    /// The component that reported it.
+    /// The component that reported the Event.
     pub source: Name,
     /// Number of times that the Event happened.
     pub count: u64,
@@ -78,7 +78,7 @@ pub struct ClusterEvent {
 /// The Events about an object, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectEvents {
-    /// None until they have been listed.
+    /// The Events; none until they have been listed.
     pub events: Option<Vec<ClusterEvent>>,
     /// Why the Events are unknown or outdated.
     pub failure: Option<String>,

@@ -13,7 +13,7 @@ pub struct FetchedObject {
 /// The result of reading an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectRead {
-    /// None until it has been read.
+    /// The object; none until it has been read.
     pub object: Option<FetchedObject>,
     /// Why the object is unknown or outdated.
     pub failure: Option<String>,

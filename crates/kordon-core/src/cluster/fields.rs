@@ -62,7 +62,7 @@ impl FieldSelector {
     /// Parses a selector over nodes.
     ///
     /// # Errors
-    /// The text is not a field selector, or nodes are not selected by one of its fields.
+    /// The text is not a field selector, or it has a field by which nodes cannot be selected.
     pub fn for_nodes(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "nodes", &Field::OF_NODES)
     }
@@ -70,7 +70,7 @@ impl FieldSelector {
     /// Parses a selector over pods.
     ///
     /// # Errors
-    /// The text is not a field selector, or pods are not selected by one of its fields.
+    /// The text is not a field selector, or it has a field by which pods cannot be selected.
     pub fn for_pods(text: &str) -> Result<Self, BadFieldSelector> {
         Self::parse(text, "pods", &Field::OF_PODS)
     }

@@ -108,7 +108,8 @@ impl FeedKind {
         }
     }
 
-    /// Returns the kinds that decide one of these, in the order of `ALL`. Their number must be `COUNT`.
+    /// Returns the kinds that decide one of these parts, in the order of `ALL`. `COUNT` must be the number of these
+    /// kinds.
     const fn that_decide<const COUNT: usize>(what: &[Decides]) -> [Self; COUNT] {
         let (mut kinds, mut count, mut place) = ([Self::Nodes; COUNT], 0, 0);
         while place < Self::ALL.len() {
@@ -201,7 +202,7 @@ impl Known {
         }
     }
 
-    /// Whether the reason is the same, apart from the server's error text.
+    /// Whether both states have the same reason, apart from the server's error text.
     fn has_reason_of(&self, other: &Self) -> bool {
         self == other || matches!((self, other), (Self::Forbidden { .. }, Self::Forbidden { .. }))
     }
@@ -218,11 +219,11 @@ impl Known {
     }
 }
 
-/// Objects that an answer needs and that are not known, or not as they are now.
+/// Objects of one kind that an answer needs and that are unknown or outdated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
     pub kind: FeedKind,
-    /// Why the objects are not known as they are now; never [`Known::Live`].
+    /// Why the objects are unknown or outdated; never [`Known::Live`].
     pub known: Known,
 }
 
@@ -320,7 +321,7 @@ impl fmt::Display for Gaps {
     }
 }
 
-/// What the watches reported about how well each kind is known, beyond what their lists show.
+/// How well each kind is known, as far as the watches reported it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     /// States of the kinds that watches reported. The state of other kinds follows from their lists.
@@ -336,7 +337,7 @@ impl Knowledge {
     /// How well a kind is known, given whether it has been listed.
     pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
         match (self.kinds.get(&kind), is_listed) {
-            // The list is complete, so the report that it is live is still on its way.
+            // A complete list is live. The watch is about to report that.
             (Some(Known::NotListed), true) | (None, true) => Known::Live,
             (None, false) => Known::NotListed,
             (Some(known), _) => known.clone(),

@@ -51,7 +51,7 @@ impl Labels {
         self.0.is_empty()
     }
 
-    /// Whether both are the same list in memory. Two different lists may still be equal.
+    /// Whether both lists share one allocation. Lists in different allocations may still be equal.
     pub fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -157,8 +157,8 @@ impl Selector {
         self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
     }
 
-    /// Whether the selector certainly selects all that another one selects: each of its requirements is also one of the
-    /// other's.
+    /// Whether each requirement of this selector is also a requirement of `other`. If so, this selector selects
+    /// everything that `other` selects.
     pub fn covers(&self, other: &Self) -> bool {
         self.requirements.iter().all(|requirement| other.requirements.contains(requirement))
     }

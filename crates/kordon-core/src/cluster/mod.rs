@@ -129,7 +129,7 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. Its objects were reported before: as prefetched, or as applied if the scope is
+    /// A scope was read completely. Earlier changes contain its objects: as prefetched, or as applied if the scope is
     /// watched.
     Read(Box<ScopeRead>),
     /// How well the objects of a scope are known from now on.
@@ -434,7 +434,7 @@ impl Cluster {
         if watched.is_known() { watched } else { read().unwrap_or(watched) }
     }
 
-    /// How well the watch of a kind knows its objects.
+    /// How well the objects of a kind are known from their watch.
     fn watched(&self, kind: FeedKind) -> Known {
         self.knowledge.of(kind, self.is_listed(kind))
     }

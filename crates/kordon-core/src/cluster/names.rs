@@ -43,7 +43,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
     let common = left.len().min(right.len());
     let of_rest = match (left[..common].last_chunk(), right[..common].last_chunk()) {
-        // The bytes that were already compared are equal in both.
+        // The last words of both texts may repeat bytes that are already known to be equal.
         (Some(left), Some(right)) => word(left).cmp(&word(right)),
         _ => left_rest.cmp(right_rest),
     };

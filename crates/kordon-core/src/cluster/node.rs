@@ -246,8 +246,8 @@ impl ZoneKey {
         }
     }
 
-    /// The zone's name without its region, if the name begins with the region, as at most cloud providers; otherwise
-    /// both.
+    /// The zone's name alone if it begins with the region, as at most cloud providers; otherwise the name with the
+    /// region.
     pub fn short(&self) -> String {
         if !self.region.is_empty() && self.zone.starts_with(self.region.as_str()) {
             self.zone.to_string()

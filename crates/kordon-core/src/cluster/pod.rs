@@ -37,7 +37,7 @@ pub struct Pod {
     /// The owner reference with `controller: true`; shared by the pods of a workload.
     #[cbor(n(5), with = "encoding::inline_option", has_nil)]
     pub owner: Option<Arc<Owner>>,
-    /// `spec.nodeName`; none until it is scheduled.
+    /// `spec.nodeName`; none until the pod is scheduled.
     #[n(6)]
     pub node: Option<NodeName>,
     /// `spec.tolerations`, in their order: the first match counts.
@@ -70,7 +70,7 @@ pub struct Pod {
     /// The PodScheduled condition, if its status is not True; none for most pods.
     #[cbor(n(17), with = "encoding::inline_option", has_nil)]
     pub unscheduled: Option<Arc<PodUnscheduled>>,
-    /// The Ready condition; none until the kubelet posts it.
+    /// The Ready condition; none until the kubelet posts the condition.
     #[n(18)]
     pub ready: Option<PodReady>,
     /// The reason of the DisruptionTarget condition, if its status is True.
@@ -156,7 +156,7 @@ fn share<T: Clone + PartialEq>(part: &mut T, of: &T) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodUnscheduled {
-    /// Unschedulable, SchedulingGated or SchedulerError.
+    /// The reason: Unschedulable, SchedulingGated or SchedulerError.
     #[n(0)]
     pub reason: Name,
     /// The scheduler's message.
@@ -256,7 +256,7 @@ pub struct PodEnding {
 pub struct ContainerExit {
     #[n(0)]
     pub container: Name,
-    /// Completed, Error, OOMKilled, …
+    /// The reason, such as Completed, Error or OOMKilled.
     #[n(1)]
     pub reason: Name,
     /// The exit code; 137 is SIGKILL.

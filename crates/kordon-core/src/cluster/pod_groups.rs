@@ -36,7 +36,7 @@ impl<K: Ord + Clone> PodGroups<K> {
         }
     }
 
-    /// Replaces a pod in a group by its later version. It finds the old one by its address, so that no other pod is
+    /// Replaces a pod in a group by its later version. The old version is found by its address, so that no other pod is
     /// read.
     pub fn replace(&mut self, group: &K, old: &Arc<Pod>, new: &Arc<Pod>) {
         let Some(found) = self.0.find_row(group) else { return self.put(group, new) };

@@ -7,8 +7,7 @@ pub fn parse_milli(text: &str) -> Option<i64> {
     parse(text, 3)
 }
 
-/// Parses a quantity into whole units, rounded up as upstream's `Value`. Apart from the unit it is like
-/// [`parse_milli`].
+/// Parses a quantity into whole units, rounded up as upstream's `Value`. Otherwise like [`parse_milli`].
 pub fn parse_units(text: &str) -> Option<i64> {
     parse(text, 0)
 }

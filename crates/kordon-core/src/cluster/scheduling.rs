@@ -67,7 +67,8 @@ impl SchedulingSpec {
         !self.pod_affinity.is_empty() || !self.pod_anti_affinity.is_empty()
     }
 
-    /// Whether other pods can never make a node feasible for this pod.
+    /// Whether the spec has no constraint that other pods could help to satisfy: neither pod affinity terms nor spread
+    /// constraints.
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
     }
@@ -199,7 +200,7 @@ pub struct SpreadConstraint {
     /// Labels whose values the counted pods must share with the pod.
     #[n(4)]
     pub match_label_keys: Box<[Name]>,
-    /// With fewer domains than this, the global minimum is 0.
+    /// `minDomains`: with fewer domains than this, the global minimum is 0.
     #[n(5)]
     pub min_domains: i32,
     /// Whether the count leaves out nodes that the pod's node affinity excludes.

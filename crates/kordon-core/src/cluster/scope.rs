@@ -19,7 +19,7 @@ use super::{
 /// A part of a cluster's objects that can be read alone: a whole kind, or some objects of it.
 ///
 /// A command states what it needs as scopes, and reads no more. [`Cluster::knows`](super::Cluster::knows) returns
-/// whether a scope was read completely. Only then does an object that was not found not exist.
+/// whether a scope was read completely. If it was, an object that was not found in it does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Nodes,
@@ -60,7 +60,7 @@ pub struct ScopeRead {
 /// Who read a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadBy {
-    /// One request.
+    /// A single request, which reports no later changes.
     Request,
     /// The watch of the scope, which reports every later change.
     Watch,
@@ -83,8 +83,7 @@ impl Scope {
         }
     }
 
-    /// Whether both scopes select pods by labels, and this one has every pod of the other, as far as the selectors
-    /// show.
+    /// Whether both scopes select pods by labels, and every pod of `other` is certainly in this scope too.
     pub fn covers(&self, other: &Self) -> bool {
         let (Self::PodsWith(namespace, selector), Self::PodsWith(other_namespace, other)) = (self, other)
         else {
@@ -305,7 +304,7 @@ mod tests {
         read_by(ReadBy::Watch, &mut cluster, &pods, 9);
         let mut applied = Vec::new();
         cluster.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "a"))), &mut applied);
-        // The answer to a request that was sent before the deletion. It also has pods of other nodes.
+        // The request was sent before the deletion. Its answer also has a pod of another node.
         for pod in [pods[0].clone(), pod("elsewhere", "n2", 7)] {
             cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod)), &mut applied);
         }

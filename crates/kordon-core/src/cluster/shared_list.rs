@@ -12,7 +12,7 @@ use super::encoding::{self, EncodingContext};
 pub struct SharedList<T>(Arc<Box<[T]>>);
 
 impl<T> SharedList<T> {
-    /// Whether both are the same list in memory. Two different lists may still be equal.
+    /// Whether both lists share one allocation. Lists in different allocations may still be equal.
     pub fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -86,7 +86,7 @@ mod tests {
     fn it_takes_one_word_and_pods_fit_into_what_the_allocator_gives() {
         assert_eq!(size_of::<SharedList<u8>>(), size_of::<usize>());
         let counts = 2 * size_of::<usize>();
-        // mimalloc allocates blocks of 160, 192, 224, 256 and 320 bytes.
+        // The limits are block sizes of mimalloc: 160, 192, 224, 256 and 320 bytes.
         assert!(size_of::<Pod>() + counts <= 224, "{}", size_of::<Pod>());
         assert!(size_of::<PodResources>() + counts <= 160, "{}", size_of::<PodResources>());
     }

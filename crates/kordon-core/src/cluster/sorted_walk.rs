@@ -22,7 +22,8 @@ impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
         }
     }
 
-    /// Like [`SortedWalk::get`], but does not read the key of the next row if `is_known` recognizes its value.
+    /// Like [`SortedWalk::get`], but if `is_known` accepts the value of the next row, returns it without reading its
+    /// key.
     pub fn get_known(&mut self, key: &K, is_known: impl FnOnce(&V) -> bool) -> Option<V> {
         match self.0.peek() {
             Some((_, row)) if is_known(row) => self.0.next().map(|(_, row)| row),

@@ -58,7 +58,7 @@ pub struct Delta<T> {
 }
 
 impl<T> Delta<T> {
-    /// Returns what `of` reads from the object as it is now, or from its last state if it was deleted.
+    /// Returns what `of` reads from the present object, or from its last state if the object was deleted.
     pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
         self.new.as_deref().or(self.old.as_deref()).map(of)
     }

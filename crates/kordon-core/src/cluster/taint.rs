@@ -99,7 +99,7 @@ pub struct Toleration {
     /// The effect of the tolerated taints; none for every effect.
     #[n(3)]
     pub effect: Option<TaintEffect>,
-    /// How long NoExecute is tolerated, in seconds. None is without limit; zero or less is not at all.
+    /// Seconds for which NoExecute is tolerated. None means without limit; zero or less means not at all.
     #[n(4)]
     pub seconds: Option<i64>,
 }
@@ -116,7 +116,7 @@ pub enum TolerationOperator {
     /// The taint's value is the lower of the two (Kubernetes 1.35 and later, behind a feature gate).
     #[n(2)]
     Lt,
-    /// The taint's value is the greater of the two (as `Lt`).
+    /// The taint's value is the greater of the two (Kubernetes 1.35 and later, behind a feature gate).
     #[n(3)]
     Gt,
     /// An unknown text; matches nothing.
