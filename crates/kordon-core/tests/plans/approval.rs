@@ -312,7 +312,7 @@ fn each_new_kind_of_risk_is_asked_about_once() {
     assert_eq!(desk.answer(&mut approval, Answer::Yes), again);
     assert!(drifts(&approval).iter().all(|drift| drift.contains("blocked by default/web")));
     assert_eq!(approval.question().expect("asked").prompt, words("here try-blocked"));
-    // Every kind of risk was agreed to, so more of the same kind asks nothing.
+    // Every kind of risk was agreed to, so another pod with these risks needs no question.
     desk.fixture.pod("alone-again", "n1", |pod| pod.storage.add(LocalVolume::Memory));
     assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
 }
@@ -699,7 +699,7 @@ impl Desk {
         approval
     }
 
-    /// Adds the claim of an operation of bob's, made this long ago.
+    /// Adds a claim of bob's operation, renewed this long ago.
     fn claim(&mut self, node: &str, operation: &str, ago: Span) {
         let claim = DrainClaim {
             by: "bob".into(),
@@ -737,7 +737,7 @@ fn words(text: &str) -> Prompt {
     Prompt::Words(text.into())
 }
 
-/// A prior operation that cordoned these nodes; an unfinished drain if options are given.
+/// A prior operation that cordoned these nodes. With options, it is an unfinished drain.
 fn prior(nodes: &[&str], drain: Option<DrainOptions>) -> PriorOperation {
     let nodes: Vec<(NodeName, Uid)> = nodes.iter().map(|node| ((*node).into(), uid("Node", node))).collect();
     let undo = |(node, uid): &(NodeName, Uid)| NodeUndo {

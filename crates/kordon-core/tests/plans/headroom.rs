@@ -40,7 +40,7 @@ struct RandomNode {
     cordoned: bool,
 }
 
-/// What the pods of a workload request of the scheduler.
+/// The scheduling constraints of the pods of a workload.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Ask {
     Plain,
@@ -76,7 +76,7 @@ struct RandomWorkload {
     tolerates: bool,
     /// The workload has more pods than its number of replicas.
     surplus: bool,
-    /// For each pod its node, and its requests.
+    /// Node and requests of each pod.
     pods: Vec<(usize, i64, i64)>,
 }
 
@@ -301,7 +301,7 @@ impl<'a> PlainLoss<'a> {
         }
         let snapshot = Snapshot::new(&left, version);
         let mut loss = Self { cluster, snapshot, stranded: OutcomeCounts::default() };
-        // By descending priority, then by name.
+        // The pods are placed by descending priority, then by name.
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.key.clone()));
         let mut wanted = BTreeMap::new();
         for pod in pods {
@@ -404,7 +404,7 @@ fn work(fixture: &PlanFixture, version: ServerVersion) -> HeadroomWork {
     work
 }
 
-/// Number of compared losses, of those that strand pods, and of those computed without a simulation.
+/// Numbers of losses: compared ones, ones that strand pods, and ones computed without a simulation.
 type Tally = [usize; 3];
 
 fn check_losses(fixture: &PlanFixture, version: ServerVersion) -> Result<Tally, TestCaseError> {
@@ -467,7 +467,7 @@ fn every_loss_strands_what_a_plain_simulation_of_it_strands() {
 
 #[test]
 fn a_loss_that_certainly_fits_strands_what_a_plain_simulation_of_it_strands() {
-    // Many nodes for few pods.
+    // Clusters with many nodes and few pods.
     let strategy = (
         vec(random_node(), 9..30),
         vec(random_workload(), 1..12),

@@ -29,7 +29,7 @@ struct App {
     exists: bool,
     replicas: i32,
     budget: Option<IntOrPercent>,
-    /// For each pod its node, and a number that selects a special property.
+    /// Node of each pod, and a number that selects a special property of the pod.
     pods: Vec<(usize, u8)>,
 }
 

@@ -139,8 +139,8 @@ fn a_pod_that_terminates_for_long_likely_uses_up_its_grace() {
     assert_eq!(likely(20), 60);
 }
 
-/// While an eviction waits for the replacement of another pod, the time left says when that one is likely Ready.
-/// Without a replacement, it says what the end waits for.
+/// While an eviction waits for another pod to become Ready, the time left depends on when that pod is likely Ready. If
+/// the pod is not expected to become Ready, the time left names the obstacle.
 #[test]
 fn the_time_left_counts_on_replacements_that_are_starting() {
     let mut harness = Harness::new(&["n1", "n2"], &[("n1", "a"), ("n2", "b")]);
@@ -495,7 +495,7 @@ fn of_two_drains_that_start_together_one_sees_the_other() {
         DrainOptions::default(),
         OperationOptions { id: "two".parse().unwrap(), ..by_alice() },
     );
-    // Both read the node, then both write. The second write fails because the node has a newer version.
+    // Both operations read the node, then both write. The second write fails because the node has a newer version.
     harness.serve_one(&mut first);
     harness.serve_one(&mut second);
     harness.serve_one(&mut first);
@@ -1004,7 +1004,7 @@ impl Harness {
         self.requests.iter().map(|(_, word)| word.as_str()).collect()
     }
 
-    /// Returns the times of such requests, in seconds from the start.
+    /// Returns the times of the requests that `word` describes, in seconds from the start.
     fn times(&self, word: &str) -> Vec<i64> {
         self.requests
             .iter()

@@ -589,7 +589,7 @@ fn random_spread(chance: &mut Rng) -> SpreadConstraint {
         selector: Some(selecting(&one_of(chance, &["red", "blue", "green"]))),
         match_label_keys: Box::default(),
         min_domains: chance.i32(1..4),
-        // The only value that the plain evaluation supports.
+        // The plain evaluation supports no other value.
         honours_affinity: true,
         honours_taints: chance.bool(),
     }

@@ -1299,7 +1299,7 @@ proptest! {
         let on: Vec<&str> = places.iter().map(|(node, _)| nodes[*node]).collect();
         let replicas = i32::try_from(on.len()).expect("few") + missing;
         fixture.replica_set("web", replicas, &on);
-        // Each pod is Ready, or was created this many times ten seconds ago.
+        // Each pod is Ready, or was created `age` times ten seconds ago.
         for (place, (node, age)) in places.iter().enumerate() {
             if let Some(age) = age {
                 fixture.pod(&format!("web-{place}"), nodes[*node], |pod| starting(pod, age * 10));

@@ -1,4 +1,5 @@
-//! The measured accuracy of forecasts: by a shadow of a controller that behaves as assumed, and of one that does not.
+//! The measured accuracy of the forecasts of a shadow, for a controller that behaves as the shadow assumes, and for one
+//! that does not.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +107,7 @@ fn a_controller_with_other_settings_is_missed_by_name() {
 }
 
 /// Lets a node fall silent under a controller with this grace period in seconds, while the shadow assumes 50 s. Returns
-/// how much later than it happened Unknown was predicted.
+/// the time at which Unknown was predicted, less the time at which it happened.
 fn off_with_grace(grace: i64) -> Span {
     let mut other = settings();
     other.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Override).expect("valid");
@@ -127,8 +128,8 @@ fn off_with_grace(grace: i64) -> Span {
     off
 }
 
-/// The error is the difference between the two grace periods; the phases of both controllers' passes add up to two
-/// monitor periods.
+/// The prediction is off by the difference between the two grace periods, and by up to two monitor periods because the
+/// passes of the two controllers are at different times.
 #[test]
 fn errors_are_shown_however_large_they_are() {
     for (grace, expected) in [(30, 20), (80, -30), (120, -70)] {

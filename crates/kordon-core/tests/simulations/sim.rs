@@ -74,7 +74,7 @@ impl Sim {
         self.clock.written(self.now)
     }
 
-    /// Returns the cluster as the controller sees it, which knows its own clock.
+    /// Returns the cluster as the controller sees it: with the actual clock of the cluster.
     fn seen_by_controller(&self) -> Cluster {
         let mut cluster = self.cluster.clone();
         cluster.set_clock(self.clock);

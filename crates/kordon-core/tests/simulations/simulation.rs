@@ -28,7 +28,7 @@ use crate::sim::{RENEWAL, Sim, marks_unknown};
 
 /// How long in advance an effect has to be predicted.
 const NOTICE: Span = Span::from_secs(5);
-/// Time after its last renewal after which a node counts as silent: half of its grace period of 50 s, and a second.
+/// A node counts as silent this long after its last renewal: half of its grace period of 50 s, and a second.
 const SILENT_AFTER: Span = Span::from_secs(26);
 /// Allowed error of a prediction: a monitor period and a second.
 const TOLERANCE: Span = Span::from_secs(6);
@@ -101,8 +101,8 @@ fn a_silent_node_goes_through_every_stage_in_order() {
     assert!(why.contains("unreachable:NoExecute") && why.contains("tolerated for 5m00s"), "{why}");
 }
 
-/// Returns the notices of a shadow with upstream's defaults that name a flag of the controller. The controller has
-/// these flags, and these nodes fall silent.
+/// Lets these nodes fall silent under a controller with these flags, while the shadow assumes upstream's defaults.
+/// Returns the shadow's notices that name a flag.
 fn mismatches(flags: &[(&str, &str)], lost: &[&str]) -> Vec<String> {
     let mut theirs = settings();
     for (flag, text) in flags {

@@ -14,7 +14,7 @@ const LATE: Span = Span::from_millis(200);
 
 const SIZE: ClusterSize = ClusterSize { nodes: 30, pods_per_node: 10, zones: 3 };
 
-/// A release before, and one after the taint was requested in the same pass that marks the node.
+/// `OLD` requests the taint in a later pass than the one that marks the node, `NEW` in the same pass.
 const OLD: ServerVersion = ServerVersion::new(1, 26);
 const NEW: ServerVersion = ServerVersion::new(1, 34);
 
