@@ -1,7 +1,7 @@
-//! Runs the node lifecycle controller over two nodes and a pod, on a clock of this program's own. One kubelet is silent from the
-//! start.
+//! Runs the node lifecycle controller over two nodes and a pod, on a clock of the program's own. One kubelet is silent
+//! from the start.
 //!
-//! `cargo run -p kordon-core --example silent_node` prints each write that the controller wants, and when.
+//! `cargo run -p kordon-core --example silent_node` prints each write that the controller wants, with its time.
 
 use kordon_core::{
     cluster::{Change, Cluster, Condition, ConditionStatus, Key, Node, ObjectEvent, Pod},
@@ -32,7 +32,7 @@ fn main() {
                 write.object(),
                 write.rest()
             );
-            // Here the write succeeds at once, and its watch tells of it at once.
+            // In this example, each write succeeds at once, and the watch reports it at once.
             changes.clear();
             apply_write(&mut cluster, write, now, &mut changes);
             changes.iter().for_each(|change| engine.handle_change(&cluster, change, now));

@@ -1,7 +1,7 @@
-//! What is known of a Kubernetes cluster, what its controllers and its scheduler do, and what will happen.
+//! State of a Kubernetes cluster, models of its controllers and its scheduler, and predictions.
 //!
-//! No clock, no IO, no randomness, no async, no client types: time enters as an argument, and effects leave as values. None of
-//! that is among the dependencies of this package, so that nothing here can use it.
+//! No clock, no IO, no randomness, no async, no client types: time enters as an argument, and effects leave as values.
+//! The package depends on no crate for any of these, which keeps them out.
 //!
 //! The modules are listed top down: a module may use those under it, never those above it.
 
