@@ -71,7 +71,7 @@ pub enum UserAction {
     Apply,
     /// Answer the open question.
     Answer,
-    /// Show the progress of the running operation; when progress is already shown, of the operation before it.
+    /// Show the progress of the running operation. If progress is already shown, show the operation before it.
     Progress,
     /// Pause or resume the shown operation or the playback.
     Pause,
@@ -130,7 +130,7 @@ pub enum KeyContext {
     Everywhere,
     /// While one of these panes has the focus.
     In(&'static [Pane]),
-    /// While any text is typed. Of the commands for everywhere, only chords with Ctrl still apply.
+    /// While any text is typed. A command of `Everywhere` then applies only if its key is a chord with Ctrl.
     Typing,
     /// While this input is typed.
     TypingOf(InputTarget),
@@ -139,7 +139,7 @@ pub enum KeyContext {
 /// Consequences of a command beyond the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Danger {
-    /// None.
+    /// Nothing changes beyond the screen.
     Harmless,
     /// Ends or suspends the program; the cluster is not affected.
     Leaves,
@@ -552,7 +552,7 @@ impl fmt::Display for KeyContext {
 mod tests {
     use super::*;
 
-    /// Whether a key that both commands have would be ambiguous.
+    /// Whether a key shared by two commands could run either of them in the same context.
     fn overlap(a: &Command, b: &Command, chord: &Chord) -> bool {
         match (a.context, b.context) {
             (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,

@@ -7,7 +7,8 @@ use kordon_core::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
 /// Maximum number of candidates.
 const MOST: usize = 12;
 
-/// Maximum number of values kept for one key. Hostnames, for example, are as many as nodes and are not typed.
+/// Maximum number of values kept for one label or taint key. A key such as hostname has one value per node; nobody
+/// types those values.
 const VALUES: usize = 50;
 
 const EFFECTS: [TaintEffect; 3] =

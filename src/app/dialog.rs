@@ -1,4 +1,4 @@
-//! A question over everything, until the operator answers it.
+//! Dialogs: questions drawn over all panes until the operator answers.
 
 use tui_input::{Input, InputRequest};
 

@@ -19,7 +19,7 @@ struct Term {
 pub trait Filterable {
     /// Words of the field with this name; `None` if the row has no such field.
     fn field(&self, key: &str) -> Option<String>;
-    /// Calls `found` with each text that words without a key are searched in.
+    /// Calls `found` with each text of the row that is searched for words without a key.
     fn texts(&self, found: &mut dyn FnMut(&str));
 }
 

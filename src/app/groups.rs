@@ -14,7 +14,7 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// By the first label of `POOLS` that the node has.
+    /// Node pool: the value of the first label of `POOLS` that the node has.
     Pool,
     Role,
     Label(String),

@@ -115,7 +115,7 @@ impl HelpSheet {
         self.scrolled = 0;
     }
 
-    /// Clears the search, as one step back. Returns whether there was one.
+    /// Clears the search and returns to the full list. Returns whether a search was open.
     pub(super) fn leave_search(&mut self) -> bool {
         let was_open = self.is_typing || !self.search.value().is_empty();
         if was_open {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 /// Keys of the rows in order, and the selection.
 ///
-/// While the list is not in use, a selection at the top stays at the top, where the most urgent rows appear. From the
-/// first key on, the selection stays with its row: a key acts on the row that was under the cursor before it, or on
-/// none if that row is no longer listed. Only a move or a choice ([`Listing::select`], [`Listing::choose_first`])
-/// selects another row.
+/// Until the list is used, a selection at the top stays at the top, where the most urgent rows appear. After the first
+/// key, the selection stays with its row. A key acts on the row that was drawn as selected; if that row is no longer
+/// listed, the key acts on no row. Only a move or a choice ([`Listing::select`], [`Listing::choose_first`]) selects
+/// another row.
 #[derive(Clone, Debug)]
 pub struct Listing<K> {
-    /// Shared with the thread that sorted them.
+    /// Keys of the rows. The list is shared with the thread that sorted it.
     keys: Arc<Vec<K>>,
     selected: usize,
-    /// Why no row is selected; `None` if the row at `selected` is.
+    /// Reason why no row is selected; `None` if the row at index `selected` is selected.
     unselected: Option<Unselected<K>>,
     hold: Hold,
     /// The row selected when the list was last drawn; `None` if the list was not drawn since the last key.
@@ -28,7 +28,7 @@ pub struct Listing<K> {
 enum Unselected<K> {
     /// The selected row is no longer listed. It is selected again when it returns.
     Gone(K),
-    /// No listed row was chosen.
+    /// No row was chosen since the selection was cleared.
     NotChosen,
 }
 
@@ -40,11 +40,11 @@ enum Hold {
     Place,
     /// The selection stays with its row; no row is selected while that row is gone.
     Row,
-    /// Like `Row`, but moves start at the top while the row is gone: the user has changed what is listed.
+    /// Like `Row`, but the user has changed what is listed: while the selected row is gone, moves start at the top.
     RowFromTop,
 }
 
-/// Uses of a list other than moves.
+/// Events, other than moves, that change how the selection behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListUse {
     /// A key was pressed: it acts on the row drawn as selected.
@@ -136,7 +136,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.replace_all(keys, |key| Some(key) == chosen.as_ref());
     }
 
-    /// Replaces rows whose keys do not identify them: `is_chosen` recognizes the row that was selected.
+    /// Replaces the rows when their keys change with the content. `is_chosen` recognizes the key of the selected row.
     pub fn replace_where(&mut self, keys: Vec<K>, is_chosen: impl Fn(&K) -> bool) {
         self.replace_all(Arc::new(keys), is_chosen);
     }
@@ -170,7 +170,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Removes all rows. The first of the next rows is selected.
+    /// Removes all rows. The next replacement selects its first row.
     pub fn restart(&mut self) {
         *self = Self { page: self.page, hold: self.hold, ..Self::default() };
     }
@@ -181,7 +181,7 @@ impl<K: PartialEq + Clone> Listing<K> {
                 let was_held = self.hold != Hold::Place;
                 self.hold = Hold::Row;
                 match self.drawn.take() {
-                    // A row that came after the last draw was not under the cursor.
+                    // No row was drawn as selected, so the row selected since then was not under the cursor.
                     Some(None) if self.selected().is_some() => self.deselect(),
                     Some(Some(drawn)) if !was_held => {
                         match self.keys.iter().position(|key| *key == drawn) {

@@ -139,7 +139,7 @@ impl App {
         self.refresh_by(Model::refresh, now)
     }
 
-    /// Like `refresh`, but leaves the pods that leave to a job beside the loop.
+    /// Like `refresh`, but without the leaving pods, which a background job computes.
     pub fn refresh_nodes(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh_nodes, now)
     }
@@ -153,13 +153,13 @@ impl App {
             return false;
         }
         let is_arranged_again = self.arrange(now);
-        // Overlays and operations depend on more than views.
+        // Overlays and operations also show data that is not in the views.
         let has_more = self.screen.overlays.iter().next().is_some() || !self.operations.entries.is_empty();
         is_arranged_again || has_more || self.model.views.revision != before
     }
 
-    /// Takes the snapshot kept for plans if no plan is open any more or if it is too far behind. It is large, so
-    /// dropping it takes a while.
+    /// Takes the snapshot kept for plans if no plan is open or if the snapshot is too far behind. The caller drops the
+    /// snapshot in the background, because dropping one takes a while.
     pub fn take_unneeded_snapshot(&mut self) -> Option<SnapshotCache> {
         let is_open = self.screen.overlays.plan().is_some();
         let kept = &mut self.screen.plan_snapshot;
@@ -167,7 +167,8 @@ impl App {
         is_unneeded.then(|| std::mem::take(kept))
     }
 
-    /// Whether the screen changes by time alone. In the history, its age does.
+    /// Whether the screen changes with time alone. During playback of the history, the header shows the age of the
+    /// moment.
     pub fn counts_down(&self) -> bool {
         self.is_in_history()
             || self.playback.is_none()

@@ -35,7 +35,7 @@ impl Recorded {
 impl Screen {
     /// Whether a change shows in a row on screen.
     pub(super) fn shows(&self, change: &AppliedChange) -> bool {
-        // The information sheet has counts of everything.
+        // The information sheet counts all objects, so every change may show there.
         let counts_all = || self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Info(_)));
         let in_row = match (&change.applied, change.impact) {
             (Applied::Node(_), Impact::Node) => true,

@@ -62,8 +62,8 @@ impl ThemeName {
         Self::ALL.into_iter().find(|theme| theme.as_str() == text)
     }
 
-    /// Themes that suit a terminal: only `Mono` if colour is unwanted; `Ansi16` and `Mono` with fewer than 256 colours,
-    /// where a terminal would only approximate the true colours of the others.
+    /// Themes that suit a terminal. Without colour, only `Mono`. With fewer than 256 colours, `Ansi16` and `Mono`,
+    /// because such a terminal would only approximate the other themes.
     pub fn for_terminal(no_color: bool, colours: u16) -> Vec<Self> {
         match (no_color, colours) {
             (true, _) => vec![Self::Mono],

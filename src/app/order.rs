@@ -55,7 +55,8 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Sorts and filters all lists whose inputs may have changed. Returns whether there were any.
+    /// Sorts and filters all lists whose inputs may have changed. Returns whether a list was made again. Lists that are
+    /// made again every time do not count: zones, the pods of a node, and views.
     pub fn arrange(&mut self, now: Timestamp) -> bool {
         let frozen = self.screen.frozen.take();
         let any = match &frozen {
@@ -123,8 +124,8 @@ impl Screen {
 }
 
 impl Screen {
-    /// Returns the filter of a pane if its rows were made with another filter or from another revision; `None` if its
-    /// rows are up to date.
+    /// Returns the filter to apply if the rows of a pane are outdated: made with another filter or from another
+    /// revision. Returns `None` if the rows are up to date.
     fn outdated(&mut self, pane: Pane, revision: u64) -> Option<Filter> {
         let basis = (revision, self.filter(pane).clone());
         if self.arranged.get(&pane) == Some(&basis) {
@@ -197,7 +198,7 @@ enum Rank {
     Pair(i64, i64),
 }
 
-/// Sorts rows by rank. The input is sorted by name, which stays the order of equal ranks.
+/// Sorts rows by rank. Rows of equal rank keep their order, which is by name.
 fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
     rows.sort_by(|(a, _), (b, _)| {
         let order = a.cmp(b);
@@ -232,7 +233,7 @@ impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {
     }
 }
 
-/// Rank of a node; `state` and `due` are the node's own.
+/// Rank of a node when sorting by `column`. `state` and `due` are the state and the next event of the node.
 fn node_rank(
     shown: &Model,
     node: &Node,
@@ -277,7 +278,7 @@ pub fn instance_type(node: &Node) -> Option<&Name> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 
-/// A zone as filters spell it.
+/// Name of a zone in filters; `none` for nodes without region and zone labels.
 pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
@@ -579,7 +580,7 @@ mod tests {
             changes.push(Change::Lease(ObjectEvent::Listed(lease)));
         }
         changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListDone)]);
-        // A controller also waits for the list of pods.
+        // The engine of a controller starts only after the list of pods is complete.
         changes.extend([ObjectEvent::ListStarted, ObjectEvent::ListDone].map(Change::Pod));
         app.on_watch_event(FeedEvent::Changes(changes), NOW);
         app

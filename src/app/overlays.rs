@@ -94,7 +94,7 @@ impl Overlay {
         matches!(self, Self::Detail(detail) if detail.view == DetailView::Yaml)
     }
 
-    /// Whether Esc closes the overlay. A question may be too far along for that.
+    /// Whether Esc closes the overlay. A question whose approval can no longer be cancelled stays open.
     pub fn can_be_closed(&self) -> bool {
         match self {
             Self::Question(dialog) => dialog.can_be_left(),
@@ -200,7 +200,7 @@ impl Overlay {
 /// Index of the first line of a sheet after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
-    // Commands and the titles of their groups; drawing stops earlier.
+    // Upper limit: the number of commands and of group titles. Drawing stops at the real last line.
     let last = COMMANDS.len() + 6;
     let scrolled = match step {
         Movement::Up => scrolled.saturating_sub(1),
@@ -280,8 +280,8 @@ impl Overlays {
         }
     }
 
-    /// Opens an overlay and closes those that cannot be open beside it. Only one plan or progress and one question can
-    /// be open, and a detail lies over a plan or progress only if it was opened from there.
+    /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
+    /// detail opened from a plan or progress lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
         self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_)));
         match &overlay {

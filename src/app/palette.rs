@@ -69,7 +69,7 @@ impl Palette {
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // Text that only served to find the command is not an argument.
+        // Only a typed name can be followed by an argument. Other text served to find the command.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
     }

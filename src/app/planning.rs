@@ -110,7 +110,7 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).collect()
     }
 
-    /// Whether the user waits for the plan: its result is of an earlier request.
+    /// Whether the user waits for the plan, because it is missing or belongs to an earlier request.
     pub fn awaits_plan(&self) -> bool {
         self.screen.overlays.plan().is_some_and(Preview::is_behind)
     }

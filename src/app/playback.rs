@@ -13,7 +13,7 @@ const SPEEDS: [u32; 9] = [1, 2, 5, 10, 30, 60, 120, 300, 600];
 /// Minimum distance of the next or previous notable moment from the shown one.
 const NEARBY: Span = Span::from_millis(500);
 
-/// Maximum length in bytes of other settings that the title names in full.
+/// Maximum length in bytes of counterfactual settings that the title shows in full.
 const LONGEST_SETTINGS: usize = 60;
 
 /// Playback in place of the present.
@@ -34,8 +34,8 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// End of the part that was searched for notable moments.
     pub searched: Timestamp,
-    /// Start of what is known of the past at the shown moment, while the search has not reached that moment; `None` if
-    /// nothing is missing.
+    /// Time at which replaying of the shown moment began, while the search has yet to find earlier events. `None` if no
+    /// earlier events are missing.
     pub known_from: Option<Timestamp>,
     /// Settings of a counterfactual; empty for what actually happened.
     pub other_settings: String,
@@ -169,7 +169,7 @@ impl Playback {
 }
 
 impl App {
-    /// Time of the model: that of the playback for a recording, otherwise `now`.
+    /// Time of the model: the shown moment while a recording is played, otherwise `now`.
     pub fn model_time(&self, now: Timestamp) -> Timestamp {
         let recording = self.playback.as_ref().filter(|playback| playback.kind == PlaybackKind::Recording);
         recording.map_or(now, |playback| playback.at)
@@ -233,7 +233,7 @@ impl App {
     fn played(&mut self) -> Result<&mut Playback, String> {
         if self.playback.is_none() {
             self.playback = Some(self.history_playback()?);
-            // Data that was read beside the watches belongs to another moment.
+            // Events and the object were read from the API server for the present, not for the shown moment.
             self.screen.overlays.detail_mut().into_iter().for_each(Detail::set_unrecorded);
         }
         self.playback.as_mut().ok_or_else(|| NOTHING_PLAYED.into())
@@ -331,7 +331,7 @@ fn typed_time(text: &str, playback: &Playback) -> Result<Timestamp, String> {
     })
 }
 
-/// The first such time of day that is not before `from`: `03:12`, `03:12:45`.
+/// Parses a time of day, `03:12` or `03:12:45`, as the first such time that is not before `from`.
 fn time_of_day(text: &str, from: Timestamp) -> Option<Timestamp> {
     let full = if text.matches(':').count() == 1 { format!("{text}:00") } else { text.to_owned() };
     let day = |at: Timestamp| at.utc().format("%Y-%m-%d").to_string();

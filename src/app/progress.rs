@@ -16,7 +16,7 @@ use kordon_core::{
 pub struct Progress {
     /// Operation that is shown.
     pub operation: OperationId,
-    /// The pane from which it was opened.
+    /// Pane from which the progress was opened.
     pub from: Pane,
     pub list: Listing<ProgressRow>,
 }

@@ -7,7 +7,7 @@ use crate::model::Model;
 pub enum Reaction {
     /// Draw the screen.
     Draw,
-    /// Draw the screen, and drop the frozen model on another thread: it may have another 150,000 pods.
+    /// Draw the screen, and drop the frozen model on another thread, because a model may hold 150,000 pods.
     Thaw(Box<Model>),
     /// Draw every cell, whatever the terminal shows now.
     Repaint,

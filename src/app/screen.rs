@@ -82,7 +82,7 @@ pub struct Screen {
 pub enum Glyphs {
     #[default]
     Unicode,
-    /// For terminals that cannot show other characters.
+    /// ASCII only, for terminals that cannot show other characters.
     Ascii,
 }
 
@@ -129,7 +129,7 @@ impl Default for ForecastLanes {
             lanes: Vec::new(),
             list: Listing::default(),
             horizon: Horizon::default(),
-            // Default until the pane has been drawn.
+            // Number of lanes until the pane is drawn for the first time.
             room: 8,
             chosen: None,
             arranged: None,
@@ -138,7 +138,7 @@ impl Default for ForecastLanes {
 }
 
 impl ForecastLanes {
-    /// Records the number of lanes that fit; 0 if the pane was a single line, which keeps the previous number.
+    /// Records the number of lanes that fit. If the pane was a single line (0 rows), the previous number remains.
     fn set_drawn(&mut self, rows: usize) {
         self.list.set_drawn(rows);
         self.room = if rows > 0 { rows } else { self.room };
@@ -222,7 +222,7 @@ impl Screen {
         if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
     }
 
-    /// Whether a pane is open, not just a single line. Most panes always are.
+    /// Whether a pane is open. A closed pane is a single line; panes without open state are always open.
     pub fn is_open(&self, pane: Pane) -> bool {
         self.openings.get(&pane).is_none_or(|opening| opening.is_open())
     }
@@ -334,8 +334,8 @@ impl Screen {
         self.on_list_use(self.focus, ListUse::Key);
     }
 
-    /// Finishes the handling of a key. Nodes, pods and views keep their selected row until the next key, and so does
-    /// the focused pane. Lists of other panes no longer do.
+    /// Finishes the handling of a key. The focused pane, nodes, pods and views keep their selected row until the next
+    /// key. The lists of all other panes lose the focus.
     pub(super) fn after_key(&mut self) {
         for pane in
             [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal, Pane::Departures]

@@ -10,14 +10,14 @@ use kordon_core::{
 /// A snapshot kept from one plan to the next, with the changes of the cluster since it was taken.
 #[derive(Debug, Default)]
 pub struct SnapshotCache {
-    /// `None` while a job has it.
+    /// The snapshot; `None` while a job has it.
     snapshot: Option<Snapshot>,
     /// Changes that the snapshot lacks; `None` while no snapshot is kept.
     since: Option<Vec<Applied>>,
 }
 
-/// Maximum number of changes, after which a new snapshot is taken. Applying more would take as long, and they hold old
-/// pods in memory.
+/// Maximum number of changes, after which a new snapshot is taken. Applying more changes would take as long as a new
+/// snapshot, and the changes hold old pods in memory.
 const MOST: usize = 50_000;
 
 impl SnapshotCache {
@@ -34,8 +34,7 @@ impl SnapshotCache {
         SnapshotLease { snapshot, since: self.since.replace(Vec::new()).unwrap_or_default() }
     }
 
-    /// Takes back the snapshot of a job, which has all changes up to when it was lent. Returns a snapshot that is not
-    /// needed.
+    /// Takes back the snapshot that a job has updated. Returns the snapshot that is not needed, if there is one.
     pub fn give_back(&mut self, snapshot: Snapshot) -> Option<Snapshot> {
         if self.since.is_none() {
             return Some(snapshot);

@@ -367,7 +367,7 @@ fn say_gone(app: &mut App) {
     }
 }
 
-/// Folds all groups of nodes, or unfolds them. The group of the selected node is selected instead of it.
+/// Folds all groups of nodes, or unfolds them. After folding, the group of the selected node is selected.
 fn fold_all(app: &mut App, now: Timestamp) {
     let screen = &mut app.screen;
     let group = screen.selected_node().and_then(|node| screen.groups.group_of(node)).cloned();

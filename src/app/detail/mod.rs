@@ -38,9 +38,9 @@ pub enum DetailSubject {
 pub struct Detail {
     pub subject: DetailSubject,
     pub rows: Vec<DetailRow>,
-    /// Indices into `rows`.
+    /// Listed rows, as indices into `rows`.
     pub list: Listing<usize>,
-    /// The pane from which it was opened.
+    /// Pane from which the detail was opened.
     pub from: Pane,
     /// Latest suggestions, computed beside the loop.
     suggestions: Option<DetailResult>,
@@ -66,7 +66,7 @@ pub enum DetailView {
 pub enum DetailRow {
     /// Title of the rows that follow, with a note that applies to all of them.
     Section { title: &'static str, note: String },
-    /// Tense of the steps that follow.
+    /// Title of the steps that follow: past, present, expected, or ruled out.
     Times(StepTime),
     /// A step of the explanation.
     Link(Step),
@@ -151,10 +151,10 @@ impl Detail {
     }
 
     /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the row is
-    /// gone, the row at the same place is selected instead. But an action never replaces another row, nor is it
-    /// replaced.
+    /// gone, the row at the same place is selected instead. Actions are the exception: if an action is gone, or the row
+    /// at its place is an action, no row is selected.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
-        // Several lines of an object may be equal.
+        // Checks the old place first, because several lines of an object may be equal.
         let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
         let found = place.filter(is_there).or_else(|| self.rows.iter().position(|row| row.is_same(chosen)));
         let is_action = |row: &DetailRow| matches!(row, DetailRow::Suggestion(_));
@@ -179,7 +179,7 @@ impl Detail {
         self.list.selected().and_then(|place| self.rows.get(*place))
     }
 
-    /// How the selected action is done; `None` if the selected row is no action.
+    /// Means of the selected action; `None` if the selected row is not an action.
     pub fn selected_means(&self) -> Option<&Means> {
         match self.selected()? {
             DetailRow::Suggestion(suggestion) => Some(&suggestion.means),

@@ -46,7 +46,7 @@ fn sources(pressure: &NodePressure, context: &DetailContext<'_>) -> String {
     }
 }
 
-/// The order of eviction: all pods that are evicted, at least the first few.
+/// Rows of the order of eviction: every pod that is evicted, and in any case the first [`FIRST_PODS`].
 fn order(order: &EvictionOrder) -> Vec<DetailRow> {
     if order.ranking.is_empty() {
         return Vec::new();

@@ -135,7 +135,7 @@ impl Detail {
         std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
     }
 
-    /// Why the object is unknown or outdated; otherwise the given note about it.
+    /// Note about the whole object: that it is unknown or outdated, with the reason, or else the text of `of_object`.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
         match &self.object {
             ObjectRead { object: None, failure: None } => "loading".into(),

@@ -11,7 +11,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Rows of an explanation: causes, what applies, what is expected and what is not, each under its title.
+/// Rows of an explanation, grouped by tense: past, present, expected, and ruled out. Each group starts with a title.
 fn chain(steps: Vec<Step>) -> Vec<DetailRow> {
     let mut rows = vec![DetailRow::section("next")];
     let mut before = None;

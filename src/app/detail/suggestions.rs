@@ -33,7 +33,7 @@ struct DetailBasis {
     subject: DetailSubject,
     /// [`Model::plan_changes`] of the state.
     changes: u64,
-    /// The suggestions as far as they are known without plans.
+    /// Suggestions that are known at once, without plans.
     at_once: Vec<Suggestion>,
 }
 
@@ -47,7 +47,8 @@ impl DetailJob {
         self.work_until(&Cancellation::default(), guards)
     }
 
-    /// Like `work`. After cancellation it returns soon, with a result that must not be used.
+    /// Computes the result until it is cancelled. After cancellation, the result may be incomplete and must be
+    /// discarded.
     pub fn work_until(self, cancellation: &Cancellation, guards: &Guarding) -> DetailResult {
         let Self { basis, job } = self;
         let job = job.until_cancelled(cancellation);
@@ -56,7 +57,7 @@ impl DetailJob {
 }
 
 impl DetailResult {
-    /// Whether the result has the same suggestions, whatever the numbers of their plans.
+    /// Whether the result contains the suggestions of `basis`. Numbers from plans may differ.
     fn is_of(&self, basis: &DetailBasis) -> bool {
         self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
     }
@@ -71,7 +72,7 @@ impl App {
         (!is_known).then_some(DetailJob { basis, job })
     }
 
-    /// Whether the user waits for suggestions: the shown ones are of another state.
+    /// Whether the user waits for new suggestions, because the shown ones belong to an earlier state.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));
@@ -87,7 +88,7 @@ impl App {
         }
     }
 
-    /// Shows that a job failed, which is a bug in kordon. The job is not retried until something has changed.
+    /// Shows that a job failed, which is a bug in kordon. The job is not retried until its inputs have changed.
     pub fn detail_failed(&mut self, now: Timestamp) {
         let Some(DetailJob { basis, .. }) = self.next_detail_job(now) else { return };
         let suggestions = Err("working this out failed: this is a bug in kordon".into());
@@ -109,7 +110,7 @@ impl Detail {
         self.suggestions.as_ref().is_some_and(|known| known.is_of(basis))
     }
 
-    /// Suggestions; without the numbers of plans until these are computed.
+    /// Rows of the suggestions. Until plans are computed, the rows have no numbers from plans.
     pub(super) fn suggestion_rows(&self, context: &DetailContext<'_>) -> Vec<DetailRow> {
         let Some((basis, _)) = self.job(context.model, context.now) else { return Vec::new() };
         let known = self.suggestions.as_ref().filter(|known| known.is_of(&basis));

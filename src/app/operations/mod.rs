@@ -76,7 +76,7 @@ pub struct OperationEntry {
     undoes: Option<PriorOperation>,
     /// Progress at the last refresh.
     pub progress: OperationProgress,
-    /// Predicted end of what is left; `None` if it is not predicted.
+    /// Prediction of when the rest of the operation ends; `None` without a prediction.
     pub left: Option<TimeLeft>,
     /// Budgets that block the operation now, and what would unblock it.
     pub blocking: Vec<BlockingBudget>,
@@ -180,7 +180,7 @@ impl OperationEntry {
         self.operation.ended().is_none()
     }
 
-    /// Whether it is running, or pods that it removed are still terminating.
+    /// Whether the operation handles changes: it is running, or pods that it removed are still terminating.
     fn sees_changes(&self) -> bool {
         self.is_running() || self.operation.is_followed_up()
     }
@@ -195,7 +195,7 @@ impl OperationEntry {
         Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))
     }
 
-    /// The notice with this number, counted from the first one ever.
+    /// The notice with this number. Numbers start at the operation's first notice, including dropped ones.
     pub fn notice(&self, number: usize) -> Option<&OperationNotice> {
         self.notices.get(number.checked_sub(self.dropped)?)
     }
@@ -276,7 +276,7 @@ impl App {
         }
     }
 
-    /// Handles what is due of operations and of enforce mode. Returns whether anything was.
+    /// Handles due timeouts of operations and the end of enforce mode. Returns whether anything was due.
     pub(super) fn on_operations_timeout(&mut self, now: Timestamp) -> bool {
         let locked = self.end_enforcing(now);
         let is_due = |entry: &OperationEntry| entry.operation.poll_timeout().is_some_and(|at| at <= now);
@@ -431,8 +431,8 @@ impl App {
         self.collect_notices(now);
     }
 
-    /// Opens the progress of the running operation. When progress is already shown, opens that of the operation before
-    /// it.
+    /// Opens the progress of the running operation. If progress already has the focus, opens the operation before the
+    /// shown one.
     pub(super) fn open_progress(&mut self) {
         let ids: Vec<&OperationId> = self.operations.entries.iter().map(OperationEntry::id).collect();
         let Some(last) = ids.len().checked_sub(1) else {
@@ -455,7 +455,8 @@ impl App {
         self.operations.entry(&self.screen.overlays.progress()?.operation)
     }
 
-    /// Id of the operation whose progress is shown; `None` with a message if it has ended.
+    /// Id of the running operation whose progress is shown. If the operation has ended, shows a message and returns
+    /// `None`.
     fn shown_running(&mut self) -> Option<OperationId> {
         let entry = self.shown_operation()?;
         if entry.is_running() {

@@ -39,7 +39,7 @@ impl App {
     /// The shown plan.
     ///
     /// # Errors
-    /// There is none, it is a what-if, or it is not up to date.
+    /// No plan is shown, the plan is a what-if, its computation failed, or it is not up to date.
     fn shown_plan(&self) -> Result<Box<Plan>, String> {
         let preview = self.screen.overlays.plan().ok_or("there is no plan")?;
         if preview.request.kind == PlanKind::Failure {
@@ -97,7 +97,7 @@ impl App {
         }
     }
 
-    /// Opens the dialog of an approval. An approval that ended at once needs none.
+    /// Opens the dialog of an approval. If the approval has already ended, shows its decision as a message instead.
     fn open_approval(&mut self, approval: Approval, now: Timestamp) {
         match approval.decision() {
             Some(decision) => self.screen.message = Some(decision.lines().join("; ")),
@@ -125,7 +125,7 @@ impl App {
         }
     }
 
-    /// Changes the approval of a dialog, then continues it.
+    /// Applies `change` to the approval of the dialog with this number, then continues the approval.
     pub(super) fn with_approval(
         &mut self,
         number: u64,

@@ -10,7 +10,7 @@ use kordon_core::{
     plan::{Receiver, kubectl},
 };
 
-/// Impact of a failure of nodes, beyond what happens without it.
+/// Impact of a failure of nodes: what happens in addition to the forecast without the failure.
 #[derive(Clone, Debug)]
 pub struct FailureImpact {
     pub nodes: BTreeSet<NodeName>,
@@ -20,11 +20,11 @@ pub struct FailureImpact {
     pub totals: forecast::ForecastTotals,
     /// Running pods on these nodes that are not evicted.
     pub staying: Vec<(Key, NodeName)>,
-    /// Gaps in the pods on these nodes, which leave their fate unknown.
+    /// Gaps in what is known of the pods on the failed nodes. With any gap, it is unknown which pods are evicted.
     pub pods_unknown: Gaps,
-    /// Gaps in the pods of the cluster, which leave placements unknown.
+    /// Gaps in what is known of the cluster's pods. With any gap, placements are unknown.
     pub placement_unknown: Gaps,
-    /// Gaps and outdated kinds among everything that replacements depend on. With any, replacements are likely at best.
+    /// Missing or outdated inputs of the prediction of replacements. With any, replacements are likely at best.
     pub likely_for: Gaps,
     /// Successors of the evicted pods, with how they were determined; `None` if pods are unknown or too many to compute
     /// this with every change.
@@ -95,7 +95,7 @@ impl FailureImpact {
         }
     }
 
-    /// The `kordon` command that prints the same.
+    /// The `kordon` command that prints the impact of the same failure.
     pub fn kordon(&self) -> String {
         // Nodes without a zone are one zone to the controller, but it has no name to pass to the command.
         if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {

@@ -19,8 +19,8 @@ use kordon_time::{Span, Timestamp};
 /// Horizon of a failure's forecast.
 pub const HORIZON: Span = Span::from_secs(1800);
 
-/// Maximum of pods on the failed nodes times nodes in the cluster up to which placements are computed with every
-/// update: about a tenth of a second of work.
+/// Maximum amount of work for which placements are computed with every update: pods on the failed nodes, multiplied by
+/// nodes in the cluster. This amount takes about a tenth of a second.
 const MAX_LOOKS: usize = 1_000_000;
 
 /// Version of the state that a result was computed from.
@@ -28,7 +28,7 @@ const MAX_LOOKS: usize = 1_000_000;
 pub struct PreviewBasis {
     /// [`Model::plan_changes`](crate::model::Model::plan_changes) of the state.
     pub changes: u64,
-    /// Time at which the engine was last asked; set only for a failure, which depends on every heartbeat.
+    /// Time of the views; set only for a failure, because its impact depends on every heartbeat.
     pub taken: Option<Timestamp>,
 }
 
@@ -48,13 +48,13 @@ pub enum PreviewWork {
     Fault(String),
 }
 
-/// Computes the impact of a failure, with copies of everything that this takes.
+/// Job that computes the impact of a failure from copies of its inputs.
 #[derive(Debug)]
 pub struct FailureJob {
     pub(in crate::app) targets: Targets,
     pub(in crate::app) whole_zones: bool,
     pub(in crate::app) cluster: Cluster,
-    /// `None` until the engine has started.
+    /// Copy of the engine; `None` until the engine has started.
     pub(in crate::app) engine: Option<Engine>,
     pub(in crate::app) version: ServerVersion,
     pub(in crate::app) snapshot: SnapshotLease,
@@ -89,7 +89,8 @@ impl PreviewJob {
         self.work_until(&Cancellation::default())
     }
 
-    /// Like `work`. After cancellation it returns soon, with a result that must not be used.
+    /// Computes the result until it is cancelled. After cancellation, the result may be incomplete and must be
+    /// discarded.
     pub fn work_until(self, cancellation: &Cancellation) -> PreviewResult {
         let Self { request, basis, work } = self;
         let (outcome, snapshot) = match work {

@@ -34,7 +34,7 @@ pub use rows::Row;
 #[derive(Clone, Debug)]
 pub struct Preview {
     pub request: PlanRequest,
-    /// The pane from which it was opened.
+    /// Pane from which the plan was opened.
     pub from: Pane,
     /// Latest result; `None` until the first one arrives.
     pub result: Option<PreviewResult>,
@@ -285,7 +285,7 @@ impl Preview {
 }
 
 impl EditLine {
-    /// Creates the line. A line that starts with text is closed, to be read first.
+    /// Creates the line. A line with text is closed at first, so that the user reads the text before typing.
     fn new(vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
         let input = Input::new(text.into());

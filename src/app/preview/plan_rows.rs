@@ -117,7 +117,7 @@ fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
 fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>> {
     let mut rows = Rows::new();
     rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
-    // A drain cordons its nodes. With a single node, its row would add nothing.
+    // A drain cordons its nodes. If it has a single node, the row of that node adds nothing.
     let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
     rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
     rows.section("pods", pod_rows);
@@ -138,7 +138,7 @@ fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>
     rows.into_vec()
 }
 
-/// Sort key: pods that need a decision first, then in order of time, pods that stay last.
+/// Sort key of a pod. Pods that need a decision come first, then pods that leave, by time. Pods that stay come last.
 fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
     let class = match &pod.verdict {
         Verdict::Refused { .. } => 0,

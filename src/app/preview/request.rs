@@ -56,7 +56,7 @@ pub struct PlanRequest {
     /// Typed taints or labels.
     pub edits: String,
     pub overwrite: bool,
-    /// Whether a failure includes all other nodes of the zones.
+    /// Whether a failure includes all other nodes in the zones of its targets.
     pub whole_zones: bool,
 }
 

@@ -29,10 +29,10 @@ impl<R> Rows<R> {
     }
 }
 
-/// Indices of the items that pass, with the titles of their sections.
+/// Indices of the items that pass the filter, and of the titles of their sections.
 pub(super) fn passing<R>(rows: &[Row<R>], passes: impl Fn(&R) -> bool) -> Vec<usize> {
     let mut kept = Vec::new();
-    // A title is only kept with the first row below it that passes.
+    // Title of the current section, until its first item passes the filter.
     let mut title = None;
     for (place, row) in rows.iter().enumerate() {
         match row {
