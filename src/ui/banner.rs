@@ -9,6 +9,7 @@ use super::{
 };
 use crate::app::Mode;
 
+/// Draws the oldest interrupted drain with the keys for it:
 /// ```text
 /// ▲ drain general-1a-02 was interrupted  started 10:31:02 by alice@desk   R resume (:enforce first)  U undo  X dismiss
 /// ```

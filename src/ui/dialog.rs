@@ -1,4 +1,4 @@
-//! The dialog over everything: its subject, objections, and the possible answers.
+//! The dialog, drawn over the whole screen: its subject, objections, and the possible answers.
 
 use ratatui::{
     buffer::Buffer,
@@ -250,7 +250,8 @@ impl Paper<'_> {
         lines
     }
 
-    /// Lines of the question, or why there is none.
+    /// Lines of the question. While there is nothing to answer, lines of the approval's state or of the search in the
+    /// journal.
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match (dialog.prompt(), &dialog.subject) {

@@ -34,10 +34,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
         let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
-        // Help and quit are dropped last, because help leads to all other commands. In the history, so is the return to
-        // the present.
+        // Help and quit are dropped last, because help leads to all other commands. In the history, the key that
+        // returns to the present is dropped last too.
         let is_kept = returns || matches!(command.name, "help" | "quit");
-        // During playback, its own keys come first.
+        // During playback, the keys of the playback come first.
         let plays = scene.app.playback.is_some() && command.action.is_of_playback();
         let priority = match (is_kept, plays) {
             (true, _) => 1,

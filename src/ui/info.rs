@@ -68,7 +68,8 @@ fn lines(scene: &Scene) -> Vec<Runs> {
 /// Maximum number of latest misses shown.
 const MISSES: usize = 5;
 
-/// Accuracy of this session's forecasts. The numbers of each line add up by themselves.
+/// Accuracy of this session's forecasts. The counts of the first line add up to its total. The reasons of the second
+/// line add up to the number of missed events.
 ///
 /// ```text
 /// 34 of 36 on time (4 by chance among 3), 1 unforeseeable, 1 missed

@@ -58,6 +58,7 @@ impl Slot {
 }
 
 impl ScreenLayout {
+    /// Positions of the parts for a terminal of this size:
     /// ```text
     /// header                     header                      header
     /// banner, if there is one    nodes, or pods of one       zones

@@ -20,6 +20,7 @@ pub struct StripZone {
     pub states: Vec<NodeState>,
 }
 
+/// Draws the strip, with the number of nodes in each state at its end:
 /// ```text
 /// a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                            24 · 8 Unknown · 1 Silent · 15 Ready
 /// ```

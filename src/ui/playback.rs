@@ -23,12 +23,13 @@ const PLACE: &str = "●";
 /// Glyph of the part that was not searched yet.
 const UNSEARCHED: &str = "┈";
 
+/// Draws the time line, and the second line only if it fits:
 /// ```text
 ///  ▶ 10x  03:12:45  +12m45s   03:00:00 ─▂▅▇──▂──────●────▂▂───────┈┈┈┈ 03:48:12 truncated
 ///  12s ago: 3 nodes Silent                                    ] in 45s: pod shop/web-1 evicted
 /// ```
-/// Draws the time line, and the second line only if it fits. Until the past of the shown moment is known, the second
-/// line shows from when on it is: `reading what happened before 03:12:00`.
+/// While events before the shown moment are still being read, the second line begins with `reading what happened before
+/// 03:12:00`.
 pub fn draw(scene: &Scene, playback: &Playback, area: Rect, buf: &mut Buffer) {
     let line =
         |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };

@@ -38,7 +38,7 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Age of a time that the cluster wrote.
+    /// Age of a time on the cluster's clock, converted to the clock of this machine.
     pub fn age(&self, of: ClusterTime) -> String {
         text::age(self.now, self.shown.cluster.local(of))
     }
@@ -70,7 +70,7 @@ impl<'a> Scene<'a> {
     /// Role of frames. In enforce mode they have another colour.
     pub fn border(&self, focused: bool) -> Role {
         match (self.app.operations.mode, focused) {
-            // The history cannot be written to.
+            // The history is read-only, so its frames look the same in every mode.
             (_, true) if self.app.is_in_history() => Role::BorderFocus,
             (_, false) if self.app.is_in_history() => Role::Border,
             (Mode::Enforce, true) => Role::BorderFocusEnforce,

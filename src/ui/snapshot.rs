@@ -13,7 +13,7 @@ use ratatui::{
 
 use super::theme::{Role, Theme};
 
-/// Size in pixels of a cell of the picture. Text of `FONT_SIZE` in `FONTS` fills one.
+/// Width and height in pixels of one cell of the picture: the size of a character of `FONTS` at `FONT_SIZE`.
 const CELL: (f64, f64) = (8.4, 18.0);
 const FONT_SIZE: f64 = 14.0;
 const FONTS: &str = "'JetBrains Mono','DejaVu Sans Mono','Menlo','Consolas',monospace";

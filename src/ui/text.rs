@@ -160,8 +160,8 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
 /// Delay above which an event is overdue; until then it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 
-/// Time until an event, rounded up so that it never shows zero early. After that `now`, and beyond `LATE`, which
-/// covers a pass of the controller, how long it is overdue.
+/// Time until an event, rounded up so that zero is never shown early. Once the time has come, `now`. After more than
+/// `LATE`, how long the event is overdue. `LATE` covers one pass of the controller.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
     if ahead < -LATE {

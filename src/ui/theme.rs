@@ -267,7 +267,7 @@ mod tests {
         (one.max(other) + 0.05) / (one.min(other) + 0.05)
     }
 
-    /// Minimum contrast of a role. Text needs more than a mark, and borders and rests of bars are decoration.
+    /// Minimum contrast of a role: highest for text, lower for marks, none for decoration such as borders.
     fn wanted_contrast(role: Role) -> f64 {
         match role {
             Role::Faint | Role::GaugeFill | Role::GaugeHigh => 3.0,

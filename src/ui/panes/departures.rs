@@ -168,7 +168,7 @@ fn take_line(area: &mut Rect) -> Rect {
 }
 
 fn columns(width: u16) -> Vec<Column> {
-    // Leaves space for the name of a node.
+    // A narrow pane cuts pods' names sooner, so that the name of the node still fits.
     let longest_pod = match width {
         0..100 => 30,
         _ => 44,

@@ -284,7 +284,7 @@ fn key_of(suggestion: &Suggestion) -> String {
         SuggestionKind::WhatIf => PlanKind::Failure,
         SuggestionKind::Evict => PlanKind::Evict,
         SuggestionKind::Delete => PlanKind::Delete,
-        // The key of such a plan would apply to the node of the detail, so Enter opens it.
+        // These plans are opened with Enter: a key such as the one for uncordon would apply to the node of the detail.
         SuggestionKind::Uncordon
         | SuggestionKind::OutOfService
         | SuggestionKind::BackInService
@@ -352,7 +352,7 @@ fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
         }),
         DetailRow::Signal(signal) => Some(format!("{}: {}", signal.signal, signal_words(scene, signal))),
         DetailRow::EvictionPlace(place) => Some(text::brief(&place_words(place))),
-        // The list may cut keys.
+        // The list may cut a long key, so the full text repeats it.
         DetailRow::Pair { key, value } => Some(format!("{key}={value}")),
         DetailRow::Yaml(line) => Some(line.trim_start().to_owned()),
     }

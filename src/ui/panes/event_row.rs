@@ -12,7 +12,7 @@ use crate::ui::widgets::{Cell, Column, Width};
 /// Cells of a row.
 #[derive(Default)]
 pub struct EventRow {
-    /// When it happens, or how long it has lasted.
+    /// Time of the event, or how long the state has lasted.
     pub when: Cell,
     pub subject: Cell,
     /// State of the subject in one word.

@@ -255,7 +255,7 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Terminating { .. } => {
             let (what, role) = waits_for(&row.state, scene);
             match outcome {
-                // A pod on a node that is down is stuck for that reason, which need not be repeated.
+                // The outcome `stuck` already gives the reason: the node is down.
                 Some(outcome) if outcome.kind() == OutcomeKind::Stuck && style == OutcomeStyle::Short => {
                     with_outcome(Cell::default(), &outcome)
                 }

@@ -132,8 +132,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     (glyph, text.into(), role)
 }
 
-/// Positions of the pane's parts, from top to bottom. Lanes get at least three rows before any part but the ruler gets
-/// one.
+/// Positions of the pane's parts, from top to bottom. The ruler gets the first row. All other parts are added only if
+/// at least three rows remain for lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parts {
     /// Row of times from now.
@@ -147,8 +147,8 @@ struct Parts {
     endpoints: Option<u16>,
     gone: Option<u16>,
     legend: Option<u16>,
-    /// Number of rows at the bottom that explain the selected lane while the pane has the focus. A single such row
-    /// replaces the legend.
+    /// Number of rows at the bottom that explain the selected lane while the pane has the focus. If this is a single
+    /// row, it replaces the legend.
     why: u16,
 }
 
@@ -190,6 +190,7 @@ impl Parts {
     }
 }
 
+/// Draws the two rows of times above the lanes: times from now, and times of day.
 /// ```text
 ///    now    +2m    +4m    +6m
 /// 03:02  03:04  03:06  03:08

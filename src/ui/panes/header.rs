@@ -88,7 +88,8 @@ pub const fn level_role(level: VerdictLevel) -> Role {
     }
 }
 
-/// What may be written, and for how long. In the history, which cannot be written to, the age of the shown moment.
+/// Text of the mode: what may be written, and for how long. During playback of the history, the age of the shown
+/// moment.
 fn mode(scene: &Scene) -> (String, Role) {
     if scene.app.is_in_history() {
         return (format!(" HISTORY {} ago ", text::age(scene.present, scene.now)), Role::ModeReplay);
@@ -126,10 +127,10 @@ fn in_progress(scene: &Scene) -> Runs {
         .and(" (o)", scene.style(Role::Faint))
 }
 
-/// Whether the shown state is the present one. If not, the verdict has the consequences.
+/// Freshness of the shown state: `live 0s`, `disconnected 12s`. The verdict says what a lost connection means.
 fn freshness(scene: &Scene) -> (String, Role) {
     if scene.app.playback.is_some() {
-        // A recording's times are not live.
+        // Times in a recording have no age from now, so other words are used.
         return replayed_freshness(scene);
     }
     match scene.shown.views.confidence {

@@ -151,7 +151,7 @@ fn named_tabs(tabs: &[Pane], shown: Pane, width: u16) -> usize {
 fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     let mut notes = Vec::new();
     for kind in kinds(pane) {
-        // An empty pane shows this note in its middle.
+        // In an empty pane, the note is in the middle of the pane instead of its title.
         if let Some(note) = feed_note(scene, *kind).filter(|_| rows(scene, pane) > 0) {
             notes.push((1, note));
         }
@@ -208,7 +208,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
     }
 }
 
-/// Kinds of objects that a pane shows, whose watches its notes are about.
+/// Kinds of objects that a pane shows. The pane's title has notes about their watches.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
@@ -217,7 +217,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     }
 }
 
-/// A note about a watch that is still listing, broken or forbidden.
+/// A note about a watch that is listing, broken, forbidden or off; `None` for a connecting or live one.
 fn feed_note(scene: &Scene, kind: FeedKind) -> Option<Runs> {
     let health = scene.shown.feeds.health(kind)?;
     let (text, role) = match &health.state {
@@ -368,7 +368,7 @@ fn draw_cause(scene: &Scene, pane: Pane, why: Option<String>, area: Rect, buf: &
     draw_below(scene, pane, "why ", why.map(|why| text::brief(&why)), area, buf)
 }
 
-/// Draws the full text of the selected row, which may be cut in the list, at the same place.
+/// Draws the full text of the selected row below the rows, because the list may cut it. Returns the remaining area.
 fn draw_full_text(scene: &Scene, pane: Pane, full: Option<String>, area: Rect, buf: &mut Buffer) -> Rect {
     draw_below(scene, pane, "", full.map(|full| text::brief(&full)), area, buf)
 }

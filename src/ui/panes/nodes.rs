@@ -371,8 +371,8 @@ fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     }
 }
 
-/// What happens to the node next: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. If
-/// nothing does, who cordoned or drains it.
+/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. For a node
+/// without a next event, who cordoned or drains it.
 fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let next = &scene.shown.views.leaving.next;
     let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };

@@ -377,7 +377,7 @@ fn why(scene: &Scene, row: &PodProgress) -> String {
                 parts.push(format!("blocked by {}", pod.finalizers.join(", ")));
             }
         }
-        // The state column has this already.
+        // The state column already shows how these pods ended.
         PodProgressStage::Ended(PodEnd::Gone | PodEnd::TimedOut | PodEnd::Cancelled) => {}
         PodProgressStage::Ended(PodEnd::Stays(skip)) => parts.push(skip.to_string()),
         PodProgressStage::Ended(PodEnd::Replaced) => parts.push("another pod has its name".into()),

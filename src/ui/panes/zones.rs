@@ -72,7 +72,7 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
 /// A zone with the states of its nodes.
 struct ZoneLine<'a> {
     view: &'a ZoneView,
-    /// States of its nodes, in the order of their names.
+    /// States of the zone's nodes, sorted by the nodes' names.
     states: &'a [NodeState],
 }
 
@@ -83,7 +83,7 @@ impl<'a> ZoneLine<'a> {
         Some(Self { view, states: nodes.map_or(&[], ZoneNodes::states) })
     }
 
-    /// Number of its silent nodes, which the zone's state does not include yet.
+    /// Number of silent nodes in the zone. The zone's state does not include silent nodes yet.
     fn silent(&self) -> usize {
         self.states.iter().filter(|state| **state == NodeState::Silent).count()
     }

@@ -18,7 +18,8 @@ pub struct Segments {
 
 #[derive(Clone, Debug)]
 struct Piece {
-    /// 0 is never dropped. Of the others, the highest is dropped first.
+    /// Priority of the piece. Pieces of priority 0 are never dropped; of the others, the highest number is dropped
+    /// first.
     priority: u8,
     right: bool,
     spans: Vec<Span<'static>>,

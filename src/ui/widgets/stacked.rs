@@ -1,7 +1,7 @@
 //! A bar that shows the parts of a whole.
 
-/// Returns how many of `cells` each part gets. A whole larger than `cells` takes all of them; otherwise every unit gets
-/// the same number. Nonempty parts get at least one cell, as long as there are enough.
+/// Returns how many of `cells` each part gets. A whole that exceeds `cells` fills the bar. In a smaller whole, every
+/// unit gets the same number of cells. Nonempty parts get at least one cell, as long as there are enough.
 pub fn stacked(parts: &[usize], cells: usize) -> Vec<usize> {
     let whole: usize = parts.iter().sum();
     if whole == 0 {

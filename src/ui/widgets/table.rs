@@ -23,7 +23,8 @@ pub struct Column {
     pub title: &'static str,
     pub width: Width,
     pub right: bool,
-    /// 0 is never dropped. Of the others, the highest is dropped first when the table is narrow.
+    /// Priority of the column. Columns of priority 0 are never dropped; of the others, the highest number is dropped
+    /// first.
     pub priority: u8,
     /// Sign of the direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,

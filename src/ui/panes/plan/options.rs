@@ -112,7 +112,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// One of several values, which the text names.
+    /// One of several values; the option's text contains the value.
     OneOfMany,
 }
 
