@@ -371,7 +371,8 @@ fn argument<'a>(command: &'a clap::Command, flag: &str) -> Option<&'a clap::Arg>
     own.or_else(|| command.get_subcommands().find_map(|subcommand| argument(subcommand, flag)))
 }
 
-/// Name of a flag that takes a value. A flag without one could not be switched off again.
+/// Name of a flag that takes a value; `None` for other flags. A configured flag without a value could not be switched
+/// off on the command line.
 fn configurable(arg: &clap::Arg) -> Option<&str> {
     arg.get_long().filter(|_| arg.get_action().takes_values())
 }

@@ -58,7 +58,7 @@ pub struct ConnectionArgs {
     /// Timeout of one request, watches excepted; 0 is no timeout
     #[arg(long, value_name = "DURATION", global = true, hide_short_help = true, value_parser = span::timeout)]
     request_timeout: Option<Duration>,
-    /// What is configured of the controllers of the clusters.
+    /// Configuration, including the controller settings of each cluster.
     #[arg(skip)]
     pub config: Config,
 }

@@ -30,8 +30,8 @@ pub struct DashboardArgs {
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
     let open = connect::open(&connection.options()).await?;
-    // Sent before the lists start, since among them the request would wait and slow them down. The lists start once the
-    // version is known.
+    // The request for the controller's flags is sent before the lists start. Among the lists it would wait and slow
+    // them down. The lists start once the version is known.
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();

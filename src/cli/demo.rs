@@ -103,7 +103,7 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
 struct EmbeddedCluster {
     api: Api,
     clock: Clock,
-    /// Address at which the API is served; `None` if it is not.
+    /// Address at which the API is served; `None` if the API is not served.
     address: Option<SocketAddr>,
     world: World,
     tasks: TaskTracker,

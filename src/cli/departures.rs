@@ -72,7 +72,7 @@ struct PodDepartureReport {
     namespace: String,
     pod: String,
     node: Option<NodeName>,
-    /// When its object was seen to be gone; null while it exists.
+    /// When the pod's object was seen to be gone; null while the object exists.
     gone_at: Option<Timestamp>,
     #[serde(flatten)]
     departure: DepartureReport,

@@ -238,7 +238,7 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     }
 }
 
-/// Whether anything was printed to standard output. At most one report is.
+/// Whether the program has written to standard output. A report of an error is then not printed there.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Writes to standard output.
@@ -255,7 +255,7 @@ pub fn to_json<T: Serialize>(report: &T) -> String {
     format!("{}\n", visible::json(&json))
 }
 
-/// A report as JSON in one line, escaped in the same way.
+/// A report as JSON in one line. Control and invisible characters are escaped.
 pub fn to_json_line<T: Serialize>(report: &T) -> String {
     let json = serde_json::to_string(report).expect("a report is plain data");
     format!("{}\n", visible::json(&json))
@@ -304,7 +304,7 @@ impl ErrorFormat {
             Self::Json => to_json(&report),
             Self::Yaml => to_yaml(&report),
         };
-        // The error was also printed to standard error.
+        // A failed write is ignored, since the error was also printed to standard error.
         let _ = print(text.as_bytes());
     }
 }

@@ -175,7 +175,7 @@ struct OperationReport {
     nodes: Vec<NodeName>,
     pods: usize,
     overrides: Vec<String>,
-    /// Null if the operation was interrupted or is in progress.
+    /// How the operation ended; null if it was interrupted or is in progress.
     end: Option<String>,
     undone: bool,
     /// Nodes that the operation may have cordoned.

@@ -235,12 +235,14 @@ fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Comman
     }
 }
 
-/// A flag of the dashboard before a subcommand, which would ignore it; with the subcommand's name.
+/// Returns a dashboard flag that was given before a subcommand, with the name of the subcommand. The subcommand would
+/// ignore the flag.
 fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, String)> {
     let subcommand = matches.subcommand_name()?;
     let given =
         |arg: &&clap::Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
-    // clap reports a flag that the subcommand shares with its own subcommands as given everywhere.
+    // Flags that the subcommand shares with its own subcommands are skipped, because clap reports them as given at
+    // every level.
     let below = command.find_subcommand(subcommand)?;
     let is_shared = |arg: &&clap::Arg| {
         arg.is_global_set()

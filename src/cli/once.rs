@@ -258,7 +258,7 @@ impl OneShot {
 
     /// Starts without any objects or watches. Objects are added with [`read`](Self::read).
     pub fn unread(connection: Connection, clock: Clock) -> Self {
-        // Without watches there is no sender.
+        // The sender is dropped at once, because nothing is watched.
         let (_, feeds) = mpsc::channel(1);
         Self {
             model: Model::new(observer_of(&connection), clock.now()),
@@ -281,8 +281,8 @@ impl OneShot {
         Self { scopes, feeds, _ends_with_us, ..Self::unread(connection, clock) }
     }
 
-    /// Watches the objects that an action changes, and reads the others that its plan needs, again if they were read
-    /// before.
+    /// Watches the objects that an action changes, and reads the other objects that its plan needs. Objects that were
+    /// read earlier are read again.
     pub async fn follow(
         &mut self,
         action: &Action,
@@ -457,7 +457,7 @@ fn observer_of(connection: &Connection) -> ModelOptions {
     ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
 }
 
-/// Whether the engine has started, if there is one, and all kinds that may be listed are.
+/// Whether the engine has started, unless none runs, and every wanted kind is listed, forbidden or off.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.role == ControllerRole::Observer;
     has_begun && wanted.iter().all(|kind| has_ended(model, *kind))

@@ -33,7 +33,7 @@ pub struct PlacementReport {
     pub preempts: Vec<PreemptedReport>,
     /// Proposals that would let the pod be placed.
     pub help: Vec<String>,
-    /// Where its volumes can be attached.
+    /// Where the pod's volumes can be attached, as text.
     pub volumes: Vec<String>,
     /// Ignored aspects: `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`, `sampled` or
     /// `oneSample`.

@@ -43,7 +43,7 @@ pub struct ShowArgs {
     look: LookArgs,
 }
 
-/// What is kept to look back at.
+/// Length and size of the session's history.
 #[derive(Args, Clone, Copy, Debug, PartialEq, Eq)]
 #[command(next_help_heading = "Dashboard")]
 pub struct HistoryArgs {
@@ -55,7 +55,7 @@ pub struct HistoryArgs {
     history_size: u64,
 }
 
-/// The same values as the defaults of the flags.
+/// Same values as the defaults of the flags.
 impl Default for HistoryArgs {
     fn default() -> Self {
         Self { history: Span::from_secs(2 * 3600), history_size: 512 << 20 }

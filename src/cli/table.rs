@@ -24,7 +24,7 @@ type Tone<'a, R> = Box<dyn Fn(&R) -> Emphasis + 'a>;
 struct PageColumn<'a, R> {
     head: &'static str,
     rank: Rank,
-    /// Whether its cells are cut before columns are left out.
+    /// Whether cells of the column may be cut before whole columns are left out.
     is_flexible: bool,
     is_right: bool,
     cell: Box<dyn Fn(&R) -> PageCell + 'a>,
@@ -34,9 +34,9 @@ struct PageColumn<'a, R> {
 /// Importance of a column. On a narrow terminal, the last ranks are left out first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Identifies the row.
+    /// Column that identifies the row.
     Key,
-    /// The reason to print the table.
+    /// Column for which the table is printed.
     Essential,
     Useful,
     Detail,
@@ -245,7 +245,7 @@ const NARROWEST_KEY: usize = 12;
 
 /// Widths of a table's columns.
 struct Fit {
-    /// `None` for a column that is left out.
+    /// Width of each column in cells; `None` for a column that is left out.
     widths: Vec<Option<usize>>,
     /// Whether anything is cut or left out.
     is_shortened: bool,

@@ -152,14 +152,14 @@ struct EventReport {
 struct ActionReport {
     /// `wait`, `cordon`, `drain`, `outOfService`, …
     action: &'static str,
-    /// Who does it: `nobody`, `kordon`, `kubectl`, `machine` or `edit`.
+    /// Who performs the action: `nobody`, `kordon`, `kubectl`, `machine` or `edit`.
     by: &'static str,
     at: Option<Timestamp>,
     in_seconds: Option<f64>,
     text: String,
-    /// With `--placement`: the result of its plan.
+    /// With `--placement`: the result of the action's plan.
     effect: Option<String>,
-    /// Its risks, warnings of its plan, and refusals by guard rails.
+    /// Risks of the action, warnings of its plan, and refusals by guard rails.
     cautions: Vec<String>,
     command: Option<String>,
     #[serde(skip)]

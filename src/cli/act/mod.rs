@@ -42,7 +42,7 @@ pub struct ActArgs<T: Args> {
     pub how: HowArgs,
 }
 
-/// A drain, or one that was interrupted.
+/// A new drain, or the resumption of an interrupted one.
 #[derive(Args, Debug)]
 pub struct DrainActArgs {
     #[command(flatten)]

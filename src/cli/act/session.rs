@@ -131,8 +131,8 @@ impl OperationSession {
         Ok(action)
     }
 
-    /// Reads the objects that an action depends on, and watches those that it changes. An undo passes an uncordon,
-    /// which also changes only nodes.
+    /// Reads the objects that an action depends on, and watches those that it changes. An undo changes only nodes, so
+    /// its caller passes an uncordon of these nodes as the action.
     pub async fn read(&mut self, action: Action) -> Result<(), CliError> {
         if let Source::Scopes { action: watched } = &mut self.source {
             *watched = Some(action);
@@ -330,7 +330,7 @@ impl ApprovalHost for OperationSession {
 fn shown(approval: &Approval, question: &Question) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(plan) = approval.plan() {
-        // The table is made for a terminal. Each line is sanitized again on its own.
+        // The table is split into lines, because each line is printed and sanitized on its own.
         lines.extend(table_of(plan).lines().map(str::to_owned));
     }
     if let Some(undo) = approval.undo_proposal() {

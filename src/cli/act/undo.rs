@@ -109,7 +109,7 @@ struct UndoReport {
     operation: OperationId,
     /// Writes, with the server's answers for `--dry-run=server`.
     writes: Vec<UndoWriteReport>,
-    /// What stays, because it was changed since.
+    /// Changes that the undo keeps, because they were changed again after the operation.
     kept: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ struct UndoReport {
 struct UndoWriteReport {
     text: String,
     body: serde_json::Value,
-    /// Null if the server was not asked.
+    /// The server's answer to the write as a dry run; null without `--dry-run=server`.
     dry_run_result: Option<String>,
 }
 

@@ -133,7 +133,8 @@ impl HorizonArgs {
         OneShot::ask_for(&self.once, &FeedKind::PREDICTION, connection).await
     }
 
-    /// Prints a forecast under assumptions. For a failure, it only has what would not happen anyway.
+    /// Prints a forecast under assumptions. If nodes are failing, steps that would also happen without the failure are
+    /// left out.
     fn print(
         self,
         shot: OneShot,
@@ -164,7 +165,8 @@ impl HorizonArgs {
             succession,
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-        // A failure is about pods, so unknown pods are an error. A forecast is also about nodes.
+        // The failure of nodes is predicted for its effects on pods, so unknown pods are an error. A forecast also
+        // covers nodes, so unknown pods are none.
         let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
         shot.done()?;
         if gaps.is_empty() {

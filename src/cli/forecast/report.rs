@@ -54,7 +54,7 @@ pub struct ForecastReport {
     /// Kinds that the report depends on and that are unknown or outdated. If pods are unknown, everything about them is
     /// null.
     pub unknown: Vec<GapReport>,
-    /// The same gaps, for the table.
+    /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
     /// Whether replacements would be the same if everything were known.
@@ -64,7 +64,7 @@ pub struct ForecastReport {
     #[serde(skip)]
     pub counts: Option<SuccessionCounts>,
     pub zones: Vec<ForecastZoneReport>,
-    /// Steps in order of time. For a failure, only what would not happen anyway.
+    /// Steps in order of time. For a failure, steps that would also happen without it are left out.
     pub steps: Vec<ForecastStepReport>,
     /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
@@ -94,11 +94,11 @@ pub struct ForecastTotalsReport {
     pub lost: Option<usize>,
     /// Number of pods that are deleted or whose node is lost.
     pub pods: Option<usize>,
-    /// Numbers of these pods by outcome; they add up to `pods`.
+    /// Numbers of the pods in `pods` by outcome; they add up to `pods`.
     pub outcomes: Option<OutcomeCountsReport>,
     /// Numbers of preempted pods on other nodes by outcome.
     pub preempted: Option<OutcomeCountsReport>,
-    /// Number of pods among all of them that have nowhere to run.
+    /// Number of pods with nowhere to run, preempted pods included.
     pub nowhere: Option<usize>,
 }
 
@@ -136,7 +136,7 @@ pub struct ForecastStepReport {
     pub pods_not_ready: usize,
     /// Probability that the step happens at this time, from 0 to 1.
     pub probability: f64,
-    /// Nodes that wait for the token; empty if the step does not depend on chance.
+    /// Nodes that may get the rate limiter's token at this time; empty if the step does not depend on chance.
     pub among: Vec<NodeName>,
     pub why: Why,
 }

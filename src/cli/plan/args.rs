@@ -314,7 +314,7 @@ impl NodesArgs {
 }
 
 impl LabelArgs {
-    /// Checks the nodes and labels that it names.
+    /// Checks the nodes and labels that the arguments name.
     pub fn check_targets(&self) -> Result<(), CliError> {
         match self.list {
             true => self.listed().map(drop),

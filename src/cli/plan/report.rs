@@ -33,7 +33,7 @@ pub struct PlanReport {
     pub server_version: String,
     /// `completes`, `unknown`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
-    /// Whether unknown objects cannot change the outcome.
+    /// Whether the outcome stays the same, whatever the unknown objects are.
     pub definite: bool,
     /// Parts of the plan that depend on unknown or outdated objects.
     pub unknown: Vec<PlanGapReport>,
@@ -46,7 +46,7 @@ pub struct PlanReport {
     pub receivers: Option<Vec<ReceiverReport>>,
     /// Pending pods that the plan allows the scheduler to place; null if unknown.
     pub arrivals: Option<Vec<ArrivalReport>>,
-    /// Null if budgets are unknown.
+    /// PodDisruptionBudgets of the plan's pods; null if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -65,7 +65,7 @@ pub struct NotModelledReport {
     /// `storageCapacityScoring`.
     pub r#type: &'static str,
     pub text: String,
-    /// Number of pods of the plan that it may affect.
+    /// Number of pods of the plan that the effect may concern.
     pub pods: usize,
 }
 
@@ -89,7 +89,7 @@ pub struct PlanTotalsReport {
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    /// Null if placements are unknown, as are the next two.
+    /// Number of pods whose replacement is placed. Null, like `pending` and `preempted`, if placements are unknown.
     pub placed: Option<usize>,
     pub pending: Option<usize>,
     pub preempted: Option<usize>,
@@ -193,7 +193,7 @@ pub struct ArrivalReport {
     pub namespace: String,
     pub pod: String,
     pub node: NodeName,
-    /// Why it is placed on this node.
+    /// Why the pod is placed on this node.
     pub text: String,
 }
 
@@ -281,7 +281,7 @@ pub struct UnknownPlanReport {
     schema: &'static str,
     taken_at: Timestamp,
     action: &'static str,
-    /// `unknown`.
+    /// Always `unknown`.
     outcome: &'static str,
     definite: bool,
     unknown: Vec<PlanGapReport>,

@@ -34,9 +34,9 @@ pub struct PlanSource {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Landings {
     Known,
-    /// Not needed, because the action moves no pods.
+    /// Placements are not needed, because the action moves no pods.
     None,
-    /// Left out; the text is the flag and the reason.
+    /// Placements are left out. The text is the flag and the reason.
     LeftOut(&'static str),
 }
 

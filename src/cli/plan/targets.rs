@@ -247,7 +247,7 @@ impl PodTargets {
         match self {
             Self::Names { pods, missing } => {
                 let named = pods.iter().map(|(of, name)| Key::new(of.as_deref().unwrap_or(namespace), name));
-                // An object that was not read may exist.
+                // A pod that was not read may exist, so it does not count as missing.
                 let is_missing =
                     |key: &Key| cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
                 named.filter(|key| *missing == MissingPods::Fail || !is_missing(key)).collect()

@@ -109,7 +109,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         | RequestOutcome::Gone
         | RequestOutcome::Conflict
         | RequestOutcome::Failed(_) => Some(false),
-        // The server did not judge the write.
+        // In these cases the server did not judge the write.
         RequestOutcome::Overloaded { .. }
         | RequestOutcome::Unreachable(_)
         | RequestOutcome::NoResponse

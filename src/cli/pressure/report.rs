@@ -55,11 +55,11 @@ pub(super) struct SignalReport {
     pub available: Option<i64>,
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
-    /// Distance above the threshold that is met first.
+    /// Distance of the level above the nearest threshold, the one that a falling level meets first.
     pub distance: Option<i64>,
-    /// Time until that threshold is met if the level falls as before.
+    /// Time until the level reaches the nearest threshold at the current trend.
     pub reaches_threshold_in_seconds: Option<f64>,
-    /// When the threshold that is met evicts pods.
+    /// When the kubelet evicts because of a threshold that is met; null if none is met.
     pub evicts_at: Option<Timestamp>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct SignalReport {
 pub(super) struct ThresholdReport {
     /// Value as configured.
     pub value: String,
-    /// Null if the capacity is unknown.
+    /// Level of the signal at the threshold; null if the capacity is unknown.
     pub level: Option<i64>,
     /// `hard` or `soft`.
     pub kind: &'static str,
@@ -94,7 +94,7 @@ pub(super) struct EvictionOrderReport {
     /// Condition and taint that are set at once.
     pub condition: &'static str,
     pub taint: String,
-    /// Null if the signal has no threshold, so that nothing is evicted.
+    /// Threshold of the signal; null if it has none, so that nothing is evicted.
     pub threshold: Option<String>,
     /// Whether the threshold is met now. If not, the actions start when it is.
     pub met: bool,
@@ -128,8 +128,8 @@ pub(super) struct RankedPodReport {
     pub evicted: bool,
     /// Level after the pod's eviction.
     pub available_after: Option<i64>,
-    /// Highest value of its containers. The higher it is, the sooner the kernel kills the container when memory runs
-    /// out.
+    /// Highest `oom_score_adj` of the pod's containers. When memory runs out, the kernel first kills containers with a
+    /// high value.
     pub oom_score_adj: Option<i64>,
     /// `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if the pod is not evicted or placements
     /// were not computed.

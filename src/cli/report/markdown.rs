@@ -47,19 +47,20 @@ fn written(table: &ReportTable) -> String {
     [head].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
-/// Says that not all rows are printed, if so.
+/// Returns a note that only the first rows are printed; `None` if all are printed.
 fn rest(all: usize) -> Option<String> {
     (all > ROWS).then(|| format!("\nThe first {ROWS} of {all}; `-o json` has all."))
 }
 
-/// Escapes text for Markdown, including tables. Parentheses stay, because no bracket before them makes a link.
+/// Escapes text for Markdown, including tables. Square brackets are escaped, so parentheses cannot form a link and stay
+/// as they are.
 pub fn escaped(text: &str) -> String {
     const SPECIAL: &str = "\\`*_{}[]<>#+!|~&$@:";
     let mut out = String::with_capacity(text.len());
     for letter in visible::text(text).chars() {
         match letter {
             '\n' | '\r' => out.push(' '),
-            // Times have many colons, which only matter in links.
+            // A colon is escaped only if the text may contain a URL. Times also have colons, and these stay readable.
             ':' if !text.contains("//") => out.push(':'),
             letter if SPECIAL.contains(letter) => {
                 out.push('\\');

@@ -28,7 +28,7 @@ pub struct PredictionsReport {
     pub missed: usize,
     pub missed_reasons: Vec<MissedReason>,
     pub not_compared: usize,
-    /// Error of all predicted times, on time or not.
+    /// Error of predicted times, for events on time and events off time.
     pub median_error_seconds: Option<f64>,
     pub worst_error_seconds: Option<f64>,
     pub earliest_seconds: Option<f64>,

@@ -36,13 +36,13 @@ pub struct StatusReport {
     pub watches: Vec<WatchReport>,
     pub zones: Vec<StatusZoneReport>,
     pub nodes: Vec<StatusNodeReport>,
-    /// Null if pods are unknown.
+    /// Pods that are terminating or will be evicted; null if pods are unknown.
     pub evictions: Option<Vec<EvictionReport>>,
-    /// Null if nodes or pods are unknown, or if computing it takes too long.
+    /// Effects of losing any one node or zone. Null if nodes or pods are unknown, or if the computation takes too long.
     pub headroom: Option<HeadroomReport>,
     /// Kinds of objects that are unknown or outdated.
     pub unknown: Vec<GapReport>,
-    /// The same gaps, for the table.
+    /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
 }
@@ -180,7 +180,7 @@ pub struct StatusNodeReport {
     pub region: String,
     pub zone: String,
     pub roles: Vec<String>,
-    /// One of [`NodeState`]'s words.
+    /// State of the node in one word, such as `Silent` or `Evicting`.
     pub state: Option<&'static str>,
     /// Start of the state; for `Silent` and `Late` the last heartbeat.
     pub state_since: Option<Timestamp>,
@@ -206,7 +206,7 @@ pub struct StatusNodeReport {
     pub grace_left_seconds: Option<f64>,
     pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
-    /// Null if the node's pods are unknown, as is the next field.
+    /// Number of pods on the node. Null, like `terminating_pods`, if the node's pods are unknown.
     pub pods: Option<usize>,
     pub terminating_pods: Option<usize>,
     pub next: Option<NextReport>,
@@ -217,7 +217,7 @@ pub struct StatusNodeReport {
 #[serde(rename_all = "camelCase")]
 pub struct CordonReport {
     pub by: String,
-    /// Empty if no reason was given.
+    /// Reason for the cordon; empty if none was given.
     pub why: String,
     pub at: Timestamp,
     pub until: Option<Timestamp>,
@@ -236,10 +236,11 @@ pub struct DrainClaimReport {
     pub by: String,
     pub operation: OperationId,
     pub renewed: Timestamp,
-    /// Number of the node's pods that the drain removes, at its start. The next field has the present number.
+    /// Number of pods that the drain removes from the node, pods that are already gone included; null if it was not
+    /// recorded.
     pub pods: Option<usize>,
     pub pods_left: Option<usize>,
-    /// Progress of these pods; null if they or their number are unknown.
+    /// Progress of the drain on this node; null if the pods or their number are unknown.
     pub count: Option<DrainCountReport>,
     /// Whether the claim is no longer renewed, because the drain was interrupted.
     pub expired: bool,
@@ -277,7 +278,7 @@ pub struct NextReport {
     pub r#type: &'static str,
     /// Number of evicted pods; null for other events.
     pub pods: Option<usize>,
-    /// Null if the event depends on something without a known time.
+    /// Time of the event; null if the event depends on something without a known time.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// Whether the time is an estimate.
@@ -544,7 +545,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
-            // A single report cannot show a cancellation.
+            // A cancellation only shows what has changed, so a single report leaves it out.
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();

@@ -144,7 +144,7 @@ enum NodeRow<'a> {
 }
 
 impl NodeRow<'_> {
-    /// A cell that only single nodes have.
+    /// Cell with a fact of a single node; empty in a row that stands for several nodes.
     fn of_node(&self, cell: impl Fn(&StatusNodeReport) -> Option<String>) -> String {
         match self {
             Self::One(node) => cell(node),

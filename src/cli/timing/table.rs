@@ -130,7 +130,7 @@ fn times(report: &TimingReport, out: &mut Page) {
 /// Time of an event since the death of a node: best, typical and worst.
 #[derive(Default)]
 struct TimeRow<'a> {
-    /// Empty below the first row of a profile.
+    /// Name of the profile; empty in all rows of a profile except its first.
     profile: &'a str,
     event: &'static str,
     times: [String; 3],

@@ -25,7 +25,8 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     for (one, time) in settings.iter().zip(&times) {
         let column = share(time - least, longest - least, width);
         let row = height - 1 - share(one.totals.blip_moves as f64, most as f64, height);
-        // Placed beside another setting of the same cell.
+        // If another setting already has the cell, the letter moves to the nearest free cell on the right, or else on
+        // the left.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
         let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };
         if let Some(free) = free {
@@ -53,7 +54,7 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     lines
 }
 
-/// Index of `part` in a row of `places` cells that stands for `whole`.
+/// Position of a value among `places` cells, if the last cell stands for `whole`.
 fn share(part: f64, whole: f64, places: usize) -> usize {
     if whole <= 0.0 {
         return 0;

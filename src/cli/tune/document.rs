@@ -22,7 +22,7 @@ pub struct TuneReport {
     pub settings: Vec<TunedSettings>,
 }
 
-/// The outages of nodes with pods that all rows are about.
+/// Outages of nodes that had pods. Every row of the comparison covers the same outages.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunedOutages {

@@ -91,7 +91,7 @@ struct TuneRow<'a> {
     name: String,
     is_present: bool,
     totals: &'a TunedTotals,
-    /// `None` for the recorded controllers.
+    /// Sum of all uncertainties of the settings; `None` for the recorded controllers.
     uncertain: Option<usize>,
 }
 
