@@ -70,7 +70,7 @@ impl VerdictLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterVerdict {
     pub level: VerdictLevel,
-    /// Never empty, the worst problem first. Where space is short, the last parts are left out.
+    /// Parts of the verdict, the worst problem first; never empty. Where space is short, the last parts are left out.
     pub parts: Vec<String>,
     /// All parts without countdowns and ages, which change only because time passes.
     pub outline: String,
@@ -184,7 +184,7 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// What is wrong with zones and nodes.
+/// Findings about zones and nodes.
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
     let mut findings = zones_down(zones, model.watchlist.zone_names());
@@ -348,7 +348,7 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
     };
-    // The same level as the drains, so that sorting keeps the advice behind them.
+    // The advice has the same level as the findings about drains, so that sorting keeps it after them.
     findings.push(Finding::new(VerdictLevel::Warning, "scale up its workload, or relax the budget"));
     findings
 }
@@ -524,7 +524,8 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
                 phrases.push("none of its pods is left to evict".into());
             }
             match views.leaving.first.filter(|_| total > own) {
-                // After those of the node the unit is known, and both have to fit into a line.
+                // After the pods of one node, the second part omits the word "pods", so that both parts fit into a
+                // line.
                 Some(first) if own > 0 => {
                     phrases.push(
                         Phrase::from(format!("all nodes: {total}, next ")).time(time_until(first, now)),
@@ -619,10 +620,10 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
-/// What is unknown about the pods.
+/// Finding about missing knowledge of pods: they are stale, or may not be listed.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
-        // The verdict already says that it is disconnected or waiting.
+        // Another finding already says that the watches are disconnected or that lists are missing.
         return None;
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;

@@ -41,7 +41,7 @@ pub struct DepartureEntry {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
-    /// When its deletion began, or when it finished if that was earlier; `None` if unknown.
+    /// When the pod left: when it finished or when its deletion began, whichever was earlier; `None` if unknown.
     pub at: Option<Timestamp>,
     pub stage: DepartureStage,
     pub departure: PodDeparture,
@@ -51,7 +51,7 @@ pub struct DepartureEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DepartureStage {
     Terminating,
-    /// Succeeded or Failed; the object remains.
+    /// The pod has Succeeded or Failed, and its object remains.
     Finished,
     /// The object was removed at this time.
     Gone {
@@ -92,7 +92,7 @@ impl Model {
             return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
         }
         let departure = PodDeparture::new(pod, PodPresence::Present, cluster, events)?;
-        // The departure recorded when it began may have evidence that no longer exists.
+        // The departure that was recorded earlier may have evidence that the cluster no longer shows.
         let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
         if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
             return Some(seen.clone());
@@ -443,7 +443,7 @@ mod tests {
         Pod { phase, ending: Some(ending.into()), ..pod.clone() }
     }
 
-    /// Applies the versions of one pod, each at its second; `None` removes the pod.
+    /// Applies the versions of one pod, each at the given second; `None` removes the pod.
     fn record(departures: &mut Departures, versions: &[(i64, Option<Pod>)]) {
         let mut old: Option<Arc<Pod>> = None;
         for (secs, version) in versions {

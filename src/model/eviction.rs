@@ -31,7 +31,7 @@ pub enum EvictionState {
 }
 
 impl EvictionState {
-    /// When the pod is deleted: the eviction, the end of its grace period, or the cancellation. `None` if it is never
+    /// Time of the eviction, of the end of the grace period, or of the cancellation. `None` for a pod that is never
     /// evicted.
     pub fn at(&self) -> Option<Timestamp> {
         match self {

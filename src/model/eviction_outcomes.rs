@@ -20,7 +20,7 @@ use kordon_time::Timestamp;
 /// Outcomes of the evicted pods at a point in time.
 #[derive(Clone, Debug)]
 pub struct EvictionOutcomes {
-    /// Time of the cluster state from which they were computed.
+    /// Time of the cluster state from which the outcomes were computed.
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
@@ -62,12 +62,12 @@ pub struct EvictionCounts {
     pub outcomes: OutcomeCounts,
     /// Pods that leave and whose outcome is still being computed.
     pub working_out: usize,
-    /// Outcomes of the pods that are preempted on other nodes to make room for them.
+    /// Outcomes of the pods that are preempted on other nodes to make room for replacements.
     pub preempted: OutcomeCounts,
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
-    /// Outcomes of terminating pods whose kubelet is down. They stay Terminating until it is back.
+    /// Outcomes of terminating pods whose kubelet is down. These pods stay Terminating until the kubelet is back.
     pub hanging: OutcomeCounts,
     pub cancelled: usize,
     /// Pods that tolerate the taint without a limit.

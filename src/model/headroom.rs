@@ -16,7 +16,7 @@ pub struct HeadroomSnapshot {
     pub headroom: Headroom,
     /// Time of the newest cluster state that an answer is based on.
     pub at: Timestamp,
-    /// [`Model::headroom_revision`] of that state.
+    /// [`Model::headroom_revision`] of the cluster state at `at`.
     revision: u64,
     is_finished: bool,
     is_stopped: bool,
@@ -71,7 +71,7 @@ pub struct HeadroomJob {
     version: ServerVersion,
     revision: u64,
     at: Timestamp,
-    /// Another job waits for the snapshot ([`HeadroomProgress::state`]).
+    /// Whether another job waits for the snapshot ([`HeadroomProgress::state`]).
     is_awaited: bool,
 }
 
@@ -171,8 +171,8 @@ impl HeadroomJob {
         self.advance(&mut HeadroomProgress::default(), || true)
     }
 
-    /// Continues earlier work while `goes_on`, which is called before each small step, returns true. Returns `None`
-    /// until a state is available.
+    /// Continues the computation of earlier slices. `goes_on` is called before each small step; the slice ends when it
+    /// returns false. Returns `None` until a state is available.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,

@@ -17,7 +17,7 @@ const MINUTE: Span = Span::from_secs(60);
 const FIRST_PAUSE: Span = Span::from_secs(1);
 const LONGEST_PAUSE: Span = Span::from_secs(30);
 
-/// The held evictions, and those of the last minute.
+/// Evictions that the controller holds back, and the times of recent evictions, which count against the limit.
 #[derive(Clone, Debug, Default)]
 pub struct HeldEvictions {
     /// Maximum number of pods evicted in a zone a minute; `None` for no limit.
@@ -33,11 +33,11 @@ pub struct HeldEvictions {
     failures: BTreeMap<EffectId, u32>,
 }
 
-/// Whether the pods are known as they are now.
+/// Whether the watch of pods shows the present state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodSight {
     Live,
-    /// The pods may have changed since: nothing is evicted.
+    /// The pods may have changed since the last event, so nothing is evicted.
     Stale,
 }
 

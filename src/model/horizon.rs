@@ -4,7 +4,8 @@ use super::Model;
 use kordon_core::forecast::Forecast;
 use kordon_time::Span;
 
-/// Horizon of the usual forecast, whatever is shown. It exceeds the time of an eviction with the default tolerations.
+/// Horizon of the usual forecast, whatever horizon the chart shows. Within it, a node that fails now loses its pods, if
+/// these have the default tolerations.
 pub const HORIZON: Span = Horizon::TenMinutes.span();
 
 /// Horizon of the forecast chart.

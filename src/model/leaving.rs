@@ -48,20 +48,20 @@ pub struct Leaving {
 pub struct LeavingChanges {
     pub evictions: u64,
     pub next: u64,
-    /// Revision of the set of pods that leave and whose deletion has not begun; times do not count.
+    /// Revision of the set of pods that leave and whose deletion has not begun. Changed times do not count.
     pub pods: u64,
 }
 
 /// The next event of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextEvent {
-    /// `None` if the event waits for something without a known time.
+    /// Time of the event; `None` if the event waits for something without a known time.
     pub at: Option<Timestamp>,
     pub what: NextEventKind,
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// The chance that it happens at this time, if several nodes wait for one token.
+    /// Chance that the event happens at this time, if several nodes wait for one token.
     pub chance: Option<forecast::Chance>,
 }
 
@@ -76,7 +76,7 @@ pub enum NextEventKind {
     Evict {
         /// Number of pods evicted within one second of the first.
         first: usize,
-        /// Number of all its pods that are evicted.
+        /// Number of all evicted pods of the node.
         pods: usize,
     },
 }
@@ -106,7 +106,7 @@ impl Leaving {
         self.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.leaves_at()?)))
     }
 
-    /// Whether the same pods leave, at whatever times.
+    /// Whether the same pods leave. Their times may differ.
     fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
         leaving_keys(&self.evictions).eq(leaving_keys(other))
     }

@@ -16,7 +16,8 @@ const JOINS: Span = Span::from_secs(10);
 /// Maximum number of moments kept; later ones are dropped.
 const CAPACITY: usize = 20_000;
 
-/// How long a departure is remembered as counted.
+/// Maximum age of departures that are examined. Ids of departures that already belong to a moment are kept for this
+/// time.
 const REMEMBERED: Span = Span::from_secs(600);
 
 /// Something notable that happened, to one object or to several at about the same time.
@@ -333,7 +334,7 @@ const fn joins(kind: MomentKind) -> bool {
     !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
 }
 
-/// Whether such a departure is an eviction, not the end of a pod or the removal of an unwanted one.
+/// Whether a departure of this kind is an eviction, not the end of a pod or the removal of an unwanted one.
 pub const fn is_eviction(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

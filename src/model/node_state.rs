@@ -17,21 +17,21 @@ use kordon_time::{Span, Timestamp};
 pub enum NodeState {
     /// The controller tainted the node NoExecute, and its pods are leaving or about to leave.
     Evicting,
-    /// The controller declared it Unknown.
+    /// The controller declared the node Unknown.
     Unknown,
-    /// Its kubelet reports that it is not ready.
+    /// The node's kubelet reports that the node is not ready.
     NotReady,
-    /// Its Ready condition is True, but it is silent ([`Silence`]).
+    /// The Ready condition is True, but the node is silent ([`Silence`]).
     Silent,
-    /// Its Ready condition is True, but its heartbeat is late.
+    /// The Ready condition is True, but the heartbeat is late.
     Late,
     /// Ready, with a condition that reports a problem.
     Pressure,
-    /// Its kubelet has never posted a status.
+    /// The node's kubelet has never posted a status.
     Starting,
     /// A drain claims the node.
     Draining,
-    /// Cordoned after a drain has ended, and only pods that a drain leaves remain.
+    /// Cordoned, a drain has ended, and no pods are left except static pods and pods of DaemonSets.
     Drained,
     /// Unschedulable.
     Cordoned,
@@ -142,8 +142,8 @@ impl NodeState {
         Self::ALL.get(usize::from(first)).copied()
     }
 
-    /// Whether the node is Ready and its heartbeats arrive. A node that is neither well nor failing is undecided and
-    /// counts as before.
+    /// Whether the node is Ready and its heartbeats arrive. Late and Starting nodes are neither well nor failing, so
+    /// these states count as no change.
     pub const fn is_well(self) -> bool {
         match self {
             Self::Pressure | Self::Draining | Self::Drained | Self::Cordoned | Self::Ready => true,
@@ -179,7 +179,7 @@ pub struct NodeFacts<'a> {
     pub pods: NodePods,
     /// The current time, or the time at which the watches broke: heartbeats that cannot arrive do not count as missing.
     pub now: Timestamp,
-    /// When the other facts may change without a change of the node, its Lease or its pods.
+    /// Time at which facts may change although the node, its Lease and its pods do not.
     pub expiry: Expiry,
 }
 
@@ -314,7 +314,7 @@ pub struct Flaps(BTreeMap<NodeName, Flapping>);
 #[derive(Clone, Debug)]
 struct Flapping {
     is_failing: bool,
-    /// When it went down or came back, oldest first.
+    /// Times at which the node went down or came back, oldest first.
     changes: Vec<Timestamp>,
 }
 
@@ -343,7 +343,7 @@ impl Flaps {
         self.0.remove(node);
     }
 
-    /// Undoes the changes after the watches broke, since then they only showed that nothing was received.
+    /// Undoes changes recorded after the watches broke. They only show that no heartbeats were received.
     pub fn undo_after(&mut self, broke: Timestamp) {
         for known in self.0.values_mut() {
             while known.changes.pop_if(|at| *at > broke).is_some() {

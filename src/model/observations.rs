@@ -28,7 +28,7 @@ const WAITING: usize = 2000;
 #[derive(Clone, Debug, PartialEq)]
 struct Observation {
     entry: JournalEntry,
-    /// The controller's action that the change shows, unless another component made it.
+    /// Event of the controller that caused the change; `None` if another component caused it.
     event: Option<(EventKind, Subject)>,
 }
 
@@ -109,7 +109,7 @@ impl Expected {
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 
-    /// Whether the shadow would still decide it. A node that has sent a heartbeat since is not a miss.
+    /// Whether the shadow would still make this decision. A node that has sent a heartbeat since then is not a miss.
     fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
         match (self.kind, &self.pod) {
@@ -326,9 +326,9 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
 /// What happened to a pod.
 #[derive(Clone, Copy)]
 struct PodChange {
-    /// Its deletion began.
+    /// Whether the pod's deletion began.
     starts: bool,
-    /// Its object is gone after the deletion.
+    /// Whether the pod's object was removed.
     gone: bool,
 }
 
@@ -588,8 +588,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// Returns what a shadow reports as missed after it decided that node `a` becomes Unknown, if the node then looks
-    /// like `node`.
+    /// Returns the misses that a shadow reports after it has decided that node `a` becomes Unknown. `node` is what the
+    /// cluster then shows.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

@@ -98,8 +98,8 @@ fn nowhere(
     nowhere
 }
 
-/// The pods whose eviction a budget would refuse if all evictions were requested now in order of time, and each granted
-/// one used up a disruption. `None` if budgets are unknown.
+/// Pods whose eviction a budget would refuse. The pods are evicted in order of time, as if now, and each eviction uses
+/// up one allowed disruption. `None` if budgets are unknown.
 fn refused(
     cluster: &Cluster,
     leaving: &BTreeMap<Key, Timestamp>,

@@ -35,7 +35,7 @@ struct NodeReadings {
     samples: VecDeque<(Timestamp, Vec<(EvictionSignal, i64)>)>,
     manager: EvictionManager,
     pass: PressurePass,
-    /// What the kubelet evicts now.
+    /// Eviction that the kubelet performs now, or after the grace period of a soft threshold.
     eviction: Option<KubeletEviction>,
 }
 
@@ -43,14 +43,14 @@ struct NodeReadings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletEviction {
     pub condition: PressureCondition,
-    /// Maximum number of pods; deleting images may free enough.
+    /// Maximum number of evicted pods. Deleting images may free enough, so that fewer are evicted.
     pub pods: usize,
-    /// When it begins, unless the resource recovers earlier.
+    /// Start of the eviction, unless the resource recovers earlier.
     pub at: Timestamp,
 }
 
 impl PressureReadings {
-    /// Stores a report and updates what the kubelet does about it.
+    /// Stores a report, and simulates the next pass of the kubelet's eviction manager on it.
     fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
         let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
@@ -80,7 +80,7 @@ impl PressureReadings {
 /// Live usage of nodes (metrics.k8s.io).
 #[derive(Clone, Debug)]
 pub struct NodeUsage {
-    /// When it was read.
+    /// Time at which the usage was read.
     pub at: Timestamp,
     pub nodes: BTreeMap<NodeName, UsageMetric>,
 }
@@ -92,7 +92,7 @@ pub struct NodePressure {
     pub conditions: Vec<PressureCondition>,
     /// Source and time of the usage, or why it is unknown.
     pub usage: Result<(UsageSource, Timestamp), String>,
-    /// Why upstream's default thresholds are used; `None` if they are the kubelet's own.
+    /// Reason why upstream's default thresholds are used; `None` if the kubelet's own thresholds are known.
     pub assumed_thresholds: Option<String>,
     /// Thresholds of the kubelet that could not be parsed.
     pub ignored_thresholds: Vec<String>,
@@ -101,7 +101,7 @@ pub struct NodePressure {
     /// Eviction order for the requested signal, or for the one nearest to its threshold.
     pub order: EvictionOrder,
     pub rules: KubeletRules,
-    /// In bytes; `None` if unknown.
+    /// Memory capacity in bytes; `None` if unknown.
     pub memory_capacity: Option<i64>,
 }
 

@@ -20,7 +20,7 @@ pub const CAPACITY: usize = 2000;
 /// Verb prefix of entries about decisions of the shadow on which the controller did not act.
 pub const MISSED: &str = "expected, did not happen";
 
-/// Time within which the same about another object joins the existing entry; slightly more than a monitor pass.
+/// Time within which the same event of another object joins an existing entry; slightly more than a monitor pass.
 const JOINS: Span = Span::from_secs(6);
 
 /// Number of newest entries that a repeat may join; several, so that interleaved repeats are joined too.
@@ -45,22 +45,22 @@ pub struct SessionJournal {
 /// 50s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalEntry {
-    /// When it happened first and last.
+    /// Times of the first and of the last occurrence.
     pub at: Timestamp,
     pub last: Timestamp,
     pub level: Severity,
     /// The action in the past tense, written before the subjects; may be empty.
     pub verb: String,
-    /// The objects that it happened to; the text names the first.
+    /// Objects of the event. The text names the first one.
     pub subjects: Vec<JournalSubject>,
     /// The text after the subjects, or the whole text if there are none.
     pub text: String,
     /// Further text, shown where there is room.
     pub detail: String,
     pub why: Why,
-    /// How right the forecasts were about it, if the controller did it.
+    /// Accuracy of the forecasts about this event, if the controller caused it.
     pub judgement: Option<Judgement>,
-    /// How often it happened to the same subjects.
+    /// Number of occurrences with the same subjects.
     pub times: usize,
 }
 
@@ -176,7 +176,7 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
-    /// Whether it says that the controller did something other than its shadow predicted.
+    /// Whether the entry says that the controller did something other than its shadow predicted.
     pub fn is_disagreement(&self) -> bool {
         self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
     }
@@ -196,8 +196,8 @@ impl JournalEntry {
         format!("{}{detail}", parts.join(" "))
     }
 
-    /// How well it was predicted: `predicted 6s before`, `not predicted`. `None` if it was not judged or nobody could
-    /// predict it.
+    /// Accuracy of the prediction as text: `predicted 6s before`, `not predicted`. `None` if the event was not compared
+    /// with forecasts or was unforeseeable.
     pub fn prediction(&self) -> Option<String> {
         let whole = |span: Span| Span::from_secs(span.as_secs());
         match self.judgement? {
@@ -435,7 +435,7 @@ mod tests {
         };
         (0..300).for_each(|number| add(&mut journal, number));
         let copy = journal.clone();
-        // A pod that the entry already names starts a new entry, which the following ones join.
+        // The entry already names pod 7, so its repetition starts a new entry. Pod 300 joins that new entry.
         [7, 300].into_iter().for_each(|number| add(&mut journal, number));
         let subjects = |journal: &SessionJournal| -> Vec<usize> {
             journal.entries().map(|entry| entry.subjects.len()).collect()

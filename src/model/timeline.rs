@@ -7,10 +7,10 @@ use kordon_time::Timestamp;
 /// Maximum number of entries shown; the journal has the others.
 const SHOWN: usize = 60;
 
-/// Something that happened, at the last time it did.
+/// An event of a timeline, at the time of its last occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {
-    /// `None` for an Event without a time.
+    /// Time of the last occurrence; `None` for an Event without a time.
     pub at: Option<Timestamp>,
     pub source: TimelineSource,
 }

@@ -18,7 +18,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     pub taken: Timestamp,
-    /// `None` until the engine has started.
+    /// Confidence in predictions; `None` until the engine has started.
     pub confidence: Option<Confidence>,
     pub zones: Vec<ZoneView>,
     pub leaving: Arc<Leaving>,
@@ -30,8 +30,8 @@ pub struct Views {
     pub revision: Revision,
 }
 
-/// Revisions as of the last refresh. While they stay the same, so do the lists made from the model, and a screen that
-/// showed them only has to update times.
+/// Revisions as of the last refresh. If they have not changed, neither have the lists made from the model: a screen
+/// that shows these lists only has to update times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
     /// Changes of node objects other than heartbeats.
@@ -78,8 +78,8 @@ impl Views {
 }
 
 impl Model {
-    /// Updates the views: nodes, zones, and the pods that leave. Other nodes are looked up when shown
-    /// ([`Model::health`]), because with 5,000 nodes most are healthy and few are on screen.
+    /// Updates the views: zones, abnormal nodes, and the pods that leave. The health of any other node is looked up
+    /// when it is shown ([`Model::health`]), because with 5,000 nodes most are healthy and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
         self.refresh_nodes(now);
         self.refresh_leaving(now);

@@ -19,7 +19,7 @@ const LOOK_AHEAD: Span = Span::from_secs(1);
 /// Maximum time between two searches. New nodes have a time of their own until the next search.
 const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
-/// One nanosecond: a node becomes late after a time, not at it.
+/// One nanosecond. A node is not yet late at `late_from` itself, only after it.
 const MOMENT: Span = Span::from_nanos(1);
 
 /// Abnormal nodes, and the state of every node.
@@ -52,9 +52,9 @@ pub struct NodeWatchlist {
     all_changed: bool,
     /// Times at which nodes must be examined without a change, by time and name.
     due: BTreeSet<(Timestamp, NodeName)>,
-    /// Until this time, no calm node becomes late unless `due` has it.
+    /// Time up to which `due` has every Ready node that becomes late unless it renews its Lease.
     calm_until: Timestamp,
-    /// The clock used to compute those times; `None` if the next update examines all nodes.
+    /// Clock with which the times of nodes were computed; `None` if the next update examines all nodes.
     clock: Option<ClusterClock>,
     /// Time of the last update.
     updated: Timestamp,
@@ -126,7 +126,8 @@ impl NodeWatchlist {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
             Some(clock) if clock != cluster.clock() => {
-                // Only these nodes need it: renewals of Leases were already converted to local time when they arrived.
+                // Only nodes without Lease renewals need a new look: renewals were converted to local time when they
+                // arrived.
                 self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
                 self.all_changed = true;
             }
@@ -391,7 +392,8 @@ impl ZoneNodes {
 }
 
 impl Look {
-    /// Evaluates the facts. A calm node with a Lease gets a time of its own only if it is late by `calm_until`.
+    /// Evaluates the facts. A Ready node with a Lease gets a time for its next examination only if it becomes late by
+    /// `calm_until`.
     fn from_facts(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::from_facts(facts), silence.is_silent(now));
@@ -408,7 +410,7 @@ impl Look {
         Self { again, ..look }
     }
 
-    /// Whether the node can only become late or silent while it and its pods stay unchanged.
+    /// Whether lateness and silence are the only changes of state to expect while the node and its pods stay unchanged.
     fn is_calm(&self) -> bool {
         self.state == NodeState::Ready && !self.is_abnormal && !self.is_silent
     }

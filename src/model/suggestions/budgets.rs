@@ -24,7 +24,7 @@ pub const MOST_BUDGETS: usize = 2;
 pub struct RefusingBudget<'a> {
     budget: &'a Budget,
     pod: &'a Arc<Pod>,
-    /// Whether it keeps refusing even if all its pods are Ready.
+    /// Whether the budget refuses evictions even if all of its pods are Ready.
     pub is_final: bool,
     /// State of the budget: `grafana needs 2 healthy, has 2`.
     pub numbers: String,
@@ -46,7 +46,7 @@ pub fn refusing<'a>(
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut found = Vec::new();
     for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
-        // The first pod of a budget decides for all its pods.
+        // One decision per budget is enough: the one about its first pod.
         if cluster.budgets_of(pod).all(|budget| known.contains(&budget.key)) {
             continue;
         }
@@ -85,7 +85,8 @@ pub fn suggestions(
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
 }
 
-/// Suggests one more replica, if the budget then allows a disruption. It does not if it forbids every disruption.
+/// Suggests one more replica, if the budget then allows a disruption. A budget that forbids every disruption never
+/// does.
 fn scale_up(
     budget: &Budget,
     pod: &Arc<Pod>,

@@ -122,10 +122,10 @@ fn of_pods(plan: &Plan) -> String {
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
 }
 
-/// Number of pods by what becomes of them.
+/// Numbers of pods by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeavingPods {
-    /// Pods that leave, whatever becomes of them then.
+    /// Pods that leave, with or without a replacement.
     leave: usize,
     /// Pods whose replacements find no node.
     pending: usize,

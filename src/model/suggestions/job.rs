@@ -165,7 +165,8 @@ impl SuggestionJob {
             }
             Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
                 let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), rules, *now);
-                // The other budgets allow the next eviction once a replacement is Ready.
+                // Only budgets that refuse even with all pods Ready need a remedy. The others allow the next eviction
+                // once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }

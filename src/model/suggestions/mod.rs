@@ -32,7 +32,7 @@ pub struct Suggestion {
     pub text: String,
     /// Special risk in a few words; may be empty.
     pub risk: String,
-    /// Effect of its plan; `None` if there is no plan.
+    /// Effect of the action's plan; `None` if there is no plan.
     pub effect: Option<PlanEffect>,
 }
 
@@ -137,16 +137,16 @@ pub enum Means {
     Plan(Action),
     /// kordon predicts the failure of this node.
     WhatIf(NodeName),
-    /// This command does it, not kordon.
+    /// The operator runs this command. kordon does not perform the action.
     Kubectl(String),
-    /// This command does it, on the node's machine.
+    /// The operator runs this command on the node's machine.
     Machine(&'static str),
     /// An edit of an object, for which there is no command.
     Edit,
 }
 
 impl Means {
-    /// Stable word for who does it.
+    /// Stable word for who performs the action.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Wait => "nobody",
@@ -157,7 +157,8 @@ impl Means {
         }
     }
 
-    /// The command that does it; kubectl's, if kubectl has one.
+    /// Command that performs or predicts the action: kubectl's, or kordon's if kubectl has none. `None` for a wait or
+    /// an edit.
     pub fn command(&self) -> Option<String> {
         match self {
             Self::Plan(action) => Some(kubectl::command(action).unwrap_or_else(|| action.kordon())),
@@ -188,7 +189,7 @@ impl Suggestion {
         effect.unwrap_or(&self.text)
     }
 
-    /// Its risk, and the warnings and objections of its plan.
+    /// Risk of the action, and the warnings and objections of its plan.
     pub fn cautions(&self) -> Vec<&str> {
         let cautions = self.effect.iter().flat_map(|effect| &effect.cautions).map(String::as_str);
         Some(&*self.risk).filter(|risk| !risk.is_empty()).into_iter().chain(cautions).collect()

@@ -17,14 +17,14 @@ use kordon_time::{Span, Timestamp};
 pub struct NodeCase {
     pub node: Arc<Node>,
     pub state: NodeState,
-    /// How often it went down or came back within ten minutes, if it flaps.
+    /// How often the node went down or came back within ten minutes; `None` unless it flaps.
     pub flaps: Option<usize>,
-    /// When its grace period ends, or when its first pod is evicted.
+    /// When the node's grace period ends, or when its first pod is evicted.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
     /// Whether the cluster acts on the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Its pods that are Terminating beyond their grace periods.
+    /// Pods of the node that are Terminating beyond their grace periods.
     pub stuck: Vec<Key>,
 }
 
@@ -44,7 +44,8 @@ impl NodeCase {
             NodeState::Evicting | NodeState::Unknown | NodeState::NotReady => {
                 vec![Wait, RestartKubelet, Cordon, Drain]
             }
-            // New pods are still scheduled to it until the controller declares it Unknown.
+            // A cordon is useful: until the controller declares a silent node Unknown, new pods are still scheduled to
+            // it.
             NodeState::Silent => vec![Wait, RestartKubelet, Cordon],
             NodeState::Late => vec![Wait, WhatIf],
             NodeState::Pressure => vec![Wait, Cordon, Drain],

@@ -17,7 +17,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct PodCase {
     pub pod: Arc<Pod>,
-    /// `None` unless the pod is bound to an existing node.
+    /// The pod's node and its state; `None` unless the pod is bound to an existing node.
     pub node: Option<(Arc<Node>, NodeState)>,
     pub state: PodTrouble,
     /// When the pod is evicted, or when its grace period ends.
