@@ -249,7 +249,8 @@ impl LifecycleRecording {
     }
 
     /// Renames the nodes and pods of `ours` so that nodes that only differ in their names were tainted in the recorded
-    /// order. Several writes of one pass are answered in any order, and a node waits from its answer on.
+    /// order. The orders can differ because the writes of one pass are answered in any order, and a node waits for its
+    /// taint from the answer to its own write on.
     pub fn rename_alike(&self, ours: &mut [RecordedEffect]) {
         let (theirs, tainted) = (self.order(), self.order_in(ours));
         let mut names = BTreeMap::new();
@@ -460,10 +461,10 @@ pub fn pod_effects(old: &Pod, new: Option<&Pod>) -> Vec<RecordedEffect> {
     seen
 }
 
-/// Effects by their identity, and events separately.
+/// Times of a run's effects, by object and change. Events are kept separately.
 struct Sorted {
     times: BTreeMap<String, Vec<f64>>,
-    /// Time of the first event of each identity.
+    /// Time of the first event of each object and reason.
     events: BTreeMap<String, f64>,
 }
 

@@ -9,7 +9,7 @@ use kordon::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Runs a session until `ends` and records what its watches report. Returns the model as it was just before each of
+/// Runs a session until `ends` and records the messages of its watches. Returns the model just before each of
 /// `moments`, which have to be sorted.
 pub async fn record_live<W: Write>(
     session: Session,

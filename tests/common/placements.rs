@@ -16,7 +16,7 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// One recording: a cluster, the pods that were created in it, and what the scheduler did with each.
+/// One recording: a cluster, the pods that were created in it, and the outcome of each pod.
 #[derive(Clone, Debug, Deserialize)]
 pub struct PlacementRecording {
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct Recorded {
     pub results: Vec<RecordedPlacement>,
 }
 
-/// What the scheduler did with one pod.
+/// Outcomes of one pod in the scheduler's runs.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RecordedPlacement {
     pod: String,
@@ -66,8 +66,9 @@ impl PlacementRecording {
         self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
     }
 
-    /// Continues with each node on which the pod was observed, until one of these branches agrees to the end. The
-    /// recording does not have the node on which the pod was left while later pods were placed.
+    /// Compares the results from the next pod on. A recording lists all nodes on which a pod was observed, but not the
+    /// node on which it was left while later pods were placed. So the comparison continues with each of these nodes,
+    /// until one of them agrees to the end.
     fn follow(
         &self,
         cluster: &Cluster,
@@ -330,7 +331,8 @@ impl RecordedPlacement {
     }
 }
 
-/// Returns the node and the sorted victims that preemption would choose, then the equally good alternatives.
+/// Returns the node and the sorted victims of the preemption that would be chosen, followed by those of equally good
+/// preemptions.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
     let Preemption::Possible(candidate) = preemption else { return Vec::new() };
     let first = candidate.victims.iter().map(|pod| &pod.key);
@@ -359,14 +361,15 @@ fn describe(predicted: &SchedulingOutcome) -> String {
     }
 }
 
-/// Returns the counts of reasons in a message: those of the filters, and those of preemption if the message has them.
+/// Returns the counts of reasons in a message: those of the filters, and those of preemption if the message has such a
+/// part.
 fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String, usize>>) {
     let (filters, preemption) = match message.split_once("preemption: ") {
         Some((filters, preemption)) => (filters, Some(preemption)),
         None => (message, None),
     };
     let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
-    // If all nodes refuse a pod at once, preemption does not find its state, and the message ends with "not found".
+    // If all nodes refuse a pod at once, preemption finds no state of its own. The message then ends with "not found".
     let filters = filters.strip_suffix(". not found").unwrap_or(filters);
     let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
     (histogram(filters), preemption)

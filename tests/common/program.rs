@@ -31,7 +31,7 @@ impl Shell {
         Self { home: tempfile::tempdir().expect("a folder"), environment: Vec::new() }
     }
 
-    /// Creates another shell with only this variable.
+    /// Creates a new shell whose only variable is this one.
     pub fn with(&self, name: &str, value: &str) -> Self {
         Self { environment: vec![(name.into(), value.into())], ..Self::new() }
     }

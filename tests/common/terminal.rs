@@ -82,7 +82,8 @@ impl Terminal {
         }
     }
 
-    /// Types keys whose action needs all lists, again and again until it is no longer refused for one that is missing.
+    /// Types keys whose action needs all lists. Repeats them as long as the action is refused because a list is
+    /// missing.
     pub fn type_once_listed(&mut self, keys: &str) {
         const REFUSED: &str = "not listed yet";
         loop {
@@ -125,8 +126,8 @@ impl Terminal {
     }
 }
 
-/// Returns the next keys that answer a question with yes, on a screen of the context "here": the answer, and Enter once
-/// the screen shows it.
+/// Returns the next keys that answer a question with yes: the confirmation, or Enter if the screen already shows it.
+/// The words to type are the context "here".
 pub fn assent(screen: &str) -> Option<&'static str> {
     let mut lines = screen.lines();
     if lines.any(|line| line.contains("Type here to continue:")) {

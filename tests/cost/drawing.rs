@@ -12,7 +12,7 @@ use tokio::time::{pause, timeout};
 
 use crate::{loaded::ServedCluster, recording_screen::RecordingScreen};
 
-/// Shorter than the grace period of the Leases, which are not renewed here.
+/// Duration of a measurement. It is shorter than the grace period, because the Leases are not renewed here.
 const SECONDS: usize = 20;
 
 #[test]

@@ -36,8 +36,8 @@ impl ServedCluster {
         Self::with_clock_speed(nodes, pods, 1.0)
     }
 
-    /// Like [`Self::new`], with a clock that runs at a thousandth of real time. The Leases are not renewed, and on a
-    /// busy machine loading could otherwise take longer than nodes may be silent.
+    /// Like [`Self::new`], with a clock that runs at a thousandth of real time. Otherwise nodes could become Unknown
+    /// while a busy machine loads them, because their Leases are not renewed.
     pub fn with_slow_clock(nodes: usize, pods: usize) -> Self {
         Self::with_clock_speed(nodes, pods, 0.001)
     }
@@ -68,7 +68,7 @@ impl ServedCluster {
         })
     }
 
-    /// Returns a loaded session as a dashboard that was refreshed twice, and the other ends of its channels.
+    /// Returns a loaded session as an app that was refreshed twice, and the links of the session.
     pub fn show(&self) -> (App, Links) {
         let Session { model, links, clock, passes: _ } = self.load();
         let mut app = App::new(model, AppOptions::default());

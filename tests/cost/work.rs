@@ -83,7 +83,7 @@ fn applied((nodes, pods): (usize, usize), patch: impl Fn(LargeCluster, usize) ->
     allocations as f64 / f64::from(events)
 }
 
-/// Applies events until one has a change. Returns the number of allocations for that one.
+/// Applies events up to the first one with a change. Returns the number of allocations of that event.
 fn apply_next(served: &ServedCluster, app: &mut App, links: &mut Links) -> u64 {
     loop {
         let event = served.runtime.block_on(links.feeds.recv()).expect("the watches run");

@@ -80,7 +80,7 @@ async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     seen.fires_before_evictions("ZoneMostlyDown", 120);
 }
 
-/// Only one zone accepts pods. Long before a node is lost, it has no room for the pods of one.
+/// Only one zone accepts pods. Long before a node is lost, the zone has no room for the pods of one node.
 #[tokio::test(start_paused = true)]
 async fn missing_room_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
@@ -276,8 +276,8 @@ impl Outage {
         rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
     }
 
-    /// Returns the first deletion because of a taint, of pods that tolerate it for this many seconds; 0 stands for all
-    /// pods.
+    /// Returns the time of the first taint eviction of a pod that tolerates the taint for this many seconds. With 0,
+    /// all pods are considered.
     async fn first_eviction(&self, tolerates: i64) -> Option<Timestamp> {
         let pods: Api<Pod> = Api::all(self.server.client());
         let pods = pods.list(&ListParams::default()).await.expect("listed");
@@ -312,7 +312,7 @@ impl Outage {
     }
 }
 
-/// Results until a moment: alerts that fired, and first evictions.
+/// Alerts and evictions from the start of the cluster until a moment.
 #[derive(Debug)]
 struct Reported {
     /// Start of the last [`Outage::run`].

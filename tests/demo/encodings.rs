@@ -53,8 +53,8 @@ pub fn with_random_objects(kind: ReadKind, random: &mut fastrand::Rng) -> Api {
     api
 }
 
-/// Generates an object. At the root it has all fields, below that each field with a probability of two thirds, and of a
-/// quarter from depth 6 on. Texts and numbers are values that have a meaning in some field.
+/// Generates an object. The root has all fields. Below the root, a field exists with a probability of two thirds, and
+/// from depth 6 on of a quarter. Texts and numbers are values that have a meaning in some field.
 fn random_message(name: &str, depth: usize, random: &mut fastrand::Rng) -> Value {
     let mut object = Map::new();
     fill(name, depth, &mut object, random);

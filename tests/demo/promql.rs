@@ -62,7 +62,7 @@ impl Scrapes {
         }
     }
 
-    /// Prometheus' `extrapolatedRate`.
+    /// Evaluates `rate` as Prometheus' `extrapolatedRate` does.
     fn rate(&self, selector: &Selector, range: Span, at: Timestamp) -> Vector {
         let mut series: BTreeMap<Labels, Vec<(f64, f64)>> = BTreeMap::new();
         for (scraped, samples) in self.0.iter().filter(|(scraped, _)| *scraped > at - range && *scraped <= at)
@@ -157,6 +157,8 @@ impl Selector {
 }
 
 impl Expression {
+    /// Parses an expression.
+    ///
     /// # Panics
     /// The text is not an expression of this part of PromQL.
     pub fn parse(text: &str) -> Self {

@@ -73,7 +73,7 @@ where
 struct Asked {
     /// Host and port of the server.
     target: String,
-    /// The user, as the proxy has received it.
+    /// The user that the client named to the proxy.
     user: String,
 }
 

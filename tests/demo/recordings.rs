@@ -128,7 +128,7 @@ fn a_recording_of_the_first_format_is_read_as_it_was_written() {
     if updates {
         fs::write(&expected, &text).expect("written");
     }
-    // A new field appears here with its default. The recording itself is never made again.
+    // A new field appears in the text with its default, because the recording itself is never made again.
     assert_eq!(text, fs::read_to_string(&expected).expect("the text"), "UPDATE=1 rewrites the text");
 }
 
@@ -170,8 +170,8 @@ fn a_keyframe_waits_until_all_lists_are_complete() {
     assert!(writer.is_keyframe_due(later), "the list has failed; there will be another one");
 }
 
-/// Returns random objects of every kind, as lists and as watches report them, and the other messages, at intervals of
-/// 777 ms.
+/// Returns random objects of every kind, as reported by lists and by watches, followed by all other messages. The
+/// interval between two messages is 777 ms.
 fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
     let mut random = fastrand::Rng::with_seed(seed);

@@ -30,8 +30,7 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 
 #[tokio::test]
 async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
-    // The other authority has a different name, or the same one: a tool gives all its clusters' authorities the same
-    // name.
+    // The other authority may have a different name or the same one. Names are equal if one tool created both clusters.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));
         let server = Server::start(&theirs, None).await;

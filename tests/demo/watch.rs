@@ -203,7 +203,7 @@ async fn pods_of_nodes_that_are_not_ready_come_before_the_whole_list() {
     seed(&api, 4, 40);
     api.load("nodes", node("dead", "False"));
     api.load("pods", pod("urgent", "dead"));
-    // The whole list is streamed by a watch, which hangs; the lists of single nodes' pods are ordinary lists.
+    // The list of all pods hangs, because a watch streams it. The pods of single nodes are read with ordinary lists.
     api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::Watch], "pods"));
     let mut session = Session::start(&api);
     session.until("the urgent pod", |session| session.has_pod("urgent")).await;
@@ -425,7 +425,7 @@ struct Session {
     scopes: BTreeMap<Scope, FeedState>,
     troubles: Vec<String>,
     difference: Option<Span>,
-    /// The scopes to read before the whole lists.
+    /// The scopes that are read before the lists of whole kinds.
     wanted: tokio::sync::watch::Sender<BTreeSet<Scope>>,
 }
 

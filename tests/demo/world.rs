@@ -555,15 +555,15 @@ async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
     let plain = &seen["deleted"];
     assert!(plain.iter().any(|pod| pod.starts_with("catalog-")), "by a user: {plain:?}");
     assert_eq!(plain.iter().filter(|pod| pod.starts_with("frontend-")).count(), 2, "scaled down: {plain:?}");
-    // The garbage collector also removes pods of the node with the out-of-service taint; they keep the reason of their
-    // deletion.
+    // The garbage collector also removes pods of the node with the out-of-service taint. These pods keep the reason of
+    // their earlier deletion.
     let by_taint = &seen["DeletionByTaintManager"];
     assert!(by_taint.is_disjoint(&seen["DeletionByPodGC"]), "{seen:?}");
     assert!(!by_taint.is_disjoint(&seen["Failed"]), "of the node out of service: {seen:?}");
     assert!(!by_taint.is_subset(&seen["Failed"]), "of the other one: {seen:?}");
 }
 
-/// Returns the evidence on a pod of why it leaves.
+/// Returns what a pod shows about the reason why it leaves.
 fn evidence(pod: &Pod) -> Vec<String> {
     let mut found = reasons(std::slice::from_ref(pod));
     let status = pod.status.clone().unwrap_or_default();

@@ -52,7 +52,7 @@ async fn kordon_does_what_the_real_controllers_do() {
     let mut plane = Plane::start(&binary, options).await.unwrap();
     apply_roles(&plane).await.unwrap();
 
-    // These scenarios and their expectations are also those of the real controllers.
+    // The first five scenarios are also run with the real controllers, and expect the same.
     plane.scenario("silent node is marked, tainted and emptied by kordon", silent_node_is_emptied).await;
     plane.scenario("node back in time keeps its pods under kordon", node_back_in_time_keeps_its_pods).await;
     plane.scenario("kordon taints a node that reports not ready", not_ready_is_believed_at_once).await;
@@ -112,7 +112,7 @@ async fn pods_of_a_deleted_node_are_collected(plane: &mut Plane) -> Result<()> {
     start_controllers(plane, &lifecycle_manager()).await?;
     let mut watcher = EffectWatcher::start(&client).await?;
     kubelets.remove("a1").await?;
-    // The collector checks every 20 s, waits for 40 s before it deletes, and may just miss the end of that.
+    // The collector checks every 20 s, and deletes after 40 s. One check may come just before the 40 s are over.
     let gone =
         watcher.wait_for_effect(&EffectKind::PodGone(on("a1", "orphan")), Span::from_secs(110)).await?;
     let removed = watcher.time_of(&EffectKind::NodeGone { node: "a1".into() }).context("the node is gone")?;
@@ -161,7 +161,7 @@ async fn each_role_is_enough(plane: &mut Plane) -> Result<()> {
     };
     let lines = plane.audit()?;
     let refused: Vec<&Value> = lines.iter().filter(refused).map(|line| &line["requestURI"]).collect();
-    // These roles do not include measurements by kubelets and metrics servers.
+    // The roles do not include reading measurements from kubelets and metrics servers.
     let unexpected: Vec<_> =
         refused.iter().filter(|uri| !uri.to_string().contains("metrics.k8s.io")).collect();
     ensure!(unexpected.is_empty(), "{unexpected:#?}");

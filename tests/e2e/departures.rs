@@ -62,7 +62,7 @@ async fn departures_are_named(plane: &mut Plane) -> Result<()> {
         .wait_until("the engine", Span::from_secs(20).to_std(), |state| state.confidence.is_some())
         .await?;
 
-    // This is first because it takes longest: the garbage collector waits for 40 s.
+    // The deleted node is the first step because it takes longest: the garbage collector waits for 40 s.
     kubelets.remove("deleted").await?;
     let drain = ["drain", "drained", "--force", "--ignore-daemonsets", "--timeout=5s"];
     ensure!(plane.kubectl(&drain).await.is_err(), "the finalizer keeps the pod, and the drain waits for it");
@@ -113,7 +113,7 @@ async fn check_pressure(plane: &Plane) -> Result<()> {
     Ok(())
 }
 
-/// Checks what `kordon why pod` reports of a pod.
+/// Checks the report of `kordon why pod` on a pod.
 async fn check_why(plane: &Plane, named: &Named) -> Result<()> {
     let kubeconfig = plane.kubeconfig(ADMIN)?;
     let Named { pod, kind, certainty, evidence } = named;
@@ -132,7 +132,7 @@ async fn check_why(plane: &Plane, named: &Named) -> Result<()> {
     Ok(())
 }
 
-/// Checks what a session that has seen the pods leave reports.
+/// Checks the report of a session that has seen the pods leave.
 async fn check_session(observer: Observer, all: &[Named]) -> Result<()> {
     let model = observer.finish().await?;
     for Named { pod, kind, .. } in all {

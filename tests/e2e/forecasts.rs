@@ -93,7 +93,7 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
     wait_until_untainted(plane).await?;
     let watcher = EffectWatcher::start(&client).await?;
     let observer = Observer::start_with_clock(client, manager.settings()?, ahead);
-    // Long enough for every node to renew its Lease while the observer watches.
+    // Waits until every node has renewed its Lease while the observer watches.
     tokio::time::sleep(Duration::from_secs(8)).await;
 
     let nodes = ZONES.iter().flat_map(|zone| zone.names());

@@ -111,8 +111,8 @@ fn groups(recordings: BTreeMap<String, LifecycleRecording>) -> Vec<Vec<(String, 
     groups
 }
 
-/// Whether the recording has a node that is never touched. If so, never are all zones disrupted at once, and only that
-/// could let zones of other scenarios influence this one.
+/// Whether the recording has a node that is never touched. With such a node, the zones are never all disrupted at once.
+/// Only a disruption of all zones could let scenarios in other zones influence this one.
 fn keeps_a_node(recording: &LifecycleRecording) -> bool {
     let touched: BTreeSet<&str> = recording.timeline.iter().filter_map(|step| step.what.node()).collect();
     let is_healthy = |beat: &Option<String>| beat.as_deref() == Some("both");
@@ -181,7 +181,7 @@ fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) ->
     differences
 }
 
-/// Describes effects that are in another order than in the recording. Compared are effects of different kinds on one
+/// Describes effects that are in another order than in the recording. Compares effects of different kinds on one
 /// object, such as a condition and its taint, and any two effects at least [`APART`].
 fn out_of_order(theirs: &[RecordedEffect], ours: &[RecordedEffect]) -> Vec<String> {
     let object = |seen: &RecordedEffect| format!("{}{}", seen.node, seen.pod);

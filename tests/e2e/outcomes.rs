@@ -42,7 +42,7 @@ const EVERY: Span = Span::from_secs(25);
 const AT_ONCE: Span = Span::from_secs(5);
 /// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
-/// Time after which every pod of the workloads is Ready again once its node is.
+/// Time that all pods of the workloads need to become Ready after their node is Ready again.
 const RECOVERY: Span = Span::from_secs(20);
 
 /// An incident of a node, which begins with its silence.
@@ -154,7 +154,8 @@ async fn compare(plane: &mut Plane, length: &str) -> Result<()> {
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "with seed {seed} not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // Other outcomes are not counted, because their number depends on how soon their nodes are acted on.
+    // Only these two kinds of outcome have a minimum. The number of the others depends on how soon the test acts on the
+    // nodes.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
 }

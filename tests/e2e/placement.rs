@@ -50,7 +50,7 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(seed as u64);
     let client = plane.client();
     let history = History::start(&client);
-    // Leases are the heartbeats here, because status updates would be changes of nodes.
+    // Kubelets send only Leases as heartbeats, because status updates would count as changes of nodes.
     let heartbeats = Heartbeats { every: Span::from_secs(8), status_each: u32::MAX };
     let kubelets = Kubelets::start(&client, population::nodes(NODES), heartbeats).await?;
     plane.start_controller_manager(&ControllerManager {
@@ -103,7 +103,8 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     ));
     wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
     let [planned, created] = replacements(&plan, &before, &after);
-    // Shows that the agreement is significant: 1.35 computes some scores differently.
+    // The rules of 1.35 compute some scores differently. Fewer correct predictions with them show that the agreement is
+    // significant.
     let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();
@@ -163,7 +164,7 @@ fn is_refused(pod: &Pod) -> bool {
     conditions.any(|condition| condition.reason.as_deref() == Some("Unschedulable"))
 }
 
-/// Returns random nodes, except for the only one of its zone.
+/// Returns random nodes to drain, but never `n13`, the only node of its zone.
 fn to_drain(kubelets: &Kubelets, rng: &mut fastrand::Rng) -> Vec<String> {
     let mut names: Vec<String> = kubelets.names().filter(|name| *name != "n13").map(str::to_owned).collect();
     rng.shuffle(&mut names);
@@ -216,7 +217,7 @@ fn predicted(attempts: &[&Attempt]) -> usize {
     attempts.iter().filter(|attempt| attempt.is_predicted()).count()
 }
 
-/// Returns the number of replaced pods of each owner in the plan, and the number of new ones.
+/// Returns two counts of pods by owner: those that the plan replaces, and those that were created.
 fn replacements(
     plan: &Value,
     before: &BTreeMap<String, Pod>,

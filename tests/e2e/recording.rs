@@ -158,7 +158,7 @@ fn random_moments(started: Timestamp, length: Span, seed: u64) -> Vec<Timestamp>
     moments
 }
 
-/// Runs a session that records what its watches report. Returns what it knew at these moments.
+/// Runs a session that records the messages of its watches. Returns the session's knowledge at these moments.
 async fn watch(
     client: kube::Client,
     settings: &Settings,
@@ -185,7 +185,8 @@ async fn watch(
     Ok(record_live(session, writer, moments, ends).await)
 }
 
-/// Runs `kordon record` through a proxy that allows only JSON. Returns the number of bytes sent to it.
+/// Runs `kordon record` through a proxy that allows only JSON. Returns the number of bytes that the proxy sent to the
+/// program.
 async fn record(client: kube::Client, shell: &Shell, file: &Path, length: Span) -> Result<u64> {
     let proxy = Proxy::start(client).await?;
     proxy.set(Faults { json: true, ..Faults::default() });
@@ -296,7 +297,7 @@ fn open(file: &Path, settings: &Settings) -> Result<Replay<BufReader<File>>> {
 }
 
 /// Returns the facts in a view of each node, zone, evicted pod and watch, without times. Each field and each taint is a
-/// fact of its own, because they change milliseconds after each other.
+/// separate fact, because fields change milliseconds after each other.
 fn facts(view: &Value) -> BTreeMap<String, Value> {
     const ROWS: [(&str, &[&str], &[&str]); 4] = [
         ("nodes", &["name"], &["zone", "state", "unschedulable", "pods", "terminatingPods"]),
@@ -305,8 +306,8 @@ fn facts(view: &Value) -> BTreeMap<String, Value> {
         ("watches", &["kind"], &["state"]),
     ];
     let mut facts = BTreeMap::new();
-    // Without a controller, zones stay as they were at its last pass, and each shadow expects its passes at other
-    // times.
+    // Without a controller, each zone keeps the state of the controller's last pass. The two shadows expect that pass
+    // at different times, so the zones are not compared.
     let is_frozen = view["status"]["controller"]["confidence"]["state"] == "noController";
     for (table, names, fields) in ROWS {
         if table == "zones" && is_frozen {

@@ -46,10 +46,10 @@ const LAST: f64 = 4.0;
 /// Number of additional tasks, threads or files that are allowed when all is quiet again: some connections are kept
 /// open for a while.
 const SLACK: u64 = 3;
-/// Time in which idle threads of the runtime end. It keeps each for ten seconds.
+/// Time in which idle threads of the runtime end. The runtime keeps an idle thread for ten seconds.
 const IDLE_THREADS: Duration = Duration::from_secs(20);
-/// Time between two outages that are longer than the API server keeps old versions, and time before the end without
-/// any.
+/// Two times about outages that are longer than the API server keeps old versions: the time between two of them, and
+/// the time before the end in which none begins.
 const OUTAGES: (Duration, Duration) = (Duration::from_secs(1500), Duration::from_secs(600));
 
 /// Size and pace of the run.

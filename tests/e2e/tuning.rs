@@ -1,5 +1,5 @@
-//! What `kordon tune` predicts for other settings is what the real controllers do with them, on nodes that are away for
-//! the same times.
+//! The predictions of `kordon tune` for other settings agree with the real controllers under these settings, on nodes
+//! that are away for the same times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,8 +37,9 @@ use crate::{
 /// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 8;
 
-/// Nodes that are away from the same moment on, by their seconds of absence. These are long enough for none, one or
-/// both of the controllers, with a margin of two seconds. Zone a has four nodes, and three of them are away.
+/// Nodes by the seconds of their absence; all absences begin at the same time. 10 s are too short for an eviction, 21 s
+/// are enough for one by the fast controller, and more for one by either controller, with a margin of two seconds. In
+/// zone a, three of four nodes are away.
 const AWAY: [(u64, &[&str]); 4] = [(10, &["c1"]), (21, &["b1"]), (34, &["c2"]), (60, &["a1", "a2", "a3"])];
 const IN_EACH_ZONE: usize = 4;
 
@@ -48,8 +49,9 @@ const HEARTBEAT: Span = Span::from_secs(1);
 /// Time for a request of the controller and the watch that reports it.
 const REQUEST: Span = Span::from_millis(500);
 
-/// A fast controller. Neither controller changes its rate when most of zone a is down: whether the first of its nodes
-/// is tainted before the pass that finds the others Unknown is a race in the real controller.
+/// A fast controller. With this threshold of unhealthy nodes, no controller changes its rate when most of zone a is
+/// down. Otherwise the real controller would have a race: the first of these nodes may be tainted before or after the
+/// pass that finds the others Unknown.
 fn hasty() -> ControllerManager {
     ControllerManager {
         grace_period: Span::from_secs(5),
@@ -97,7 +99,7 @@ async fn the_real_controllers_do_with_other_settings_what_tune_says() {
     compare(first, again, late, tolerant).unwrap();
 }
 
-/// Compares each recording, played with the settings of the others, with theirs.
+/// Plays each recording with the settings of the other recordings, and compares the results with those recordings.
 fn compare(first: &Path, again: &Path, late: &Path, tolerant: &Path) -> Result<()> {
     let (soon, slow) = (hasty(), patient());
     let [first_time, second_time] = [play(first, &soon, None)?, play(again, &soon, None)?];

@@ -30,10 +30,10 @@ const NODES: usize = 4;
 /// A node of a random cluster.
 #[derive(Clone, Debug)]
 struct RandomNode {
-    /// Seconds since its Lease was renewed.
+    /// Seconds since the node's Lease was renewed.
     silent: i64,
     ready: ConditionStatus,
-    /// Seconds since it got its NoExecute taint; `None` without the taint.
+    /// Seconds since the node got its NoExecute taint; `None` without the taint.
     tainted: Option<i64>,
 }
 

@@ -91,7 +91,7 @@ struct Chance {
 /// Order in which waiting nodes are handled.
 enum Order {
     Fixed(Vec<NodeName>),
-    /// In the order of their next taints in a recorded run, which can change over time.
+    /// In the order of the nodes' next taints in a recorded run. This order can change over time.
     ByNextTaint,
 }
 
@@ -124,9 +124,9 @@ struct Playback {
 
 /// State of one kubelet.
 struct Kubelet {
-    /// The heartbeats it sends; `None` while it is silent.
+    /// Heartbeats that the kubelet sends; `None` while it is silent.
     beat: Option<Beat>,
-    /// The statuses it posts, by condition type; `None` if it never posts.
+    /// Statuses that the kubelet posts, by condition type; `None` if it never posts.
     posts: Option<BTreeMap<String, ConditionStatus>>,
 }
 
@@ -158,7 +158,7 @@ impl Playback {
         for pod in &recording.pods {
             playback.add_pod(pod);
         }
-        // DaemonSets are known to be none, although pods may name one as their owner.
+        // The list of DaemonSets is complete and empty, although pods may name one as their owner.
         for event in [ObjectEvent::ListStarted, ObjectEvent::ListDone] {
             playback.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
@@ -404,7 +404,7 @@ impl Playback {
     }
 
     fn next_version(&mut self) -> Version {
-        // A write of the engine gets the next version, so these versions leave gaps.
+        // The gaps leave room for the writes of the engine, each of which gets the next version.
         self.version += 1000;
         Version(self.version)
     }

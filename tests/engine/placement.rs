@@ -305,7 +305,7 @@ fn the_golden_example_comes_out_point_for_point() {
     });
     let totals = |version| {
         let mut request = scene.request(&pod);
-        // The selector that a Service or an owner would give.
+        // The selector of the pod's siblings, as a Service or an owner would define it.
         request.siblings = Some(selecting("app", "foo"));
         let SchedulingOutcome::Placed(placement) = scene.snapshot(version).place(&request) else {
             panic!("placed")

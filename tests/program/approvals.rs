@@ -51,18 +51,18 @@ enum Event {
     WatchBreaks(&'static str),
     /// One more pod is bound to the node.
     Pod(Newcomer),
-    /// All other nodes of its zone are cordoned.
+    /// All other nodes of the node's zone are cordoned.
     LastOfZone,
 }
 use Event::{Claimed, Forbidden, LastOfZone, Nothing, WatchBreaks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Newcomer {
-    /// Its controller recreates the pod.
+    /// The pod's controller recreates it.
     Replicated,
     Unreplicated,
     WithData,
-    /// Its budget never allows the eviction of the pod.
+    /// The pod's budget never allows its eviction.
     Blocked,
 }
 
@@ -286,7 +286,7 @@ impl Transcript {
 /// The program on a pseudo terminal.
 struct Program {
     terminal: Terminal,
-    /// Length of its output that was read already.
+    /// Length of the terminal's output that was read already.
     read: usize,
 }
 
@@ -485,7 +485,8 @@ impl Harness {
                 self.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[verb], resource));
             }
             Claimed => {
-                // Far enough in the future that the claim does not expire, however fast the cluster's time is.
+                // The claim is renewed far in the future, so that it does not expire, however fast the cluster's time
+                // runs.
                 let renewed = self.now() + Span::from_secs(86_400);
                 let claim = DrainClaim {
                     by: "bob@desk".into(),
@@ -604,7 +605,8 @@ impl Harness {
         }
     }
 
-    /// Sleeps in real time, until the program has received the latest changes: while it asks, it does not show them.
+    /// Sleeps in real time, until the program has received the latest changes. The program does not show changes while
+    /// it asks.
     async fn let_it_be_heard(&self) {
         tokio::time::sleep(Duration::from_millis(700)).await;
     }

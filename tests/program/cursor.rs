@@ -136,7 +136,7 @@ fn no_key_acts_on_another_row_than_the_one_under_the_cursor() {
                 fixture.add_waiting_pods();
                 fixture.press(focus);
                 if *pane == Pane::Nodes && chance.bool() {
-                    // Sorted by name, so that new nodes are first.
+                    // Sorts the nodes by name, so that new nodes are first.
                     fixture.press("s");
                 }
                 for _ in 0..chance.usize(..4) {
@@ -176,7 +176,7 @@ const WITHOUT_CHOICE: &[&str] = &[
     "z",
 ];
 
-/// Like [`WITHOUT_CHOICE`], keys that only the Nodes pane has.
+/// Further keys as in [`WITHOUT_CHOICE`], which only the Nodes pane has.
 const WITHOUT_CHOICE_OF_NODES: &[&str] =
     &["tdedicated<Enter>qcru<Esc>", "lpo ol<Enter>qcru<Esc>", "G", "GGGG"];
 

@@ -52,7 +52,7 @@ pub struct DashboardFixture {
     pub checks: Checks,
     /// The operation in the journal on disk.
     pub past: Option<JournaledOperation>,
-    /// Kinds whose watches report no changes, and how much they have reported.
+    /// Kinds whose watches are not live, with the state of each watch.
     withheld: BTreeMap<FeedKind, Withheld>,
     /// The cluster's controller, which knows the whole cluster; `None` if the app's engine acts as the controller.
     controller: Option<Model>,
@@ -132,7 +132,7 @@ impl DashboardFixture {
         }
     }
 
-    /// Whether the watch of its kind reports this change.
+    /// Whether the watch of the change's kind reports this change.
     fn is_reported(&self, change: &Change) -> bool {
         let (kind, place) = match change {
             Change::Node(event) => (FeedKind::Nodes, place(event, |node| node.name.to_string())),
@@ -319,7 +319,7 @@ impl DashboardFixture {
         self.put(of(ObjectEvent::ListDone));
     }
 
-    /// Adds an owner without a number of replicas, as pods of [`Self::add_pod`] name it.
+    /// Adds an owner without a number of replicas, under the name by which pods of [`Self::add_pod`] refer to it.
     pub fn add_owner(&mut self, kind: WorkloadKind, name: &str) {
         let workload = Workload {
             kind,
@@ -1018,7 +1018,7 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
     node.conditions = conditions.into();
 }
 
-/// Returns the place of an object in its list, by which every second object is late; `None` for the end of the list.
+/// Returns a number by which every second object of a list counts as late; `None` for the end of the list.
 fn place<T: kordon_core::cluster::TableObject>(
     event: &ObjectEvent<T>,
     name: impl Fn(&T) -> String,

@@ -203,7 +203,8 @@ impl Town {
         dashboard.press(DRAIN_IT).await;
         let is_there = |screen: &str| screen.contains("leave now") && !screen.contains("computing");
         dashboard.wait_until("no plan", is_there).await;
-        // Waits for the plan with the options of the keys, which refuses nothing.
+        // Waits until the screen shows the plan with the options that the keys select. The plan must not refuse
+        // anything.
         dashboard.wait_until("refused", |screen| !screen.contains("1 refused")).await;
         self.began = self.pods_to_remove().await;
         assert!(self.began.len() > 3, "{:?}: that shows little", self.began);
@@ -283,7 +284,7 @@ impl Town {
         self.clock.sleep(Span::from_secs(1)).await;
     }
 
-    /// Returns how many pods of the drain the kubelets had ended by then.
+    /// Returns how many pods of the drain the kubelets had ended at `at`.
     fn gone_at(&self, at: Timestamp) -> usize {
         let facts = self.watcher.facts(&[], at, at);
         self.began.iter().filter(|uid| facts.gone.get(*uid).is_some_and(|gone| *gone <= at)).count()

@@ -136,8 +136,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
         |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
-    // No replacement is created before a pod is gone. Each is created at most as long after that as it had been refused
-    // before.
+    // A replacement is created only after a pod is gone. Its delay after that is at most the time for which it had been
+    // refused before.
     for (created, freed) in created.iter().zip(&freed) {
         let (late, waited) = (created.since(*freed), freed.since(facts.began));
         assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");
@@ -161,7 +161,7 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
     assert!(wrong <= most, "predicted {predicted}, happened {happened}");
 }
 
-/// A demo cluster, and what kordon knows of it.
+/// A demo cluster, and kordon's model of it.
 struct Town {
     api: Api,
     clock: Clock,

@@ -25,7 +25,7 @@ use crate::{
     scenario_frames::counts_to_be_evicted,
 };
 
-/// A node is tainted whose pods have every outcome.
+/// An incident in which the pods of one tainted node have every outcome.
 fn incident() -> DashboardFixture {
     let mut fixture = DashboardFixture::well();
     fixture.fill("pool-b-05");
@@ -68,7 +68,7 @@ fn the_pods_of_the_node_that_is_lost_first_get_the_room_there_is() {
         fixture.add_node(node, zone);
         fixture.change_node(node, |known| known.allocatable.cpu_milli = 2000);
     }
-    // The pod that is first by name is on the node that is lost last.
+    // The first pod by name is on the node that is lost last.
     for (pod, node) in [("default/w0-1", "n0"), ("default/w0-2", "n1")] {
         fixture.add_pod(pod, node, WorkloadKind::ReplicaSet, Vec::new(), 1500, 128);
     }
@@ -160,7 +160,7 @@ fn the_list_has_the_order_that_was_worked_out_with_it() {
     };
     let (soonest_first, mut by_name) = (urgencies(&fixture), listed(&fixture));
     assert!(soonest_first.is_sorted() && soonest_first.first() < soonest_first.last(), "{soonest_first:?}");
-    // Another order is made from the same rows.
+    // With the reverse order, the pane has the same rows.
     fixture.app.screen.evictions.sort.reversed = true;
     fixture.app.arrange(fixture.now);
     let latest_first = urgencies(&fixture);

@@ -121,8 +121,8 @@ impl Geometry {
         (&self.corners, &self.headings) == (&other.corners, &other.headings)
     }
 
-    /// Whether the panes below the nodes have opened because they have something to show now, while nothing above them
-    /// moved except for the lower edge of the nodes.
+    /// Whether panes below the nodes have opened, because they have something to show. Above these panes, only the
+    /// lower edge of the nodes may have moved.
     fn opened(&self, after: &Self) -> bool {
         let above = |geometry: &Self| -> Vec<_> {
             let nodes = geometry.headings.last().map_or(0, |(y, _)| *y);

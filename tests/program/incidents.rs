@@ -33,7 +33,7 @@ struct HandMade {
     version: u64,
 }
 
-/// Two passes of the controller in seconds, with the default flags of 1.36.
+/// Duration of two passes of the controller in seconds, with the default flags of 1.36.
 const PASSES: f64 = 10.0;
 
 #[tokio::test]
@@ -73,9 +73,9 @@ async fn settings_are_compared_by_what_people_pay_for_the_same_outages() {
         "{outages}"
     );
     assert_eq!(report["startSeconds"].as_f64(), Some(10.0), "no pod became Ready");
-    // Nodes are silent for more than 50 s from second 101 or 201 on, which is noticed at most two passes later; then
-    // the toleration begins. A replacement runs 10 s later. That of db-0 runs once node a is back; bare has none.
-    // Without eviction, pods run again with their node.
+    // Nodes a and b are silent from second 101 and 201 on. The controller notices it after more than 50 s, at most two
+    // passes later; then the toleration begins. A replacement runs 10 s after the eviction. The replacement of db-0
+    // runs once node a is back, and bare has no replacement. Without eviction, pods run again with their node.
     let evicted = |toleration: f64| 50.0 + toleration;
     let expected = [
         (
@@ -201,8 +201,8 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     assert!(text.contains("- Nodes that were silent and did not fail: 1\n"), "{text}");
 }
 
-/// Two pods of node a are evicted, and node b is the only other node, so both are predicted to move there. One does;
-/// the other gets no node.
+/// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One of them does, and the
+/// other gets no node.
 #[tokio::test]
 async fn outcomes_are_compared_with_where_pods_went() {
     let mut made = HandMade { grace: 50, ..HandMade::default() };

@@ -1,5 +1,5 @@
-//! Unknown is not the same as empty: every definite statement of `kordon status`, headroom, forecast and what-if that
-//! is made with less knowledge is also made with full knowledge. Tested with random clusters and missing kinds.
+//! Unknown is not the same as empty. Every definite statement that `kordon status`, headroom, forecast or what-if makes
+//! with less knowledge, it also makes with full knowledge. Tested with random clusters and missing kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

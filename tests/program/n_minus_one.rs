@@ -146,8 +146,8 @@ fn header(fixture: &DashboardFixture) -> String {
     snapshot::plain(terminal.backend().buffer()).lines().nth(1).unwrap_or_default().into()
 }
 
-/// Returns the number of losses, the number of those that strand pods with the most pods of one, and the number of
-/// those that leave pods Pending with the most pods of one.
+/// Returns five numbers: all losses; losses that strand pods, and the most pods that one of them strands; losses that
+/// leave pods Pending, and the most pods that one of them leaves Pending.
 fn losses<T: Ord + Clone>(stranded: &BTreeMap<T, OutcomeCounts>) -> [usize; 5] {
     let count = |counts: fn(&OutcomeCounts) -> usize| {
         let counts = stranded.values().map(counts);

@@ -461,7 +461,7 @@ impl Harness {
                 // The drain was killed before it had started, so it is started again.
                 None => {}
                 Some(past) if past.is_unfinished() => line = vec!["drain", "--resume"],
-                // The drain was killed when only its report was missing.
+                // The drain was complete when it was killed; only its report was missing.
                 Some(_) => break,
             }
         }
@@ -490,8 +490,9 @@ impl Harness {
         (killed, amid)
     }
 
-    /// Waits for the time of the next kill. Mostly it is a random time after the drain is in the journal, because the
-    /// time until then depends on the machine. In a quarter of the cases it is any time.
+    /// Waits for the time of the next kill. In three of four cases, the time is random after the drain is in the
+    /// journal, because the time until then depends on the machine. In the fourth case, the time is random after the
+    /// start.
     async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
         if chance.u8(..4) > 0 {
             let has_begun = || {

@@ -66,7 +66,8 @@ fn going_to(at: Timestamp) -> String {
     format!(":at {}<Enter>", at.to_micro_time())
 }
 
-/// Returns the frame of a dashboard in place of the replay that had watched the cluster.
+/// Returns the frame that a dashboard would show if it had watched the cluster itself, instead of replaying the
+/// recording.
 fn live_frame(model: &Model, at: Timestamp, file: &[u8], size: (u16, u16)) -> String {
     let mut model = model.clone();
     model.refresh_nodes(at);
@@ -99,7 +100,7 @@ async fn what_is_shown_at_a_moment_is_what_the_live_dashboard_knew_then() {
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..6 {
         let (at, model) = &live.models[random.usize(..live.models.len())];
-        // Rounded to microseconds, the precision of a typed time.
+        // The moment is rounded to microseconds, the precision of a typed time.
         let at = Timestamp::from_nanos(at.as_nanos() / 1000 * 1000);
         let by_way_of = random.pick(&["", "$", "$0", "$[[[", "]]]}"]);
         let replayed = frame(&live.file, &format!("{by_way_of}{}g", going_to(at)), (160, 48)).await;

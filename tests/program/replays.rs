@@ -1,5 +1,5 @@
-//! A replayed model knows at every moment what the live one knew at that time; and the commands that record and read
-//! recordings.
+//! A replayed model knows at every moment as much as the live model knew at that time. Also tests the commands that
+//! record and read recordings.
 
 use std::{collections::BTreeMap, io::Cursor};
 
@@ -85,7 +85,7 @@ async fn a_busy_machine_knows_what_a_replay_knows() {
 }
 
 impl LiveSession {
-    /// Returns what a busy machine knows at the same moments, with the same reports of the watches.
+    /// Returns the reports of a model on a busy machine, at the same moments and from the same messages of the watches.
     fn heard_by_a_busy_machine(&self, seed: u64) -> Vec<(Timestamp, Value)> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut reader = RecordingReader::open(Cursor::new(&self.file[..])).expect("a recording");

@@ -731,7 +731,7 @@ fn every_scenario_has_facts() {
     }
 }
 
-/// The wrong facts of a scenario.
+/// Checks the facts of a scenario and collects those that are wrong.
 struct Facts {
     scenario: &'static str,
     stated: usize,
@@ -827,7 +827,7 @@ impl ClusterObjects {
         hard.0.parse().expect("a number")
     }
 
-    /// Returns the number of pods that count against it: those that have not finished.
+    /// Returns the number of pods that count against the quota of a namespace: those that have not finished.
     fn counted_by_quota(&self, namespace: &str) -> usize {
         let ended = |pod: &Pod| {
             matches!(
@@ -894,7 +894,7 @@ impl Moment {
         no_execute_of(self.node(node)).map(|taint| text(&taint["key"])).collect()
     }
 
-    /// Returns the nodes with such a taint.
+    /// Returns the nodes with a NoExecute taint that belongs to the controller.
     fn tainted(&self) -> BTreeSet<String> {
         self.nodes_where(|node| no_execute_of(node).next().is_some())
     }
@@ -969,7 +969,7 @@ impl Moment {
         self.status["evictions"].as_array().expect("evictions")
     }
 
-    /// Returns the pods that are to leave at a known time.
+    /// Returns the pods with a known time of eviction.
     fn evictions_due(&self) -> BTreeSet<String> {
         self.evictions().iter().filter(|row| !row["at"].is_null()).map(pod_of).collect()
     }
@@ -992,7 +992,7 @@ impl Moment {
         self.model.pending_pods().into_iter().map(|pod| pod.key.to_string()).collect()
     }
 
-    /// Returns the pods that departed for such a kind of reason.
+    /// Returns the pods that departed for a kind of reason that `is_meant` accepts.
     fn departed(&self, is_meant: impl Fn(DepartureKind) -> bool) -> BTreeSet<String> {
         let entries = self.model.departures.newest().map(|(_, entry)| entry);
         entries.filter(|entry| is_meant(entry.departure.kind)).map(|entry| entry.pod.to_string()).collect()

@@ -80,7 +80,7 @@ struct FrameSurface {
     started: Timestamp,
     sizes: Vec<(u16, u16)>,
     frames: Frames,
-    /// Result of drawing the last frame, which the app needs.
+    /// Result of the last draw, from which the app learns the number of rows in each pane.
     drawn: Option<Drawn>,
 }
 
@@ -225,7 +225,8 @@ async fn expect_frames(name: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Sets the age of the newest event in a frame to `live 0s`: work on real threads may end before or after an event.
+/// Replaces the age of the newest event in a frame by `live 0s`. The age varies, because work on real threads may end
+/// before or after an event.
 fn without_age(frame: &str) -> String {
     (1..10).fold(frame.to_owned(), |text, age| text.replacen(&format!(" live {age}s"), " live 0s", 1))
 }

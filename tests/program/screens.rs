@@ -157,7 +157,7 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     fixture.press("2<End>");
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
     assert!(!screen.contains("all Ready"), "{screen}");
-    // Sorted by name, the rows left out are not all Ready.
+    // Sorted by name, the list leaves out rows that are not all Ready.
     fixture.press("2<Home>ss");
     assert!(!snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("more, all Ready"));
 }
@@ -610,7 +610,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
             if let Some(action) = commands::action(key, fixture.app.screen.key_focus()) {
                 update(&mut fixture.app, action, fixture.now);
             }
-            // Plans are computed at random times.
+            // Plans are computed after a random number of keys.
             if chance.u8(..3) > 0 {
                 fixture.plan();
             }

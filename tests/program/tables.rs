@@ -427,13 +427,13 @@ impl Printed {
         }
     }
 
-    /// Whether all its columns are columns of the whole table, in the same order.
+    /// Whether this table has only columns of the whole table, in the same order.
     fn leaves_out_of(&self, whole: &Self) -> bool {
         let mut rest = whole.heads.iter();
         self.heads.iter().all(|head| rest.any(|other| other == head))
     }
 
-    /// Asserts that the columns left out do not name the rows.
+    /// Asserts that no column with the names of the rows is left out or truncated.
     fn check_rows(&self, whole: &Self, width: u16, command: &[&str]) {
         let text = self.lines.join("\n");
         for key in whole.keys() {

@@ -31,9 +31,9 @@ const VERSION: ServerVersion = ServerVersion::new(1, 36);
 /// Time between two passes of the controller.
 const PERIOD: Span = Span::from_secs(5);
 
-/// Allowed difference of times. One pass notices a heartbeat and another its absence, and a recording does not show
-/// when passes are. Two recordings of the same controller differ by as much, as a test shows. The rest is for the delay
-/// of the watches.
+/// Allowed difference of times: two passes, and a tolerance for the delay of the watches. One pass notices a heartbeat
+/// and another its absence, and a recording does not show the times of the passes. So even two recordings of the same
+/// controller differ by two passes.
 const PHASE: Span = Span::from_millis(10_500);
 
 /// A fault of a node, this many seconds after the start.
@@ -162,8 +162,8 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
             "{place}: {node} at {one:?}, {other:?}"
         );
     }
-    // A zone's tokens go to its waiting nodes in random order, so the first eviction of a zone is compared with the
-    // first.
+    // A zone's tokens go to its waiting nodes in random order. So the evictions of a zone are compared in their order:
+    // the first with the first, and so on.
     let (ones, others) = (evictions(one), evictions(other));
     for (zone, times) in &ones {
         for (one, other) in times.iter().zip(&others[zone]) {

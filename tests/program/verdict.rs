@@ -223,7 +223,7 @@ fn the_outline_stays_the_same_while_nothing_but_time_passes() {
     assert_ne!(verdict(&mut fixture).outline, before.outline);
 }
 
-/// Unknown pods are not reported as none.
+/// The verdict does not report unknown pods as no pods.
 #[test]
 fn that_no_pod_is_left_to_evict_is_said_only_where_pods_are_known() {
     for (missing, is_said) in [(None, true), (Some(FeedKind::Pods), false)] {

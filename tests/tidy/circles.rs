@@ -12,7 +12,8 @@ use crate::{
     source::{Source, Token},
 };
 
-/// Layers whose files may use each other: the snapshot of `placement` asks the filters and scores that read it.
+/// Layers whose files may use each other. In `placement`, the snapshot calls the filters and scores, which read the
+/// snapshot.
 const ONE_MACHINE: [&str; 1] = ["placement"];
 
 #[test]
@@ -139,13 +140,13 @@ enum Found {
 /// One module with a file of its own.
 struct Module {
     file: String,
-    /// Names of the items that it defines.
+    /// Names of the items that the module defines.
     items: BTreeSet<String>,
-    /// Names that it imports, with their paths.
+    /// Names that the module imports, with their paths.
     imports: BTreeMap<String, Vec<String>>,
-    /// Paths of its glob imports.
+    /// Paths of the module's glob imports.
     globs: Vec<Vec<String>>,
-    /// Paths that it uses.
+    /// Paths that the module uses.
     paths: BTreeSet<Vec<String>>,
 }
 
@@ -185,8 +186,7 @@ impl Modules {
                     match self.passed_on(&at, module, name, depth) {
                         Some(Found::Module(other)) => at = other,
                         Some(item) => return Some(item),
-                        // An unknown name is another crate at the start of a path, and one made by a macro later in the
-                        // path.
+                        // An unknown first name is that of another crate. An unknown later name was made by a macro.
                         None if place == 0 => return None,
                         None => return Some(Found::Item(at)),
                     }
@@ -258,7 +258,7 @@ impl Module {
             }
             at += 1;
         }
-        // A name that is re-exported but not used here is no use.
+        // A re-export counts as a use only if this file also uses the name.
         let used = passed_on.into_iter().filter(|leaf| words.contains(&leaf.name));
         module.paths.extend(used.map(|leaf| leaf.path));
         module

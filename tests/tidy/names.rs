@@ -56,8 +56,8 @@ fn the_finder_of_shared_names_sees_every_kind_of_public_type() {
     assert!(!rest.contains_key("B") && rest.len() == 3);
 }
 
-/// Returns the names of public types that are defined in more than one file, with the files. Exceptions, given by file and
-/// name, do not count.
+/// Returns the names of public types that are defined in more than one file, with the files. Exceptions, given by file
+/// and name, do not count.
 fn doubles(sources: &[Source], excepted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, BTreeSet<String>> {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources {

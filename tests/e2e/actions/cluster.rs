@@ -49,7 +49,7 @@ impl UserShell {
         self.shell.run(&[&["--kubeconfig", &self.kubeconfig][..], line].concat()).await
     }
 
-    /// Returns the operations in the journal; there is one journal, of one cluster.
+    /// Returns the operations in the journal. There is only one journal, because there is only one cluster.
     pub fn operations(&self) -> Result<Vec<JournaledOperation>> {
         let folder = self.shell.home.path().join(".local/state/kordon/journal");
         let journals = Journal::all_within(&folder)?;

@@ -81,7 +81,8 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
     run(plane, &wait_for_why(kordon, &["pod", &web], "scaleUp").await?).await?;
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     ensure!(deployments.get("web").await?.spec.and_then(|spec| spec.replicas) == Some(7));
-    // The budget refuses depending on whether the seventh pod is Ready.
+    // The budget requires all seven pods, so it refuses evictions. Its numbers depend on whether the seventh pod is
+    // Ready.
     set_budget(&client, "web", json!(7)).await?;
     eventually("seven ready pods", Span::from_secs(30), async || {
         let healthy = budgets(&client).get("web").await?.status.map(|status| status.current_healthy);
@@ -125,7 +126,7 @@ async fn nodes_are_drained(plane: &Plane, kordon: &UserShell) -> Result<()> {
 }
 
 /// Pods in two namespaces stay Terminating on a node whose kubelet does not confirm their deletion. A command that did
-/// not force the deletion of each would wait for it.
+/// not force each deletion would wait for the kubelet.
 async fn what_hangs_on_a_silent_node_is_removed(
     plane: &Plane,
     kordon: &UserShell,
@@ -207,7 +208,8 @@ async fn of_plan(kordon: &UserShell, line: &[&str]) -> Result<String> {
     Ok(plan["command"].as_str().context("a command")?.to_owned())
 }
 
-/// Returns the command of an action that `kordon why` suggests. The inner error is the output without that action.
+/// Returns the command of an action that `kordon why` suggests. If the action is not suggested, the inner error is the
+/// whole output.
 async fn find_in_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<Result<String, String>> {
     let output = kordon.run(&[&["why"][..], about, &["-n", "default", "-o", "json"]].concat()).await;
     let why: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;

@@ -83,7 +83,7 @@ pub async fn killed_drains_are_resumed(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Totals of all lanes.
+/// Totals over all lanes.
 #[derive(Default)]
 struct Totals {
     wanted: u64,
@@ -205,7 +205,7 @@ impl Lane<'_> {
                 Some(operation) => {
                     self.totals.during_drain.fetch_add(1, Ordering::Relaxed);
                     if !operation.is_unfinished() {
-                        // The drain was killed when only its report was missing.
+                        // The drain was complete when it was killed; only its report was missing.
                         return Ok(operation.id.to_string());
                     }
                     line = vec!["drain".into(), format!("--resume={}", operation.id)];
@@ -214,8 +214,9 @@ impl Lane<'_> {
         }
     }
 
-    /// Waits for the time of the next kill. Mostly it is a random time after the drain is in the journal, because the
-    /// time until then depends on the machine. In a quarter of the cases it is any time.
+    /// Waits for the time of the next kill. In three of four cases, the time is random after the drain is in the
+    /// journal, because the time until then depends on the machine. In the fourth case, the time is random after the
+    /// start.
     async fn kill_is_due(&self, nodes: [&str; 2], started: Timestamp, rng: &mut fastrand::Rng) -> Result<()> {
         if rng.u8(..4) > 0 {
             eventually("a drain in the journal", Span::from_secs(120), async || {
@@ -236,8 +237,9 @@ impl Lane<'_> {
         Ok(self.user.operations()?.into_iter().rfind(is_it))
     }
 
-    /// Checks that every cordoned node is in the journal, in an operation that was not undone. The journal is read before
-    /// and after the nodes: another lane may uncordon a node after the first read, or cordon one before the second.
+    /// Checks that every cordoned node is in the journal, in an operation that was not undone. The journal is read
+    /// before and after the nodes, because another lane may uncordon a node after the first read, or cordon one before
+    /// the second.
     async fn check_cordons(&self) -> Result<()> {
         let mut operations = self.user.operations()?;
         let nodes = nodes(self.client).await?;

@@ -49,7 +49,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
         answers.push(evict(&client, pod, DryRun::Off).await);
     }
     ensure!(answers[..2] == [RequestOutcome::Done, RequestOutcome::Done], "{answers:?}");
-    // According to its stale status, more pods are healthy than needed. 1.36 reports no numbers in that case.
+    // According to the stale status of the budget, more pods are healthy than needed. 1.36 reports no numbers in that
+    // case.
     let text = "The disruption budget web does not allow evicting pods currently";
     ensure!(answers[2] == RequestOutcome::BudgetExhausted(text.into()), "{answers:?}");
     let promised = status(&client).await?.disrupted_pods.unwrap_or_default();
@@ -65,8 +66,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 /// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
 ///
-/// A conflict during the server's own deletion cannot be caused from outside. Its effect is that the server reads the pod
-/// again, so the test evicts before and after the change, and with an old resourceVersion.
+/// A conflict during the server's own deletion cannot be caused from outside. Its effect is that the server reads the
+/// pod again, so the test evicts before and after the change, and with an old resourceVersion.
 pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -183,7 +184,7 @@ pub async fn a_blocked_pod_is_reported_immediately_with_its_budget(plane: &mut P
     let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
     set_budget(&client, "web", json!(6)).await?;
     let web = of_app(&client, "web").await?;
-    // The audit log also has the earlier scenarios.
+    // The audit log also has the evictions of earlier scenarios.
     let before = evictions_requested(plane)?;
     let answer = evict(&plane.client_of(OPERATOR).await?, &web[0], DryRun::Off).await;
     ensure!(
@@ -340,8 +341,8 @@ pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mu
         Ok(now.iter().all(|now| now.uid() != pod.uid()).then(kordon_clock::wall))
     })
     .await?;
-    // The backoff doubles, so the next attempt comes at most as much later as has passed; a busy machine gets 20 s
-    // more.
+    // The backoff doubles, so the time until the next attempt is at most the time that has passed. A busy machine gets
+    // 20 s more.
     let within = gone.since(evicted) * 2 + Span::from_secs(20);
     eventually("the replacement", within, async || {
         Ok((of_app(&client, "db").await?.len() == db.len()).then_some(()))

@@ -29,7 +29,7 @@ use super::{
     script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
-/// A larger error means that another event was predicted.
+/// Largest error of a predicted time. With a larger error, the prediction counts as one of another event.
 pub const GROSS: Span = Span::from_secs(15);
 /// Age at which an event is checked. At that age, the test's actions that affect it are known, and everything predicted
 /// for the same time has happened or has not.
@@ -38,10 +38,11 @@ const SETTLED: Span = Span::from_secs(24);
 const THAT_MOMENT: Span = Span::from_millis(300);
 /// How long forecasts are kept.
 const KEPT: Span = Span::from_secs(60);
-/// A forecast made with a greater delay counts as late.
+/// Delay above which a forecast counts as late.
 const LATE: Span = Span::from_millis(500);
 
-/// Checks forecasts while the test runs: add samples, actions and effects, and call [`ForecastChecker::check`] regularly.
+/// Checks forecasts while the test runs. The test adds samples, actions and effects, and calls
+/// [`ForecastChecker::check`] regularly.
 pub struct ForecastChecker {
     /// Allowed error of a predicted time: a monitor period and a second.
     tolerance: Span,
@@ -198,8 +199,8 @@ impl ForecastChecker {
             }
             EffectKind::LeaderChanged { .. } => {
                 self.leaders.push(at);
-                // A new controller sees the state of the zones only in its first pass, and every zone has a full token
-                // bucket when that starts.
+                // A new controller learns the state of the zones only in its first pass. At the start of that pass,
+                // every zone has a full token bucket.
                 let disrupted = self.sizes.keys().filter(|zone| self.is_disrupted_now(zone));
                 let disrupted: Vec<_> = disrupted.map(|zone| (at, zone.clone())).collect();
                 self.disruptions.extend(disrupted);
@@ -315,8 +316,8 @@ impl ForecastChecker {
         }
     }
 
-    /// Returns the last forecast made until then. A forecast made in the moment of a taint is skipped, because it may
-    /// include the taint or not.
+    /// Returns the last forecast made until `at`. Skips forecasts made just after a taint, because they may or may not
+    /// include it.
     fn before(&self, at: Timestamp) -> Option<&Forecast> {
         let in_that_moment = |made: Timestamp| {
             let just_before = |event: &ControllerEvent| event.at > made - THAT_MOMENT && event.at <= made;
@@ -326,8 +327,8 @@ impl ForecastChecker {
         forecasts.rev().find(|forecast| forecast.made <= at && !in_that_moment(forecast.made))
     }
 
-    /// Returns the time at which a forecast has the event, and its causes. Uses the rule of kordon's own accuracy
-    /// measurement.
+    /// Returns the time at which a forecast predicts the event, and the predicted causes. The prediction is found by
+    /// the rule of kordon's own accuracy measurement.
     fn find<'a>(&self, forecast: &'a Forecast, event: &ControllerEvent) -> Option<(Timestamp, &'a Why)> {
         let (steps, predicted): (Vec<&ForecastStep>, Vec<ControllerEvent>) =
             forecast.steps.iter().filter_map(|step| Some((step, predicted(step)?))).unzip();
@@ -336,8 +337,8 @@ impl ForecastChecker {
         Some((at, &steps[place].why))
     }
 
-    /// Whether the causes, predicted at `made`, are those of such an event at that time, and none is later than its
-    /// effect.
+    /// Whether the causes that were predicted at `made` fit an event of this kind at this time. No cause may be later
+    /// than its effect.
     fn is_right(&self, kind: EventKind, at: Timestamp, why: &Why, made: Timestamp) -> bool {
         if !times(why).chain([at]).is_sorted() {
             return false;
@@ -363,8 +364,8 @@ impl ForecastChecker {
         }
     }
 
-    /// Whether the causes include the restarted grace period, for a silence that began before the controller manager
-    /// was replaced.
+    /// Whether the causes include the restart of the grace period. It is needed if the node fell silent before the
+    /// controller manager was replaced.
     fn names_restart(&self, why: &Why, made: Timestamp) -> bool {
         let Some(leader) = self.leaders.iter().rfind(|leader| **leader <= made) else { return true };
         // The acquire time of a Lease is the start of the attempt that acquired it.

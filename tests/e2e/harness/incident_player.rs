@@ -45,7 +45,8 @@ impl IncidentPlayer {
         try_join_all(self.kubelets.names().map(|node| self.refill(node))).await.map(drop)
     }
 
-    /// Performs these actions concurrently, after those on the controller manager. Returns the times of each.
+    /// Performs these actions: first those on the controller manager, then all others concurrently. Returns the times
+    /// of each.
     pub async fn play(
         &self,
         scheduled: &[ScheduledAction],
@@ -80,7 +81,7 @@ impl IncidentPlayer {
             IncidentAction::Refill => self.refill(node).await,
             IncidentAction::Taint => self.taint(node, true).await,
             IncidentAction::Untaint => self.taint(node, false).await,
-            // `play` has already performed these.
+            // `play` has already performed the actions on the controller manager.
             IncidentAction::RestartController
             | IncidentAction::StartStandby
             | IncidentAction::FailOver
@@ -97,8 +98,8 @@ impl IncidentPlayer {
         })
     }
 
-    /// Creates missing ones of the pods that every node has: one with the tolerations that admission adds, one that
-    /// tolerates taints for longer, one that tolerates them for less, and one that tolerates them forever.
+    /// Creates those of a node's four usual pods that are missing. One has the tolerations that admission adds, one
+    /// tolerates taints for longer, one for less long, and one forever.
     async fn refill(&self, node: &str) -> Result<()> {
         const KINDS: [(&str, Option<Option<i64>>); 4] =
             [("usual", None), ("longer", Some(Some(20))), ("shorter", Some(Some(5))), ("ever", Some(None))];
@@ -146,7 +147,7 @@ impl IncidentPlayer {
                 taints.push(serde_json::from_value(taint)?);
             }
             match nodes.replace(node, &PostParams::default(), &object).await {
-                // Retries, because a kubelet's status or a controller's taint was written in between.
+                // Retries after a conflict: a kubelet or a controller has written the node in between.
                 Err(kube::Error::Api(status)) if status.is_conflict() => {}
                 answer => return Ok(answer.map(drop)?),
             }

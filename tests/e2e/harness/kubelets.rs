@@ -166,7 +166,7 @@ enum Command {
         status: &'static str,
         done: oneshot::Sender<()>,
     },
-    /// A pod on its node was created or changed.
+    /// A pod on the kubelet's node was created or changed.
     Pod(Box<Pod>),
     /// The pod with this uid is gone.
     PodGone(String),
@@ -236,7 +236,8 @@ impl Kubelet {
         Ok(())
     }
 
-    /// Creates the node as a new object, and its Lease if the garbage collector has deleted that with the old node.
+    /// Creates the node as a new object. Also creates its Lease if the garbage collector has deleted the Lease with the
+    /// old node.
     async fn register_again(&self) -> Result<()> {
         let uid = self.create_node().await?;
         unless_gone(self.create_lease(&uid).await)

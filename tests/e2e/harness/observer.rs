@@ -29,7 +29,8 @@ use tokio_util::sync::CancellationToken;
 const EVERY: Duration = Duration::from_millis(500);
 /// Number of forecasts that are kept for [`Observer::samples`]. New ones are dropped while that many are waiting.
 const WAITING: usize = 1024;
-/// Long enough for the last of many nodes of a zone to be tainted and its pods to be deleted.
+/// Horizon of a forecast. It is long enough to taint the last of many nodes in a zone and to delete the pods of that
+/// node.
 const HORIZON: Span = Span::from_secs(400);
 
 /// Watches a cluster until [`Observer::finish`].
@@ -53,7 +54,7 @@ pub struct Sample {
 /// State of the observer, at most half a second old.
 #[derive(Clone, Debug, Default)]
 pub struct ObserverState {
-    /// `None` until the engine has started.
+    /// Confidence in the controller; `None` until the engine has started.
     pub confidence: Option<Confidence>,
     /// Effects that the shadow decided and that were only recorded: object and summary.
     pub recorded: Vec<(String, String)>,

@@ -53,7 +53,7 @@ pub struct Plane {
     folder: TempDir,
     ports: Ports,
     client: Client,
-    // Dropped in this order.
+    // Components are dropped in the order of these fields.
     scheduler: Option<Component>,
     controller_manager: Option<Component>,
     kordon: Option<Component>,
@@ -119,7 +119,7 @@ pub struct ControllerManager {
     pub unhealthy_zone_threshold: f64,
     /// Controllers to run; `*` for all.
     pub controllers: Vec<&'static str>,
-    /// Whether it needs the Lease kube-system/kube-controller-manager to run.
+    /// Whether kube-controller-manager needs the Lease kube-system/kube-controller-manager to run its controllers.
     pub leader_elect: bool,
     /// Further flags, as on the command line.
     pub flags: Vec<String>,

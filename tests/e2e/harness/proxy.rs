@@ -57,11 +57,11 @@ pub struct Faults {
     pub conflicting: f64,
     /// Share of requests that are never answered.
     pub stalled: f64,
-    /// Version that the server reports; `None` is its own.
+    /// Version that the server reports; `None` for the actual version.
     pub version: Option<ServerVersion>,
 }
 
-/// Counts of what the proxy did.
+/// Counts of the proxy's actions.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub forwarded: AtomicUsize,

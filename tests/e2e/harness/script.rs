@@ -24,7 +24,7 @@ pub enum IncidentAction {
     AddPod {
         tolerates: Option<i64>,
     },
-    /// Missing ones of the pods that every node has are created again.
+    /// The node's usual pods are created again if they are missing.
     Refill,
     /// A third party adds a NoExecute taint to the node, or removes it.
     Taint,
@@ -98,7 +98,7 @@ pub fn write(zones: &[Zone], seed: u64, length: Span) -> Vec<ScheduledAction> {
 
 /// Maximum duration of an incident.
 const LONGEST: Span = Span::from_secs(60);
-/// Pause after an incident during which its nodes have no other one.
+/// Pause after an incident. During the pause, no other incident affects the same nodes.
 const REST: Span = Span::from_secs(6);
 
 /// An incident on one node, or on several at once.
@@ -128,7 +128,8 @@ enum Incident {
     Tainted,
 }
 
-/// The repeated order of incidents. Those that need all nodes come first, because later they would have to wait.
+/// The repeated order of incidents. Incidents of all nodes come first, because later they would have to wait for free
+/// nodes.
 const DECK: [Incident; 19] = [
     Incident::Everything,
     Incident::Zone,
@@ -151,8 +152,9 @@ const DECK: [Incident; 19] = [
     Incident::Single,
 ];
 
-/// How long a node stays silent, in seconds (least and most), with a grace period of 16 s. It comes back before it is
-/// marked Unknown, before it is tainted when others wait, before its pods are deleted, or after some of them are.
+/// Shortest and longest silence of a node in seconds, with a grace period of 16 s, one pair for each phase in which it
+/// comes back: before it is marked Unknown; before it is tainted, if other nodes wait; before its pods are deleted;
+/// after some of them are deleted.
 const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 50.0), (32.0, 50.0)];
 
 /// An incident of the controller manager, while nodes fail and recover.

@@ -21,8 +21,8 @@ use crate::common::lifecycle::{
     Beat, FIRST_BEAT, LifecycleRecording, NodeSpec, PodSpec, STATUS_EVERY, TimelineAction, healthy,
 };
 
-/// One of several scenarios that are played at once. Its nodes have its name as a prefix, its zones are in a region of
-/// its own, and its pods are in a namespace of its own.
+/// One of several scenarios that are played at once. Its name is a prefix of its nodes' names. Its zones are in a
+/// separate region, and its pods in a separate namespace.
 pub struct Stage {
     client: Client,
     pub name: String,
@@ -34,9 +34,9 @@ pub struct Stage {
 
 /// State of one kubelet.
 struct Kubelet {
-    /// The heartbeats it sends; `None` while it is silent.
+    /// Heartbeats that the kubelet sends; `None` while it is silent.
     beat: Option<Beat>,
-    /// The statuses it posts; `None` if it never posts.
+    /// Statuses that the kubelet posts; `None` if it never posts.
     posts: Option<BTreeMap<String, Posted>>,
 }
 
@@ -69,7 +69,8 @@ impl Stage {
         let mut next_beat = 0;
         loop {
             let beat = next_beat as f64;
-            // Steps at a whole second come after its heartbeat: a kubelet that falls silent then has sent it.
+            // At a whole second, the heartbeat comes before other steps: a kubelet that falls silent at that second
+            // still sends the heartbeat.
             let step = steps.next_if(|step| step.t < beat);
             let at = step.as_ref().map_or(beat, |step| step.t);
             if at > until {
@@ -88,7 +89,7 @@ impl Stage {
         }
     }
 
-    /// Returns the name of one of its nodes in the cluster. Names are in the order in which the nodes were tainted.
+    /// Returns the name of a recorded node in the cluster. Names are in the order in which the nodes were tainted.
     fn own(&self, node: &str) -> String {
         let place = self.order.iter().position(|other| **other == *node).unwrap_or(self.order.len());
         format!("{}-{place:02}-{node}", self.name)

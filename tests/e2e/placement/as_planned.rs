@@ -121,7 +121,7 @@ impl ObservedDrain {
 }
 
 impl PlannedLanding {
-    /// Whether the chosen node is one of the best in the plan, or the plan has none either.
+    /// Whether the chosen node is one of the best in the plan, or neither the scheduler nor the plan found a node.
     pub fn is_as_planned(&self) -> bool {
         self.real.is_among(&self.planned)
     }

@@ -131,7 +131,7 @@ pub fn csi_node(node: &str) -> (&'static str, Value) {
 
 /// A workload to create.
 pub struct Workload {
-    /// Path of its kind's collection.
+    /// Path of the collection of the workload's kind.
     pub path: &'static str,
     pub object: Value,
     /// Final number of pods.

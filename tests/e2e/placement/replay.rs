@@ -1,4 +1,4 @@
-//! Replays what the scheduler saw, in its order, and predicts each of its decisions.
+//! Replays the changes in the order in which the scheduler saw them, and predicts each of its decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -27,7 +27,7 @@ pub struct Attempt {
     pub at: Timestamp,
     pub pod: Arc<Pod>,
     pub real: ActualOutcome,
-    /// Empty if the scheduler did not score.
+    /// Scores that the scheduler gave; empty if it did not score.
     pub scores: Scores,
     pub predicted: SchedulingOutcome,
     pub feasible: Vec<NodeName>,
@@ -43,7 +43,7 @@ pub enum ActualOutcome {
 }
 
 impl ActualOutcome {
-    /// Whether the node is one of the predicted best, or none is feasible as predicted.
+    /// Whether the node is one of the predicted best, or the pod is unschedulable as predicted.
     pub fn is_among(&self, predicted: &SchedulingOutcome) -> bool {
         match (self, predicted) {
             (Self::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
@@ -53,8 +53,8 @@ impl ActualOutcome {
     }
 }
 
-/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts. Also returns what the
-/// scheduler saw after `drained`.
+/// Replays the changes in the order of the scheduler's log, and predicts each of its attempts. Also returns the changes
+/// and decisions that the scheduler's log has after `drained`.
 ///
 /// # Errors
 /// The log has a change that is not in `changes`.
@@ -130,7 +130,7 @@ impl Replay {
                 Change::Node(ObjectEvent::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(changes);
                 }
-                // These are the empty lists at the start.
+                // Only the empty lists at the start remain here.
                 Change::Pod(_) | Change::Node(_) => replay.apply(changes.change),
                 _ => replay.others.push_back(changes),
             }

@@ -28,9 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::harness::{kubelets::Kubelets, objects::deployment};
 
-/// Number of nodes that are silent or deleted at a time.
+/// Number of lanes. Each lane makes one node at a time silent or deletes it.
 const LANES: usize = 8;
-/// Number of these lanes that delete their nodes.
+/// Number of lanes that delete their nodes.
 const REMOVING: usize = 2;
 
 /// The Deployments of the cluster, as `app-NUMBER`.
@@ -228,7 +228,7 @@ fn ignore_missing<T>(answer: kube::Result<T>) -> Result<()> {
 
 /// A kind that no controller of the test changes, with the minimal fields that the API server accepts besides the name.
 pub struct OtherKind {
-    /// Name of its watch in kordon.
+    /// Name of the kind's watch in kordon.
     pub watch: &'static str,
     resource: ApiResource,
     namespaced: bool,
@@ -248,7 +248,7 @@ impl OtherKind {
         }
     }
 
-    /// Returns the number of its objects in the API server, in all namespaces.
+    /// Returns the number of the kind's objects in the API server, in all namespaces.
     pub async fn count(&self, client: &Client) -> Result<usize> {
         let all = Api::<DynamicObject>::all_with(client.clone(), &self.resource);
         Ok(all.list_metadata(&ListParams::default()).await?.items.len())

@@ -33,10 +33,10 @@ impl Usage {
     }
 }
 
-/// What the program last logged about itself.
+/// Latest figures that the program logged about itself.
 #[derive(Clone, Debug, Default)]
 pub struct Vitals {
-    /// Number of times that it has logged this.
+    /// Number of times that the program has logged such figures.
     pub written: usize,
     pub tasks: u64,
     pub journal: u64,
@@ -64,7 +64,7 @@ impl Log {
         Self(path.to_owned())
     }
 
-    /// Returns the last numbers of each kind.
+    /// Returns the latest figures in the log.
     pub fn vitals(&self) -> Result<Vitals> {
         let text = match fs::read_to_string(&self.0) {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(), // the program has just been started

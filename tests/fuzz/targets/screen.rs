@@ -213,8 +213,8 @@ fn press(app: &mut App, byte: u8, now: Timestamp) {
     }
 }
 
-/// Returns the key for a byte: up to 0x7F what a terminal sends as this byte, above that keys that are sent as several
-/// bytes.
+/// Returns the key for a byte. Up to 0x7F it is the key for which a terminal sends this byte; above 0x7F it is a key
+/// for which a terminal sends several bytes.
 fn key(byte: u8) -> KeyEvent {
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
     match byte {

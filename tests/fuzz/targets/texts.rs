@@ -28,8 +28,8 @@ pub fn selector(data: &[u8]) {
     assert_eq!(selector.matches(&labels), parts, "all of {selector} must hold");
 }
 
-/// Input: a quantity. Its whole units are its thousandths rounded up, a sign only changes the sign, and every amount
-/// can be shown.
+/// Input: a quantity. In whole units it is its thousandths rounded up, a sign only changes the sign of the amount, and
+/// every amount can be shown.
 pub fn quantity(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (milli, units) = (quantity::parse_milli(text), quantity::parse_units(text));

@@ -35,7 +35,7 @@ pub struct Comparison {
     node_ratios: Vec<f64>,
 }
 
-/// Predicted and actual elements.
+/// Predicted and actual members of a set.
 struct Sets {
     predicted: BTreeSet<String>,
     happened: BTreeSet<String>,
@@ -119,9 +119,9 @@ impl Comparison {
             self.first_budgets.predicted, self.first_budgets.happened,
             "the budgets that refuse at once"
         );
-        // Later, a budget refuses if two of its nodes start within the seconds that a replacement takes to become
-        // Ready. The start of a node is random, because it is when the last pod of another node is gone. Only the
-        // budgets that can refuse are known beforehand.
+        // Later, a budget refuses if the drains of two of its nodes start within the seconds that a replacement takes
+        // to become Ready. These starts are random, because a node starts when the last pod of another node is gone.
+        // Only the budgets that can refuse are known beforehand.
         for (which, budgets) in [("predicted", &self.budgets.predicted), ("happened", &self.budgets.happened)]
         {
             let others: Vec<&String> = budgets.difference(&self.scarce).collect();
@@ -152,7 +152,7 @@ impl Times {
     }
 }
 
-/// Returns the pods that a plan predicts to be refused by then, with the budgets that refuse them.
+/// Returns the pods that a plan predicts to be refused until `until`, with the budgets that refuse them.
 fn refusals(plan: &Plan, until: Timestamp) -> BTreeSet<(String, String)> {
     let moments = plan.timeline.iter().filter(|moment| moment.at <= until);
     let refusals = moments.filter_map(|moment| match &moment.event {

@@ -56,7 +56,7 @@ impl Watcher {
         Self { seen }
     }
 
-    /// Returns everything observed so far, with what the journal adds.
+    /// Returns all observations so far, with additions from the journal.
     pub fn facts(&self, lines: &[JournalLine], began: Timestamp, ended: Timestamp) -> Facts {
         let mut facts = Facts { began, ended, ..self.seen.lock().expect("no panic").clone() };
         let mut asked: BTreeMap<u64, &str> = BTreeMap::new();

@@ -89,10 +89,9 @@ impl ForecastChecker {
             .any(|at| is_within(at.since(event.at), self.tolerance + self.slowness(event.at)))
     }
 
-    /// Finds the reason for which the token before that of a taint was lost. Either a node had it that had come back
-    /// but was still in the queue until the next pass. Or a node had it that the tainting loop did not yet see as
-    /// Unknown. Or a node had it that was tainted already, because a pass had queued the node again at the moment of
-    /// its taint.
+    /// Finds the reason why the token before that of a taint was lost. A token is lost on a node that has come back and
+    /// stays in the queue until the next pass; on a node that the tainting loop does not see as Unknown yet; or on a
+    /// tainted node that a pass queued again at the moment of its taint.
     fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
@@ -135,8 +134,9 @@ impl ForecastChecker {
         })
     }
 
-    /// Returns the latest start of a disruption that is predicted to prevent a taint. A disruption starts with the last
-    /// of many nodes. Each may be found silent one pass later than predicted, and the last one another pass later.
+    /// Returns the latest start of a disruption that can explain why a taint was not predicted. A disruption starts
+    /// with the last of many nodes. Each node may be found silent one pass later than predicted, and the last one
+    /// another pass later.
     fn counts_until(&self, taint: &ControllerEvent) -> Timestamp {
         taint.at + self.tolerance + self.period
     }
@@ -167,8 +167,8 @@ impl ForecastChecker {
         self.events.iter().filter(of_node).rfind(|real| real.at > made && real.at <= event.at)
     }
 
-    /// Returns an action until `until` that affects the event and that a forecast made at `made` could not include. Of
-    /// several actions, returns the one that forecasts include last.
+    /// Returns an action until `until` that affects the event and that a forecast made at `made` could not include. If
+    /// there are several, returns the action that takes longest to appear in forecasts.
     fn action(&self, made: Timestamp, event: &ControllerEvent, until: Timestamp) -> Option<&CompletedAction> {
         let tolerates = |done: &&CompletedAction| {
             // A new pod explains its own unpredicted deletion, and no other mismatch.
@@ -192,7 +192,8 @@ impl ForecastChecker {
             | IncidentAction::Refill
             | IncidentAction::Taint
             | IncidentAction::Untaint
-            // Actions on the controller manager affect everything, except that a standby does nothing.
+            // Actions on the controller manager happen everywhere, which the caller checks. The start of a standby has
+            // no effect.
             | IncidentAction::RestartController
             | IncidentAction::StartStandby
             | IncidentAction::FailOver
@@ -279,8 +280,8 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// Returns how long after an action forecasts may not include it: until the watch has reported it and the next forecast
-/// is made. A silence counts only once a heartbeat and a half are missing.
+/// Returns the time after an action in which forecasts may not include it: until the watch has reported the action and
+/// the next forecast is made. A node counts as silent only once a heartbeat and a half are missing.
 fn unknown_for(action: &IncidentAction) -> Span {
     match action {
         IncidentAction::Silence => Span::from_millis(3500),
