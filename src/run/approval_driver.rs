@@ -10,7 +10,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// The cluster and the operator that an approval needs.
+/// Access of an approval to the cluster and to the operator.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]
 pub trait ApprovalHost {
     /// Returns the newest state.
@@ -24,7 +24,7 @@ pub trait ApprovalHost {
     /// Asks the API server which permissions are missing, and reads the guard rails.
     async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String>;
 
-    /// Shows what would be done, and asks the operator.
+    /// Shows the proposed operation to the operator, and asks the question.
     async fn ask(&mut self, approval: &Approval, question: &Question) -> Answer;
 
     /// Writes the start of the operation to the journal.

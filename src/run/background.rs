@@ -11,10 +11,10 @@ use kordon_core::plan::Cancellation;
 /// Background work of one kind: one piece at a time, at a limited pace.
 ///
 /// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
-/// [`Background::finished`] beside its other events. Work that waits instead of computing is started with
-/// [`Background::start_waiting`]. Between two pieces it pauses for its pace, and on a very large cluster for longer, so that it
-/// keeps to [`BESIDE`]. Work that can be interrupted and goes on later is done in slices ([`Slice`]). What runs is cancelled with its owner, and where nobody needs
-/// its result any more ([`Background::supersede`]).
+/// [`Background::finished`] beside its other events. [`Background::start_waiting`] starts work that waits instead of
+/// computing. The next piece is due after a pause: the pace, or on a very large cluster longer, to keep to [`BESIDE`].
+/// Long work that can be interrupted is done in slices ([`Slice`]). A running piece is cancelled when this value is
+/// dropped, or when its result is no longer needed ([`Background::supersede`]).
 pub struct Background<T> {
     task: Option<JoinHandle<T>>,
     pace: Duration,
@@ -28,7 +28,7 @@ pub struct Background<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct CoreShare(u32);
 
-/// Share of each kind of work beside the loop: less than 5 %.
+/// Share of one core that each kind of work beside the loop may use: less than 5 %.
 pub const BESIDE: CoreShare = CoreShare::one_in(20);
 
 impl CoreShare {
@@ -82,8 +82,8 @@ impl<T: Send + 'static> Background<T> {
         self.task = Some(beside(move || work(&cancelled)));
     }
 
-    /// Cancels the running piece of work and drops its result, because it is no longer needed. The next piece may start
-    /// at once.
+    /// Cancels the running piece of work and drops its result, because it is no longer needed. [`Background::start`]
+    /// may be called at once, although the pace still delays [`Background::is_due`].
     pub fn supersede(&mut self) {
         self.cancellation.cancel();
         if self.task.take().is_some() {

@@ -38,7 +38,7 @@ use kordon_core::{
 
 /// Connects the operations of the dashboard to the cluster and the journal.
 pub struct OperationsDriver {
-    /// None if nothing can be written.
+    /// Client and journal for writes; none if nothing can be written.
     context: Option<WriteContext>,
     /// Jobs of the app in progress. Several run at once, because a job of a closed dialog may take long.
     jobs: Vec<Background<DoneJob>>,
@@ -57,7 +57,7 @@ struct RunningOperation {
     /// Channel to the executor. When it is full, requests wait in their operation. None once the operation has ended.
     requests: Option<mpsc::Sender<Request>>,
     outcomes: mpsc::Receiver<(RequestId, RequestOutcome)>,
-    /// Lines to be written, in their order.
+    /// Lines of the journal that wait to be written, oldest first.
     lines: VecDeque<JournalLine>,
     /// Writes one batch of lines at a time, so that the lines keep their order.
     journal: Background<std::io::Result<()>>,
@@ -231,7 +231,7 @@ impl RunningOperation {
         }
     }
 
-    /// Writes the waiting lines, unless others are being written.
+    /// Writes the waiting lines, unless earlier lines are still being written.
     fn write_lines(&mut self) {
         if self.journal.is_running() || self.lines.is_empty() {
             return;

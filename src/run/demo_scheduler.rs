@@ -1,9 +1,9 @@
 //! kordon as the scheduler of the embedded cluster: watches the cluster, places one pod after the other, and reports
 //! why a pod fits nowhere.
 //!
-//! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted pods.
-//! `placement` decides where a pod goes, so that pods land where plans predict; among equally good nodes it takes the
-//! first by name, as plans do.
+//! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted
+//! pods. `placement` decides where a pod goes, so that pods land where plans predict. Among equally good nodes it takes
+//! the first by name, as plans do.
 
 mod queue;
 
@@ -78,14 +78,15 @@ impl PlacementScheduler {
 struct Work {
     connection: Connection,
     clock: Clock,
-    /// Model of what the watches report, without an engine.
+    /// Model of the watched cluster, without an engine.
     model: Model,
-    /// None until everything has been listed.
+    /// Snapshot for placement; none until all kinds have been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
     /// Pods that were bound, until the watch reports the binding. Reports without it are out of date.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// Requests that have fitted nowhere since something last made room, and the reason. Equal requests are not tried.
+    /// Requests that fit nowhere, with the reason, since a change last made room. A pod with an equal request is
+    /// refused without a search.
     unschedulable: Vec<(SchedulingRequest, String)>,
     /// Reasons that were written to pods that fit nowhere.
     reported: BTreeMap<Key, String>,
@@ -245,7 +246,7 @@ impl Work {
     async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
         let bound = scheduler_writes::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
         if self.is_done("bind", &pod.key, bound) {
-            // The binding is applied at once, so that the next pod is placed with it.
+            // The binding is applied to the model at once, so that the placement of the next pod counts this pod.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(there)));
@@ -284,7 +285,8 @@ impl Work {
         self.queue.park(&pod.key, now);
     }
 
-    /// Returns whether a write succeeded. The watch reports objects that are gone or have changed in the meantime.
+    /// Returns whether a write succeeded. If the object is gone or has changed in the meantime, the watch will report
+    /// it.
     fn is_done(&self, what: &str, pod: &Key, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Done => return true,
@@ -312,7 +314,7 @@ fn makes_room(delta: &Delta<Pod>) -> bool {
     before.is_some() && (before != takes_room_on(&delta.new) || leaves(&delta.old) != leaves(&delta.new))
 }
 
-/// Whether a pod has moved to another node, or its labels have changed, which matters to pods that select it.
+/// Whether a pod has moved to another node, or its labels have changed. Other pods may select this pod by its labels.
 fn is_elsewhere(delta: &Delta<Pod>) -> bool {
     let labels = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.labels.clone());
     takes_room_on(&delta.old) != takes_room_on(&delta.new) || labels(&delta.old) != labels(&delta.new)

@@ -1,4 +1,4 @@
-//! Watches the Events about the object whose detail is shown, and that object itself. No others are followed.
+//! Watches the object whose detail is shown, and the Events about this object. Other objects are not watched.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl fmt::Debug for EventServer {
 
 /// Follows one object at a time, and the Events about it.
 pub struct ShownEvents {
-    /// None if there is no API server.
+    /// API server from which the object and its Events are read; none if there is no API server.
     server: Option<EventServer>,
     following: Option<Following>,
 }
@@ -47,7 +47,7 @@ impl ShownEvents {
         Self { server, following: None }
     }
 
-    /// Follows this object from now on, and no other.
+    /// Follows this object from now on, in place of the previous one.
     pub fn follow(&mut self, wanted: Option<ShownObject>) {
         match (&self.following, &wanted) {
             (Some(following), Some(wanted)) if following.subject == wanted.subject => {
@@ -126,7 +126,7 @@ mod tests {
         })
     }
 
-    /// The next report about Events.
+    /// Returns the reasons of the Events in the next report, and the failure to read them.
     async fn next(shown: &mut ShownEvents) -> (Vec<String>, Option<String>) {
         loop {
             let report = timeout(Duration::from_secs(30), shown.next()).await.expect("a report");
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    /// Note in the next report about the object, or why there is none.
+    /// Returns the annotation `example.com/note` of the object in the next report, and the failure to read the object.
     async fn next_object(shown: &mut ShownEvents) -> (Option<String>, Option<String>) {
         loop {
             let report = timeout(Duration::from_secs(90), shown.next()).await.expect("a report");

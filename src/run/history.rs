@@ -1,6 +1,6 @@
-//! The history of the dashboard: a separate thread writes what the watches report to a ring on disk.
+//! The history of the dashboard: a separate thread writes the messages of the watches to a ring on disk.
 //!
-//! The loop sends each message to the thread, and a copy of what is known for each keyframe. Another thread writes the
+//! The loop sends each message to the thread, and a copy of the cluster for each keyframe. Another thread writes the
 //! keyframe at the same time. The loop never waits: if the thread does not keep up, the loop sends nothing until the
 //! thread has caught up, and the history has a gap.
 
@@ -47,8 +47,8 @@ const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 /// Number of changes that are sent to the thread at once: waking it costs more than encoding a change.
 const BATCH: usize = 100;
 
-/// Limits of what waits for the thread: batches, and changes in them. Beyond either limit there is a gap. 20,000 pods
-/// take about 30 MiB.
+/// Limits of the queue to the thread: batches, and changes in all of them. Beyond either limit the history has a gap.
+/// 20,000 pods take about 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
@@ -58,13 +58,13 @@ const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 /// Reason that is recorded with a gap.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
 
-/// How much is kept, and where.
+/// Limits, folder and start of the history.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
     /// Folder of the files; none if there is no home folder.
     pub folder: Option<PathBuf>,
     pub limits: RingLimits,
-    /// What a replay of the history starts with.
+    /// Settings and metadata at the start of the recording.
     pub start: RecordingStart,
 }
 
@@ -81,14 +81,14 @@ pub struct History {
     answered: u64,
 }
 
-/// What the loop sends to the thread.
+/// Messages that the loop sends to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HistoryPhase {
     /// Nothing until the first lists are complete: loading has priority.
     Loading,
     /// All messages.
     Recording,
-    /// Nothing since this time, until the thread has caught up.
+    /// Nothing from this time until the thread has caught up.
     Behind(Timestamp),
     /// Nothing: the thread has ended.
     Ended,
@@ -104,7 +104,7 @@ pub struct HistoryReport {
     pub limit: u64,
     /// Number of keyframes that the thread has requested.
     wanted: u64,
-    /// Why the history has ended; none if it has not.
+    /// Why the history has ended; none while it continues.
     pub failure: Option<String>,
 }
 
@@ -112,25 +112,25 @@ pub struct HistoryReport {
 #[derive(Debug, Default)]
 struct EventBatch {
     events: Vec<(FeedEvent, Timestamp)>,
-    /// Number of changes in them; each message counts as at least one.
+    /// Number of changes in the messages; each message counts as at least one.
     changes: usize,
 }
 
-/// What is known when a keyframe is made.
+/// State of the cluster and of its watches, for a keyframe.
 #[derive(Debug)]
 struct KnownState {
     cluster: Cluster,
     feeds: Feeds,
 }
 
-/// A keyframe that a thread of its own writes: that of 600,000 pods takes some seconds.
+/// A thread that writes one keyframe. A keyframe of 600,000 pods takes some seconds.
 type KeyframeJob = JoinHandle<Result<SegmentKeyframe, RecordingError>>;
 
-/// What is handed over to the thread.
+/// A message to the thread.
 enum HistoryMessage {
     Events(EventBatch),
     Keyframe(Box<KnownState>, KeyframeTimes),
-    /// Requests a reader of what is kept until this time.
+    /// Requests a reader of the history up to this time.
     Read(Timestamp, oneshot::Sender<RingReader>),
 }
 
@@ -184,7 +184,8 @@ impl History {
         }
     }
 
-    /// Sends a copy of what is known if a keyframe is due. The model must have applied all messages that were sent.
+    /// Sends a copy of the cluster and its watches if a keyframe is due. The model must have applied all messages that
+    /// were sent.
     pub fn on_applied(&mut self, model: &Model, now: Timestamp) {
         let wanted = self.reports.borrow().wanted;
         let (is_due, gap) = match self.phase {
@@ -237,7 +238,7 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // The sender of the answer is dropped, so the reader gets an error.
+            // Dropping the message drops the sender of the answer, so the caller of `read` gets an error.
             HistoryMessage::Read(..) => {}
         }
     }
@@ -256,8 +257,8 @@ impl History {
         HistoryReport { failure, ..HistoryReport::default() }
     }
 
-    /// Requests what is kept until now. The returned function waits for the answer, so it must be called on another
-    /// thread than the loop's.
+    /// Requests a reader of the history up to now. The returned function blocks until the answer arrives, so it must be
+    /// called on another thread than the loop's.
     pub fn read(&mut self, now: Timestamp) -> impl FnOnce() -> Result<RingReader, HistoryError> + use<> {
         let (answer, answered) = oneshot::channel();
         self.send_batch();
@@ -335,7 +336,7 @@ impl<'a> HistoryThread<'a> {
         }
     }
 
-    /// Requests what is known from the loop, if a keyframe is due.
+    /// Requests the state for a keyframe from the loop, if a keyframe is due.
     fn ask_for_keyframe(&mut self, now: Timestamp) {
         let may_ask = !self.awaits_keyframe && self.keyframe.is_none();
         if may_ask && self.writer.is_segment_due(now) {
@@ -351,7 +352,7 @@ impl<'a> HistoryThread<'a> {
             self.end_keyframe()?;
             self.writer.gap(since, TOO_MUCH, now)?;
         } else if is_wanted && !self.writer.is_segment_due(now) {
-            // A list has started since the keyframe was requested.
+            // A list has started since the keyframe was requested, so no keyframe can be written now.
             return Ok(());
         }
         let keyframe = self.writer.begin_segment(now)?;
@@ -368,7 +369,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Returns a reader of what is kept; none while nothing is kept.
+    /// Returns a reader of the history up to `now`; none while nothing is kept.
     fn read(&mut self, now: Timestamp) -> Result<Option<RingReader>, RecordingError> {
         if self.writer.ring().needs_keyframe() {
             self.end_keyframe()?;
@@ -403,7 +404,7 @@ fn start_keyframe(mut keyframe: SegmentKeyframe, state: KnownState) -> io::Resul
     thread::Builder::new().name("keyframe".into()).spawn(write)
 }
 
-/// How many changes a message has; each message counts as one at least.
+/// Number of changes in a message; at least one.
 fn changes(event: &FeedEvent) -> usize {
     match event {
         FeedEvent::Changes(changes) => changes.len().max(1),
@@ -414,8 +415,8 @@ fn changes(event: &FeedEvent) -> usize {
     }
 }
 
-/// Whether the model has an engine and no list is being read, so that a model that starts from this state has an engine
-/// at once. Watches without a report so far are of kinds that are listed after the nodes.
+/// Whether the model has an engine and no list is being read. A model that starts from a keyframe of this state then
+/// has an engine at once. Watches that have not reported yet are ignored: their kinds are listed after the nodes.
 fn is_listed(model: &Model) -> bool {
     model.engine.is_some() && model.feeds.iter().all(|(kind, _)| model.feeds.has_answered(kind))
 }
@@ -435,7 +436,7 @@ pub enum HistoryError {
     },
 }
 
-/// Text for the user.
+/// Returns the reason for which the history ended, as text for the user.
 fn why_ended(error: &RecordingError, folder: &Path) -> String {
     let folder = folder.display();
     match error {
@@ -444,11 +445,11 @@ fn why_ended(error: &RecordingError, folder: &Path) -> String {
     }
 }
 
-/// Returns a player of what a history keeps, with these settings of the cluster's controller, and the start and end of
-/// the recording.
+/// Returns a player of the history with these settings of the cluster's controller, and the start and end of the
+/// recording.
 ///
 /// # Errors
-/// What is kept cannot be read.
+/// The history cannot be read.
 pub fn player_of(
     kept: &RingReader,
     settings: &Settings,
@@ -462,13 +463,13 @@ pub fn player_of(
     Ok((Player::new(played, searched), whole))
 }
 
-/// Writes what a history keeps to a new file, which is an ordinary recording. Returns its size in bytes.
+/// Writes the history to a new file, which is an ordinary recording. Returns its size in bytes.
 ///
 /// # Errors
 /// The file exists or cannot be written.
 pub fn save(mut kept: RingReader, file: &Path) -> Result<u64, HistoryError> {
     let failed = |error| HistoryError::Save { file: file.display().to_string(), error };
-    // Only the owner of the file may read it, because it has the names of what runs in the cluster.
+    // Only the owner of the file may read it, because it has the names of objects in the cluster.
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let mut saved = opened.map_err(failed)?;
     let size = io::copy(&mut kept, &mut saved).map_err(failed)?;
@@ -482,7 +483,7 @@ pub fn folder() -> Option<PathBuf> {
     Some(cache.join("kordon"))
 }
 
-/// Interval between keyframes if this much time is kept.
+/// Interval between keyframes of a history that is kept for this long.
 pub fn keyframe_interval(kept: Span) -> Span {
     Span::from_secs(kept.as_secs() / KEYFRAMES_KEPT).clamp(KEYFRAMES.0, KEYFRAMES.1)
 }
@@ -536,7 +537,7 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // The thread works on these changes long enough to send many more messages.
+        // These changes occupy the thread, so that it does not keep up with the messages that follow.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

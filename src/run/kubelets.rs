@@ -44,7 +44,7 @@ pub enum UsageAnswer {
     Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
 }
 
-/// What the user looks at.
+/// Measurements that the dashboard shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookedAt {
     /// The node whose detail is shown.
@@ -55,7 +55,7 @@ pub struct LookedAt {
 
 /// Sends requests to kubelets and metrics.k8s.io, at most one to each per interval.
 pub struct KubeletReader {
-    /// None if there is no API server.
+    /// API server through which kubelets are asked; none if there is no API server.
     server: Option<EventServer>,
     clock: Clock,
     asking: JoinSet<UsageAnswer>,
@@ -81,7 +81,7 @@ impl KubeletReader {
         }
     }
 
-    /// Sets what the user looks at. If that has changed, the next requests are due at once.
+    /// Sets the measurements that the dashboard shows. If they have changed, the next requests are due at once.
     pub fn look_at(&mut self, looked_at: LookedAt) {
         if self.looked_at != looked_at {
             self.due = Instant::now();

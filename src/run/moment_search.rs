@@ -14,17 +14,17 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// One pass over a recording.
+/// A search for notable moments, which passes over a recording once.
 #[derive(Debug)]
 pub struct MomentSearch<R> {
     replay: Replay<R>,
     finder: MomentFinder,
-    /// Starts of the damaged stretches that are already among the moments.
+    /// Start times of the damaged stretches that were already added as moments.
     damaged: BTreeSet<Timestamp>,
     is_done: bool,
 }
 
-/// What was found so far.
+/// Results of the search so far.
 #[derive(Debug, Default)]
 pub struct SearchProgress {
     pub moments: Arc<Vec<Moment>>,

@@ -22,11 +22,11 @@ use kordon_core::{
 /// An operation in progress, with its connections to the cluster, the executor and the journal.
 pub struct OperationRun {
     pub operation: Operation,
-    /// Model of what the watches report, without an engine.
+    /// Model of the watched cluster, without an engine.
     pub model: Model,
     pub feeds: mpsc::Receiver<FeedEvent>,
     pub link: RequestLink,
-    /// None in a dry-run.
+    /// Writer of the journal; none in a dry-run.
     pub journal: Option<JournalWriter>,
     pub clock: Clock,
 }
@@ -102,7 +102,7 @@ impl OperationRun {
         }
     }
 
-    /// Passes on the progress, and when the rest of the operation will likely end.
+    /// Reports the progress, and the likely end of the operation, to the operator.
     fn tell_progress(&self, tell: &mut impl FnMut(&OperationNotice)) {
         let now = self.clock.now();
         if let Some(left) = self.operation.time_left(&self.model.cluster, now) {

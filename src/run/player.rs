@@ -37,14 +37,15 @@ type AnySearch = Box<MomentSearch<Box<dyn RecordingSource>>>;
 
 /// Plays a recording, and searches it for notable moments.
 pub struct Player {
-    /// None while another thread makes a moment.
+    /// The replay that plays; none while another thread makes a moment with it.
     replay: Option<Box<AnyReplay>>,
     step: Background<StepResult>,
-    /// None while another thread searches.
+    /// The search for notable moments; none while another thread continues it.
     search: Option<AnySearch>,
     searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
-    /// Checkpoints of the search, kept until the replay is back. The recording was searched until `searched`.
+    /// Checkpoints of the search that the replay gets once its step is finished; and the time up to which the recording
+    /// was searched.
     checkpoints: Checkpoints,
     searched: Timestamp,
     /// When the latest moment was requested, whether it is shown or still being made.
@@ -64,8 +65,8 @@ pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
-    /// Time since which events are known, if more will be known once the search has passed the moment. Then the moment
-    /// is shown again.
+    /// Time since which events are known. It is set if the search will add earlier events; the moment is then shown
+    /// again.
     pub known_from: Option<Timestamp>,
 }
 
@@ -86,7 +87,7 @@ impl fmt::Debug for Player {
 pub enum StepKind {
     /// Time has passed.
     Continued,
-    /// The moment is another place in the recording, or more is known of what happened before it.
+    /// The moment is elsewhere in the recording, or earlier events have become known.
     Jumped,
 }
 
@@ -135,7 +136,7 @@ impl Player {
         self.start_after(elapsed, playback, before);
     }
 
-    /// Starts to make the next moment as if this much time had passed.
+    /// Like [`Self::start`], with this much time passed since the last moment.
     pub fn start_after(&mut self, elapsed: Duration, playback: &Playback, before: &Model) {
         let Some(replay) = self.replay.take() else { return };
         let (to, kind) = match playback.target {
@@ -169,7 +170,7 @@ impl Player {
         self.step.finished().await
     }
 
-    /// Keeps the replay of a step for the next one. Returns the moment.
+    /// Takes back the replay of a finished step, and returns the moment that the step made.
     pub fn on_step(&mut self, step: StepResult) -> PlayedMoment {
         let StepResult { replay, number, moment } = step;
         self.number = number;
@@ -218,7 +219,7 @@ fn make_moment(
 ) -> StepResult {
     let (was_continued, known_from) = (before.is_some(), replay.known_from());
     let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
-    // Counts of a model that knows of other events cannot be continued.
+    // Counts continue only if both models know the same earlier events.
     let before = before.filter(|_| replay.known_from() == known_from);
     let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
     number.jump += u64::from(was_continued && kind == StepKind::Jumped);

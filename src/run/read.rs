@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope decide which scopes are needed next. The list of all nodes, the longest of most
-/// plans, does not.
+/// Whether the objects of a scope decide which scopes are needed next. The list of all nodes, the longest list of most
+/// plans, does not decide this.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -63,7 +63,7 @@ struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
-    /// Version of the first read of each kind. Later reads of the kind need not be newer.
+    /// Version of the first read of each kind. Later reads of the kind may be as old, but not older.
     versions: BTreeMap<FeedKind, Version>,
 }
 

@@ -1,4 +1,4 @@
-//! Records what the watches of a cluster report, until stopped.
+//! Records the messages of a cluster's watches, until stopped.
 
 use std::io::Write;
 
@@ -63,7 +63,7 @@ pub async fn record<W: Write>(
     Ok(RecordingResult { totals, until, watch_errors, model: session.model })
 }
 
-/// Writes a keyframe of what a model knows, if one is due. The model must have applied all messages that were recorded.
+/// Writes a keyframe of a model's cluster, if one is due. The model must have applied all messages that were recorded.
 ///
 /// # Errors
 /// The keyframe cannot be written.
@@ -88,7 +88,7 @@ pub const fn keyframe_of<'a>(
     KeyframeSource { cluster, health, clock_difference: feeds.clock_difference }
 }
 
-/// What a recording of a cluster starts with.
+/// Returns the start of a recording of a cluster: its settings and metadata.
 pub fn recording_start(
     settings: &Settings,
     connection: &ConnectionInfo,
@@ -103,7 +103,7 @@ pub fn recording_start(
     start
 }
 
-/// Error of the server that forbids to list nodes, if it does. Without nodes there is nothing to record.
+/// Returns the server's error if it forbids to list nodes. Without nodes there is nothing to record.
 pub fn nodes_forbidden(model: &Model) -> Option<&str> {
     match model.feeds.state(FeedKind::Nodes) {
         Some(FeedState::Forbidden { error }) => Some(error),

@@ -19,12 +19,13 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Run-up: time that is played before a moment, if the recording goes back that far. What happened earlier is known
-/// only from the objects, as if kordon had been started then.
+/// Run-up: time that is played before a moment, if the recording goes back that far. Earlier events are known only from
+/// the objects, as if kordon had been started at the beginning of the run-up.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Time that is always played through, instead of starting at a later keyframe, which would lose knowledge:
-/// `PLAYED_THROUGH` when time passes, `PLAYED_TO_JUMP` when the user waits for another place.
+/// Longest time that is played from a state with full knowledge. Beyond it, playing begins at a later keyframe, which
+/// lacks the events before it. `PLAYED_THROUGH` applies when time passes, `PLAYED_TO_JUMP` when the user waits for
+/// another place.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
 const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
@@ -38,13 +39,13 @@ const CHECKPOINT_PODS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
 const PODS_PER_NODE: usize = 20;
 
-/// Interval at which the model's views are refreshed while it plays. A state that changes and changes back within it is
-/// not seen. If the moment will be completed later, views are refreshed only at its end, because refreshing takes a
+/// Interval at which the model's views are refreshed while it plays. A state that lasts less than the interval may be
+/// missed. For a moment that will be completed later, views are refreshed only at the end, because refreshing takes a
 /// third of the time.
 const LOOK: Span = Span::from_secs(1);
 
-/// A recording without any message for this long was interrupted, for example because the machine slept. What is due in
-/// this time is done at its end.
+/// A recording without any message for this long was interrupted, for example because the machine slept. Work of the
+/// engine that falls due during the interruption is done at its end.
 const SILENCE: Span = Span::from_secs(600);
 
 /// A recording, and the model at one moment of it. The model is a shadow, as in every kordon that only watches. Its
@@ -55,8 +56,8 @@ pub struct Replay<R> {
     settings: Settings,
     /// Run-up: time that is played before a moment, if no state closer to it is known.
     run_up: Span,
-    /// Time of the keyframe at which playing began, if more will be known once the recording was searched up to the
-    /// moment.
+    /// Time of the keyframe at which playing began without a run-up. A search can still add the events before it. None
+    /// if playing began elsewhere.
     known_from: Option<Timestamp>,
     /// Time up to which the recording was searched, so that all checkpoints up to it exist.
     searched: Timestamp,
@@ -81,7 +82,7 @@ pub struct Replay<R> {
 /// Checkpoints of a recording, by time.
 pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
 
-/// What is known at a moment of a recording from everything before it, and the position at which reading continues.
+/// State at a moment of a recording, with all earlier events, and the position at which reading continues.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     state: ReplayState,
@@ -100,8 +101,8 @@ enum ReplayBase {
 }
 
 impl<R: Read + Seek> Replay<R> {
-    /// Returns a replay at the start of the recording. `settings` are those of its shadow: the recorded ones, or
-    /// others.
+    /// Returns a replay at the start of the recording. `settings` are the settings of the replay's shadow: the recorded
+    /// ones, or others.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
         Self::with_alternative(reader, settings, None)
     }
@@ -139,9 +140,9 @@ impl<R: Read + Seek> Replay<R> {
         replay
     }
 
-    /// Returns the replay without a run-up: playing to a moment begins at the last keyframe before it. What happened
-    /// before the keyframe is known once a search has passed the moment ([`Replay::add_checkpoints`]). Then the moment
-    /// can be [completed](Replay::can_complete).
+    /// Returns the replay without a run-up: playing to a moment begins at the last keyframe before it. Events before
+    /// the keyframe become known once a search has passed the moment ([`Replay::add_checkpoints`]). Then the moment can
+    /// be [completed](Replay::can_complete).
     #[must_use]
     pub fn without_run_up(self) -> Self {
         Self { run_up: Span::ZERO, ..self }
@@ -152,7 +153,7 @@ impl<R: Read + Seek> Replay<R> {
         &self.state.model
     }
 
-    /// Returns what other settings did up to the current moment; none if the replay has no other settings.
+    /// Returns the effects of the other settings up to the current moment; none if the replay has no other settings.
     pub fn counterfactual(&self) -> Option<&Counterfactual> {
         self.state.counterfactual.as_ref()
     }
@@ -199,12 +200,12 @@ impl<R: Read + Seek> Replay<R> {
         self.play(to)
     }
 
-    /// Returns the time of the keyframe at which playing began; none if nothing is missing that this replay can know.
+    /// Returns the time of the keyframe at which playing began, if a search can still add the events before it.
     pub fn known_from(&self) -> Option<Timestamp> {
         self.known_from
     }
 
-    /// Whether more is known of the current moment after another [`Replay::seek`].
+    /// Whether the search has passed the current moment, so that another [`Replay::seek`] adds the missing events.
     pub fn can_complete(&self) -> bool {
         self.known_from.is_some() && self.at <= self.searched
     }
@@ -220,8 +221,8 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Predicts what becomes of the pods that are about to leave at the current moment. The prediction is later
-    /// compared with what really becomes of them.
+    /// Predicts the outcomes of the pods that are about to leave at the current moment. The actual outcomes are later
+    /// compared with the prediction.
     pub fn run_outcomes(&mut self) {
         self.state.model.refresh(self.at);
         self.state.model.run_outcomes(self.at);
@@ -259,7 +260,7 @@ impl<R: Read + Seek> Replay<R> {
         }
         match self.keyframe_for(to).filter(|keyframe| *keyframe > known_at) {
             None => known,
-            // What is missing in the current state is missing in the keyframe too.
+            // The current state began at this keyframe or an earlier one, so the keyframe would not add anything.
             Some(keyframe) if is_ahead && (self.at >= keyframe || to.since(self.at) <= patience) => {
                 ReplayBase::Here
             }
@@ -267,8 +268,8 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Returns the keyframe at which playing to `to` begins; none for the start of the recording. With other settings,
-    /// playing always begins at the start, because their result depends on everything before.
+    /// Returns the keyframe at which playing to `to` begins; none if it begins at the start of the recording. With
+    /// other settings it always begins at the start, because the result depends on all earlier events.
     fn keyframe_for(&self, to: Timestamp) -> Option<Timestamp> {
         let wanted = to - self.run_up;
         let is_known = |at: &Timestamp| self.alternative.is_none() && *at <= wanted;
@@ -377,7 +378,7 @@ impl<R: Read + Seek> Replay<R> {
         CHECKPOINT_EVERY.max(Span::from_nanos(length.as_nanos() / most))
     }
 
-    /// Lets time pass up to `to`, and does what is due until then.
+    /// Lets time pass up to `to`, and does the work that is due until then.
     fn pass_time(&mut self, to: Timestamp) {
         if self.known_from.is_some() {
             self.next_look = look_after(to);
@@ -405,7 +406,7 @@ impl<R: Read + Seek> Replay<R> {
     }
 }
 
-/// Returns the first full second after a time. Views are refreshed at full seconds, so at the same times wherever
+/// Returns the first full second after a time. Views are refreshed at full seconds, so the times do not depend on where
 /// playing began.
 pub fn look_after(at: Timestamp) -> Timestamp {
     let second = LOOK.as_nanos();

@@ -1,4 +1,4 @@
-//! What is known at a moment of a recording: the model, and the counterfactual that changes its input.
+//! State at a moment of a recording: the model, and the counterfactual that changes its input.
 
 use crate::{
     k8s::feed::{FeedEvent, FeedState},
@@ -12,7 +12,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// What is known at a moment of a recording.
+/// State at a moment of a recording.
 #[derive(Clone, Debug)]
 pub struct ReplayState {
     pub model: Model,
@@ -21,7 +21,7 @@ pub struct ReplayState {
 }
 
 impl ReplayState {
-    /// Returns what is known before the first message.
+    /// Returns the state before the first message.
     pub fn new(
         start: &RecordingStart,
         settings: &Settings,
@@ -51,7 +51,7 @@ impl ReplayState {
         }
     }
 
-    /// Applies a recorded change as it would be in a cluster whose controller has other settings.
+    /// Applies a recorded change, translated for a cluster whose controller has other settings.
     fn on_recorded_change(&mut self, change: Change, at: Timestamp) {
         let Some(counterfactual) = &mut self.counterfactual else { return };
         let mut changes = counterfactual.on_change(change, &self.model.cluster, at);

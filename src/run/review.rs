@@ -1,5 +1,5 @@
-//! Plays a part of a recording and collects what a postmortem needs: what happened, what was affected, and how accurate
-//! predictions were.
+//! Plays a part of a recording and collects the content of a postmortem: events, affected objects, and the accuracy of
+//! predictions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,7 +27,7 @@ const EVERY: Span = Span::from_secs(5);
 /// Shortest outage of a workload that is reported. In less time a workload only starts or replaces pods.
 const LEAST: Span = Span::from_secs(10);
 
-/// What happened in a part of a recording.
+/// Review of a part of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct IncidentReview {
     pub from: Timestamp,
@@ -37,7 +37,8 @@ pub struct IncidentReview {
     pub workloads: Vec<WorkloadOutage>,
     pub evictions: Vec<ReviewedEviction>,
     pub accuracy: AccuracyReport,
-    /// Time at which most nodes were down, or most were silent if none was down; none if no node was silent either.
+    /// Time at which most nodes were down. If no node was ever down, time at which most were silent; none if no node
+    /// was silent either.
     pub peak: Option<Timestamp>,
 }
 
@@ -49,7 +50,7 @@ pub struct NodeOutage {
     pub zone: String,
     pub from: Timestamp,
     /// When the node was declared Unknown or reported that it is not ready (`down`), and when it was tainted
-    /// (`evicting`); none if it was not.
+    /// (`evicting`); none if that did not happen.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
     /// When the node was Ready again, or deleted; none if neither happened.
@@ -91,7 +92,7 @@ struct Collector {
     counted: BTreeSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
-    /// Number of nodes that were down at the peak, and number that were silent or down.
+    /// Numbers of nodes at the peak: those that were down, and those that were silent or down.
     most_failing: (usize, usize),
 }
 
@@ -131,8 +132,8 @@ impl IncidentReview {
         Ok(collector.finish(replay.model()))
     }
 
-    /// Returns the evictions by a taint whose node was Ready again within this time. Longer tolerations would have
-    /// avoided them.
+    /// Returns the taint evictions whose node was Ready again within this time. Longer tolerations would have avoided
+    /// them.
     pub fn unnecessary(&self, within: Span) -> impl Iterator<Item = &ReviewedEviction> {
         let is_by_taint =
             |eviction: &&ReviewedEviction| eviction.entry.departure.kind == DepartureKind::TaintEviction;
@@ -281,7 +282,7 @@ impl Collector {
     }
 }
 
-/// Time since which a node fails: that of its last heartbeat, if heartbeats are missing.
+/// Start of a node's failure: its last heartbeat if heartbeats are missing, otherwise the start of its state.
 fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     status.and_then(|status| status.since).map_or(at, |since| since.min(at))

@@ -37,7 +37,7 @@ pub struct Session {
 /// Channels of a model's input and effects.
 #[derive(Debug)]
 pub struct Links {
-    /// What the watches report. When the channel closes, the model no longer changes.
+    /// Messages of the watches. When the channel closes, the model no longer changes.
     pub feeds: mpsc::Receiver<FeedEvent>,
     /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
@@ -77,14 +77,14 @@ impl PassDurations {
 /// How an unattended session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The condition that was waited for holds.
+    /// The awaited condition holds.
     Arrived,
     /// The watches or the executor have ended; nothing more will happen.
     Abandoned,
 }
 
-/// Watches that were started before there is a model. Their reports wait in a channel. When it is full, the watches
-/// wait.
+/// Watches that were started before the model exists. Their reports wait in a channel. When the channel is full, the
+/// watches wait.
 #[derive(Debug)]
 pub struct RunningWatches {
     feeds: mpsc::Receiver<FeedEvent>,
@@ -167,7 +167,7 @@ impl Session {
         }
     }
 
-    /// Applies what the watches report, wakes the engine and passes its effects on until `arrived`.
+    /// Applies the messages of the watches, wakes the engine and passes its effects on until `arrived`.
     ///
     /// May be dropped at any time and called again: nothing is lost.
     pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {

@@ -14,7 +14,7 @@ use super::operation_driver::OperatorInput;
 /// its group.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// What signals ask for: the first cancels the operation, a second request stops the program.
+/// Requests made by signals: the first signal cancels the operation, a second request stops the program.
 pub struct SignalRequests {
     pub input: mpsc::Receiver<OperatorInput>,
     pub stop: oneshot::Receiver<()>,

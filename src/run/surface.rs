@@ -1,4 +1,4 @@
-//! What the dashboard is drawn on.
+//! The surface on which the dashboard is drawn.
 
 use std::{future::Future, io};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A terminal, or something in its place.
+/// A terminal, or a screen in memory.
 pub trait Surface {
     /// Draws the app as it is.
     ///
@@ -18,7 +18,7 @@ pub trait Surface {
     /// Writing fails.
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn>;
 
-    /// Forgets what is on the terminal, so that the next draw writes all of it.
+    /// Discards the known content of the terminal, so that the next draw writes every cell.
     ///
     /// # Errors
     /// Writing fails.

@@ -52,8 +52,8 @@ impl Tty {
     /// # Errors
     /// There is no terminal, or it cannot be written to.
     pub fn enter() -> io::Result<Self> {
-        // Otherwise raw mode would be set on the terminal in which the user waits, and the screen would be written
-        // elsewhere.
+        // If only the output were redirected, raw mode would apply to the user's terminal, and the screen would be
+        // written elsewhere.
         if !io::stdout().is_terminal() {
             return Err(io::Error::other("standard output is not a terminal"));
         }
@@ -118,7 +118,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)
 }
 
-/// Ignores failures, because nothing is drawn on the terminal afterwards.
+/// Restores the terminal as far as possible: failures are ignored.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show, Print(RESTORE_TITLE));

@@ -1,4 +1,4 @@
-//! Plays a recording under several settings of the controller, and counts what each of them would have done.
+//! Plays a recording under several settings of the controller, and counts the effects that each would have had.
 
 use std::{
     io::{Read, Seek},
@@ -15,18 +15,18 @@ use kordon_core::counterfactual::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time range and thresholds of what is counted.
+/// Time range of a trial, and thresholds of its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningScope {
     pub from: Timestamp,
     pub until: Timestamp,
-    /// An eviction was not necessary if its node was back within this time.
+    /// An eviction counts as unnecessary if the pod's node was back within this time.
     pub back_within: Span,
-    /// Outages shorter than this, from the last heartbeat, are blips.
+    /// An outage shorter than this, counted from the last heartbeat, is a blip.
     pub blip: Span,
 }
 
-/// What one set of settings would have done.
+/// Result of a recording played with one set of settings.
 #[derive(Clone, Debug)]
 pub struct SettingsTrial {
     pub alternative: Alternative,
@@ -34,11 +34,11 @@ pub struct SettingsTrial {
     pub uncertain: Uncertainties,
     /// Cost of the outages with these settings.
     pub paid: Paid,
-    /// What the recorded controllers did: the same for all settings.
+    /// Acts of the recorded controllers; the same for all settings.
     pub happened: ActsTotals,
-    /// Cost of the same outages as recorded.
+    /// Cost of the outages as recorded.
     pub happened_paid: Paid,
-    /// How long a replacement takes until it is Ready.
+    /// Time that a replacement takes to become Ready.
     pub start: Span,
 }
 

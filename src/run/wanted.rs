@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// Timeout of a read. After it, the result of the last read counts as stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Reads the wanted scopes until the other end of one of its channels is closed.
+/// Reads the wanted scopes until `wanted` or `reports` is closed.
 pub struct WantedReader {
     pub connection: Connection,
     pub wanted: watch::Receiver<BTreeSet<Scope>>,
@@ -72,7 +72,7 @@ impl WantedReader {
     }
 }
 
-/// Returns changes that remove what was read of a scope, because nothing keeps it up to date any more.
+/// Returns changes that remove the objects of a scope, because nothing keeps them up to date any more.
 fn forget(scope: Scope) -> Vec<Change> {
     let nothing = ScopeRead {
         scope: scope.clone(),

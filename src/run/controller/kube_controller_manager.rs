@@ -28,7 +28,8 @@ pub struct MayLead {
 /// Which controllers kube-controller-manager runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerControllers {
-    /// Stated by the operator, or read from its command line; `origin` says which.
+    /// The controllers are known: stated by the operator, or read from the command line of kube-controller-manager.
+    /// `origin` says which.
     Known {
         controllers: Controllers,
         elects: Elects,
@@ -47,14 +48,14 @@ pub enum Elects {
     No,
 }
 
-/// What the Lease of the controller managers shows.
+/// State of the controller managers' Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerActivity {
     /// The Lease was renewed within its duration, as far as this process has seen.
     Active {
         holder: String,
     },
-    /// The Lease has expired according to its renewTime, but this process has not watched it for its duration yet, and
+    /// The Lease has expired according to its renewTime. This process has not watched it for a whole duration yet, and
     /// the clocks may differ.
     Expired {
         holder: String,
@@ -154,7 +155,8 @@ impl ManagerWatch {
                 Some(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                     Some(ManagerActivity::Unreadable { why: status.message })
                 }
-                // The last answer remains valid. This process cannot renew its own Lease either.
+                // The last answer remains valid: while the API server does not answer, this process cannot renew its
+                // own Lease either.
                 Some(Err(error)) => {
                     tracing::warn!(error = words(&error), "cannot read the lease of kube-controller-manager");
                     None
@@ -204,7 +206,7 @@ fn of_flags(found: ControllerFlags) -> ManagerControllers {
     }
 }
 
-/// Returns what the Lease shows now. Its duration counts from the time at which this state of the Lease was first seen.
+/// Returns the state of the Lease. Its duration counts from the time at which this version of the Lease was first seen.
 fn activity(
     spec: Option<LeaseSpec>,
     seen: &mut Option<(LeaseSpec, Timestamp)>,

@@ -38,7 +38,7 @@ pub struct Metric {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows, except when the controller restarts. The names of its samples end in `_total`.
+    /// A number that only grows until the controller restarts. The names of its samples end in `_total`.
     Counter,
     Gauge,
     Histogram,
@@ -212,7 +212,7 @@ pub const METRICS: &[Metric] = &[
     gauge(BUILD, &["version"], "1, with the version of kordon"),
 ];
 
-/// Everything that the exposition is made from.
+/// State from which the exposition is made.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricsView<'a> {
     pub model: &'a Model,

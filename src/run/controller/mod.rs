@@ -75,8 +75,7 @@ impl Controller {
         }
     }
 
-    /// Runs for `dies`, then stops without releasing the Lease. The successor starts when `starts` has passed since the
-    /// call.
+    /// Runs for `dies`, then stops without releasing the Lease. Starts the successor `starts` after the call.
     pub async fn run_until_replaced(
         self,
         successor: Self,

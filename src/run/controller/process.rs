@@ -58,14 +58,14 @@ pub struct ControllerProcess {
     /// Settings of the cluster's controller for a shadow; settings of kordon itself if it enforces.
     pub settings: Settings,
     pub clock: Clock,
-    /// What writing needs; none if the process writes nothing.
+    /// Options for writing to the cluster; none if the process writes nothing.
     pub enforcement: Option<Enforcement>,
     pub lines: LineWriter,
     /// Requests from the endpoints.
     pub asked: mpsc::Receiver<EndpointRequest>,
 }
 
-/// What is needed to write to the cluster.
+/// Options of a controller that writes to the cluster.
 #[derive(Clone, Debug)]
 pub struct Enforcement {
     pub election: ElectionOptions,
