@@ -141,7 +141,7 @@ impl JournalLine {
         format!("{}\n", visible::json(&value.to_string()))
     }
 
-    /// Reads a line; none if it is not a line of a journal.
+    /// Parses a line of a journal. Returns none for any other text.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(text).ok()?;
         let at = Timestamp::parse(value["at"].as_str()?)?;
@@ -265,7 +265,8 @@ fn drain_value(options: &DrainOptions) -> Value {
     })
 }
 
-/// Returns `None` if a required option is missing: a drain is resumed only with the options it started with.
+/// Parses the options of a drain. Returns none if a required option is missing, because a drain is resumed only with
+/// the options that it started with.
 fn parse_drain(value: &Value) -> Option<DrainOptions> {
     let given = |field: &str| value[field].as_bool();
     let span = |field: &str| value[field].as_i64().map(Span::from_nanos);

@@ -30,8 +30,8 @@ const LARGE: u64 = 8 << 20;
 /// Number of rotated files that are kept.
 const KEPT: usize = 4;
 
-/// Capacity of the queue of lines to write. When it is full, senders wait, and so do the requests whose lines they
-/// send.
+/// Capacity of the queue of lines to write. While the queue is full, a new line waits, and a request waits until its
+/// line is written.
 const QUEUED: usize = 256;
 
 /// The journal of one cluster.
@@ -41,7 +41,7 @@ pub struct Journal {
     stem: String,
 }
 
-/// Why there is no journal.
+/// Why the journal of a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     #[error("there is no folder for the journal: set XDG_STATE_HOME or HOME")]
@@ -262,8 +262,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
-        // The file is removed while it is locked: a process that has already opened it and locks it next sees that it
-        // is gone. A file left behind by a crash is not locked.
+        // The file is removed before it is unlocked. A process that opened the file earlier and locks it now sees that
+        // it was removed, and opens a new one. A file left behind by a crash is not locked.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
@@ -314,7 +314,7 @@ impl Pen {
                 Ok(()) => Ok(()),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
-            // The sender may be gone.
+            // The caller may no longer wait for the result.
             let _ = entry.done.send(result);
         }
     }

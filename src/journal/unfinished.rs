@@ -21,12 +21,12 @@ use kordon_time::Timestamp;
 pub struct JournaledOperation {
     pub id: OperationId,
     pub started: Timestamp,
-    /// When its last line was written.
+    /// Time of the operation's last line.
     pub last: Timestamp,
     pub start: OperationStart,
-    /// How it ended; none if it was interrupted or is still running.
+    /// How the operation ended; none if it was interrupted or is still running.
     pub ended: Option<String>,
-    /// Whether another operation undid its changes.
+    /// Whether another operation undid the changes of this one.
     pub undone: bool,
     /// Undo of each write that may have been made, in the order of the writes: those that succeeded, and those without
     /// a response.
@@ -83,7 +83,8 @@ impl<'a> Reader<'a> {
             LineKind::Outcome { id, outcome, .. } => self.on_outcome(*id, outcome),
             LineKind::Resumed { .. } => {
                 self.found.ended = None;
-                // A resumed operation counts request ids from the start again. Outcomes no longer refer to the old ids.
+                // A resumed operation counts request ids from the start again, so later outcomes are not about the
+                // earlier requests.
                 self.in_flight.clear();
             }
             LineKind::Ended { end, .. } => self.found.ended = Some(end.clone()),
@@ -109,13 +110,12 @@ impl<'a> Reader<'a> {
 }
 
 impl JournaledOperation {
-    /// Whether it is a drain that was interrupted or is still running.
+    /// Whether the operation is a drain that was interrupted or is still running.
     pub fn is_unfinished(&self) -> bool {
         self.ended.is_none() && self.start.drain.is_some()
     }
 
-    /// Undo of all writes that may have been made, in their order and without duplicates. Of several changes of one
-    /// thing, the first one knows its original state.
+    /// Undo of all writes that may have been made: for each node the distinct steps, in the order of the writes.
     pub fn undo(&self) -> Undo {
         let mut nodes: Vec<NodeUndo> = Vec::new();
         for undo in &self.undos {
@@ -133,13 +133,13 @@ impl JournaledOperation {
         Undo { nodes }
     }
 
-    /// The nodes that it may have cordoned.
+    /// The nodes that the operation may have cordoned.
     pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
         let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
         self.undos.iter().filter(cordons).map(|undo| &undo.node)
     }
 
-    /// What a resume or an undo has to know about this operation.
+    /// Summary of the operation for a resume or an undo.
     pub fn prior(&self) -> PriorOperation {
         let OperationStart { by, why, until, drain, nodes, pods, confirmation, .. } = self.start.clone();
         PriorOperation {
