@@ -26,23 +26,22 @@ pub const MAX_RAW: usize = 4 << 20;
 /// Limit of the compressed size of a payload, in bytes: data that does not compress becomes a little larger.
 const MAX_PAYLOAD: usize = MAX_RAW + (64 << 10);
 
-/// What a block contains.
+/// Kind of a block, by its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
-    /// The first block: what a model starts with.
+    /// The first block: settings and metadata, from which a model starts.
     Start = 1,
-    /// The first or only part of a keyframe: entries that repeat everything that is known.
+    /// The first or only part of a keyframe: entries with all objects and the state of all watches.
     Keyframe = 2,
     /// A further part of a keyframe.
     KeyframePart = 3,
     /// The last part of a keyframe. Without it the keyframe is incomplete.
     KeyframeEnd = 4,
-    /// What the watches reported.
+    /// Entries: the messages of the watches.
     Entries = 5,
     /// The recording ended normally.
     End = 6,
-    /// What the watches reported, starting with an empty dictionary. It can be read with or without the keyframe before
-    /// it.
+    /// Entries that start with an empty dictionary. They can be read with or without the keyframe before the block.
     FirstEntries = 7,
 }
 
@@ -66,7 +65,7 @@ pub struct BlockHeader {
     pub length: u32,
     /// Size of the payload after decompression, in bytes.
     pub raw_length: u32,
-    /// The times of its first and last entry.
+    /// Times of the first and the last entry of the block.
     pub from: Timestamp,
     pub until: Timestamp,
     checksum: u32,
@@ -114,7 +113,7 @@ impl BlockHeader {
     /// Decompresses a payload.
     ///
     /// # Errors
-    /// The payload is not what was written.
+    /// The checksum or the size of the payload is wrong, or the payload is not a Zstandard frame.
     pub fn decompress(&self, payload: &[u8]) -> Result<Vec<u8>, String> {
         if crc32fast::hash(payload) != self.checksum {
             return Err("its checksum is wrong".into());

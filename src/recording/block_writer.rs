@@ -32,12 +32,12 @@ pub struct BlockWriter<W> {
     payload: Vec<u8>,
     /// Decompressed size in bytes of the blocks written since the beginning or the last keyframe.
     raw_bytes: usize,
-    /// Total size in bytes of what was written.
+    /// Total size in bytes of all blocks written.
     written: u64,
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Returns a writer whose first block has entries and begins at `at`.
+    /// Returns a writer that begins with a block of entries at time `at`.
     ///
     /// # Errors
     /// There is no memory for the compressor.
@@ -87,7 +87,7 @@ impl<W: Write> BlockWriter<W> {
         self.raw_bytes
     }
 
-    /// Total size in bytes of what was written.
+    /// Total size in bytes of all blocks written.
     pub const fn written(&self) -> u64 {
         self.written
     }
@@ -126,7 +126,7 @@ impl<W: Write> BlockWriter<W> {
         now: Timestamp,
         write: impl FnOnce(Span, &mut Vec<u8>, &mut Dictionary) -> Result<(), RecordingError>,
     ) -> Result<(), RecordingError> {
-        // A recording never goes back in time.
+        // The times of a recording never decrease.
         let now = now.max(self.last);
         if self.bytes.is_empty() {
             (self.from, self.last) = (now, now);
@@ -145,7 +145,7 @@ impl<W: Write> BlockWriter<W> {
     }
 
     /// Writes a block with the waiting entries, even if there are none. Returns the time at which the block ends:
-    /// `now`, or the time of its last entry if that is later.
+    /// `now`, or the time of the block's last entry if that is later.
     ///
     /// # Errors
     /// They cannot be written.
@@ -158,8 +158,8 @@ impl<W: Write> BlockWriter<W> {
         Ok(self.last)
     }
 
-    /// Writes the waiting entries, then an empty block that marks an end. Its time is `now`, or the time of the last
-    /// entry if that is later.
+    /// Writes the waiting entries, then an empty block that marks an end. The time of that block is `now`, or the time
+    /// of the last entry if that is later.
     ///
     /// # Errors
     /// One of the blocks cannot be written.

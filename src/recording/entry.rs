@@ -6,7 +6,7 @@
 //!        | [nanoseconds since the entry before, 2, clock difference]
 //!        | [nanoseconds since the entry before, 3, text of an error]
 //!        | [nanoseconds since the entry before, 4, why nothing was recorded in the time of its block]
-//! change = [kind, event (0 to 5), object, its key, or nothing]
+//! change = [kind, event (0 to 5), object | key of an object | nothing]
 //! ```
 //!
 //! A reader skips an entry with a number that it does not know.
@@ -86,7 +86,7 @@ pub fn write(
     }
 }
 
-/// A message that has no changes.
+/// A message of the watches without object changes.
 #[derive(Clone, Copy, Debug)]
 pub enum PlainMessage<'a> {
     Health(FeedKind, &'a FeedHealth),
@@ -145,8 +145,9 @@ fn start(bytes: &mut Vec<u8>, since_last: Span, kind: u8) -> Result<(), Recordin
     encoder.array(3).and_then(|encoder| encoder.u64(nanos)?.u8(kind)?.ok()).map_err(encoding)
 }
 
-/// Whether a change is recorded: only if a watch of a whole kind reported it. Objects that were read for display are
-/// not recorded. How well a kind is known is not recorded, because it follows from the health of its watch.
+/// Whether a change is recorded: only if the watch of all objects of a kind reported it. Objects that were read for
+/// display are not recorded. Changes of a kind's `Known` state are not recorded either, because the state follows from
+/// the health of the kind's watch.
 pub fn is_recorded(change: &Change) -> bool {
     !matches!(change, Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
 }

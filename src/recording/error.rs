@@ -1,4 +1,4 @@
-//! What can go wrong with a recording.
+//! Errors of writing and reading recordings.
 
 use std::io;
 

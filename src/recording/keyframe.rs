@@ -16,10 +16,10 @@ use kordon_core::cluster::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Everything that a keyframe repeats.
+/// Content of a keyframe.
 #[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    /// A copy of the cluster. Pods that have changed since it was made are freed as they are written.
+    /// A copy of the cluster. An outdated version of a pod, which only this copy holds, is freed once it is written.
     pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
@@ -80,7 +80,7 @@ fn put_objects<W: Write>(
     }
 }
 
-/// Writes a table as a list of its kind. The list has no end if the table is not synced.
+/// Writes a table as a list of its kind. Leaves the list open if the table is not synced.
 fn put_table<T, W: Write>(
     kind: FeedKind,
     table: Table<T>,

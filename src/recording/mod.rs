@@ -1,10 +1,10 @@
-//! Recordings: writes what the watches of a cluster report to a file and reads it back, to look at an incident again.
+//! Recordings: the messages of a cluster's watches, written to a file and read back to look at an incident again.
 //!
 //! A recording is a sequence of blocks (`block`), each compressed and checksummed. Blocks are only appended, so a
-//! truncated file can be read up to its last whole block. The first block has what a model starts with
-//! ([`RecordingStart`]). The next blocks have every message of the watches with the time at which it was received
-//! (`entry`). Every few minutes a keyframe repeats all objects, so that reading can begin there. Objects have only the
-//! fields of [`kordon_core::cluster`], in their own encoding ([`kordon_core::cluster::encoding`]).
+//! truncated file can be read up to its last whole block. The first block has the settings and metadata from which a
+//! model starts ([`RecordingStart`]). The next blocks have every message of the watches with the time at which it was
+//! received (`entry`). Every few minutes a keyframe repeats all objects, so that reading can begin there. Objects have
+//! only the fields of [`kordon_core::cluster`], in their own encoding ([`kordon_core::cluster::encoding`]).
 //!
 //! docs/reference/recording.md has the format.
 

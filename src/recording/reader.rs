@@ -1,4 +1,4 @@
-//! Reads a recording, from its start or from a keyframe. What is read is not trusted.
+//! Reads a recording, from its start or from a keyframe. The file is not trusted.
 
 use std::{
     collections::VecDeque,
@@ -19,8 +19,8 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Limit of the decompressed size, in bytes, of blocks that share a dictionary, which is in memory while they are read.
-/// A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file take up to 128 MiB.
+/// Limit of the decompressed size, in bytes, of blocks that share a dictionary. A reader keeps the dictionary in
+/// memory. A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file take up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
 /// A recording that is read entry by entry.
@@ -30,7 +30,7 @@ pub struct RecordingReader<R> {
     source: R,
     start: RecordingStart,
     blocks: Vec<Block>,
-    /// Indexes of the blocks at which reading can begin, in order.
+    /// Indexes of the blocks at which complete keyframes begin, in order.
     segments: Vec<usize>,
     end: RecordingEnd,
     next_block: usize,
@@ -77,9 +77,9 @@ pub struct RecordedEntry {
 /// Where an entry comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntrySource {
-    /// A watch reported it.
+    /// A watch reported the entry.
     Watch,
-    /// A keyframe repeats it, for readers that begin there.
+    /// A keyframe repeats the entry, for readers that begin at the keyframe.
     Keyframe,
 }
 
@@ -166,8 +166,8 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));
     }
 
-    /// Whether all entries of the blocks read so far were returned and the next block has entries of the watches. This
-    /// is a good position to continue from.
+    /// Whether the position is good to continue from: all entries of the blocks read so far were returned, and the next
+    /// block has entries of the watches.
     pub fn is_between_blocks(&self) -> bool {
         let next = self.blocks.get(self.next_block);
         let is_reported =

@@ -11,7 +11,7 @@ pub struct Redactor(RandomState);
 
 /// Texts that are kept because they have a meaning in Kubernetes itself.
 const KEPT: &[&str] = &[
-    // Conditions of nodes, and their reasons.
+    // Conditions of nodes, and the reasons in them.
     "Ready",
     "MemoryPressure",
     "DiskPressure",
@@ -49,7 +49,7 @@ const KEPT: &[&str] = &[
     "Error",
     "OOMKilled",
     "DeadlineExceeded",
-    // Resources, and how quotas name them.
+    // Resources, with the names that quotas give them.
     "cpu",
     "memory",
     "pods",
@@ -74,7 +74,7 @@ const KEPT: &[&str] = &[
     "system-cluster-critical",
     "metadata.name",
     "metadata.namespace",
-    // Values.
+    // Common values of fields and labels.
     "true",
     "false",
     "linux",
@@ -90,7 +90,7 @@ const KEPT: &[&str] = &[
 /// Prefixes of label keys whose last part is chosen by the owner of the cluster.
 const OWN_SUFFIX: [&str; 2] = ["node-role.kubernetes.io/", "node-restriction.kubernetes.io/"];
 
-/// Last parts of such keys that are common to many clusters, and are kept.
+/// Common last parts of label keys with these prefixes. They are kept.
 const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 
 impl Redactor {

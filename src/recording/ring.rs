@@ -1,8 +1,8 @@
 //! The last hours of a session on disk, as a ring of segments: the oldest are dropped by age and by size.
 //!
 //! A segment is two files: one for its keyframe, and one for the entries reported after the time of the keyframe. Both
-//! can be written at the same time, because the keyframe of a large cluster takes a minute. Until it is complete, the
-//! entries are read as a continuation of the segment before.
+//! can be written at the same time, because the keyframe of a large cluster takes some seconds. Until the keyframe is
+//! complete, the entries are read as a continuation of the segment before.
 //!
 //! The files have no names: no other process can open them, and they disappear with the process, however it ends. The
 //! start of the recording is not on disk. It is made for each reader, with the time of the oldest segment.
@@ -22,21 +22,21 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A segment is full once its entries take one part in `SEGMENTS` of the size limit. A segment is dropped as a whole,
-/// so this is also how much is dropped at once.
+/// Divisor of the size limit: a segment is full once its entries have this part of the limit. The ring drops whole
+/// segments, so small segments let it drop less at once.
 const SEGMENTS: u64 = 8;
 
-/// How much a [`Ring`] keeps.
+/// Limits of a [`Ring`] by age and by size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLimits {
-    /// Age at which entries may be dropped. Up to one segment more is kept.
+    /// Age at which entries may be dropped. Up to one more segment of older entries is kept.
     pub span: Span,
     /// Size limit in bytes. The newest segment is always kept.
     pub size: u64,
 }
 
-/// A recording of which only the last part is kept. A [`super::RecordingWriter`] writes it. The owner of the writer has
-/// to write the keyframe of each segment.
+/// A recording that keeps only its last part. A [`super::RecordingWriter`] writes it. The owner of the writer has to
+/// write the keyframe of each segment.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
@@ -44,16 +44,16 @@ pub struct Ring {
     limits: RingLimits,
     /// Oldest segment first; entries are appended to the last one.
     segments: VecDeque<Segment>,
-    /// Whether the next segment follows a gap, or nothing.
+    /// Whether the next segment is the first one or follows a gap.
     is_interrupted: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     from: Timestamp,
-    /// Whether the segment before is missing or ends earlier, so that this one cannot be read as its continuation.
+    /// Whether the segment cannot be read as a continuation of the one before, because that is missing or ends earlier.
     is_alone: bool,
-    /// None until the keyframe is complete.
+    /// File of the keyframe; none until the keyframe is complete.
     keyframe: Option<SegmentFile>,
     reported: SegmentFile,
 }
@@ -81,10 +81,10 @@ impl Ring {
         &self.start
     }
 
-    /// Creates the files of the next segment. Returns its keyframe, which has to be written.
+    /// Creates the files of the next segment. Returns its keyframe, which the caller has to write.
     ///
-    /// The keyframe of the segment before has to be complete. The oldest segments are dropped until there is room for
-    /// another keyframe of its size.
+    /// The keyframe of the segment before has to be complete. The oldest segments are dropped until there is room for a
+    /// keyframe as large as that one.
     ///
     /// # Errors
     /// The files cannot be created.
@@ -99,13 +99,12 @@ impl Ring {
         Ok(SegmentKeyframe { at: now, written: keyframe })
     }
 
-    /// Marks that nothing is recorded until the next segment.
+    /// Marks a gap: nothing is recorded until the next segment.
     pub const fn interrupt(&mut self) {
         self.is_interrupted = true;
     }
 
-    /// Adds a keyframe that was written to its segment. Drops the oldest segments that exceed the limits of age or
-    /// size.
+    /// Adds a completed keyframe to its segment. Drops the oldest segments beyond the limits of age and size.
     pub fn complete_segment(&mut self, keyframe: SegmentKeyframe) {
         let SegmentKeyframe { at, written } = keyframe;
         if let Some(segment) = self.segments.iter_mut().rfind(|segment| segment.from == at) {
@@ -115,8 +114,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segment while `is_enough` returns true for the ring and its second segment, which becomes the
-    /// first.
+    /// Drops the oldest segment as long as `is_enough` returns true for the ring and its second segment, which would
+    /// then be the oldest.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()
@@ -221,18 +220,19 @@ impl Write for SegmentFile {
 }
 
 impl SegmentKeyframe {
-    /// Time of the keyframe: it has what was known then.
+    /// Time of the keyframe, at which all its objects were known.
     pub const fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// What it is written to.
+    /// Output for the bytes of the keyframe.
     pub const fn out(&mut self) -> &mut impl Write {
         &mut self.written
     }
 }
 
-/// Reads what a [`Ring`] kept when the reader was created. Clones read the same bytes, each at its own position.
+/// Reads the content that a [`Ring`] had when the reader was created. Clones read the same bytes, each at its own
+/// position.
 #[derive(Clone, Debug)]
 pub struct RingReader {
     parts: Arc<[RingPart]>,

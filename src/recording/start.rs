@@ -1,4 +1,4 @@
-//! The start of a recording: what a model starts with.
+//! The start of a recording: settings and metadata, from which a model starts.
 
 use minicbor::{Decode, Encode};
 
@@ -12,7 +12,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What a model starts with, and metadata of the recording itself.
+/// Settings from which a model starts, and metadata of the recording.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct RecordingStart {
@@ -62,8 +62,8 @@ struct RecordedFlag {
 }
 
 impl RecordingStart {
-    /// Returns the start of a recording at `at`, with these settings of the controller. What names the cluster is
-    /// empty.
+    /// Returns the start of a recording at `at`, with these settings of the controller. The fields that identify the
+    /// cluster (`context`, `server`, `identity`) are empty.
     pub fn new(settings: &Settings, keyframe_every: Span, at: Timestamp) -> Self {
         let flag =
             |(flag, value, origin): (&str, String, Origin)| RecordedFlag { flag: flag.into(), value, origin };

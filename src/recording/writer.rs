@@ -17,41 +17,44 @@ use kordon_time::{Span, Timestamp};
 const WRITE_AFTER: Span = Span::from_secs(5);
 
 /// A keyframe is due once the blocks after the last keyframe decompress to this many bytes, because a reader keeps the
-/// texts that they share in memory. The keyframe itself does not count: for a large cluster it is larger than this.
+/// texts of these blocks in memory. The size of the keyframe itself does not count: for a large cluster it exceeds this
+/// limit.
 const SEGMENT: usize = 128 << 20;
 
 /// Zstandard compression level of a file. Higher levels take far more time and save little.
 const LEVEL: i32 = 5;
 
-/// Zstandard compression level of a ring. The ring is written without being asked for, so it has to be cheap.
+/// Zstandard compression level of a ring. It is low because a dashboard writes its history by default, so writing has
+/// to be cheap.
 const RING_LEVEL: i32 = 1;
 
-/// Number of written texts and parts of objects that the writer of a ring remembers, which takes a few MiB. The writer
-/// of a file remembers all.
+/// Number of texts, and of parts of objects, that the writer of a ring remembers, which takes a few MiB. The writer of
+/// a file remembers all of them.
 const RING_REMEMBERS: usize = 10_000;
 
-/// Writes a recording: what the watches report, as it is received, and a keyframe from time to time.
+/// Writes a recording: the messages of the watches as they are received, and a keyframe from time to time.
 ///
-/// Its owner passes in every message with [`RecordingWriter::event`], a keyframe when [`RecordingWriter::is_keyframe_due`],
-/// and calls [`RecordingWriter::on_timeout`] at [`RecordingWriter::poll_timeout`]. After an error nothing more can be written.
+/// The owner passes every message to [`RecordingWriter::event`] and calls [`RecordingWriter::on_timeout`] at
+/// [`RecordingWriter::poll_timeout`]. It passes a keyframe when [`RecordingWriter::is_keyframe_due`]. After an error
+/// nothing more can be written.
 pub struct RecordingWriter<W> {
     blocks: BlockWriter<W>,
     keyframe_every: Span,
     next_keyframe: Timestamp,
-    /// Kinds whose list has started and is not complete. No keyframe is written then: a reader that begins there would
-    /// not know which objects are missing from the list.
+    /// Kinds whose list has started and is not complete. No keyframe is written while there are any: a reader that
+    /// begins at the keyframe would not know which objects are missing from the list.
     open_lists: BTreeSet<FeedKind>,
     messages: u64,
     changes: u64,
     keyframes: u64,
 }
 
-/// Totals of what was recorded.
+/// Totals of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingTotals {
     /// Messages of the watches.
     pub messages: u64,
-    /// Changes of objects, and objects of lists.
+    /// Changes of objects, including each object of a list.
     pub changes: u64,
     pub keyframes: u64,
     /// The size of the file.
@@ -78,8 +81,8 @@ impl RecordingWriter<Ring> {
         Self::new(ring, &start, RING_LEVEL, Dictionary::remembering(RING_REMEMBERS))
     }
 
-    /// Begins another segment, for what is reported from now on. Its keyframe, of what is known now, can be written at
-    /// the same time. [`RecordingWriter::complete_segment`] then adds it to the segment.
+    /// Begins another segment, for the messages from now on. The returned keyframe can be written at the same time,
+    /// with the present state. [`RecordingWriter::complete_segment`] then adds it to the segment.
     ///
     /// # Errors
     /// Writing fails.
@@ -89,19 +92,19 @@ impl RecordingWriter<Ring> {
         self.blocks.out.begin_segment(now)
     }
 
-    /// Adds a keyframe that was written to its segment.
+    /// Adds a completed keyframe to its segment.
     pub fn complete_segment(&mut self, keyframe: SegmentKeyframe) {
         self.keyframes += 1;
         self.blocks.out.complete_segment(keyframe);
     }
 
-    /// Records that nothing was recorded between `from` and `now`, and why. The next call has to be
+    /// Records a gap: the reason why nothing was recorded between `from` and `now`. The next call has to be
     /// [`RecordingWriter::begin_segment`].
     ///
     /// # Errors
     /// Writing fails.
     pub fn gap(&mut self, from: Timestamp, why: &str, now: Timestamp) -> Result<(), RecordingError> {
-        // It is unknown whether the lists that were open before the gap still are.
+        // The lists that were open before the gap may have been completed during it.
         self.open_lists.clear();
         self.blocks.write_until(from)?;
         self.blocks.put(&PlainMessage::Gap(why), from)?;
@@ -122,7 +125,7 @@ impl RecordingWriter<Ring> {
 }
 
 impl SegmentKeyframe {
-    /// Writes it.
+    /// Writes the content of the keyframe.
     ///
     /// # Errors
     /// It cannot be written.
@@ -189,7 +192,8 @@ impl<W: Write> RecordingWriter<W> {
                 self.blocks.put(&PlainMessage::ClockDifference(*difference), now)
             }
             FeedEvent::Trouble(text) => self.blocks.put(&PlainMessage::Trouble(text), now),
-            // Watches of a part of a kind serve only the screen.
+            // This is the state of a watch on a part of a kind. Such watches serve only the screen and are not
+            // recorded.
             FeedEvent::ScopeState(..) => Ok(()),
         }
     }
@@ -199,7 +203,7 @@ impl<W: Write> RecordingWriter<W> {
         (now >= self.next_keyframe || self.blocks.raw_bytes() > SEGMENT) && self.open_lists.is_empty()
     }
 
-    /// Writes a keyframe, which repeats everything that is known.
+    /// Writes a keyframe with all objects and the state of all watches.
     ///
     /// # Errors
     /// Writing fails.
