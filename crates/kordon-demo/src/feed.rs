@@ -30,7 +30,7 @@ type Inbox<K> = Box<dyn Fn(FeedChange<K>) -> BoxFuture<'static, ()> + Send + Syn
 /// A change reported by a watch.
 #[derive(Debug)]
 pub enum FeedChange<K> {
-    /// All objects. Any other object no longer exists.
+    /// The complete list of objects. An object that is not in the list no longer exists.
     Listed(Vec<Arc<K>>),
     Applied(Arc<K>),
     Deleted(Arc<K>),
@@ -54,8 +54,8 @@ where
         Self { inboxes: Vec::new() }
     }
 
-    /// Also delivers to this agent, wrapped in its message type. While the inbox is full, the watch waits. If it waits
-    /// too long, it starts again with a list.
+    /// Adds an agent that gets all changes, wrapped in the agent's message type. While its inbox is full, the watch
+    /// waits. If the watch waits too long, it starts again with a list.
     pub fn deliver<M: Send + 'static>(
         mut self,
         inbox: &mpsc::Sender<M>,
@@ -241,7 +241,8 @@ impl<K: Object> KnownObjects<K> {
         }
     }
 
-    /// Records a version of an object. None if it is not newer than the known one.
+    /// Records a version of an object and returns the change. Returns None if the version is not newer than the known
+    /// one.
     pub fn record(&mut self, object: Arc<K>) -> Option<ObjectChange<K>> {
         let key = Key::from_object(&*object);
         if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
@@ -251,7 +252,7 @@ impl<K: Object> KnownObjects<K> {
         Some(ObjectChange { before, after: Some(object) })
     }
 
-    /// Replaces an object with its expected state, until the watch reports the real one.
+    /// Replaces an object with its expected state, until the watch reports the actual state.
     pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
         let before = self.objects.insert(Key::from_object(&*object), object.clone());
         ObjectChange { before, after: Some(object) }

@@ -59,7 +59,7 @@ const CORDON: &str = "kordon.dev/cordon";
 const DRAIN: &str = "kordon.dev/drain";
 const DRAINED: &str = "kordon.dev/drained";
 const CLAIM_RENEWAL: Span = Span::from_secs(20);
-/// The user who operates, and the id of the operation.
+/// The user who operates, and the id of this user's operation.
 const OPERATOR: &str = "ops@example.com";
 const DRAIN_NAME: &str = "drain-of-the-demo";
 

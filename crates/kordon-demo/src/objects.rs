@@ -206,7 +206,7 @@ pub struct ContainerStatus {
     pub image: String,
     pub ready: bool,
     pub restart_count: i64,
-    /// The last state as written, to be kept unchanged.
+    /// The field `lastState` as stored. Agents write it back unchanged.
     #[serde(default = "empty_object")]
     pub last_state: Value,
     state: ContainerState,
@@ -242,7 +242,7 @@ pub struct Workload {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: WorkloadSpec,
-    /// The status as stored; shows whether a write is necessary.
+    /// The status as stored. Agents write a new status only if it differs.
     #[serde(default)]
     pub status: Value,
 }
@@ -293,10 +293,10 @@ pub struct QuotaObject {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct BudgetSpec {
-    /// Absent, a number, or a string such as `25%`.
+    /// Number of pods, or a percentage such as `25%`; null if the field is absent.
     pub min_available: Value,
     pub max_unavailable: Value,
-    /// None selects no pods.
+    /// Selector of the budget's pods; None selects no pods.
     pub selector: Option<LabelSelector>,
 }
 

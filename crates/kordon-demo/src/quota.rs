@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::objects::{Object, Pod, cpu_milli, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// The amount of a resource that a pod counts with; None if pods do not count for the resource.
+/// Amount of a resource that a quota counts for a pod; None if the resource does not count pods.
 pub fn charge(resource: &str, pod: &Pod) -> Option<i64> {
     let (cpu, memory) = pod.requests();
     let (cpu_limit, memory_limit) = pod.limits();
@@ -73,13 +73,13 @@ pub fn covers(spec: &Value, pod: &Pod) -> bool {
     names.all(|holds| holds) && classes.all(|holds| holds)
 }
 
-/// Whether a pod counts. Finished pods do not, nor pods that have been terminating for more than twice their grace
-/// period.
+/// Whether quotas count a pod. They do not count finished pods, nor pods that have been terminating for more than twice
+/// their grace period.
 pub fn counts(pod: &Pod, now: Timestamp) -> bool {
     !pod.is_finished() && counts_until(pod).is_none_or(|until| now <= until)
 }
 
-/// The time at which a terminating pod stops counting.
+/// The time from which quotas no longer count a terminating pod.
 pub fn counts_until(pod: &Pod) -> Option<Timestamp> {
     let deadline = Timestamp::parse(&pod.metadata.deletion_timestamp.as_ref()?.0.to_string())?;
     let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);

@@ -31,7 +31,7 @@ pub struct Scenario {
     pub(super) services: &'static [CatalogueService],
     /// Namespaces with a ResourceQuota that allows as many pods as there are at the start.
     pub(super) quotas: &'static [&'static str],
-    /// Times at which the node lifecycle controller stops and its successor starts, after the start.
+    /// Times after the start at which the node lifecycle controller stops and its successor starts.
     pub controller_away: Option<(Span, Span)>,
 }
 

@@ -225,7 +225,7 @@ impl SimpleScheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         self.writer.create::<IgnoredAny>(&format!("{}/binding", path::pod(key)), &binding).await?;
-        // Recorded immediately, so that the next pod takes it into account. The watch reports it later.
+        // The binding is recorded immediately, so that the next pod takes it into account. The watch reports it later.
         let mut bound = (**pod).clone();
         bound.spec.node_name = node;
         let change = self.pods.assume(Arc::new(bound));

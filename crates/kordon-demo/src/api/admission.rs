@@ -121,7 +121,7 @@ fn containers(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
     spec.get_mut("containers").and_then(Value::as_array_mut).into_iter().flatten().filter(|c| c.is_object())
 }
 
-/// A limit without a request is also the request.
+/// Sets each missing request of a container to its limit.
 fn default_requests(container: &mut Value) {
     let Some(limits) = container["resources"]["limits"].as_object().cloned() else { return };
     let requests = object(&mut container["resources"], "requests");

@@ -12,7 +12,7 @@ pub struct TableColumn {
     pub name: &'static str,
     /// The OpenAPI type: `string`, `integer`.
     pub kind: &'static str,
-    /// Shown only with `-o wide`.
+    /// Whether kubectl shows the column only with `-o wide`.
     pub wide: bool,
     /// Computes the cell of an object at a time.
     pub cell: fn(&Value, Timestamp) -> Value,

@@ -58,7 +58,8 @@ fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal
     Ok(query || body)
 }
 
-/// Evicts a pod. Returns the revision of its deletion, or of its last change if it was terminating.
+/// Evicts a pod. Returns the revision of the deletion. For a pod that was already terminating, returns the revision of
+/// its last change.
 fn evict(
     transaction: &mut Transaction<'_>,
     key: &ObjectKey,
@@ -84,7 +85,8 @@ fn evict(
             }
         }
         set_disruption_target(transaction, pods, key)?;
-        // Setting the condition made a new version, but the client's precondition is about the old one.
+        // The condition was written as a new version. A precondition on the version before it is dropped, so that the
+        // deletion does not fail.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
         }

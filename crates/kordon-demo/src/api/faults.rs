@@ -18,8 +18,8 @@ pub struct Fault {
     pub user: Option<String>,
     /// Verbs of the requests; empty for all verbs.
     pub verbs: Vec<Verb>,
-    /// A plural, optionally with a subresource (`pods/eviction`); for metrics with the group (`pods.metrics.k8s.io`).
-    /// None for all requests, including health checks.
+    /// Plural of a resource, optionally with a subresource (`pods/eviction`); for metrics with the group
+    /// (`pods.metrics.k8s.io`). None for all requests, including health checks.
     pub resource: Option<String>,
     /// The share of matching requests that fail, 0 to 1.
     pub share: f64,
@@ -47,7 +47,7 @@ pub enum FaultAnswer {
 }
 
 impl Fault {
-    /// A fault of all requests.
+    /// A fault that makes all requests of all users fail.
     pub fn always(answer: FaultAnswer) -> Self {
         Self { user: None, verbs: Vec::new(), resource: None, share: 1.0, answer }
     }

@@ -39,7 +39,7 @@ pub enum ForwardTarget {
 pub enum ForwardFailure {
     /// The server has nothing at this path.
     NoSuchPath,
-    /// Nothing answers at its address.
+    /// Nothing answers at the server's address.
     Unreachable,
 }
 

@@ -5,7 +5,7 @@ use super::columns::{self, TableColumn};
 /// One resource type. Everything else in this API is generic over it.
 #[derive(Debug)]
 pub struct Kind {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
     pub version: &'static str,
     /// The plural name, as in URLs. Kinds with the same plural share their storage (both kinds of Events do).
@@ -14,7 +14,7 @@ pub struct Kind {
     /// The kind, as in the field `kind`.
     pub name: &'static str,
     pub short_names: &'static [&'static str],
-    /// Contains `all` if `kubectl get all` shows the kind.
+    /// Discovery categories; `all` means that `kubectl get all` shows the kind.
     pub categories: &'static [&'static str],
     pub scope: ResourceScope,
     pub subresources: &'static [Subresource],

@@ -136,7 +136,7 @@ pub struct LoggedRequest {
 struct Inner {
     clock: Clock,
     options: ApiOptions,
-    /// Held for one request at a time and never across an await.
+    /// The lock is held for one request at a time and never across an await.
     state: Mutex<State>,
     health: tokio::sync::watch::Sender<Health>,
     /// The server for kubelets and metrics.

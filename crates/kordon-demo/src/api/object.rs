@@ -40,12 +40,12 @@ pub struct Stored {
     pub key: ObjectKey,
     /// The revision of the write, which is `metadata.resourceVersion`.
     pub revision: u64,
-    /// Sorted by key.
+    /// Keys and values of the labels, sorted by key.
     labels: Box<[(CompactString, CompactString)]>,
-    /// The values of `Kind::selectable`, in its order.
+    /// The values of the fields in `Kind::selectable`, in the same order.
     fields: Box<[CompactString]>,
     pub body: Bytes,
-    /// Encoded on demand; empty if the kind has no protobuf message.
+    /// The object as protobuf, encoded on demand; empty if the kind has no protobuf message.
     protobuf: OnceLock<Bytes>,
 }
 

@@ -13,7 +13,8 @@ struct Request<'a> {
     hard: i64,
 }
 
-/// Admits a new pod by the quotas of its namespace. Returns the quotas that count the pod, with it counted.
+/// Admits a new pod by the quotas of its namespace. Returns the quotas that count the pod, with the pod added to their
+/// use.
 ///
 /// # Errors
 /// A quota would be exceeded, or the pod cannot be parsed.
@@ -22,7 +23,7 @@ pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
         return Ok(Vec::new());
     }
     let name = text(pod, "/metadata/name");
-    // Parsed into the agents' type, to avoid a second parser.
+    // The pod is parsed into the agents' type, so that no second parser is needed.
     let pod: Pod =
         serde_json::from_str(&pod.to_string()).map_err(|error| Refusal::bad_request(error.to_string()))?;
     let counting: Vec<&Value> = quotas.iter().filter(|found| quota::covers(&found["spec"], &pod)).collect();
@@ -37,7 +38,7 @@ pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
     Ok(counting.into_iter().map(|found| counted(found, &pod)).collect())
 }
 
-/// The limits of a quota that a pod uses.
+/// The limits of a quota that the pod uses, with the amounts.
 fn requests<'a>(found: &'a Value, pod: &Pod) -> Vec<Request<'a>> {
     let hard = found["status"]["hard"].as_object().into_iter().flatten();
     let request = |(resource, hard): (&'a String, &Value)| {
@@ -61,7 +62,7 @@ fn message(found: &Value, exceeded: &[Request<'_>]) -> String {
     format!("exceeded quota: {name}, requested: {needed}, used: {used}, limited: {hard}")
 }
 
-/// Returns the quota with the pod counted.
+/// Returns the quota with the pod added to its use.
 fn counted(found: &Value, pod: &Pod) -> Value {
     let mut counted = found.clone();
     for Request { resource, needed, used, .. } in requests(found, pod) {

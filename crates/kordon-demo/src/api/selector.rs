@@ -60,7 +60,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Also matches if the label is absent.
+    /// Matches other values, and objects without the label.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -81,7 +81,7 @@ impl Requirement {
 }
 
 /// Whether a `LabelSelector` in an object matches a set of labels. Null matches nothing, an empty selector everything.
-/// None if the selector is invalid.
+/// Returns None for an invalid selector.
 pub fn label_selector_matches(
     selector: &serde_json::Value,
     label: impl Fn(&str) -> Option<String>,

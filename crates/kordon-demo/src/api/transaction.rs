@@ -90,7 +90,7 @@ impl Transaction<'_> {
         Ok(self.put(kind, key, value))
     }
 
-    /// Admits a new pod by the quotas of its namespace, and counts it in them.
+    /// Admits a new pod by the quotas of its namespace, and adds the pod to their use.
     fn count_in_quotas(&mut self, namespace: &str, pod: &Value) -> Result<(), Refusal> {
         let kind = kinds::named("resourcequotas");
         let quotas = self.store.objects_of(kind).objects().filter(|quota| quota.key.namespace == namespace);
@@ -363,7 +363,7 @@ pub fn refuse_in_terminating_namespace(kind: &Kind, name: &str, namespace: &Stor
     Err(Refusal::forbidden(kind, name, &why).because(vec![cause]))
 }
 
-/// Checks the preconditions in an object: name, uid, resourceVersion.
+/// Checks the preconditions in the metadata of an object: name, uid, resourceVersion.
 fn check_identity(
     kind: &Kind,
     key: &ObjectKey,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::objects::memory_kib;
 use kordon_time::Span;
 
-/// An eviction threshold: it is met while less than this quantity of the signal is available.
+/// An eviction threshold. It is met while less of the signal is available than `quantity`.
 #[derive(Clone, Copy, Debug)]
 pub struct DemoThreshold {
     pub signal: &'static str,
@@ -67,7 +67,7 @@ struct Grace {
 #[derive(Clone, Copy, Debug)]
 pub struct EvictionRule {
     pub threshold: DemoThreshold,
-    /// The time for which it must be met; None for a hard threshold.
+    /// Time for which a soft threshold must be met; None for a hard threshold.
     pub grace: Option<Span>,
     /// Amount to reclaim beyond the threshold.
     reclaim: Option<DemoThreshold>,

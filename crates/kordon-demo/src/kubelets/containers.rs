@@ -15,7 +15,7 @@ pub struct PendingStep {
     /// The pod's uid.
     pub uid: String,
     pub step: ContainerStep,
-    /// The number of its timer.
+    /// The number of the step's timer.
     pub number: u64,
 }
 

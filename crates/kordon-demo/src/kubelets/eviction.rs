@@ -25,9 +25,9 @@ const HARD_GRACE: Span = Span::from_secs(1);
 struct Findings {
     /// Pods with a container that has reached its memory limit.
     out_of_memory: Vec<Key>,
-    /// The resource that must be reclaimed.
+    /// The resource that must be reclaimed, as messages name it.
     short_of: Option<&'static str>,
-    /// The pod to evict, with the message and the time that it takes to end.
+    /// The pod to evict, with the message and the time until the pod has ended.
     victim: Option<(Key, String, Span)>,
 }
 
@@ -35,7 +35,7 @@ struct Findings {
 #[derive(Clone, Copy)]
 struct KubeletEvent<'a> {
     node: &'a str,
-    /// None for an event about the node.
+    /// The pod of the event; None for an event about the node.
     pod: Option<&'a Pod>,
     reason: &'a str,
     message: &'a str,

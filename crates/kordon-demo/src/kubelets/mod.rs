@@ -98,9 +98,9 @@ struct Kubelet {
     connection: Connection,
     /// Whether the container runtime responds.
     runtime: bool,
-    /// Pressures that a fault makes it report.
+    /// Pressures that the kubelet reports because of a fault.
     pressures: BTreeSet<&'static str>,
-    /// Pressures that it measures itself.
+    /// Pressures that the kubelet measures.
     pressure: PressureState,
     /// The pods that leak memory, by uid.
     leaks: BTreeMap<String, MemoryLeak>,

@@ -31,7 +31,7 @@ pub struct ContainerSample<'a> {
     pub name: &'a str,
     pub started: Timestamp,
     pub memory: MemorySample,
-    /// The memory limit in bytes; 0 without one.
+    /// Memory limit in bytes; 0 if the container has no limit.
     pub memory_limit: i64,
     pub cpu: CpuSample,
     /// Disk usage of the writable layer.
@@ -43,7 +43,7 @@ pub struct ContainerSample<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySample {
     pub working_set: i64,
-    /// Includes the page cache that can be dropped.
+    /// Memory in use, including the page cache that can be dropped.
     pub usage: i64,
     pub rss: i64,
 }
@@ -52,7 +52,7 @@ pub struct MemorySample {
 pub struct CpuSample {
     /// Billionths of a core.
     pub nano_cores: i64,
-    /// Total since the start.
+    /// CPU time since the start, in billionths of a core second.
     pub core_nano_seconds: i64,
 }
 
@@ -330,8 +330,9 @@ impl<'a> MachineSample<'a> {
         }
     }
 
-    /// Adds a cause for a pressure that a fault makes the kubelet report: a process outside pods, or files. It moves
-    /// the signal around its soft threshold, but never below for the whole grace period of the threshold.
+    /// Adds a cause for a pressure that a fault makes the kubelet report: a process outside pods, or files. The cause
+    /// moves the signal around its soft threshold. The signal never stays below the threshold for the whole grace
+    /// period.
     pub fn add_cause(&mut self, condition: &str, now: Timestamp) {
         let is_below = now.as_nanos() / 1_000_000_000 % 80 < 60;
         let near = |threshold: i64| threshold + if is_below { -threshold / 12 } else { threshold / 15 };
@@ -361,7 +362,7 @@ fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // One in seven is above its request.
+        // One in seven of these containers uses more than its request.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }

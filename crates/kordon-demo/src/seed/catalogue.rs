@@ -84,7 +84,7 @@ pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
     ("interruptible", -100),
 ];
 
-/// The most important agent comes first. A small cluster has only the first ones.
+/// Node agents, the most important first. A small cluster has only the first ones.
 pub const NODE_AGENTS: &[NodeAgent] = &[
     NodeAgent {
         name: "cilium",

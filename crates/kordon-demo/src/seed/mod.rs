@@ -27,7 +27,7 @@ pub const VERSION: &str = "v1.36.3";
 pub struct Seed {
     pub machines: Vec<Machine>,
     workloads: Vec<SeedWorkload>,
-    /// Sorted by workload.
+    /// The initial pods, sorted by workload.
     pods: Vec<PodSeed>,
     /// Namespaces with a ResourceQuota that allows exactly the pods they have.
     pub quotas: &'static [&'static str],
@@ -50,9 +50,9 @@ pub enum MachineHistory {
     Healthy,
     /// The last heartbeat was this long ago, and the controller has not noticed yet.
     DisconnectedFor(Span),
-    /// The controller marked it Unknown and tainted it this long ago.
+    /// The controller marked the node Unknown and tainted it this long ago.
     UnknownFor(Span),
-    /// It has reported memory pressure for this long.
+    /// The node has reported memory pressure for this long.
     MemoryPressureFor(Span),
 }
 
@@ -60,16 +60,16 @@ pub enum MachineHistory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialPodState {
     Running,
-    /// Its node became Unknown `since` ago, and the pod was marked as not ready.
+    /// The pod's node became Unknown `since` ago, and the pod was marked as not ready.
     NotReady {
         since: Span,
     },
-    /// Marked as not ready as well, and deleted `at` ago. Its disconnected kubelet does not know of the deletion.
+    /// The pod was marked as not ready, and deleted `at` ago. The disconnected kubelet does not know of the deletion.
     Evicted {
         since: Span,
         at: Span,
     },
-    /// Created this long ago to replace an evicted pod.
+    /// The pod was created this long ago to replace an evicted pod.
     Replacement {
         age: Span,
     },
@@ -83,7 +83,7 @@ pub struct SeedWorkload {
     pub owner: SeedOwner,
     /// Desired number of pods; for a node agent, the number of machines.
     pub replicas: usize,
-    /// The labels by which its pods are selected.
+    /// Labels in the selector for the workload's pods.
     pub labels: Value,
     /// The pod template of the direct owner of the pods.
     pub template: Value,
@@ -287,7 +287,7 @@ impl SeedWorkload {
         template
     }
 
-    /// Kind and apiVersion of the pods' owner; None if they have none.
+    /// Kind and apiVersion of the pods' owner; None for pods without an owner.
     fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
         match &self.owner {
             SeedOwner::Static => None,
@@ -521,7 +521,7 @@ impl<'a> InitialPlacement<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Eligible {
     All,
-    /// Only healthy machines.
+    /// Only healthy machines may get the pod.
     Healthy,
 }
 

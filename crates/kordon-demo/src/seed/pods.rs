@@ -240,9 +240,9 @@ pub struct PodSeed {
     pub workload: usize,
     /// Number of the pod within its workload.
     pub ordinal: usize,
-    /// Index of its machine; None if the pod is Pending.
+    /// Index of the pod's machine; None if the pod is Pending.
     pub machine: Option<usize>,
-    /// Number of the pod on its machine.
+    /// Number of the pod on the machine.
     pub slot: usize,
     pub state: InitialPodState,
 }

@@ -76,7 +76,8 @@ impl Workloads {
         if let Some(map) = patch.get_mut("disruptedPods") {
             remove_missing_entries(map, &budget.status["disruptedPods"]);
         }
-        // The API counts down on evictions. The precondition on the revision protects its newer writes.
+        // The API server lowers the number of allowed disruptions with each eviction. The precondition on the revision
+        // prevents this patch from overwriting a newer status.
         let revision = budget.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": patch});
         let written: Budget = self.patch(&format!("{}/status", path::budget(key)), &patch).await?;

@@ -51,12 +51,12 @@ pub struct Workloads {
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// The pods of each budget, and the budgets of each pod.
     budgeted: BudgetedPods,
-    /// Kinds that are not listed yet. Nothing is synced until all are.
+    /// Kinds that are not listed yet. Nothing is synced before all kinds are listed.
     unlisted: BTreeSet<&'static str>,
     queue: BTreeSet<WorkItem>,
     delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
-    /// Number of pods created so far, by owner. Makes names unique.
+    /// Number of pods created so far, by owner. It makes names unique.
     created_pods: BTreeMap<String, u64>,
 }
 
@@ -445,7 +445,7 @@ impl BudgetedPods {
     }
 }
 
-/// The fields of `wanted` that differ from `is`; None if none does.
+/// The fields of `wanted` that differ from those of `is`; None if all are equal.
 fn difference(is: &Value, wanted: Value) -> Option<Value> {
     let Value::Object(wanted) = wanted else { return None };
     let differing = wanted.into_iter().filter(|(field, value)| {

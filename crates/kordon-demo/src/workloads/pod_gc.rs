@@ -17,7 +17,7 @@ use kordon_time::{Span, Timestamp};
 /// State of pod garbage collection between passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Nodes that pods are bound to and that are missing, with the time since when.
+    /// Missing nodes to which pods are bound, with the time since which each is missing.
     missing: BTreeMap<String, Timestamp>,
 }
 

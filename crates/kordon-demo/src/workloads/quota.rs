@@ -36,7 +36,8 @@ impl Workloads {
         if status == found.status {
             return Ok(());
         }
-        // Admission counts up in the meantime. The precondition on the revision protects its newer writes.
+        // Admission may have added pods to the quota since. The precondition on the revision prevents this patch from
+        // overwriting a newer status.
         let revision = found.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
         let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;

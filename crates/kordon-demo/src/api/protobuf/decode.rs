@@ -12,9 +12,9 @@ use kordon_time::Timestamp;
 /// The reason why a body cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDecodable {
-    /// It is not Kubernetes protobuf.
+    /// The body is not Kubernetes protobuf.
     Broken,
-    /// It is an object of this kind, for which the table has no message.
+    /// The body is an object of this kind, for which the table has no message.
     Unknown(String),
 }
 
@@ -98,7 +98,7 @@ fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Valu
     Some(())
 }
 
-/// The value as JSON; `Some(None)` if it is absent, None if it is broken.
+/// Decodes a value to JSON. `Some(None)` means that the value is absent, None that it is broken.
 fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     let bytes = match (of, wire) {
         (ValueType::Int, FieldValue::Int(int)) => return Some(Some(int.cast_signed().into())),
@@ -123,7 +123,7 @@ fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     })
 }
 
-/// Decodes a time; `Some(None)` for the zero time, which is an empty message, None if it is broken.
+/// Decodes a time. `Some(None)` means the zero time, which is an empty message; None means that the message is broken.
 fn time(bytes: &[u8]) -> Option<Option<Timestamp>> {
     let (mut seconds, mut nanos) = (None, 0);
     for field in fields(bytes) {
@@ -192,7 +192,7 @@ pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Fiel
     })
 }
 
-/// The next field; `Some(None)` for a fixed-size number.
+/// Reads the next field. `Some(None)` means a fixed-size number, None a broken message.
 fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, FieldValue<'a>)>> {
     let tag = varint(bytes)?;
     let (number, length) = match (tag >> 3, tag & 7) {
@@ -252,7 +252,8 @@ mod tests {
     fn broken_and_foreign_bodies_are_refused() {
         let whole = body("v1", "Namespace", &nested(1, &text(1, "ns")));
         for end in 0..whole.len() {
-            // Some prefixes are valid messages with fewer fields; none may panic.
+            // Some prefixes of the body are valid messages with fewer fields. The decoder must not panic for any
+            // prefix.
             let _ = decode(&whole[..end]);
         }
         assert_eq!(decode(&whole[..whole.len() - 1]), Err(NotDecodable::Broken));

@@ -32,8 +32,8 @@ pub fn object(value: &Value) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// Encodes the envelope and the metadata of a list. Items ([`list_item`]) with a total size of `items` must follow,
-/// tags included.
+/// Encodes the envelope and the metadata of a list. The items ([`list_item`]) must follow; `items` is their total size,
+/// including their tags.
 pub fn list_head(api_version: &str, kind: &str, metadata: &Value, items: usize) -> Bytes {
     let mut start = Vec::new();
     let message = Messages::all().named("ListMeta").expect("it is in the table");

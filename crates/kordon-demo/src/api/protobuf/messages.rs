@@ -32,9 +32,9 @@ pub struct Field {
 pub enum Form {
     Single,
     List,
-    /// With string keys.
+    /// A map with string keys.
     Map,
-    /// The fields are inlined into the object in JSON.
+    /// A message whose fields are inlined into the object in JSON.
     Inline,
 }
 
