@@ -1,4 +1,5 @@
-//! Encoding of times in a recording (docs/reference/recording.md): seconds since a base time that the context provides.
+//! Encoding of times in a recording (docs/reference/recording.md): seconds since a base time, which [`TimeBase`]
+//! provides.
 
 use minicbor::{Decode, Decoder, Encode, Encoder, data::Type, encode::Write};
 
