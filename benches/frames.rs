@@ -152,7 +152,7 @@ fn time_loop() {
     steps.print();
 }
 
-/// Creates a dashboard in which every node of one zone is tainted and all its pods wait for eviction.
+/// Creates a dashboard in which every node of one zone is tainted and all pods of these nodes wait for eviction.
 fn outage() -> DashboardFixture {
     let mut fixture = DashboardFixture::new();
     let set = fixture.app.model.settings.set("node-eviction-rate", "100", Origin::Override);
@@ -183,12 +183,12 @@ fn outage() -> DashboardFixture {
     fixture
 }
 
-/// Whether a node is in the zone that is down, or a pod was on such a node.
+/// Whether a node is in the zone that is down; also accepts the name of a pod, which names its node.
 fn is_lost(name: &str) -> bool {
     number(name).is_multiple_of(3)
 }
 
-/// Returns the number in the name of a node (`0042`) or of a pod (`web-0042-3`): the number of its node.
+/// Returns the number of the node in the name of a node (`0042`) or of a pod (`web-0042-3`).
 fn number(name: &str) -> usize {
     let number = name.trim_start_matches("web-").split('-').next().and_then(|number| number.parse().ok());
     number.expect("names have numbers")

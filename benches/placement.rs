@@ -236,8 +236,8 @@ fn cpu() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Returns the CPU (in millicores) and memory (in bytes) that pod `number` requests, where `used` percent of the
-/// cluster is requested.
+/// Returns the CPU (in millicores) and memory (in bytes) that pod `number` requests. All pods together request about
+/// `used` percent of the cluster.
 fn different(number: usize, used: usize) -> (i64, i64) {
     let share = |salt: usize| {
         let mixed =
@@ -258,9 +258,9 @@ enum Kind {
     Plain,
     /// A required spread over zones and a preferred spread over nodes.
     Spread,
-    /// Required and preferred node affinity, and preferred anti-affinity between its pods.
+    /// Required and preferred node affinity, and preferred anti-affinity between the workload's pods.
     Choosy,
-    /// Required anti-affinity between its pods on nodes, and required affinity between them in zones.
+    /// Required anti-affinity between the workload's pods on nodes, and required affinity between them in zones.
     Apart,
 }
 
@@ -356,7 +356,7 @@ fn node(number: usize, zones: usize, images: &[Image]) -> Node {
     }
 }
 
-/// Returns the first pod of the workload of pod `number`, without a node.
+/// Returns the first pod of the workload to which pod `number` belongs. The pod has no node.
 fn pod(number: usize, kind: Kind) -> Pod {
     let workload = number / REPLICAS;
     let app = format!("app-{workload}");
@@ -374,7 +374,7 @@ fn pod(number: usize, kind: Kind) -> Pod {
     }
 }
 
-/// Returns a new pod of the workload with this number among those of this kind.
+/// Returns a new pod of a workload of this kind. `number` counts the workloads of the kind.
 fn newcomer(number: usize, kind: Kind) -> Pod {
     let workload = number * Kind::ALL.len() + kind as usize;
     let mut pod = pod(workload * REPLICAS, kind);

@@ -1,10 +1,10 @@
 //! Duration of a jump to another moment in a recording of an hour of a cluster of 500 nodes. Run with `cargo bench
 //! --bench replay`. `-- --keep FILE` keeps the recording in a file for the next run.
 //!
-//! The recording is that of a demo cluster that loses a zone for ten minutes, made in virtual time. The benchmark jumps
-//! to random moments, as the dashboard does for a key, and computes everything that it would show. It does so first
-//! with a file that was only just opened, then after the search for notable moments has read the whole file. It reports
-//! wall-clock time and the CPU time of all threads; a busy machine lengthens the latter far less.
+//! A demo cluster that loses a zone for ten minutes is recorded in virtual time. The benchmark jumps to random moments,
+//! as a key of the dashboard does, and computes everything that the dashboard would show. It does so first with a file
+//! that was only just opened, then after the search for notable moments has read the whole file. It reports wall-clock
+//! time, and the CPU time of all threads, which a busy machine lengthens far less.
 
 use std::{
     env, fs,

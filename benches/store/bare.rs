@@ -33,7 +33,7 @@ pub enum Format {
     Protobuf,
 }
 
-/// Which lists are streamed, at the same time.
+/// Lists that one run streams at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Lists {
     NodesAndLeases,
@@ -54,7 +54,7 @@ pub struct Bare {
 pub struct Unsupported;
 
 impl Bare {
-    /// Runs it in a process of its own.
+    /// Runs the client in a process of its own.
     pub fn measure(kubeconfig: &Path, format: Format, lists: Lists) -> Result<Self, Unsupported> {
         let begun = Instant::now();
         let mut child = Command::new(std::env::current_exe().expect("this program"))
@@ -89,12 +89,13 @@ impl Bare {
     }
 }
 
-/// Returns the name of a value on the command line.
+/// Returns the command-line name of a value.
 fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is skipped").get_name().to_owned()
 }
 
-/// Is the client: prints when the first bytes have come, and kind, objects and bytes of each list at its end.
+/// Runs this process as the client. Prints a line when the first bytes arrive, and the kind, objects and bytes of each
+/// list at its end.
 pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
     Runtime::new().expect("threads").block_on(async {
         let client = connect(kubeconfig).await;
@@ -107,7 +108,7 @@ pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
     });
 }
 
-/// Connects a client without retries and without requests of its own.
+/// Connects a client that neither retries requests nor makes additional ones.
 pub async fn connect(kubeconfig: &Path) -> Client {
     let kubeconfig = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -157,12 +158,12 @@ struct Frames {
     format: Format,
     /// First bytes of the frame that is being read, at most [`HEAD`]; in protobuf including the length prefix.
     head: Vec<u8>,
-    /// Bytes still to come of a protobuf frame.
+    /// Remaining bytes of a protobuf frame.
     left: usize,
     objects: usize,
 }
 
-/// Bytes that are kept of a frame. A bookmark is shorter, so it is kept whole.
+/// Number of bytes that are kept of a frame. A bookmark is shorter, so it is kept whole.
 const HEAD: usize = 4096;
 
 impl Frames {

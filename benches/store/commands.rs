@@ -9,7 +9,7 @@ use super::{
 
 /// Exit codes of a printed plan: 0 if the plan completes, 5 if it needs more flags.
 const PRINTED: [i32; 2] = [0, 5];
-/// Runs of each command with a budget, and of each command without one.
+/// Number of runs of a command: with a budget, and without one.
 const RUNS: (usize, usize) = (20, 5);
 
 /// Measures each command that reads only a part of the cluster. Nodes renew their Leases meanwhile: with all nodes
@@ -23,7 +23,7 @@ pub fn measure(cluster: &TestCluster, renewals: u32, report: &mut Report) {
     cluster.server.wait_until_idle(report);
     let _nodes_live = cluster.churn(renewals, 0);
     let node = node_name(7);
-    // A pod on that node.
+    // A pod on `node`.
     let (namespace, pod) = (pod_namespace(7), pod_name(7, 0));
     let within = Budget::AtMost(1.0);
     let lines: [(&[&str], Budget); 9] = [

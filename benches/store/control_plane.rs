@@ -39,7 +39,7 @@ const DATA: [&str; 2] = ["etcd-filled", "etcd"];
 pub struct ControlPlane {
     pub kubeconfig: PathBuf,
     pub etcd_address: String,
-    // Dropped in this order: the API server stops before etcd.
+    // The fields are dropped in this order: the API server stops before etcd.
     api_server: Leashed,
     etcd: Leashed,
 }
@@ -55,7 +55,7 @@ impl ControlPlane {
         let etcd_address = format!("http://127.0.0.1:{clients}");
         let [filled, used] = DATA.map(|data| folder.join(data));
         if !is_filled {
-            // Existing data is that of another cluster, or incomplete.
+            // Existing data is incomplete, or belongs to a cluster of another size.
             let _ = fs::remove_dir_all(&filled);
             fs::create_dir_all(folder)?;
             let begun = Instant::now();
@@ -116,7 +116,8 @@ fn check(name: &str, component: &mut Leashed, folder: &Path) -> Result<()> {
     }
 }
 
-/// Returns `Some` once the API server is ready. Writes the kubeconfig as soon as the server's certificate exists.
+/// Checks whether the API server is ready: `Some` if it is. Writes the kubeconfig as soon as the server's certificate
+/// exists.
 async fn is_ready(folder: &Path, port: u16, kubeconfig: &Path) -> Result<Option<()>> {
     let whole = |text: String| text.contains("-----END CERTIFICATE-----");
     if !fs::read_to_string(folder.join(CERTIFICATE)).is_ok_and(whole) {

@@ -17,9 +17,9 @@ use super::{
 
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
-/// Column that ends the names; the columns after it change without user input.
+/// Width of the names. The columns to the right change without user input.
 const NAME: u16 = 18;
-/// `selected` of themes/dark.toml.
+/// Background of the selected row: `selected` of themes/dark.toml.
 const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
 /// Start of each frame: the escape sequence that begins a synchronised update.
 const FRAME: &[u8] = b"\x1b[?2026h";
@@ -111,7 +111,7 @@ impl Dashboard {
         self.wait("the count of all nodes", |screen| screen.text().contains(&title));
     }
 
-    /// Waits until all nodes, this many, are Ready.
+    /// Waits until the title of the Nodes pane shows that all `nodes` nodes are Ready.
     pub fn wait_until_ready(&self, nodes: usize) {
         let title = format!("2 Nodes  {nodes} · {nodes} Ready", nodes = thousands(nodes));
         self.wait("all nodes Ready", |screen| screen.text().contains(&title));

@@ -40,7 +40,7 @@ impl Etcd {
         Ok(Self(client))
     }
 
-    /// Writes all objects as JSON, which an API server reads as well as its own protobuf.
+    /// Writes all objects as JSON. The API server can read JSON from etcd as well as its own protobuf.
     pub async fn fill(&self, cluster: LargeCluster) -> Result<()> {
         let mut writers = JoinSet::new();
         for part in 0..WRITERS {

@@ -28,12 +28,12 @@ const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
 /// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// Headroom is shown while it is still being proved again after the last changes; that takes at most this long.
+/// Longest time for which headroom is proved again after the last changes, while the dashboard already shows it.
 const PROVED_AGAIN: Duration = Duration::from_secs(30);
 /// How long a frozen screen is measured.
 const FROZEN: Duration = Duration::from_secs(8);
-/// Length of a window in which nothing arrives. Heartbeats are up to 10 s old when they stop, and late after 15 s.
-/// Earlier data gets a second to be processed; that leaves this long in which nothing may happen.
+/// Length of a window in which nothing arrives, so nothing may happen. Heartbeats are up to 10 s old when they stop,
+/// and late after 15 s. Of the 5 s between, one is for processing earlier data.
 const QUIET: Duration = Duration::from_millis(3500);
 const SETTLING: Duration = Duration::from_secs(1);
 const QUIET_WINDOWS: u32 = 6;
@@ -57,8 +57,8 @@ pub fn measure(
     dashboard.open_information();
     dashboard.wait_for_lists(&["nodes", "leases", "pods"]);
     dashboard.close_overlay();
-    // An API server that shares the cores and is busy with the list of pods accepts renewals late. The pause gives time
-    // for the work that follows the lists, and for the work caused by nodes that seemed silent.
+    // The API server shares the cores with the dashboard, and accepts renewals late while it sends the list of pods.
+    // The pause gives time for the work after the lists, and for the work caused by nodes that seemed silent.
     dashboard.wait_until_ready(cluster.nodes);
     sleep(Duration::from_secs(15));
     let mut cpu = Vec::new();
@@ -121,7 +121,7 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     let (mut all_frames, mut all_took) = (0, Duration::ZERO);
     let (mut by_thread, mut windows) = (BTreeMap::<String, Duration>::new(), Vec::new());
     for _ in 0..QUIET_WINDOWS {
-        // A keyframe that earlier data has caused is awaited first; without new data no other keyframe begins.
+        // Waits for the end of a keyframe that earlier data has caused. Without new data no other keyframe begins.
         let begun = Instant::now();
         while dashboard.process().has_thread("keyframe") && begun.elapsed() < LONGEST_KEYFRAME {
             sleep(Duration::from_millis(500));
@@ -137,7 +137,8 @@ fn quiet(dashboard: &Dashboard, churn: Process, report: &mut Report) {
         churn.resume();
         sleep(RENEWING);
     }
-    // Redraws happen once a second; depending on its phase, a window may contain one more than its full seconds.
+    // The dashboard redraws once a second. Depending on the phase, a window may contain one redraw more than its full
+    // seconds.
     let most = f64::from(QUIET_WINDOWS) * QUIET.as_secs_f64().ceil();
     let note = format!("in {QUIET_WINDOWS} times {QUIET:.1?}: one a second");
     report.add("redraws", Figure::Count(all_frames), Budget::AtMost(most), note);
@@ -172,7 +173,8 @@ fn percent(used: Duration, took: Duration) -> f64 {
 
 /// Measures the time until a key shows on the screen, and how much of that the loop's thread waits for a core.
 fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
-    // No row may be selected in a view that is new, and the first one has none above it.
+    // A new view may have no selected row, and in the first row a key upwards has no effect. So the second row is
+    // selected.
     dashboard.press("gj");
     let (mut delays, mut waits): (Vec<_>, Vec<_>) =
         (0..KEYS).map(|number| dashboard.key_to_frame(number)).unzip();

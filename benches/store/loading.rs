@@ -70,7 +70,7 @@ pub fn measure_nodes(cluster: &TestCluster, size: ClusterSize, report: &mut Repo
 
 /// Fills the server's cache of encoded objects, which all clients share.
 fn warm_up(cluster: &TestCluster, lists: Lists) {
-    // A server without protobuf has nothing to keep.
+    // A server without protobuf refuses the request. It has no such cache.
     let _ = Bare::measure(&cluster.kubeconfig, Format::Protobuf, lists);
 }
 
@@ -130,7 +130,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
 }
 
-/// Returns the budget of a download; larger clusters have none.
+/// Returns the budget of a download: none for a cluster that is larger than usual.
 fn of_download(size: ClusterSize, most: f64) -> Budget {
     if size.is_larger() { Budget::None } else { Budget::AtMost(most) }
 }
@@ -149,7 +149,7 @@ fn largest(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// All pods by a bare client.
+/// Downloads all pods with a bare client.
 fn download_pods(cluster: &TestCluster, format: Format, report: &mut Report) -> Result<Bare, Unsupported> {
     let bare = Bare::measure(&cluster.kubeconfig, format, Lists::Pods);
     let what = match format {

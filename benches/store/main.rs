@@ -3,8 +3,8 @@
 //!
 //! `cargo bench --bench store`: the embedded API with 5,000 nodes and 150,000 pods.
 //! `cargo bench --bench store -- embedded 20000 600000`: another size.
-//! `cargo bench --bench store -- real 5000 150000 --keep FOLDER`: a real kube-apiserver, as `tests/control-plane/build` makes
-//! it; with a folder, the next run finds its data there and starts at once.
+//! `cargo bench --bench store -- real 5000 150000 --keep FOLDER`: a real kube-apiserver, as `tests/control-plane/build`
+//! makes it; with a folder, the next run finds its data there and starts at once.
 //! `--only nodes,pods,commands,load` leaves the other parts out.
 
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -51,7 +51,7 @@ struct Arguments {
     /// Parts to run (default: all)
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// Lease renewals per second under load and beside commands (default: each node's every ten seconds)
+    /// Lease renewals per second under load and beside commands (default: one per node every ten seconds)
     #[arg(long)]
     renewals: Option<u32>,
     /// Writes to pods per second under load

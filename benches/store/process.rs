@@ -101,7 +101,7 @@ fn name_of(task: &DirEntry) -> Option<String> {
 /// Times that Linux counts for a thread.
 struct ThreadTimes {
     ran: Duration,
-    /// Time in which it was ready to run while another thread had the core.
+    /// Time in which the thread was ready to run while another thread had the core.
     waited: Duration,
 }
 
@@ -121,7 +121,7 @@ pub struct CpuCounter {
 }
 
 impl CpuCounter {
-    /// Returns the CPU time since the last call. A thread that ends between two calls is not counted in the second.
+    /// Returns the CPU time since the last call. The CPU time of a thread that has ended since then is not included.
     pub fn used(&mut self) -> Duration {
         self.used_by_name().into_values().sum()
     }

@@ -17,7 +17,7 @@ pub struct ClusterSize {
 }
 
 impl ClusterSize {
-    /// Whether the cluster is larger than the size for which the budgets of downloads are made.
+    /// Whether the cluster exceeds the size for which the budgets of downloads hold.
     pub fn is_larger(self) -> bool {
         self.nodes > 5_000 || self.pods > 150_000
     }
