@@ -1,15 +1,17 @@
 //! The whole program: the command line, the dashboard and its screens.
 
 mod approvals;
-mod cursor;
-mod dashboard_driver;
-mod operations_cli;
-mod operations_dashboard;
 mod cli;
-mod configuration;
 #[path = "../common/mod.rs"]
 mod common;
+mod configuration;
+mod cursor;
 mod dashboard;
+mod dashboard_driver;
+mod dashboard_fixture;
+mod drain_counts;
+mod drain_times;
+mod evictions;
 mod geometry;
 mod harness;
 mod histories;
@@ -21,20 +23,18 @@ mod knowledge;
 mod listings;
 mod lying_server;
 mod n_minus_one;
-mod drain_counts;
-mod drain_times;
-mod evictions;
+mod operations_cli;
+mod operations_dashboard;
 mod pending;
 mod playbacks;
 mod pressure;
 mod recording_screen;
 mod redraws;
 mod replays;
+mod requests;
 mod scenario_facts;
 mod scenario_frames;
-mod requests;
 mod screens;
-mod dashboard_fixture;
 mod tables;
 mod terminal;
 mod tuning;

@@ -3,16 +3,16 @@
 #![warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
 pub mod api;
-pub mod scenario;
-pub mod world;
-mod random;
+mod errors;
 mod feed;
 mod incidents;
 mod kubelets;
 mod objects;
 mod quota;
+mod random;
+pub mod scenario;
 mod scheduler;
 mod seed;
-mod errors;
 mod workloads;
+pub mod world;
 mod writer;

@@ -5,8 +5,8 @@
 //! a limited rate ([`App::show_changes`]). Work that needs IO or takes long (permissions, plans, the journal on disk)
 //! leaves as a [`Job`] and returns as a [`JobResult`].
 
-mod starting;
 mod mode;
+mod starting;
 
 use std::collections::{BTreeMap, VecDeque};
 

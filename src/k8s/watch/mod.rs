@@ -5,14 +5,14 @@
 //! first. If the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is
 //! reported as [`FeedState::Broken`](super::feed::FeedState) and retried without a limit.
 
-pub mod framing;
-mod prefetch;
-mod follow;
-mod error;
 mod backoff;
+mod error;
 mod events;
+mod follow;
+pub mod framing;
 mod object;
 mod paths;
+mod prefetch;
 mod reporter;
 mod scope;
 mod sleep_detector;

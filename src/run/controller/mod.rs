@@ -3,8 +3,8 @@
 //! [`Controller`] is the controller of the demo; [`process`] is the one that `kordon controller` runs.
 
 pub mod endpoints;
-pub mod line;
 pub mod kube_controller_manager;
+pub mod line;
 pub mod metrics;
 pub mod process;
 

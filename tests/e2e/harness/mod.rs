@@ -1,17 +1,17 @@
 //! The harness of the tests that run against a real control plane.
 
+mod cleanup;
 pub mod component;
+pub mod effect_watcher;
 pub mod eventually;
 pub mod forecast_checker;
+pub mod incident_player;
 pub mod kubelets;
 pub mod objects;
 pub mod observer;
 pub mod plane;
 pub mod proxy;
-pub mod incident_player;
 pub mod script;
-mod cleanup;
-pub mod effect_watcher;
 
 use std::io::Write;
 

@@ -35,16 +35,16 @@
 //! [`Cluster::services_of`] scan one namespace.
 
 pub mod budget;
+pub mod claim;
 pub mod cow_map;
 pub mod encoding;
 pub mod event;
 pub mod fetched_object;
-pub mod knowledge;
 pub mod fields;
 pub mod image;
+pub mod knowledge;
 pub mod labels;
 pub mod lease;
-pub mod claim;
 pub mod names;
 pub mod nearest;
 pub mod node;

@@ -3,26 +3,26 @@
 //! Follows `nodelifecycle.Controller` and the taint-eviction controller as specified in
 //! `docs/upstream/node-lifecycle.md`; `docs/controller.md` maps function to function and lists the known differences.
 
-mod pass_scope;
 mod audit;
-mod uncertain_taints;
 mod collector;
 mod disruption;
 pub mod effect;
 mod eviction;
+mod eviction_status;
 mod health;
 pub mod heartbeats;
-mod eviction_status;
 mod legacy;
 mod limiter;
 pub mod metrics;
 mod outbox;
 mod pass;
+mod pass_scope;
 mod queue;
 mod queue_events;
 pub mod settings;
 mod shadow;
 mod taints;
+mod uncertain_taints;
 pub mod view;
 pub mod why;
 pub mod zone;

@@ -7,10 +7,10 @@ mod baseline;
 mod chance;
 pub mod comparison;
 mod lanes;
+mod newest;
 mod outcome;
 mod outcome_record;
 mod successors;
-mod newest;
 mod time_range;
 mod totals;
 

@@ -13,14 +13,14 @@ pub mod agreed;
 pub mod approval;
 pub mod confirmation;
 pub mod drain_count;
-pub mod request;
 pub mod guard;
 mod landings;
 mod nodes;
 mod pods;
 pub mod report;
-mod tasks;
+pub mod request;
 mod risk;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -8,26 +8,26 @@
 //! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
 //! device claims, group scheduling, storage capacity; see [`Caveat`].
 
+mod affinity_classes;
 mod cluster_snapshot;
 mod columns;
 mod cow_vec;
-mod pod_classes;
-mod affinity_classes;
 mod filter;
 mod help;
 mod ids;
 mod images;
 mod label_index;
 mod no_node;
+mod node_resources;
 mod node_walk;
 mod outcome;
+mod pod_classes;
 mod preemption;
 mod presence;
 mod reason;
-mod node_resources;
 mod rules;
-mod score;
 mod scheduling_request;
+mod score;
 mod snapshot;
 mod snapshot_lease;
 mod storage;

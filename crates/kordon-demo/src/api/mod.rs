@@ -12,22 +12,22 @@
 //!
 //! A table describes the kinds ([`kinds`]), and one generic implementation serves them all.
 
-pub mod faults;
-pub mod forward;
-pub mod kinds;
-pub mod object;
-pub mod refusal;
 mod admission;
 mod columns;
 mod discovery;
 mod events;
 mod eviction;
+pub mod faults;
+pub mod forward;
 mod json;
+pub mod kinds;
 mod list;
+pub mod object;
 mod openapi;
 mod patch;
 mod protobuf;
 mod quota;
+pub mod refusal;
 mod reply;
 mod request;
 mod resource;
