@@ -1,4 +1,4 @@
-//! The command line, with one file per subcommand. Arguments are converted to options once.
+//! The command line: a file for each subcommand, and `act` for the operations. Arguments are converted to options once.
 
 mod act;
 mod completions;
@@ -54,6 +54,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
     parser::ValueSource,
 };
+use futures::FutureExt;
 
 pub use config::Config;
 use exit::ErrorFormat;
@@ -297,67 +298,71 @@ const WORKERS: usize = 2;
 
 fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     cli.check_targets()?;
-    match cli.command {
-        Some(Command::Config(args)) => return configuration::run(&args, &config),
+    let Cli { command, dashboard, mut connection, log } = cli;
+    connection.config = config;
+    let work = match command {
+        // These wait for nothing: they need neither a log nor the runtime.
+        Some(Command::Config(args)) => return configuration::run(&args, &connection.config),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
-        Some(_) | None => {}
-    }
-    log::start(cli.log.as_deref())?;
+        None => dashboard::run(dashboard, connection).boxed_local(),
+        Some(Command::Status(args)) => status::run(args, connection).boxed_local(),
+        Some(Command::Why(args)) => why::run(args, connection).boxed_local(),
+        Some(Command::Forecast(args)) => forecast::run(args, connection).boxed_local(),
+        Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
+        Some(Command::Departures(args)) => departures::run(args, connection).boxed_local(),
+        Some(Command::Journal(args)) => journal::run(args, connection).boxed_local(),
+        Some(Command::Timing(args)) => timing::run(args, connection).boxed_local(),
+        Some(Command::Controller(args)) => controller::run(args, connection).boxed_local(),
+        Some(Command::Record(args)) => record::run(args, connection).boxed_local(),
+        Some(Command::Plan(args)) => plan::run(args, connection).boxed_local(),
+        Some(Command::Drain(args)) => act::drain(args, connection).boxed_local(),
+        Some(Command::Cordon(args)) => {
+            act::act(PlanCommand::Cordon(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Uncordon(args)) => {
+            act::act(PlanCommand::Uncordon(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Taint(args)) => {
+            act::act(PlanCommand::Taint(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Label(args)) => {
+            act::act(PlanCommand::Label(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Evict(args)) => {
+            act::act(PlanCommand::Evict(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Delete(args)) => {
+            act::act(PlanCommand::Delete(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Undo(args)) => act::undo(args, connection).boxed_local(),
+        Some(Command::Demo(args)) => {
+            connection.refuse("kordon demo has its own cluster")?;
+            demo::run(args).boxed_local()
+        }
+        Some(Command::Report(args)) => {
+            connection.refuse("kordon report asks no cluster")?;
+            async move { report::run(&args) }.boxed_local()
+        }
+        Some(Command::Tune(args)) => {
+            connection.refuse("kordon tune asks no cluster")?;
+            async move { tune::run(&args) }.boxed_local()
+        }
+        Some(Command::Replay(args)) => {
+            connection.refuse("kordon replay asks no cluster")?;
+            replay::run(args).boxed_local()
+        }
+    };
+    log::start(log.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| CliError::Io { doing: "starting the program's threads".into(), error })?;
-    let done = runtime.block_on(dispatch(cli, config));
+    let done = runtime.block_on(work);
     // Watches and requests in progress no longer matter.
     runtime.shutdown_timeout(Duration::from_millis(100));
     done
-}
-
-async fn dispatch(cli: Cli, config: Config) -> Result<(), CliError> {
-    let Cli { command, dashboard, mut connection, log: _ } = cli;
-    connection.config = config;
-    match command {
-        None => dashboard::run(dashboard, connection).await,
-        Some(Command::Status(args)) => status::run(args, connection).await,
-        Some(Command::Why(args)) => why::run(args, connection).await,
-        Some(Command::Forecast(args)) => forecast::run(args, connection).await,
-        Some(Command::Pending(args)) => pending::run(args, connection).await,
-        Some(Command::Departures(args)) => departures::run(args, connection).await,
-        Some(Command::Journal(args)) => journal::run(args, connection).await,
-        Some(Command::Timing(args)) => timing::run(args, connection).await,
-        Some(Command::Controller(args)) => controller::run(args, connection).await,
-        Some(Command::Record(args)) => record::run(args, connection).await,
-        Some(Command::Plan(args)) => plan::run(args, connection).await,
-        Some(Command::Drain(args)) => act::drain(args, connection).await,
-        Some(Command::Cordon(args)) => act::act(PlanCommand::Cordon(args.what), args.how, connection).await,
-        Some(Command::Uncordon(args)) => {
-            act::act(PlanCommand::Uncordon(args.what), args.how, connection).await
-        }
-        Some(Command::Taint(args)) => act::act(PlanCommand::Taint(args.what), args.how, connection).await,
-        Some(Command::Label(args)) => act::act(PlanCommand::Label(args.what), args.how, connection).await,
-        Some(Command::Evict(args)) => act::act(PlanCommand::Evict(args.what), args.how, connection).await,
-        Some(Command::Delete(args)) => act::act(PlanCommand::Delete(args.what), args.how, connection).await,
-        Some(Command::Undo(args)) => act::undo(args, connection).await,
-        Some(Command::Demo(args)) => {
-            connection.refuse("kordon demo has its own cluster")?;
-            demo::run(args).await
-        }
-        Some(Command::Report(args)) => {
-            connection.refuse("kordon report asks no cluster")?;
-            report::run(&args)
-        }
-        Some(Command::Tune(args)) => {
-            connection.refuse("kordon tune asks no cluster")?;
-            tune::run(&args)
-        }
-        Some(Command::Replay(args)) => {
-            connection.refuse("kordon replay asks no cluster")?;
-            replay::run(args).await
-        }
-        Some(Command::Completions(_) | Command::Man | Command::Config(_)) => Ok(()),
-    }
 }
 
 /// Definition of the command line, for the parser, completions and the manual page.
