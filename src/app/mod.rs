@@ -31,6 +31,7 @@ pub mod screen;
 pub mod snapshot_cache;
 mod targets;
 pub mod timing;
+mod typed_commands;
 pub mod update;
 
 pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};

@@ -3,10 +3,9 @@
 use super::{
     super::{
         Mode,
-        commands::TypedCommand,
         dialog::{Dialog, DialogSubject},
-        groups::Grouping,
         history_view::PAST,
+        typed_commands::span,
     },
     App,
 };
@@ -20,55 +19,8 @@ pub const LIFETIME: Span = Span::from_secs(15 * 60);
 const LONGEST: Span = Span::from_secs(12 * 3600);
 
 impl App {
-    /// Runs a typed command.
-    ///
-    /// # Errors
-    /// The command cannot be run here, or its argument is wrong; the text says why.
-    pub(in crate::app) fn run_typed(
-        &mut self,
-        typed: TypedCommand,
-        argument: &str,
-        now: Timestamp,
-    ) -> Result<(), String> {
-        match typed {
-            TypedCommand::Enforce => self.enforce(argument, now)?,
-            TypedCommand::DryRun => self.stop_enforcing(now)?,
-            TypedCommand::Reason => {
-                self.operations.reason = argument.into();
-                self.screen.message = Some(if argument.is_empty() {
-                    "reason removed".into()
-                } else {
-                    format!("reason of the next operations: {argument}")
-                });
-            }
-            TypedCommand::Until => {
-                self.operations.until = span(argument)?;
-                self.screen.message = Some(self.operations.until.map_or_else(
-                    || "the next cordons have no end date".into(),
-                    |span| format!("the next cordons are meant to last {span}"),
-                ));
-            }
-            TypedCommand::At => self.go_to_typed(argument)?,
-            TypedCommand::Speed => self.set_speed(argument)?,
-            TypedCommand::Save => self.save_history(argument)?,
-            TypedCommand::Group => {
-                let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
-                self.screen.group_by(label.unwrap_or_default());
-                self.arrange(now);
-            }
-            TypedCommand::Within => {
-                self.operations.within = span(argument)?;
-                self.screen.message = Some(self.operations.within.map_or_else(
-                    || "the next operations have no time limit".into(),
-                    |span| format!("the next operations may take {span} each"),
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Enables enforce mode for the given or the default duration.
-    fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
+    pub(in crate::app) fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
         if self.operations.mode == Mode::ReadOnly {
             return Err("read-only: this session was started with --read-only".into());
         }
@@ -90,7 +42,7 @@ impl App {
         Ok(())
     }
 
-    fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
+    pub(in crate::app) fn stop_enforcing(&mut self, now: Timestamp) -> Result<(), String> {
         match self.operations.mode {
             Mode::ReadOnly => return Err("read-only: this session cannot write".into()),
             Mode::Replay => return Err("replay: nothing can be written to a recording".into()),
@@ -145,16 +97,4 @@ impl App {
             Mode::Enforce => None,
         }
     }
-}
-
-/// Parses `30s`, `15m`, `1h30m`; `None` for an empty text.
-fn span(text: &str) -> Result<Option<Span>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let span = humantime::parse_duration(text).map(Span::from);
-    span.ok()
-        .filter(|span| *span > Span::ZERO)
-        .map(Some)
-        .ok_or_else(|| format!("{text} is not a duration such as 30s, 15m or 1h30m"))
 }

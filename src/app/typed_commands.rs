@@ -1,0 +1,65 @@
+//! Runs the commands that are typed after `:`.
+
+use super::{App, commands::TypedCommand, groups::Grouping};
+use kordon_time::{Span, Timestamp};
+
+impl App {
+    /// Runs a typed command.
+    ///
+    /// # Errors
+    /// The command cannot be run here, or its argument is wrong; the text says why.
+    pub(super) fn run_typed(
+        &mut self,
+        typed: TypedCommand,
+        argument: &str,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        match typed {
+            TypedCommand::Enforce => self.enforce(argument, now)?,
+            TypedCommand::DryRun => self.stop_enforcing(now)?,
+            TypedCommand::Reason => {
+                self.operations.reason = argument.into();
+                self.screen.message = Some(if argument.is_empty() {
+                    "reason removed".into()
+                } else {
+                    format!("reason of the next operations: {argument}")
+                });
+            }
+            TypedCommand::Until => {
+                self.operations.until = span(argument)?;
+                self.screen.message = Some(self.operations.until.map_or_else(
+                    || "the next cordons have no end date".into(),
+                    |span| format!("the next cordons are meant to last {span}"),
+                ));
+            }
+            TypedCommand::At => self.go_to_typed(argument)?,
+            TypedCommand::Speed => self.set_speed(argument)?,
+            TypedCommand::Save => self.save_history(argument)?,
+            TypedCommand::Group => {
+                let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
+                self.screen.group_by(label.unwrap_or_default());
+                self.arrange(now);
+            }
+            TypedCommand::Within => {
+                self.operations.within = span(argument)?;
+                self.screen.message = Some(self.operations.within.map_or_else(
+                    || "the next operations have no time limit".into(),
+                    |span| format!("the next operations may take {span} each"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parses `30s`, `15m`, `1h30m`; `None` for an empty text.
+pub(super) fn span(text: &str) -> Result<Option<Span>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let span = humantime::parse_duration(text).map(Span::from);
+    span.ok()
+        .filter(|span| *span > Span::ZERO)
+        .map(Some)
+        .ok_or_else(|| format!("{text} is not a duration such as 30s, 15m or 1h30m"))
+}
