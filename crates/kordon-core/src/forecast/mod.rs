@@ -37,7 +37,7 @@ use chance::Chances;
 use crate::{
     cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
     engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
-    plan::Cancellation,
+    plan::{Cancellation, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -85,10 +85,7 @@ pub struct ForecastStep {
 
 /// Returns a text such as `12 pods leave endpoints`.
 pub fn leave_endpoints(pods: usize) -> String {
-    match pods {
-        1 => "1 pod leaves endpoints".into(),
-        pods => format!("{pods} pods leave endpoints"),
-    }
+    counted(pods, "pod leaves endpoints", "pods leave endpoints")
 }
 
 /// The kinds of predicted events.

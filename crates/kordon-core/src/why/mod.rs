@@ -16,7 +16,7 @@ use crate::{
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome},
+    plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -652,10 +652,6 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
     order.sort_unstable();
     let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
     order.into_iter().filter_map(|(_, _, place)| steps[place].take()).collect()
-}
-
-fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 fn grace_flag(why: Why) -> Option<&'static str> {
