@@ -17,7 +17,7 @@ use crate::{
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, OwnerKind, Uid, WorkloadKind},
     forecast::accuracy::AccuracyReport,
-    why::{Step, StepTime, departure::DepartureKind},
+    why::{Step, Tense, departure::DepartureKind},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -292,7 +292,7 @@ fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
 fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     let Some(explainer) = model.explainer(at) else { return Vec::new() };
     let steps = model.cluster.node(name).map(|node| explainer.node(node)).unwrap_or_default();
-    let has_happened = |step: &&Step| matches!(step.tense, StepTime::Past | StepTime::Holds);
+    let has_happened = |step: &&Step| matches!(step.tense, Tense::Past | Tense::Present);
     let words = |step: &Step| match step.at {
         Some(at) => format!("{} {}", at.to_time(), step.text),
         None => step.text.clone(),

@@ -18,7 +18,7 @@ use crate::model::{
 };
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, ObjectEvents, ObjectRead},
-    why::{Step, StepTime},
+    why::{Step, Tense},
 };
 use kordon_time::Timestamp;
 
@@ -67,9 +67,9 @@ pub enum DetailRow {
     /// Title of the rows that follow, with a note that applies to all of them.
     Section { title: &'static str, note: String },
     /// Title of the steps that follow: past, present, expected, or ruled out.
-    Times(StepTime),
+    Tense(Tense),
     /// A step of the explanation.
-    Link(Step),
+    Step(Step),
     /// A suggested action.
     Suggestion(Box<Suggestion>),
     /// Risk of a suggestion and warnings of its plan.
@@ -132,7 +132,7 @@ impl Detail {
         self.rows = rows;
         let chosen = self.chosen.as_ref().and_then(|chosen| self.place_of(chosen, place));
         let shown = |place: &usize| {
-            matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Times(_))
+            matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Tense(_))
                 || context.filter.matches(&self.rows[*place])
         };
         let shown: Vec<usize> = (0..self.rows.len()).filter(shown).collect();
@@ -184,8 +184,8 @@ impl Detail {
         match self.selected()? {
             DetailRow::Suggestion(suggestion) => Some(&suggestion.means),
             DetailRow::Section { .. }
-            | DetailRow::Times(_)
-            | DetailRow::Link(_)
+            | DetailRow::Tense(_)
+            | DetailRow::Step(_)
             | DetailRow::Caution(_)
             | DetailRow::Command(_)
             | DetailRow::Fact { .. }
@@ -215,7 +215,7 @@ impl DetailRow {
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Section { title, .. }, Self::Section { title: other, .. }) => title == other,
-            (Self::Link(step), Self::Link(other)) => (step.topic, step.tense) == (other.topic, other.tense),
+            (Self::Step(step), Self::Step(other)) => (step.topic, step.tense) == (other.topic, other.tense),
             (Self::Suggestion(one), Self::Suggestion(other)) => {
                 (one.kind, &one.means) == (other.kind, &other.means)
             }
@@ -238,8 +238,8 @@ impl Filterable for DetailRow {
                 TimelineSource::Session(entry) => entry.field(key),
                 TimelineSource::Cluster(_) => None,
             },
-            (Self::Link(link), "topic") => Some(link.topic.as_str().into()),
-            (Self::Link(link), "tense") => Some(link.tense.as_str().into()),
+            (Self::Step(step), "topic") => Some(step.topic.as_str().into()),
+            (Self::Step(step), "tense") => Some(step.tense.as_str().into()),
             _ => None,
         }
     }
@@ -247,8 +247,8 @@ impl Filterable for DetailRow {
     fn texts(&self, found: &mut dyn FnMut(&str)) {
         match self {
             Self::Section { title, .. } => found(title),
-            Self::Times(time) => found(time.title()),
-            Self::Link(link) => found(&link.text),
+            Self::Tense(tense) => found(tense.title()),
+            Self::Step(step) => found(&step.text),
             Self::Suggestion(suggestion) => {
                 found(suggestion.kind.title());
                 found(suggestion.outcome());

@@ -17,9 +17,9 @@ fn chain(steps: Vec<Step>) -> Vec<DetailRow> {
     let mut before = None;
     for step in steps {
         if before.replace(step.tense) != Some(step.tense) {
-            rows.push(DetailRow::Times(step.tense));
+            rows.push(DetailRow::Tense(step.tense));
         }
-        rows.push(DetailRow::Link(step));
+        rows.push(DetailRow::Step(step));
     }
     rows
 }

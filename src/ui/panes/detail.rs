@@ -25,7 +25,7 @@ use kordon_core::{
     engine::Severity,
     plan::words::counted,
     pressure::{RankedPod, ThresholdKind},
-    why::{Step, StepTime},
+    why::{Step, Tense},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -86,10 +86,10 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
             Cell::default(),
             Cell::new(note, scene.style(Role::Dim)),
         ],
-        DetailRow::Times(time) => {
-            vec![Cell::new("  ", scene.style(Role::Dim)).and(time.title(), scene.style(Role::Dim))]
+        DetailRow::Tense(tense) => {
+            vec![Cell::new("  ", scene.style(Role::Dim)).and(tense.title(), scene.style(Role::Dim))]
         }
-        DetailRow::Link(link) => link_cells(scene, link),
+        DetailRow::Step(step) => step_cells(scene, step),
         DetailRow::Suggestion(suggestion) => suggestion_cells(scene, suggestion),
         DetailRow::Caution(text) => vec![
             Cell::default(),
@@ -301,20 +301,20 @@ fn key_of(suggestion: &Suggestion) -> String {
     command.and_then(|command| command.keys.first()).map(ToString::to_string).unwrap_or_default()
 }
 
-fn link_cells(scene: &Scene, link: &Step) -> Vec<Cell> {
-    let (sign_role, words) = match link.tense {
-        StepTime::Past => (Role::Dim, Role::Base),
-        StepTime::Holds => (Role::Accent, Role::Base),
-        StepTime::Ahead => (Role::CountdownSoon, Role::Base),
-        StepTime::Not => (Role::EvictionNever, Role::EvictionNever),
+fn step_cells(scene: &Scene, step: &Step) -> Vec<Cell> {
+    let (sign_role, words) = match step.tense {
+        Tense::Past => (Role::Dim, Role::Base),
+        Tense::Present => (Role::Accent, Role::Base),
+        Tense::Future => (Role::CountdownSoon, Role::Base),
+        Tense::Never => (Role::EvictionNever, Role::EvictionNever),
     };
-    let clock = link.at.map_or(String::new(), |at| moment(scene, at));
+    let clock = step.at.map_or(String::new(), |at| moment(scene, at));
     vec![
         Cell::new("  ", scene.style(Role::Dim))
-            .and(link.tense.glyph(), scene.style(sign_role))
+            .and(step.tense.glyph(), scene.style(sign_role))
             .and(&format!(" {clock}"), scene.style(Role::Dim)),
-        link.at.map_or_else(Cell::default, |at| distance(scene, at, link.estimated)),
-        Cell::new(&text::brief(&link.text), scene.style(words)),
+        step.at.map_or_else(Cell::default, |at| distance(scene, at, step.estimated)),
+        Cell::new(&text::brief(&step.text), scene.style(words)),
     ]
 }
 
@@ -337,8 +337,8 @@ fn distance(scene: &Scene, at: Timestamp, estimated: bool) -> Cell {
 /// Full text of the selected row, which may be cut in the list.
 fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
     match row {
-        DetailRow::Section { .. } | DetailRow::Times(_) => None,
-        DetailRow::Link(link) => Some(text::brief(&link.text)),
+        DetailRow::Section { .. } | DetailRow::Tense(_) => None,
+        DetailRow::Step(step) => Some(text::brief(&step.text)),
         DetailRow::Suggestion(suggestion) => {
             let parts = [suggestion.outcome()].into_iter().chain(suggestion.cautions());
             Some(text::brief(&parts.collect::<Vec<_>>().join(" · ")))

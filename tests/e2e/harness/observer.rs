@@ -14,7 +14,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     engine::{Cause, Confidence, Outcome, Settings},
     forecast::Forecast,
-    why::{Explainer, Step, StepTime},
+    why::{Explainer, Step, Tense},
 };
 use kordon_time::Span;
 use kube::Client;
@@ -203,7 +203,7 @@ fn out_of_order(model: &Model, forecast: &Forecast, clock: Clock) -> Vec<String>
     };
     let down = model.cluster.nodes().iter().filter(|node| !node.is_ready());
     let is_wrong = |steps: &[Step]| {
-        [StepTime::Past, StepTime::Ahead].into_iter().any(|tense| {
+        [Tense::Past, Tense::Future].into_iter().any(|tense| {
             !steps.iter().filter(|step| step.tense == tense).filter_map(|step| step.at).is_sorted()
         })
     };

@@ -25,7 +25,7 @@ use kordon_time::{Span, Timestamp};
 pub struct Step {
     /// The time of the step; `None` if it has none.
     pub at: Option<Timestamp>,
-    pub tense: StepTime,
+    pub tense: Tense,
     /// Whether the time is an estimate or depends on chance.
     pub estimated: bool,
     pub topic: Topic,
@@ -35,15 +35,15 @@ pub struct Step {
 
 /// Whether a step is past, present, future or ruled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StepTime {
+pub enum Tense {
     /// The step has happened.
     Past,
     /// The step applies now.
-    Holds,
+    Present,
     /// The step will happen unless something intervenes.
-    Ahead,
+    Future,
     /// The step does not happen, for the reason given.
-    Not,
+    Never,
 }
 
 /// The subject of a step.
@@ -52,7 +52,7 @@ pub enum Topic {
     /// How far the explanation can be trusted: whether watches are connected, and whether a controller runs.
     Confidence,
     /// The last heartbeat.
-    Sign,
+    Heartbeat,
     /// The controller gave every node a new grace period.
     Restart,
     Grace,
@@ -76,33 +76,34 @@ pub enum Topic {
     Drain,
 }
 
-impl StepTime {
+impl Tense {
     /// The symbol of the step, on screen and in tables.
     pub const fn glyph(self) -> &'static str {
         match self {
             Self::Past => "·",
-            Self::Holds => "●",
-            Self::Ahead => "→",
-            Self::Not => "–",
+            Self::Present => "●",
+            Self::Future => "→",
+            Self::Never => "–",
         }
     }
 
-    /// The heading of the steps of this kind.
+    /// The heading of such steps on screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Past => "past",
-            Self::Holds => "now",
-            Self::Ahead => "expected",
-            Self::Not => "not expected",
+            Self::Present => "now",
+            Self::Future => "expected",
+            Self::Never => "not expected",
         }
     }
 
+    /// The word in reports and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",
-            Self::Holds => "present",
-            Self::Ahead => "future",
-            Self::Not => "never",
+            Self::Present => "present",
+            Self::Future => "future",
+            Self::Never => "never",
         }
     }
 }
@@ -111,7 +112,7 @@ impl Topic {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Confidence => "confidence",
-            Self::Sign => "heartbeat",
+            Self::Heartbeat => "heartbeat",
             Self::Restart => "restart",
             Self::Grace => "gracePeriod",
             Self::Ready => "ready",
@@ -171,7 +172,7 @@ impl Explainer<'_> {
                 let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
                 text += &format!("; held by {}", names.join(", "));
             }
-            let tense = if over { StepTime::Holds } else { StepTime::Ahead };
+            let tense = if over { Tense::Present } else { Tense::Future };
             explanation.push(Step::new(tense, Topic::Termination, text).at(deadline));
             return in_order(explanation);
         }
@@ -180,14 +181,14 @@ impl Explainer<'_> {
                 None => "not bound to a node: nothing evicts it".to_owned(),
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
-            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
             return in_order(explanation);
         };
         self.explain_endpoints(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
-        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == StepTime::Ahead) {
+        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == Tense::Future) {
             let notes = EvictionNote::for_pod(self.cluster, pod);
-            let note = |note: &EvictionNote| Step::new(StepTime::Ahead, Topic::Eviction, note.to_string());
+            let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
             self.explain_outcome(pod, &mut explanation);
         }
@@ -198,7 +199,7 @@ impl Explainer<'_> {
     fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
         let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
-        explanation.extend(texts.map(|text| Step::new(StepTime::Ahead, Topic::Eviction, text)));
+        explanation.extend(texts.map(|text| Step::new(Tense::Future, Topic::Eviction, text)));
     }
 
     /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services.
@@ -206,7 +207,7 @@ impl Explainer<'_> {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
         let at = ready.last_transition.map(|at| self.cluster.local(at));
         let text = "not ready: it has left the endpoints of its Services".to_owned();
-        explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::Endpoints, text) });
+        explanation.push(Step { at, ..Step::new(Tense::Past, Topic::Endpoints, text) });
     }
 
     fn until_tainted(&self, node: &Node) -> Vec<Step> {
@@ -214,8 +215,8 @@ impl Explainer<'_> {
         self.explain_confidence(&mut explanation);
         let Some(health) = self.engine.node_view(node) else {
             explanation.push(Step::new(
-                StepTime::Ahead,
-                Topic::Sign,
+                Tense::Future,
+                Topic::Heartbeat,
                 "not covered by a monitor pass yet".into(),
             ));
             return explanation;
@@ -241,9 +242,9 @@ impl Explainer<'_> {
                 let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
                 let text =
                     format!("drain by {} blocked by {blocked}: it refuses {}", claim.by, pods.join(", "));
-                Step::new(StepTime::Holds, Topic::Drain, text)
+                Step::new(Tense::Present, Topic::Drain, text)
             }
-            None => Step::new(StepTime::Holds, Topic::Drain, format!("drained by {}", claim.by)),
+            None => Step::new(Tense::Present, Topic::Drain, format!("drained by {}", claim.by)),
         };
         explanation.push(step);
     }
@@ -258,7 +259,7 @@ impl Explainer<'_> {
                 (since, "no active kube-controller-manager: no evictions until one renews its Lease")
             }
         };
-        explanation.push(Step::new(StepTime::Holds, Topic::Confidence, text.into()).at(since));
+        explanation.push(Step::new(Tense::Present, Topic::Confidence, text.into()).at(since));
     }
 
     fn is_firm(&self) -> bool {
@@ -277,7 +278,7 @@ impl Explainer<'_> {
             Some(_) => "last heartbeat: its kubelet posted its status",
             None => "no heartbeat yet: the node was created",
         };
-        explanation.push(Step::new(StepTime::Past, Topic::Sign, text.into()).at(heartbeat));
+        explanation.push(Step::new(Tense::Past, Topic::Heartbeat, text.into()).at(heartbeat));
         let restarted = self.explain_restart(health, heartbeat, explanation);
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);
@@ -286,15 +287,15 @@ impl Explainer<'_> {
             return self.explain_ended_grace(flag, health, heartbeat, restarted, since, explanation);
         }
         let (grace, expires) = (health.grace, health.expires());
-        let link = if self.is_silent(node) {
-            let tense = if expires < self.now { StepTime::Past } else { StepTime::Ahead };
-            let over = if tense == StepTime::Past { "is over" } else { "ends" };
+        let step = if self.is_silent(node) {
+            let tense = if expires < self.now { Tense::Past } else { Tense::Future };
+            let over = if tense == Tense::Past { "is over" } else { "ends" };
             Step::new(tense, Topic::Grace, format!("{flag} {grace} {over}"))
         } else {
             let text = format!("{flag} {grace} does not expire while its Lease is renewed");
-            Step::new(StepTime::Not, Topic::Grace, text)
+            Step::new(Tense::Never, Topic::Grace, text)
         };
-        explanation.push(link.at(expires).estimated(health.certainty != Certainty::Observed));
+        explanation.push(step.at(expires).estimated(health.certainty != Certainty::Observed));
     }
 
     /// Adds why the grace period counts from a later time than the last heartbeat. Returns that time; `None` if it
@@ -310,7 +311,7 @@ impl Explainer<'_> {
             return None;
         }
         let text = Cause::GraceRestarted { by, at }.to_string();
-        explanation.push(Step::new(StepTime::Past, Topic::Restart, text).at(at));
+        explanation.push(Step::new(Tense::Past, Topic::Restart, text).at(at));
         Some(at)
     }
 
@@ -329,7 +330,7 @@ impl Explainer<'_> {
         let ended = counted_from + health.grace;
         if ended <= unknown_since + ROUNDING {
             let text = format!("{flag} {} is over", health.grace);
-            let step = Step::new(StepTime::Past, Topic::Grace, text);
+            let step = Step::new(Tense::Past, Topic::Grace, text);
             explanation.push(step.at(ended.min(unknown_since)).estimated(restarted != Some(counted_from)));
         }
     }
@@ -337,7 +338,7 @@ impl Explainer<'_> {
     fn explain_ready(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let Some(ready) = node.ready() else {
             explanation.push(Step::new(
-                StepTime::Holds,
+                Tense::Present,
                 Topic::Ready,
                 "its kubelet has never posted its status".into(),
             ));
@@ -357,7 +358,7 @@ impl Explainer<'_> {
                 )
             }
         };
-        let tense = if ready.status == ConditionStatus::True { StepTime::Holds } else { StepTime::Past };
+        let tense = if ready.status == ConditionStatus::True { Tense::Present } else { Tense::Past };
         explanation.push(Step { at: since, ..Step::new(tense, Topic::Ready, text) });
         if ready.status != ConditionStatus::Unknown {
             self.predict_unknown(node, health, explanation);
@@ -371,15 +372,15 @@ impl Explainer<'_> {
         let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::Unknown { .. }));
         let at = predicted.map_or(health.expires(), |step| step.at).max(self.now);
         let text = "the first monitor pass after that sets its conditions to Unknown";
-        let link = Step::new(StepTime::Ahead, Topic::Ready, text.into());
-        explanation.push(link.at(at).estimated(health.certainty != Certainty::Observed));
+        let step = Step::new(Tense::Future, Topic::Ready, text.into());
+        explanation.push(step.at(at).estimated(health.certainty != Certainty::Observed));
         let not_ready = predicted.map_or(0, |step| step.not_ready);
         if not_ready > 0 {
             let text = format!("marks its Ready pods not ready: {}", leave_endpoints(not_ready));
-            explanation.push(Step::new(StepTime::Ahead, Topic::Endpoints, text).at(at));
+            explanation.push(Step::new(Tense::Future, Topic::Endpoints, text).at(at));
         }
         let text = format!("taint {UNREACHABLE}:NoSchedule (immediate, not rate limited)");
-        explanation.push(Step::new(StepTime::Ahead, Topic::NoSchedule, text).at(at));
+        explanation.push(Step::new(Tense::Future, Topic::NoSchedule, text).at(at));
     }
 
     fn explain_no_schedule(&self, node: &Node, explanation: &mut Vec<Step>) {
@@ -389,7 +390,7 @@ impl Explainer<'_> {
         for taint in node.taints.iter().filter(ours) {
             let at = taint.time_added.map(|at| self.cluster.local(at));
             let text = format!("{}:NoSchedule: no new pods without a toleration", taint.key);
-            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoSchedule, text) });
+            explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoSchedule, text) });
         }
     }
 
@@ -412,11 +413,11 @@ impl Explainer<'_> {
         let (tense, at, text) = if all_down {
             let text =
                 "all zones down: NoExecute taints removed and evictions paused (master disruption mode)";
-            (StepTime::Not, None, text.to_owned())
+            (Tense::Never, None, text.to_owned())
         } else if zone.rate == 0.0 {
-            (StepTime::Not, None, format!("{rate}: no evictions there"))
+            (Tense::Never, None, format!("{rate}: no evictions there"))
         } else if health.stage == NodeStage::Healthy {
-            (StepTime::Ahead, None, rate)
+            (Tense::Future, None, rate)
         } else {
             let others = zone.queue.iter().filter(|waiting| **waiting != node.name).count();
             let company = match others {
@@ -424,7 +425,7 @@ impl Explainer<'_> {
                 1 => "with 1 other, in random order".to_owned(),
                 others => format!("with {others} others, in random order"),
             };
-            (StepTime::Holds, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
+            (Tense::Present, zone.next_token, format!("it waits {company}; {rate}; the next slot comes"))
         };
         explanation.push(Step { at, ..Step::new(tense, Topic::Queue, text) });
     }
@@ -436,14 +437,14 @@ impl Explainer<'_> {
         let (tense, text) = match status {
             EvictionStatus::Unmarked if node.is_ready() && !self.is_silent(node) => return,
             EvictionStatus::Unmarked => (
-                StepTime::Ahead,
+                Tense::Future,
                 format!("marked toBeEvicted once it was not ready for pod-eviction-timeout {timeout}"),
             ),
             EvictionStatus::ToBeEvicted => {
-                (StepTime::Holds, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
+                (Tense::Present, "marked toBeEvicted: all its pods are deleted when its turn comes".into())
             }
             EvictionStatus::Evicted => {
-                (StepTime::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
+                (Tense::Past, "marked evicted: its pods were deleted, and later ones are at once".into())
             }
         };
         explanation.push(Step::new(tense, Topic::NodeEviction, text));
@@ -455,7 +456,7 @@ impl Explainer<'_> {
             let owner = TaintOwner::from_taint(taint);
             let by = owner.map_or_else(|| "by somebody".to_owned(), |owner| format!("by {}", owner.name));
             let text = format!("{}:NoExecute, {by}: pods leave when their tolerations end", taint.key);
-            explanation.push(Step { at, ..Step::new(StepTime::Past, Topic::NoExecute, text) });
+            explanation.push(Step { at, ..Step::new(Tense::Past, Topic::NoExecute, text) });
         }
         self.explain_uncertain_taint(node, explanation);
         let predicted = self.steps(node).find(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
@@ -465,7 +466,7 @@ impl Explainer<'_> {
             health.certainty != Certainty::Observed || is_by_chance(&step.why, self.engine, self.now);
         let chance = step.chance.as_ref().map(|chance| format!(", {chance}")).unwrap_or_default();
         let text = format!("{key}:NoExecute{chance}");
-        explanation.push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(step.at).estimated(estimated));
+        explanation.push(Step::new(Tense::Future, Topic::NoExecute, text).at(step.at).estimated(estimated));
     }
 
     /// Adds that the node may get the taint in the same pass that finds its zone disrupted (since 1.34).
@@ -477,8 +478,7 @@ impl Explainer<'_> {
                 "it may get its NoExecute taint in the pass that finds its zone disrupted: up to {most} of {among} waiting \
                  nodes do, by chance"
             );
-            explanation
-                .push(Step::new(StepTime::Ahead, Topic::NoExecute, text).at(chance.at).estimated(true));
+            explanation.push(Step::new(Tense::Future, Topic::NoExecute, text).at(chance.at).estimated(true));
         }
     }
 
@@ -486,13 +486,13 @@ impl Explainer<'_> {
     fn explain_no_taint(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let on_its_way = matches!(health.stage, NodeStage::Queued | NodeStage::Requested);
         let is_queued =
-            explanation.iter().any(|link| link.topic == Topic::Queue && link.tense == StepTime::Not);
+            explanation.iter().any(|step| step.topic == Topic::Queue && step.tense == Tense::Never);
         let Some(forecast) = self.forecast.filter(|_| on_its_way && !is_queued && self.is_firm()) else {
             return;
         };
         if node.taints.iter().all(|taint| taint.effect != TaintEffect::NoExecute) {
             let text = "no NoExecute taint before then".to_owned();
-            explanation.push(Step::new(StepTime::Not, Topic::NoExecute, text).at(forecast.until));
+            explanation.push(Step::new(Tense::Never, Topic::NoExecute, text).at(forecast.until));
         }
     }
 
@@ -501,7 +501,7 @@ impl Explainer<'_> {
         let gaps = self.cluster.gaps_in([Scope::PodsOn(node.name.clone())]).unknown();
         if !gaps.is_empty() {
             let text = format!("its evictions are unknown: {gaps}");
-            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
         }
         let pending = self.engine.evictions_on(self.cluster, node);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
@@ -530,18 +530,18 @@ impl Explainer<'_> {
                 1 => "1 pod is evicted".to_owned(),
                 pods => format!("{pods} pods are evicted, the last {} later", last.0.since(first.0)),
             };
-            let tense = if first.0 <= self.now { StepTime::Holds } else { StepTime::Ahead };
+            let tense = if first.0 <= self.now { Tense::Present } else { Tense::Future };
             explanation.push(Step::new(tense, Topic::Eviction, text).at(first.0).estimated(first.1));
         }
         if stay > 0 {
             let text =
                 format!("{} the taint: never evicted", counted(stay, "pod tolerates", "pods tolerate"));
-            explanation.push(Step::new(StepTime::Not, Topic::Eviction, text));
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
         }
         let terminating = self.cluster.load(&node.name).terminating;
         if terminating > 0 {
             let text = format!("{} Terminating", counted(terminating, "pod is", "pods are"));
-            explanation.push(Step::new(StepTime::Holds, Topic::Termination, text));
+            explanation.push(Step::new(Tense::Present, Topic::Termination, text));
         }
     }
 
@@ -557,13 +557,13 @@ impl Explainer<'_> {
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
-                    .extend(toleration(&why).map(|text| Step::new(StepTime::Holds, Topic::Toleration, text)));
+                    .extend(toleration(&why).map(|text| Step::new(Tense::Present, Topic::Toleration, text)));
                 let (tense, text) = match at <= self.now {
-                    true => (StepTime::Holds, "its eviction is overdue"),
-                    false => (StepTime::Ahead, "it is evicted"),
+                    true => (Tense::Present, "its eviction is overdue"),
+                    false => (Tense::Future, "it is evicted"),
                 };
-                let link = Step::new(tense, Topic::Eviction, text.into());
-                explanation.push(link.at(at).estimated(certainty != Certainty::Observed));
+                let step = Step::new(tense, Topic::Eviction, text.into());
+                explanation.push(step.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
                 let whose = match &pod.owner {
@@ -572,15 +572,15 @@ impl Explainer<'_> {
                     }
                     Some(_) | None => "it tolerates its node's taints: never evicted",
                 };
-                explanation.push(Step::new(StepTime::Not, Topic::Eviction, whose.into()));
+                explanation.push(Step::new(Tense::Never, Topic::Eviction, whose.into()));
             }
             (None, Some(step)) => {
                 explanation.extend(
-                    toleration(&step.why).map(|text| Step::new(StepTime::Ahead, Topic::Toleration, text)),
+                    toleration(&step.why).map(|text| Step::new(Tense::Future, Topic::Toleration, text)),
                 );
                 let chance = step.chance.as_ref().map(|chance| format!(" ({chance})")).unwrap_or_default();
-                let link = Step::new(StepTime::Ahead, Topic::Eviction, format!("it is evicted{chance}"));
-                explanation.push(link.at(step.at).estimated(true));
+                let text = format!("it is evicted{chance}");
+                explanation.push(Step::new(Tense::Future, Topic::Eviction, text).at(step.at).estimated(true));
             }
             (None, None) => explanation.push(self.not_evicted(node)),
         }
@@ -588,12 +588,12 @@ impl Explainer<'_> {
 
     fn not_evicted(&self, node: &Node) -> Step {
         let taint_comes = self.steps(node).any(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
-        let link = |text: &str| Step::new(StepTime::Not, Topic::Eviction, text.into());
+        let step = |text: &str| Step::new(Tense::Never, Topic::Eviction, text.into());
         match self.forecast {
             Some(forecast) if taint_comes => {
-                link("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
+                step("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
             }
-            _ => link("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
+            _ => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
         }
     }
 
@@ -609,7 +609,7 @@ impl Explainer<'_> {
 }
 
 impl Step {
-    fn new(tense: StepTime, topic: Topic, text: String) -> Self {
+    fn new(tense: Tense, topic: Topic, text: String) -> Self {
         Self { at: None, tense, estimated: false, topic, text }
     }
 
@@ -632,10 +632,10 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
     let mut order: Vec<(usize, Timestamp, usize)> = Vec::with_capacity(steps.len());
     for (place, step) in steps.iter_mut().enumerate() {
         let group = match step.tense {
-            StepTime::Past => 0,
-            StepTime::Holds => 1,
-            StepTime::Ahead => 2,
-            StepTime::Not => 3,
+            Tense::Past => 0,
+            Tense::Present => 1,
+            Tense::Future => 2,
+            Tense::Never => 3,
         };
         // Rounding may move an effect to a time before its cause. The effect then gets the time of the cause.
         if let Some(at) = &mut step.at
@@ -646,7 +646,7 @@ fn in_order(mut steps: Vec<Step>) -> Vec<Step> {
         }
         let at = step.at.unwrap_or(latest[group]);
         latest[group] = latest[group].max(at);
-        let by_time = matches!(step.tense, StepTime::Past | StepTime::Ahead);
+        let by_time = matches!(step.tense, Tense::Past | Tense::Future);
         order.push((group, if by_time { at } else { Timestamp::EPOCH }, place));
     }
     order.sort_unstable();

@@ -5,7 +5,7 @@ use kordon_core::{
     cluster::{ConditionStatus, Key, Node, NodeName},
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
-    why::{Explainer, Step, StepTime, Topic},
+    why::{Explainer, Step, Tense, Topic},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -48,8 +48,8 @@ fn of_pod(sim: &Sim, pod: &Key) -> Vec<Step> {
     tell(sim, |teller| teller.pod(sim.cluster.pod(pod).expect("a pod")))
 }
 
-fn tense(story: &[Step], topic: Topic) -> Option<StepTime> {
-    story.iter().find(|link| link.topic == topic).map(|link| link.tense)
+fn tense(story: &[Step], topic: Topic) -> Option<Tense> {
+    story.iter().find(|step| step.topic == topic).map(|step| step.tense)
 }
 
 /// Returns the key of the pod with this name, in whatever namespace it is.
@@ -60,8 +60,8 @@ fn key(sim: &Sim, name: &str) -> Key {
 #[test]
 fn a_node_that_lives_has_nothing_ahead() {
     let story = of_node(&peaceful(&modern()), "n00");
-    assert_eq!(tense(&story, Topic::Grace), Some(StepTime::Not), "its grace does not run out: {story:?}");
-    assert!(story.iter().all(|link| link.tense != StepTime::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::Grace), Some(Tense::Never), "its grace does not run out: {story:?}");
+    assert!(story.iter().all(|step| step.tense != Tense::Future), "{story:?}");
 }
 
 #[test]
@@ -80,26 +80,25 @@ fn predicted_steps_happen_in_their_order_and_at_their_time() {
         Topic::Eviction,
     ];
     let ahead: Vec<Topic> =
-        reported.iter().filter(|link| link.tense == StepTime::Ahead).map(|link| link.topic).collect();
+        reported.iter().filter(|step| step.tense == Tense::Future).map(|step| step.topic).collect();
     assert_eq!(ahead, order, "{reported:?}");
-    let at = |story: &[Step], topic: Topic, tense: StepTime| {
-        let link = story.iter().find(|link| (link.topic, link.tense) == (topic, tense));
-        link.and_then(|link| link.at).unwrap_or_else(|| panic!("no {topic:?} {tense:?} in {story:?}"))
+    let at = |story: &[Step], topic: Topic, tense: Tense| {
+        let step = story.iter().find(|step| (step.topic, step.tense) == (topic, tense));
+        step.and_then(|step| step.at).unwrap_or_else(|| panic!("no {topic:?} {tense:?} in {story:?}"))
     };
     sim.run(Span::from_secs(60));
     let happened = of_node(&sim, "n00");
     for topic in [Topic::Grace, Topic::NoSchedule, Topic::NoExecute] {
-        let (reported, happened) =
-            (at(&reported, topic, StepTime::Ahead), at(&happened, topic, StepTime::Past));
+        let (reported, happened) = (at(&reported, topic, Tense::Future), at(&happened, topic, Tense::Past));
         let off = happened.since(reported).as_secs_f64().abs();
         assert!(off <= 6.0, "{topic:?} reported for {reported}, was {happened}");
     }
     let pod = of_pod(&sim, &key(&sim, "p00"));
-    assert_eq!(tense(&pod, Topic::Toleration), Some(StepTime::Holds), "{pod:?}");
-    assert_eq!(tense(&pod, Topic::Eviction), Some(StepTime::Ahead), "{pod:?}");
+    assert_eq!(tense(&pod, Topic::Toleration), Some(Tense::Present), "{pod:?}");
+    assert_eq!(tense(&pod, Topic::Eviction), Some(Tense::Future), "{pod:?}");
     let stays = of_pod(&sim, &key(&sim, "stays"));
-    assert_eq!(tense(&stays, Topic::Eviction), Some(StepTime::Not), "{stays:?}");
-    assert!(stays.iter().any(|link| link.text.contains("never evicted")), "{stays:?}");
+    assert_eq!(tense(&stays, Topic::Eviction), Some(Tense::Never), "{stays:?}");
+    assert!(stays.iter().any(|step| step.text.contains("never evicted")), "{stays:?}");
 }
 
 #[test]
@@ -110,16 +109,16 @@ fn a_paused_zone_is_given_as_the_reason_why_nothing_happens() {
     }
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n06");
-    let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
-    assert_eq!(queue.tense, StepTime::Not, "{story:?}");
+    let queue = story.iter().find(|step| step.topic == Topic::Queue).expect("it waits");
+    assert_eq!(queue.tense, Tense::Never, "{story:?}");
     assert!(queue.text.contains("PartialDisruption (4 of 6 not ready)"), "{}", queue.text);
     for number in 0..12 {
         sim.fail(&format!("n{number:02}"));
     }
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n06");
-    let queue = story.iter().find(|link| link.topic == Topic::Queue).expect("it waits");
-    assert!(queue.tense == StepTime::Not && queue.text.contains("all zones down"), "{story:?}");
+    let queue = story.iter().find(|step| step.topic == Topic::Queue).expect("it waits");
+    assert!(queue.tense == Tense::Never && queue.text.contains("all zones down"), "{story:?}");
 }
 
 #[test]
@@ -130,12 +129,12 @@ fn in_legacy_mode_a_node_eviction_takes_the_place_of_the_taint() {
     sim.fail("n00");
     sim.run(Span::from_secs(70));
     let story = of_node(&sim, "n00");
-    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(Tense::Future), "{story:?}");
     assert_eq!(tense(&story, Topic::NoExecute), None, "{story:?}");
-    assert_eq!(tense(&story, Topic::Eviction), Some(StepTime::Ahead), "{story:?}");
+    assert_eq!(tense(&story, Topic::Eviction), Some(Tense::Future), "{story:?}");
     sim.run(Span::from_secs(330));
     let story = of_node(&sim, "n00");
-    assert_eq!(tense(&story, Topic::NodeEviction), Some(StepTime::Past), "{story:?}");
+    assert_eq!(tense(&story, Topic::NodeEviction), Some(Tense::Past), "{story:?}");
 }
 
 #[test]
@@ -228,21 +227,21 @@ proptest! {
 
 fn check_order(steps: &[Step], sim: &Sim, node: &Node) -> Result<(), TestCaseError> {
     let group = |step: &Step| match step.tense {
-        StepTime::Past => 0,
-        StepTime::Holds => 1,
-        StepTime::Ahead => 2,
-        StepTime::Not => 3,
+        Tense::Past => 0,
+        Tense::Present => 1,
+        Tense::Future => 2,
+        Tense::Never => 3,
     };
     prop_assert!(steps.windows(2).all(|pair| group(&pair[0]) <= group(&pair[1])), "{steps:#?}");
-    for tense in [StepTime::Past, StepTime::Ahead] {
+    for tense in [Tense::Past, Tense::Future] {
         let times: Vec<_> =
             steps.iter().filter(|step| step.tense == tense).filter_map(|step| step.at).collect();
         prop_assert!(times.is_sorted(), "{steps:#?}");
-        let in_time = |at: &Timestamp| if tense == StepTime::Past { *at <= sim.now } else { *at >= sim.now };
+        let in_time = |at: &Timestamp| if tense == Tense::Past { *at <= sim.now } else { *at >= sim.now };
         prop_assert!(times.iter().all(in_time), "now {}: {steps:#?}", sim.now);
     }
-    let place = |topic| steps.iter().position(|step| step.topic == topic && step.tense == StepTime::Past);
-    let heartbeat = place(Topic::Sign).and_then(|place| steps[place].at);
+    let place = |topic| steps.iter().position(|step| step.topic == topic && step.tense == Tense::Past);
+    let heartbeat = place(Topic::Heartbeat).and_then(|place| steps[place].at);
     let renewed = sim.cluster.lease(&node.name).and_then(|lease| lease.renewed);
     prop_assert_eq!(heartbeat, renewed.map(|at| sim.cluster.local(at)));
     if node.ready().is_none_or(|ready| ready.status != ConditionStatus::Unknown) {
@@ -254,7 +253,8 @@ fn check_order(steps: &[Step], sim: &Sim, node: &Node) -> Result<(), TestCaseErr
         (unknown, place(Topic::NoSchedule)),
         (unknown, place(Topic::NoExecute)),
         (
-            place(Topic::Sign).filter(|sign| steps[*sign].at < unknown.and_then(|place| steps[place].at)),
+            place(Topic::Heartbeat)
+                .filter(|last| steps[*last].at < unknown.and_then(|place| steps[place].at)),
             unknown,
         ),
     ] {
@@ -278,8 +278,8 @@ fn a_restart_of_the_controller_is_a_cause_of_its_own() {
     sim.run(Span::from_secs(10));
     let steps = of_node(&sim, "n00");
     let topics: Vec<(Topic, Option<Timestamp>)> =
-        steps.iter().filter(|step| step.tense == StepTime::Past).map(|step| (step.topic, step.at)).collect();
-    assert_eq!(topics[0], (Topic::Sign, Some(last)));
+        steps.iter().filter(|step| step.tense == Tense::Past).map(|step| (step.topic, step.at)).collect();
+    assert_eq!(topics[0], (Topic::Heartbeat, Some(last)));
     assert!(topics.contains(&(Topic::Restart, Some(restarted))), "{steps:#?}");
     let restart = steps.iter().find(|step| step.topic == Topic::Restart).expect("it is in the chain");
     assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
