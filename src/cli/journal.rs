@@ -209,7 +209,7 @@ impl OperationReport {
             started: past.started,
             last: past.last,
             by: start.by.clone(),
-            why: start.why.clone(),
+            why: start.reason.clone(),
             action: start.action.clone(),
             command: start.command.clone(),
             nodes: start.nodes.iter().map(|(node, _)| node.clone()).collect(),

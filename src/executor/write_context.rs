@@ -238,7 +238,7 @@ impl WriteContext {
             |pod: &PodPlan| (pod.pod.clone(), PriorPod { uid: pod.uid.clone(), node: pod.node.clone() });
         OperationStart {
             by: self.by.clone(),
-            why: options.why.clone(),
+            reason: options.reason.clone(),
             until: options.until,
             context: self.kube_context.clone(),
             server: self.server.clone(),

@@ -67,7 +67,8 @@ pub enum LineKind {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationStart {
     pub by: String,
-    pub why: String,
+    /// The operator's reason; may be empty.
+    pub reason: String,
     pub until: Option<Timestamp>,
     pub context: String,
     pub server: String,
@@ -210,7 +211,7 @@ impl OperationStart {
         let pod = |(key, pod): &(Key, PriorPod)| json!({"pod": key, "uid": pod.uid, "node": pod.node});
         let pods: Vec<Value> = self.pods.iter().map(pod).collect();
         json!({
-            "kind": "started", "by": self.by, "why": self.why, "until": self.until, "context": self.context,
+            "kind": "started", "by": self.by, "why": self.reason, "until": self.until, "context": self.context,
             "server": self.server, "action": self.action, "command": self.command,
             "drain": self.drain.as_ref().map(drain_value), "nodes": nodes, "pods": pods,
             "overrides": self.overrides, "confirmation": self.confirmation.map(Confirmation::as_str),
@@ -227,7 +228,7 @@ impl OperationStart {
         };
         Some(Self {
             by: text_of(value, "by")?,
-            why: text_of(value, "why")?,
+            reason: text_of(value, "why")?,
             until: value["until"].as_str().and_then(Timestamp::parse),
             context: text_of(value, "context")?,
             server: text_of(value, "server")?,

@@ -141,13 +141,13 @@ impl JournaledOperation {
 
     /// Summary of the operation for a resume or an undo.
     pub fn prior(&self) -> PriorOperation {
-        let OperationStart { by, why, until, drain, nodes, pods, confirmation, .. } = self.start.clone();
+        let OperationStart { by, reason, until, drain, nodes, pods, confirmation, .. } = self.start.clone();
         PriorOperation {
             id: self.id.clone(),
             title: self.title(),
             started_at: self.started,
             by,
-            reason: why,
+            reason,
             until,
             end: self.ended.clone(),
             undone: self.undone,

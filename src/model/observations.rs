@@ -208,7 +208,7 @@ fn of_changed_node(old: &Arc<Node>, new: &Arc<Node>, context: &HistoryContext) -
         cordon.entry.verb = if new.unschedulable { "cordoned" } else { "uncordoned" }.into();
         cordon.entry.detail =
             new.cordon_note.as_deref().filter(|_| new.unschedulable).map_or_else(String::new, |note| {
-                match note.why.as_str() {
+                match note.reason.as_str() {
                     "" => format!("by {}", note.by),
                     why => format!("by {}: {why}", note.by),
                 }
@@ -484,7 +484,7 @@ mod tests {
         assert_eq!(shadow(node(Unknown), node(True)), ["|a|became Ready|after 2m10s"]);
         let tainted = format!("tainted|a|{UNREACHABLE}:NoExecute|");
         assert_eq!(shadow(node(Unknown), with_taint(node(Unknown))), [tainted]);
-        let note = CordonNote { by: "ana".into(), why: "disk swap".into(), ..CordonNote::default() };
+        let note = CordonNote { by: "ana".into(), reason: "disk swap".into(), ..CordonNote::default() };
         let cordoned = Node { unschedulable: true, cordon_note: Some(note.into()), ..node(True) };
         assert_eq!(shadow(node(True), cordoned.clone()), ["cordoned|a||by ana: disk swap"]);
         assert_eq!(shadow(cordoned, node(True)), ["uncordoned|a||"]);

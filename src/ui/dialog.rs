@@ -183,9 +183,9 @@ impl Paper<'_> {
     /// Reason and limits of the operation.
     fn terms(&self, options: &OperationOptions) -> Runs {
         let (dim, base) = (self.style(Role::Dim), self.style(Role::Base));
-        let mut runs = match options.why.as_str() {
+        let mut runs = match options.reason.as_str() {
             "" => Runs::new("no reason given (:reason WORDS)", dim),
-            why => Runs::new("reason: ", dim).and(why, base),
+            reason => Runs::new("reason: ", dim).and(reason, base),
         };
         if let Some(until) = options.until {
             runs = runs.and(" · cordoned until ", dim).and(&text::clock(until), base);

@@ -131,7 +131,7 @@ async fn a_cordon_says_who_and_why_and_is_undone_by_its_name() {
     assert_eq!((&report["end"], &report["nodes"][0]["stage"]), (&json!("done"), &json!("written")));
     let node = harness.server.node("general-1a-02").await;
     let note = CordonNote::parse(&node.annotations()[CORDON]).expect("a note of ours");
-    assert!(note.by.contains("alice") && note.why == "new kernel" && note.until.is_some(), "{note:?}");
+    assert!(note.by.contains("alice") && note.reason == "new kernel" && note.until.is_some(), "{note:?}");
     let status = harness.run(&["status", "--no-pods"]).await.out;
     let row = status.lines().find(|line| line.starts_with("general-1a-02") && line.contains("new kernel"));
     let row = row.unwrap_or_else(|| panic!("no cordon in\n{status}"));

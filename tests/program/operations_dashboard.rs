@@ -117,7 +117,7 @@ async fn a_drain_is_confirmed_paused_applied_reported_and_undone() {
             assert!(!is_cordoned(&harness.server.node(NODE).await));
             harness.until(|harness| harness.operations()[0].undone).await;
             let past = &harness.operations()[0];
-            assert_eq!((past.ended.as_deref(), past.start.why.as_str()), (Some("done"), "new kernel"));
+            assert_eq!((past.ended.as_deref(), past.start.reason.as_str()), (Some("done"), "new kernel"));
             assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
         })
         .await;

@@ -1089,7 +1089,7 @@ fn hostile() -> DashboardFixture {
         node.labels = node.labels.entries().iter().cloned().chain(labels).collect();
         node.unschedulable = true;
         node.cordon_note =
-            Some(Arc::new(CordonNote { by: evil.into(), why: evil.into(), ..CordonNote::default() }));
+            Some(Arc::new(CordonNote { by: evil.into(), reason: evil.into(), ..CordonNote::default() }));
         node.drain_claim = Some(Arc::new(DrainClaim { by: evil.into(), ..DrainClaim::default() }));
     });
     fixture.add_node(&format!("node{evil}"), "a");
@@ -1204,7 +1204,7 @@ fn a_cordon_says_who_made_it_why_and_until_when() {
     let now = fixture.now;
     let note = |by: &str, left: i64| CordonNote {
         by: by.into(),
-        why: "new kernel".into(),
+        reason: "new kernel".into(),
         at: now - Span::from_secs(60),
         until: Some(now + Span::from_secs(left)),
         operation: "cordon-1".parse().ok(),

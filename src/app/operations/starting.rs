@@ -215,7 +215,7 @@ impl App {
         Terms {
             context: self.model.connection.context.clone(),
             options: OperationOptions {
-                why: self.operations.reason.clone(),
+                reason: self.operations.reason.clone(),
                 until: self.operations.until.map(|span| now + span),
                 total_timeout: self.operations.within,
                 ..OperationOptions::default()

@@ -175,7 +175,7 @@ impl OperationSession {
         Terms {
             context: self.context.kube_context.clone(),
             options: OperationOptions {
-                why: how.reason.clone(),
+                reason: how.reason.clone(),
                 until: how.until.map(|span| self.now() + span),
                 total_timeout: how.total_timeout,
                 ..OperationOptions::default()

@@ -461,7 +461,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         unschedulable: node.unschedulable,
         cordon: node.cordon().map(|note| CordonReport {
             by: note.by.clone(),
-            why: note.why.clone(),
+            why: note.reason.clone(),
             at: note.at,
             until: note.until,
             expired: note.is_expired(now),

@@ -313,7 +313,7 @@ mod tests {
     fn a_cordon_is_waited_for_until_its_time_is_over_and_a_node_that_flaps_is_cordoned() {
         let note = |until: i64| CordonNote {
             by: "alice".into(),
-            why: "new kernel".into(),
+            reason: "new kernel".into(),
             at: NOW - Span::from_secs(60),
             until: Some(NOW + Span::from_secs(until)),
             operation: None,

@@ -32,7 +32,7 @@ pub struct CordonNote {
     pub by: String,
     /// The reason for the cordon; empty if none was given.
     #[cbor(n(1), with = "encoding::text")]
-    pub why: String,
+    pub reason: String,
     #[n(2)]
     pub at: Timestamp,
     /// When the cordon is meant to end. The time is only shown, and has no effect.
@@ -77,13 +77,13 @@ pub struct DrainedNote {
 
 impl CordonNote {
     pub fn to_text(&self) -> String {
-        let Self { by, why, at, until, operation } = self;
-        json!({"by": by, "why": why, "at": at, "until": until, "operation": operation}).to_string()
+        let Self { by, reason, at, until, operation } = self;
+        json!({"by": by, "why": reason, "at": at, "until": until, "operation": operation}).to_string()
     }
 
     /// Who cordoned the node and why, such as `alice: new kernel`.
     pub fn who(&self) -> String {
-        if self.why.is_empty() { self.by.clone() } else { format!("{}: {}", self.by, self.why) }
+        if self.reason.is_empty() { self.by.clone() } else { format!("{}: {}", self.by, self.reason) }
     }
 
     /// Whether the time at which the cordon was meant to end has passed.
@@ -113,7 +113,7 @@ impl CordonNote {
         let value: Value = serde_json::from_str(text).ok()?;
         Some(Self {
             by: value["by"].as_str()?.into(),
-            why: value["why"].as_str().unwrap_or_default().into(),
+            reason: value["why"].as_str().unwrap_or_default().into(),
             at: value["at"].as_str().and_then(Timestamp::parse)?,
             until: value["until"].as_str().and_then(Timestamp::parse),
             operation: value["operation"].as_str().and_then(|id| id.parse().ok()),
@@ -194,7 +194,7 @@ mod tests {
         assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
             by: "bob".into(),
-            why: "a \"new\" kernel".into(),
+            reason: "a \"new\" kernel".into(),
             at,
             until: Some(at + Span::from_secs(60)),
             operation: Some("p2".parse().expect("an id")),
@@ -212,7 +212,7 @@ mod tests {
         let until = Some(at + Span::from_secs(7200));
         let note = CordonNote {
             by: "bob".into(),
-            why: "new kernel".into(),
+            reason: "new kernel".into(),
             at,
             until,
             operation: "p2".parse().ok(),
@@ -221,7 +221,7 @@ mod tests {
         let later = at + Span::from_secs(7500);
         assert!(!note.is_expired(at) && note.is_expired(later));
         assert_eq!(note.text(later), "by bob: new kernel, until 2027-01-15T10:00:00Z (expired 5m00s ago)");
-        let bare = CordonNote { why: String::new(), until: None, ..note };
+        let bare = CordonNote { reason: String::new(), until: None, ..note };
         assert_eq!((bare.text(later), bare.time_left(later)), ("by bob".into(), None));
         let operation = "p2".parse().expect("an id");
         let claim = DrainClaim { by: "bob".into(), operation, renewed: at, ..DrainClaim::default() };

@@ -84,7 +84,7 @@ pub struct OperationOptions {
     /// Name of the user, as other users see it.
     pub by: String,
     /// The operator's reason, in words; may be empty.
-    pub why: String,
+    pub reason: String,
     /// Intended end of the cordon.
     pub until: Option<Timestamp>,
     /// Whether to take over nodes that somebody else is draining.

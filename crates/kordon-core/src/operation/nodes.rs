@@ -597,14 +597,14 @@ impl Operation {
     }
 
     fn cordon_note(&self, now: Timestamp) -> CordonNote {
-        let OperationOptions { by, why, until, id, .. } = self.options.clone();
-        CordonNote { by, why, at: now, until, operation: Some(id) }
+        let OperationOptions { by, reason, until, id, .. } = self.options.clone();
+        CordonNote { by, reason, at: now, until, operation: Some(id) }
     }
 
     /// The reason of a write, for the journal.
     pub(super) fn because(&self, more: &str) -> String {
         let mut why = format!("operation {}", self.options.id);
-        for part in [self.options.why.as_str(), more] {
+        for part in [self.options.reason.as_str(), more] {
             if !part.is_empty() {
                 why.push_str(": ");
                 why.push_str(part);

@@ -463,7 +463,7 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
         desk.answer(&mut approval, Answer::Yes).contains(&"start"),
         "what is done already is no reason not to"
     );
-    assert_eq!(&*approved(approval).operation.options().why, "new kernel");
+    assert_eq!(&*approved(approval).operation.options().reason, "new kernel");
 
     let resume = |prior| Approval::resume(prior, desk.terms(), &desk.situation(), NOW);
     let gone = PriorOperation { nodes: vec![("n9".into(), uid("Node", "n9"))], ..prior.clone() };

@@ -114,7 +114,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
     let mut fixture = PlanFixture::new(&["n1", "n2", "n3", "n4"]);
     let note = |until: Option<Span>| CordonNote {
         by: "bob".into(),
-        why: "new kernel".into(),
+        reason: "new kernel".into(),
         at: NOW - Span::from_secs(3600),
         until: until.map(|span| NOW + span),
         operation: "p".parse().ok(),

@@ -217,7 +217,7 @@ impl Approval {
         situation: &Situation<'_>,
         now: Timestamp,
     ) -> Self {
-        terms.options.why.clone_from(&prior.reason);
+        terms.options.reason.clone_from(&prior.reason);
         terms.options.until = prior.until;
         let nodes = prior.nodes.iter().map(|(node, _)| node.clone()).collect();
         let options = prior.drain.clone().unwrap_or_default();
