@@ -68,7 +68,8 @@ impl<'s> Filters<'s> {
     }
 
     /// Returns all feasible nodes, ascending. Nodes are filtered plugin by plugin, so that each pass reads only the
-    /// data of one filter.
+    /// data of one filter, and filters that the pod does not need are left out. Must have the same filters as
+    /// [`Filters::check`].
     pub fn feasible(&mut self) -> Vec<u32> {
         let (snapshot, nominated) = (self.snapshot, self.snapshot.nodes_with_nominated());
         let mut feasible = if self.admit::<Unexplained>().is_ok() { self.with_room() } else { Vec::new() };
@@ -171,7 +172,8 @@ impl<'s> Filters<'s> {
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
-    /// Runs all filters, in upstream order.
+    /// Runs all filters on one node, in upstream order: the first refusal is the reason. Must have the same filters as
+    /// [`Filters::feasible`].
     fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         self.admit()?;
         self.check_itself(node, resources)?;
