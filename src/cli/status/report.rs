@@ -140,7 +140,7 @@ pub struct LeaderReport {
 pub struct SettingReport {
     pub flag: &'static str,
     pub value: String,
-    /// `default`, `cluster` or `override`.
+    /// `default`, `cluster`, `configuration` or `override`.
     pub origin: &'static str,
 }
 
