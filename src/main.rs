@@ -1,4 +1,4 @@
-//! The program: parses arguments, chooses cluster and mode, runs, and returns the exit code.
+//! The program: chooses the allocator and runs the command line.
 
 use std::process::ExitCode;
 

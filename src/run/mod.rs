@@ -1,6 +1,6 @@
 //! Event loops: of the dashboard, of sessions without a screen, and of an operation that the command line started.
 //!
-//! Each loop is one task that owns its state; there are no locks. Long work runs on other threads ([`background`]).
+//! Each loop is one task that owns its state: no lock guards a model. Long work runs on other threads ([`background`]).
 
 pub mod approval_driver;
 pub mod background;

@@ -1,7 +1,7 @@
 //! State of a Kubernetes cluster, models of its controllers and its scheduler, and predictions.
 //!
 //! No clock, no IO, no randomness, no async, no client types: time enters as an argument, and effects leave as values.
-//! The package depends on no crate for any of these, which keeps them out.
+//! The package depends on no crate for any of these, and `tests/tidy/layers.rs` keeps out those of the standard library.
 //!
 //! The modules are listed top down: a module may use those under it, never those above it.
 
