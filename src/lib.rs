@@ -18,4 +18,5 @@ pub mod model;
 pub mod executor;
 pub mod journal;
 pub mod recording;
+pub mod objects;
 pub mod k8s;

@@ -86,7 +86,9 @@ impl App {
         let in_view = match cluster.known(FeedKind::Pods) {
             Known::Off { .. } => &[][..],
             Known::NotListed => self.screen.nodes.list.shown_keys(),
-            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => return BTreeSet::new(),
+            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } | Known::Absent => {
+                return BTreeSet::new();
+            }
         };
         let of_plan =
             self.screen.overlays.plan().map_or(&[][..], |Preview { request, .. }| match &request.targets {

@@ -24,7 +24,7 @@ pub struct ConnectionArgs {
     user: Option<String>,
     /// Namespace of the pods that are named (default: the context's)
     #[arg(long, short, value_name = "NAME", global = true)]
-    namespace: Option<String>,
+    pub namespace: Option<String>,
     /// User to impersonate
     #[arg(long = "as", value_name = "USER", global = true, hide_short_help = true)]
     impersonate: Option<String>,

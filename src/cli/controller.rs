@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs, settings::SettingsArgs,
-    show::connection_info, span,
+    show::connection_info, source::SourceArgs, span,
 };
 use crate::{
     journal::Journal,
@@ -135,7 +135,7 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
 
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
-    let connection = patience.connect(connection).await?;
+    let connection = patience.connect(connection, &SourceArgs::default()).await?;
     let settings = patience.settings(&connection, &config, &args.settings).await?;
     let enforcement = match args.enforce {
         true => Some(args.enforcement.enforcement(&connection).await?),

@@ -8,12 +8,14 @@ use super::{
     exit::CliError,
     settings::SettingsArgs,
     show::{self, ShowArgs},
+    source::SourceArgs,
 };
 use crate::{
     executor::write_context::WriteContext,
+    journal::JournalError,
     k8s::{
         connect::{self, Connection},
-        settings::ControllerFlags,
+        settings::{ControllerFlags, controller_flags},
     },
 };
 use kordon_clock::Clock;
@@ -25,10 +27,15 @@ pub struct DashboardArgs {
     show: ShowArgs,
     #[command(flatten)]
     settings: SettingsArgs,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
+    if args.source.has_files() {
+        return show_files(args, connection, &config).await;
+    }
     let open = connect::open(&connection.options()).await?;
     // The request for the controller's flags is sent before the lists start. Among the lists it would wait and slow
     // them down. The lists start once the version is known.
@@ -41,6 +48,23 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
     show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
+}
+
+/// Shows the objects of files. Their clock stands, and nothing can be written.
+async fn show_files(
+    args: DashboardArgs,
+    connection: ConnectionArgs,
+    config: &Config,
+) -> Result<(), CliError> {
+    let connection = args.source.files(connection)?;
+    let clock = connection.clock;
+    let watches = args.show.watch(&connection, clock);
+    let flags = controller_flags(&connection.client).await;
+    let (settings, notes) = settings_of(&connection, config, flags, &args.settings);
+    let notes = notes.into_iter().map(|note| ("settings", note));
+    let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
+    show::show(args.show.read_only(), &connection, watches, settings, notes, clock, Err(JournalError::Files))
+        .await
 }
 
 /// Settings of the controller, with notes about their sources. The order of precedence is: flags of this command, the

@@ -19,6 +19,7 @@ use crate::{
     journal::JournalError,
     k8s::connect::ConnectError,
     model::VerdictLevel,
+    objects::ObjectsError,
     recording::RecordingError,
     run::{RunError, controller::process::ControllerError},
     ui::snapshot::SnapshotError,
@@ -88,6 +89,8 @@ pub enum CliError {
     Usage(String),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Objects(#[from] ObjectsError),
     #[error(transparent)]
     Run(#[from] RunError),
     #[error(transparent)]
@@ -164,6 +167,9 @@ impl CliError {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Connect(_) | Self::NodesForbidden(_) => Exit::NoConnection,
+            Self::Objects(ObjectsError::Cluster { .. }) => Exit::NoConnection,
+            Self::Objects(ObjectsError::NoTime { .. } | ObjectsError::Overlay { .. }) => Exit::Usage,
+            Self::Objects(_) => Exit::Failed,
             Self::TooSlow { .. } | Self::NotYetRecorded { .. } => Exit::TooSlow,
             Self::Unknown { gaps, .. } => unknown(gaps),
             Self::WouldNot { prospect, .. } => match prospect {
@@ -240,6 +246,11 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
 
 /// Whether the program has written to standard output. A report of an error is then not printed there.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Writes a note to standard error, beside the answer.
+pub fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "note: {}", visible::text(text));
+}
 
 /// Writes to standard output.
 pub fn print(bytes: &[u8]) -> Result<(), CliError> {

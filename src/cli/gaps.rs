@@ -31,7 +31,9 @@ impl GapReport {
     fn new(gap: &Gap) -> Self {
         let since = match gap.known {
             Known::Stale { since } => Some(since),
-            Known::Live | Known::NotListed | Known::Forbidden { .. } | Known::Off { .. } => None,
+            Known::Live | Known::NotListed | Known::Forbidden { .. } | Known::Off { .. } | Known::Absent => {
+                None
+            }
         };
         let missing_permission = gap.missing_permission();
         Self { kind: gap.kind.to_string(), state: gap.known.word(), since, missing_permission }

@@ -35,6 +35,7 @@ mod report;
 mod scheduler_flags;
 mod settings;
 mod show;
+mod source;
 mod span;
 mod status;
 mod table;

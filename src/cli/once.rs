@@ -12,15 +12,16 @@ use super::{
     connection::ConnectionArgs,
     dashboard::settings_of,
     output::OutputArgs,
-    recorded::{self, RecordedMoment},
+    recorded::{self, RecordingArgs},
     settings::SettingsArgs,
     show::connection_info,
+    source::SourceArgs,
     span,
 };
 use crate::{
     executor::effects::EffectExecutor,
     k8s::{
-        connect::{self, Connection},
+        connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
         settings::controller_flags,
     },
@@ -50,7 +51,9 @@ pub struct OnceArgs {
     #[command(flatten)]
     settings: SettingsArgs,
     #[command(flatten)]
-    recorded: RecordedMoment,
+    recorded: RecordingArgs,
+    #[command(flatten)]
+    pub source: SourceArgs,
 }
 
 /// Kinds that must be listed before most answers.
@@ -108,11 +111,14 @@ impl Patience {
         Self { ends: self.ends.min(self.clock.now() + span), ..self }
     }
 
-    /// Connects to the cluster within the time limit.
-    pub async fn connect(self, connection: ConnectionArgs) -> Result<Connection, CliError> {
-        let options = connection.options();
-        match self.wait(connect::connect(&options)).await {
-            Some(connection) => Ok(connection?),
+    /// Connects to the cluster, or to the objects of files, within the time limit.
+    pub async fn connect(
+        self,
+        connection: ConnectionArgs,
+        source: &SourceArgs,
+    ) -> Result<Connection, CliError> {
+        match self.wait(source.connect(connection)).await {
+            Some(connection) => connection,
             None => Err(self.late("a connection, with credentials and the server's version")),
         }
     }
@@ -224,12 +230,12 @@ impl OneShot {
     /// The state known at a moment of a recording.
     fn from_recording(file: &Path, args: &OnceArgs, connection: &ConnectionArgs) -> Result<Self, CliError> {
         connection.refuse("--recording asks no cluster")?;
-        let (model, at) = args.recorded.model(file, &args.settings)?;
+        let (model, at) = recorded::model(file, args.source.at.unwrap_or_default(), &args.settings)?;
         if model.engine.is_none() {
             return Err(CliError::NotYetRecorded { at });
         }
         let connection = recorded::connection(&model);
-        Ok(Self { model, at, ..Self::unread(connection, Clock::system()) })
+        Ok(Self { model, at, ..Self::unread(connection) })
     }
 
     /// Connects as a shadow of the cluster's controller.
@@ -239,7 +245,7 @@ impl OneShot {
         connection: ConnectionArgs,
     ) -> Result<(Connection, ModelOptions), CliError> {
         let config = connection.config.clone();
-        let connection = patience.connect(connection).await?;
+        let connection = patience.connect(connection, &args.source).await?;
         let settings = patience.settings(&connection, &config, &args.settings).await?;
         let options =
             ModelOptions { connection: connection_info(&connection), settings, role: ControllerRole::Shadow };
@@ -257,7 +263,8 @@ impl OneShot {
     }
 
     /// Starts without any objects or watches. Objects are added with [`read`](Self::read).
-    pub fn unread(connection: Connection, clock: Clock) -> Self {
+    pub fn unread(connection: Connection) -> Self {
+        let clock = connection.clock;
         // The sender is dropped at once, because nothing is watched.
         let (_, feeds) = mpsc::channel(1);
         Self {
@@ -274,11 +281,11 @@ impl OneShot {
     }
 
     /// Starts without any objects. Those that are [followed](Self::follow) are watched from then on.
-    pub fn following(connection: Connection, clock: Clock) -> Self {
-        let cancel = CancellationToken::new();
+    pub fn following(connection: Connection) -> Self {
+        let (clock, cancel) = (connection.clock, CancellationToken::new());
         let (scopes, feeds) = watch_scopes(&connection, clock, cancel.clone());
         let _ends_with_us = cancel.drop_guard();
-        Self { scopes, feeds, _ends_with_us, ..Self::unread(connection, clock) }
+        Self { scopes, feeds, _ends_with_us, ..Self::unread(connection) }
     }
 
     /// Watches the objects that an action changes, and reads the other objects that its plan needs. Objects that were
@@ -320,7 +327,7 @@ impl OneShot {
     /// Applies watch events until the watches have answered for these scopes, with objects or with "forbidden".
     async fn until_answered(&mut self, scopes: &BTreeSet<Scope>) {
         let is_answered = |cluster: &Cluster, scope: &Scope| match cluster.known_in(scope) {
-            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } => true,
+            Known::Live | Known::Stale { .. } | Known::Forbidden { .. } | Known::Absent => true,
             Known::NotListed | Known::Off { .. } => false,
         };
         while !scopes.iter().all(|scope| is_answered(&self.model.cluster, scope)) {
@@ -437,7 +444,7 @@ impl WatchedSession {
         patience: Patience,
     ) -> Result<Self, CliError> {
         let Watched { kinds, wanted, no_pods } = kinds;
-        let (cancel, clock) = (CancellationToken::new(), patience.clock);
+        let (cancel, clock) = (CancellationToken::new(), connection.clock);
         let _ends_with_us = cancel.clone().drop_guard();
         let executor = EffectExecutor::Recorder;
         let mut session = Session::watching(kinds, connection, options, no_pods, executor, clock, cancel);

@@ -20,6 +20,7 @@ use super::{
     page::{Emphasis, Page},
     settings::SettingsArgs,
     show::connection_info,
+    source::SourceArgs,
     span,
 };
 use crate::{
@@ -104,7 +105,7 @@ struct RecordReport {
 pub async fn run(args: RecordArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
-    let connection = patience.connect(connection).await?;
+    let connection = patience.connect(connection, &SourceArgs::default()).await?;
     let settings = patience.settings(&connection, &config, &args.settings).await?;
     let clock = Clock::system();
     let file = args.file.unwrap_or_else(|| default_file(&connection.context, clock.now()));

@@ -16,13 +16,10 @@ use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Recording")]
-pub struct RecordedMoment {
-    /// Answer from this recording of `kordon record` instead of a cluster
-    #[arg(long, value_name = "FILE")]
+pub struct RecordingArgs {
+    /// Answer from this recording of `kordon record` instead of a cluster, at --at (default: its end)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "with"])]
     pub recording: Option<PathBuf>,
-    /// The moment: a time such as 2026-01-02T03:04:05Z, 12m from the start, or -30s from the end
-    #[arg(long, value_name = "TIME", default_value = "-0s", value_parser = recorded_time, requires = "recording", allow_hyphen_values = true)]
-    at: RecordedTime,
 }
 
 /// A moment of a recording, as typed.
@@ -39,17 +36,16 @@ impl Default for RecordedTime {
     }
 }
 
-impl RecordedMoment {
-    /// The model that was known at the moment, and the time of that moment. Given settings override recorded ones.
-    pub fn model(&self, file: &Path, given: &SettingsArgs) -> Result<(Model, Timestamp), CliError> {
-        let reader = RecordingReader::open(BufReader::new(open(file)?))?;
-        let at = self.at.within(reader.start().at, reader.until())?;
-        let mut settings = reader.start().settings();
-        given.apply(&mut settings);
-        let mut replay = Replay::new(reader, settings);
-        replay.seek(at)?;
-        Ok((replay.into_model(), at))
-    }
+/// The model that was known at a moment of a recording, and the time of that moment. Given settings override recorded
+/// ones.
+pub fn model(file: &Path, at: RecordedTime, given: &SettingsArgs) -> Result<(Model, Timestamp), CliError> {
+    let reader = RecordingReader::open(BufReader::new(open(file)?))?;
+    let at = at.within(reader.start().at, reader.until())?;
+    let mut settings = reader.start().settings();
+    given.apply(&mut settings);
+    let mut replay = Replay::new(reader, settings);
+    replay.seek(at)?;
+    Ok((replay.into_model(), at))
 }
 
 /// The part of a recording from `--from` to `--to`, by default all of it.

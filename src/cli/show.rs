@@ -105,6 +105,11 @@ const TYPING_LEAD: Span = Span::from_millis(1500);
 const KEY_INTERVAL: Span = Span::from_millis(20);
 
 impl ShowArgs {
+    /// The same arguments, without any way to write.
+    pub fn read_only(self) -> Self {
+        Self { read_only: true, ..self }
+    }
+
     /// Starts the watches that the dashboard shows.
     pub fn watch(&self, connection: &Connection, clock: Clock) -> RunningWatches {
         RunningWatches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())

@@ -46,6 +46,8 @@ pub struct Journal {
 pub enum JournalError {
     #[error("there is no folder for the journal: set XDG_STATE_HOME or HOME")]
     NoFolder,
+    #[error("objects of files have no journal")]
+    Files,
     #[error("cannot tell which cluster's journal to use: {0}; try again")]
     UnknownCluster(String),
     #[error("cannot use the journal {}: {error}", path.display())]

@@ -15,6 +15,7 @@ use super::{
     kubeconfig::{self, ClusterTarget, KubeEnvironment},
     transport,
 };
+use kordon_clock::Clock;
 use kordon_core::engine::ServerVersion;
 
 /// A connection to a cluster.
@@ -34,6 +35,10 @@ pub struct Connection {
     /// Namespace of the context, for commands that need one.
     pub namespace: String,
     pub request_timeout: Option<Duration>,
+    /// The clock of everything that is read from the cluster.
+    pub clock: Clock,
+    /// What was left out or laid over, for objects from files.
+    pub notes: Vec<String>,
 }
 
 /// The user, as the server knows it.
@@ -94,6 +99,8 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
         release: String::new(),
         namespace,
         request_timeout: options.request_timeout,
+        clock: Clock::system(),
+        notes: Vec::new(),
     }))
 }
 
@@ -257,6 +264,8 @@ impl Connection {
             version: ServerVersion::new(1, 36),
             release: "v1.36.3".into(),
             request_timeout: None,
+            clock: Clock::system(),
+            notes: Vec::new(),
         }
     }
 

@@ -633,6 +633,7 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
             return Some(Finding::new(VerdictLevel::Warning, phrase));
         }
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
+        Known::Absent => "evictions unknown: the files have no pods",
         // `loading` reports kinds that are not listed yet.
         Known::Live | Known::NotListed | Known::Off { .. } => return None,
     };

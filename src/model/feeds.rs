@@ -62,14 +62,15 @@ impl Feeds {
         match state {
             FeedState::Live => Known::Live,
             FeedState::Off => Known::Off { flag: "--no-pods" },
-            FeedState::Forbidden { error } => Known::Forbidden { error: error.as_str().into() },
+            FeedState::Forbidden { error } => Known::from_refusal(error),
             FeedState::Connecting | FeedState::Listing { .. } => before,
             FeedState::Broken { since, .. } => match before {
                 Known::Live => Known::Stale { since: *since },
                 known @ (Known::Stale { .. }
                 | Known::NotListed
                 | Known::Forbidden { .. }
-                | Known::Off { .. }) => known,
+                | Known::Off { .. }
+                | Known::Absent) => known,
             },
         }
     }

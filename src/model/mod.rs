@@ -410,8 +410,10 @@ impl Model {
 
     /// Inputs of predictions that are not listed yet. Until they are, results that a list could change are withheld.
     pub fn loading(&self) -> Gaps {
-        let has_pods =
-            !matches!(self.cluster.known(FeedKind::Pods), Known::Forbidden { .. } | Known::Off { .. });
+        let has_pods = !matches!(
+            self.cluster.known(FeedKind::Pods),
+            Known::Forbidden { .. } | Known::Off { .. } | Known::Absent
+        );
         // Without pods, no prediction depends on the other kinds.
         let kinds = FeedKind::PREDICTION.into_iter();
         let kinds = kinds.filter(|kind| has_pods || matches!(kind, FeedKind::Nodes | FeedKind::Leases));

@@ -102,7 +102,7 @@ async fn read(
     let changes = read_scope(connection, &scope, decoder_without_images, not_older_than).await;
     tracing::debug!(%scope, took = ?started.elapsed(), "read");
     let changes = changes.unwrap_or_else(|error| {
-        let known = Known::Forbidden { error: error.as_str().into() };
+        let known = Known::from_refusal(&error);
         vec![Change::KnownIn(Box::new(scope.clone()), known)]
     });
     (scope, changes)

@@ -63,7 +63,7 @@ impl WantedReader {
                 read.insert(scope.clone(), self.clock.now());
                 changes
             }
-            Ok(Err(error)) => unread(Known::Forbidden { error: error.as_str().into() }),
+            Ok(Err(error)) => unread(Known::from_refusal(&error)),
             Err(_) => {
                 let before = read.get(scope);
                 unread(before.map_or(Known::NotListed, |since| Known::Stale { since: *since }))

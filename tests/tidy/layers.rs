@@ -7,8 +7,8 @@ use crate::{
 };
 
 /// The modules of the program, top down. Each may use those after it, and the packages below the program.
-pub const PROGRAM: [&str; 9] =
-    ["cli", "run", "ui", "app", "model", "executor", "journal", "recording", "k8s"];
+pub const PROGRAM: [&str; 10] =
+    ["cli", "run", "ui", "app", "model", "executor", "journal", "recording", "objects", "k8s"];
 
 /// The modules of `kordon-core`, top down. They are functions of their arguments: no clock, IO, randomness, async,
 /// logging or client types.

@@ -25,19 +25,28 @@ impl Clock {
         Self::new(wall(), 1.0)
     }
 
-    /// A clock that shows `epoch` now and runs at `speed` times real time (finite, above zero).
+    /// A clock that shows `epoch` now and runs at `speed` times real time (finite, zero or above).
     pub fn new(epoch: Timestamp, speed: f64) -> Self {
         Self { started: Instant::now(), epoch, speed }
+    }
+
+    /// A clock that always shows `at`.
+    pub fn stopped(at: Timestamp) -> Self {
+        Self::new(at, 0.0)
     }
 
     pub fn now(&self) -> Timestamp {
         self.epoch + Span::from_secs_f64(self.started.elapsed().as_secs_f64() * self.speed)
     }
 
-    /// The instant on tokio's clock at which this clock shows `at`, at most a year ahead.
+    /// The instant on tokio's clock at which this clock shows `at`, at most a year ahead. A stopped clock shows later times
+    /// in a year.
     pub fn instant(&self, at: Timestamp) -> Instant {
         const FAR: Span = Span::from_secs(365 * 86_400);
         let ahead = at.since(self.epoch).or_zero().min(FAR);
+        if self.speed == 0.0 {
+            return self.started + if ahead == Span::ZERO { ahead } else { FAR }.to_std();
+        }
         self.started + Span::from_secs_f64(ahead.as_secs_f64() / self.speed).to_std()
     }
 

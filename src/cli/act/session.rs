@@ -90,7 +90,8 @@ impl OperationSession {
     ) -> Result<Self, CliError> {
         let guards = how.guards()?;
         let (patience, config) = (print.patience(), connection.config.clone());
-        let connection = patience.connect(connection).await?;
+        print.source.refuse("write nothing: leave them out, or leave out --enforce")?;
+        let connection = patience.connect(connection, &print.source).await?;
         let context = WriteContext::for_connection(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
             print_line(notice);
@@ -102,7 +103,7 @@ impl OperationSession {
         let (known, source) = match whole {
             Ok(known) => (known, Source::Whole),
             Err(flag) => {
-                let mut known = OneShot::following(connection, patience.clock);
+                let mut known = OneShot::following(connection);
                 if places == Placing::Pods {
                     source::leave_out_placement(&mut known, flag);
                 }

@@ -13,6 +13,7 @@ use super::{
         pressure::PressureArgs,
         scheduler_flags::SchedulerArgs,
         settings::SettingsArgs,
+        source::SourceArgs,
         span,
     },
     targets::{MissingPods, NodeTargets, PlanTarget, PodTargets, node_words, pod_words, usage},
@@ -84,6 +85,8 @@ pub struct PrintArgs {
     chunk_size: Option<u32>,
     #[command(flatten)]
     pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub source: SourceArgs,
 }
 
 /// kubectl's `--dry-run`.

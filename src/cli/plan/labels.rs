@@ -14,7 +14,7 @@ use crate::cli::{
 pub async fn list(args: &LabelArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let targets = args.listed()?;
     let patience = args.print().patience();
-    let mut shot = OneShot::unread(patience.connect(connection).await?, patience.clock);
+    let mut shot = OneShot::unread(patience.connect(connection, &args.print().source).await?);
     shot.read(patience, |_, _| targets.scopes()).await?;
     let cluster = &shot.model.cluster;
     let is_one = matches!(&targets, NodeTargets::Names(names) if names.len() == 1);

@@ -49,7 +49,7 @@ impl PlanSource {
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
         let (patience, config) = (print.patience(), connection.config.clone());
-        let connection = patience.connect(connection).await?;
+        let connection = patience.connect(connection, &print.source).await?;
         let settings = settings(target, print, &connection, &config).await?;
         let landings = if target.moves_pods() {
             match whole(&connection, print.placement.unwrap_or(default), patience).await? {
@@ -63,7 +63,7 @@ impl PlanSource {
             Landings::None
         };
         let rules = EvictionRules::from(&settings);
-        let mut shot = OneShot::unread(connection, patience.clock);
+        let mut shot = OneShot::unread(connection);
         shot.model.settings = settings;
         if let Landings::LeftOut(flag) = landings {
             leave_out_placement(&mut shot, flag);

@@ -32,7 +32,7 @@ pub struct StatusArgs {
     #[arg(long = "n-1", conflicts_with = "no_pods")]
     n_1: bool,
     /// Print the verdict now and whenever it changes, one line each
-    #[arg(long, short, conflicts_with_all = ["exit_code", "recording", "n_1"])]
+    #[arg(long, short, conflicts_with_all = ["exit_code", "recording", "from", "n_1"])]
     watch: bool,
 }
 

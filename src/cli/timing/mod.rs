@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::{
     connection::ConnectionArgs, exit::CliError, once::Patience, output::OutputArgs, settings::SettingsArgs,
-    span,
+    source::SourceArgs, span,
 };
 use kordon_core::{
     engine::{ServerVersion, Settings},
@@ -55,6 +55,8 @@ pub struct TimingArgs {
     kubelet: KubeletArgs,
     #[command(flatten)]
     settings: SettingsArgs,
+    #[command(flatten)]
+    source: SourceArgs,
 }
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -117,11 +119,11 @@ async fn cluster_settings(
         connection.refuse("--kubernetes-version asks no cluster")?;
         return Ok(none("--kubernetes-version was given".into()));
     }
-    let is_named = connection.refuse("").is_err();
+    let is_named = connection.refuse("").is_err() || args.source.has_files();
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
     let asked = async {
-        let connection = patience.connect(connection).await?;
+        let connection = patience.connect(connection, &args.source).await?;
         let settings = patience.settings(&connection, &config, &SettingsArgs::default()).await?;
         let context = Some(connection.context);
         Ok::<_, CliError>(ClusterSettings { context, settings: Some(settings), missing: None })

@@ -81,6 +81,12 @@ pub struct BudgetStatus {
     pub sync_failure: Option<Name>,
 }
 
+impl BudgetStatus {
+    /// `observed_generation` of a budget that was laid over the cluster (`--with`): the disruption controller is assumed
+    /// to have synced it.
+    pub const LAID_OVER: i64 = -1;
+}
+
 /// When pods that are not ready may be evicted (`unhealthyPodEvictionPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]

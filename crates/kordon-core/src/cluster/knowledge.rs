@@ -191,14 +191,24 @@ pub enum Known {
     Forbidden { error: Name },
     /// The objects are unknown: this flag tells kordon not to read them.
     Off { flag: &'static str },
+    /// The objects are unknown: the files that are read instead of a cluster do not have this kind.
+    Absent,
 }
 
+/// The error with which the server of objects from files refuses kinds that the files do not have.
+pub const NOT_IN_FILES: &str = "the files have no objects of this kind";
+
 impl Known {
+    /// The state of objects whose list the server refused with this error.
+    pub fn from_refusal(error: &str) -> Self {
+        if error.contains(NOT_IN_FILES) { Self::Absent } else { Self::Forbidden { error: error.into() } }
+    }
+
     /// Whether the objects are known, now or at an earlier time.
     pub const fn is_known(&self) -> bool {
         match self {
             Self::Live | Self::Stale { .. } => true,
-            Self::NotListed | Self::Forbidden { .. } | Self::Off { .. } => false,
+            Self::NotListed | Self::Forbidden { .. } | Self::Off { .. } | Self::Absent => false,
         }
     }
 
@@ -215,6 +225,7 @@ impl Known {
             Self::NotListed => "notListed",
             Self::Forbidden { .. } => "forbidden",
             Self::Off { .. } => "off",
+            Self::Absent => "absent",
         }
     }
 }
@@ -254,6 +265,7 @@ fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
             write!(f, "{kinds} cannot be listed (missing {word}: {permissions})")
         }
         Known::Off { flag } => write!(f, "{kinds} are not read ({flag})"),
+        Known::Absent => write!(f, "{kinds} are not in the files"),
     }
 }
 

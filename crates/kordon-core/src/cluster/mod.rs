@@ -76,7 +76,7 @@ pub use event::{ClusterEvent, EventSubject, ObjectEvents};
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use image::{Image, ImageNames};
-pub use knowledge::{FeedKind, Gap, Gaps, Known};
+pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName};

@@ -365,7 +365,9 @@ impl Engine {
         let unseen_since = match known {
             Known::Live | Known::NotListed => None,
             Known::Stale { since } => Some(*since),
-            Known::Forbidden { .. } | Known::Off { .. } => Some(shadow.leader_unseen_since.unwrap_or(now)),
+            Known::Forbidden { .. } | Known::Off { .. } | Known::Absent => {
+                Some(shadow.leader_unseen_since.unwrap_or(now))
+            }
         };
         let was_active = shadow.confidence(now).allows_predictions();
         let before = std::mem::replace(&mut shadow.leader_unseen_since, unseen_since);

@@ -234,13 +234,14 @@ pub struct BudgetState {
 impl BudgetState {
     pub fn new(cluster: &Cluster, budget: &Budget, rules: &EvictionRules, now: Timestamp) -> Self {
         let status = BudgetNumbers::from_status(&budget.status);
-        let stale = budget.status.observed_generation < budget.generation;
+        let is_assumed = budget.status.observed_generation == BudgetStatus::LAID_OVER;
+        let stale = !is_assumed && budget.status.observed_generation < budget.generation;
         let (numbers, sync_failure, reported) = match numbers(cluster, budget, rules, now) {
             Ok(computed) => {
                 let lower = BudgetNumbers { allowed: computed.allowed.min(status.allowed), ..computed };
-                let numbers = if stale { computed } else { lower };
+                let numbers = if stale || is_assumed { computed } else { lower };
                 let failed = budget.status.sync_failure.clone();
-                (numbers, failed, (!stale && computed != status).then_some(status))
+                (numbers, failed, (!stale && !is_assumed && computed != status).then_some(status))
             }
             Err(BudgetUnsynced::ScaleUnknown { .. } | BudgetUnsynced::PodsUnknown) => {
                 (status, budget.status.sync_failure.clone(), None)

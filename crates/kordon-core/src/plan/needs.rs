@@ -61,7 +61,9 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
             needs.add_all(found);
         }
     }
-    few(uncovered(needs.scopes), |whole| matches!(cluster.known_in(whole), Known::Forbidden { .. }))
+    few(uncovered(needs.scopes), |whole| {
+        matches!(cluster.known_in(whole), Known::Forbidden { .. } | Known::Absent)
+    })
 }
 
 /// Returns the scopes that show what would make a budget allow the refused evictions of these pods.

@@ -21,6 +21,8 @@ pub struct Fault {
     /// Plural of a resource, optionally with a subresource (`pods/eviction`); for metrics with the group
     /// (`pods.metrics.k8s.io`). None for all requests, including health checks.
     pub resource: Option<String>,
+    /// The namespace of the requests; None for all, and for requests of a whole kind.
+    pub namespace: Option<String>,
     /// The share of matching requests that fail, 0 to 1.
     pub share: f64,
     pub answer: FaultAnswer,
@@ -31,6 +33,8 @@ pub struct Fault {
 pub enum FaultAnswer {
     /// 403, and "no" in access reviews: a missing permission.
     Forbidden,
+    /// 403 with this message.
+    Refused(&'static str),
     /// 429 of an overloaded server: plain text, no `Status`.
     Overloaded {
         /// The value of the Retry-After header.
@@ -49,7 +53,7 @@ pub enum FaultAnswer {
 impl Fault {
     /// A fault that makes all requests of all users fail.
     pub fn always(answer: FaultAnswer) -> Self {
-        Self { user: None, verbs: Vec::new(), resource: None, share: 1.0, answer }
+        Self { user: None, verbs: Vec::new(), resource: None, namespace: None, share: 1.0, answer }
     }
 
     pub fn of_user(mut self, user: &str) -> Self {
@@ -60,6 +64,12 @@ impl Fault {
     pub fn on(mut self, verbs: &[Verb], resource: &str) -> Self {
         self.verbs = verbs.to_vec();
         self.resource = Some(resource.to_owned());
+        self
+    }
+
+    /// Limits the fault to the requests within a namespace.
+    pub fn within(mut self, namespace: &str) -> Self {
+        self.namespace = Some(namespace.to_owned());
         self
     }
 
@@ -92,7 +102,10 @@ impl Faults {
         rng: &mut Rng,
     ) -> Option<FaultAnswer> {
         let what = resource.map(|r| (r.kind, r.subresource));
-        let mut matching = self.0.iter().filter(|fault| fault.matches(&identity.user, verb, what));
+        let namespace = resource.map_or("", |resource| &resource.namespace);
+        let is_within = |fault: &&Fault| fault.namespace.as_deref().is_none_or(|wanted| wanted == namespace);
+        let mut matching =
+            self.0.iter().filter(|fault| fault.matches(&identity.user, verb, what)).filter(is_within);
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
     }
 

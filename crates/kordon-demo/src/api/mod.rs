@@ -57,6 +57,7 @@ use kordon_clock::Clock;
 use kordon_time::Timestamp;
 
 pub use faults::{Fault, FaultAnswer};
+pub use patch::strategic as strategic_patch;
 pub use request::Verb;
 
 use faults::{Faults, Health};
@@ -94,6 +95,8 @@ pub struct ApiOptions {
     pub tokens: BTreeMap<String, String>,
     /// Number of latest requests that [`Api::log`] keeps.
     pub log_entries: usize,
+    /// Whether the server starts without the namespaces and priority classes that every cluster has.
+    pub is_empty: bool,
 }
 
 impl Default for ApiOptions {
@@ -108,6 +111,7 @@ impl Default for ApiOptions {
             minor_version: 36,
             tokens: BTreeMap::new(),
             log_entries: 1000,
+            is_empty: false,
         }
     }
 }
@@ -151,8 +155,9 @@ struct State {
 }
 
 impl Api {
-    /// Creates a server with the namespaces and priority classes that every cluster has.
+    /// Creates a server.
     pub fn new(clock: Clock, options: ApiOptions) -> Self {
+        let is_empty = options.is_empty;
         let state = State {
             store: Store::new(options.history_bytes),
             rng: Rng::with_seed(options.seed),
@@ -163,18 +168,25 @@ impl Api {
         let state = Mutex::new(state);
         let inner = Inner { clock, options, state, health, forward: OnceLock::new() };
         let api = Self { inner: Arc::new(inner) };
+        if !is_empty {
+            api.load_basics();
+        }
+        api
+    }
+
+    /// Loads the namespaces and priority classes that every cluster has.
+    fn load_basics(&self) {
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = json!({"metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
                 "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}});
-            api.load("namespaces", namespace);
+            self.load("namespaces", namespace);
         }
         for (name, value) in
             [("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)]
         {
             let class = json!({"metadata": {"name": name}, "value": value, "preemptionPolicy": "PreemptLowerPriority"});
-            api.load("priorityclasses", class);
+            self.load("priorityclasses", class);
         }
-        api
     }
 
     /// Stores an object without checks, to seed a cluster. Fills in missing metadata (uid, creationTimestamp, namespace
@@ -324,6 +336,7 @@ fn fault_reply(answer: FaultAnswer, request: &ApiRequest) -> Reply {
         (FaultAnswer::Forbidden, RequestTarget::Resource(resource)) => {
             faults::forbidden(&request.identity, request.verb, resource)
         }
+        (FaultAnswer::Refused(why), _) => Refusal::new(403, "Forbidden", why.to_owned()),
         (FaultAnswer::Forbidden, _) => {
             let user = &request.identity.user;
             Refusal::new(

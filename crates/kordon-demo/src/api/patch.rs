@@ -27,6 +27,14 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
     Ok(patched)
 }
 
+/// Applies a strategic merge patch to an object of a kind.
+///
+/// # Errors
+/// The patch is not an object, or its lists cannot be merged.
+pub fn strategic(kind: &Kind, object: &Value, patch: Value) -> Result<Value, Refusal> {
+    apply(kind, PatchType::Strategic, object, patch)
+}
+
 /// Applies a JSON merge patch (RFC 7386).
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {

@@ -1,0 +1,104 @@
+//! Kubernetes objects from files instead of a cluster (`--from`), and files laid over a cluster (`--with`).
+//!
+//! [`ObjectSet`] reads objects as people have them: the output of `kubectl get` in JSON or YAML, a
+//! `kubectl cluster-info dump`, an OpenShift must-gather, a support bundle. [`connect`] serves them by the API server of
+//! the demo, with a clock that stands, so that every command reads them as it reads a cluster. A kind that the files do
+//! not contain is refused there, and counts as unknown.
+
+mod documents;
+mod files;
+mod overlay;
+mod set;
+
+use std::path::{Path, PathBuf};
+
+use kordon_clock::Clock;
+use kordon_core::{cluster::NOT_IN_FILES, engine::ServerVersion};
+use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb, kinds::KINDS};
+use kordon_time::Timestamp;
+
+pub use self::{overlay::overlaid, set::ObjectSet};
+use crate::k8s::{connect::Connection, error};
+
+/// Why objects cannot be read from files.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectsError {
+    #[error("cannot read {file}")]
+    Read {
+        file: String,
+        #[source]
+        error: std::io::Error,
+    },
+    /// `why` is the parser's reason.
+    #[error("{file} has no Kubernetes objects: {why}")]
+    NotObjects { file: String, why: String },
+    #[error("{file} is larger than {limit} when unpacked; extract the part that matters")]
+    TooLarge { file: String, limit: String },
+    #[error("{path} has no object of a kind that kordon reads; it needs nodes at least")]
+    Nothing { path: String },
+    #[error("no object in {path} has a time; say what time it is with --at")]
+    NoTime { path: String },
+    /// A file of `--with` describes an object that cannot be laid over the cluster.
+    #[error("{file}: {why}")]
+    Overlay { file: String, why: String },
+    /// Objects of a live cluster on which an overlay depends cannot be read.
+    #[error("cannot lay objects over the cluster: {why}")]
+    Cluster { why: String },
+}
+
+/// Connects to the objects of a file, folder or archive; the path `-` is standard input. The files in `with` are laid
+/// over them. If they are complete, kinds that are missing have no objects; Leases excepted, without which every node
+/// would be dead. The clock stands at the time that `at` returns for the newest time in the objects.
+///
+/// # Errors
+/// The files cannot be read, have no objects, or there is no time.
+pub fn connect(
+    path: &Path,
+    with: &[PathBuf],
+    is_complete: bool,
+    at: impl FnOnce(Option<Timestamp>) -> Option<Timestamp>,
+) -> Result<Connection, ObjectsError> {
+    let mut set = ObjectSet::read(path)?;
+    let newest = set.newest();
+    let notes = overlay::apply(&mut set, with)?;
+    if is_complete {
+        KINDS.iter().filter(|kind| kind.plural != "leases").for_each(|kind| set.know(kind));
+    }
+    let shown = error::plain(&path.display().to_string());
+    let at = at(newest).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let version = set.release().unwrap_or(ServerVersion::NEWEST_TESTED);
+    let clock = Clock::stopped(at);
+    let api = serve(&set, clock, version);
+    let mut connection = Connection::embedded(api.client(), &shown);
+    connection.server = "files".into();
+    connection.identity.user.clear();
+    (connection.version, connection.release) = (version, format!("v{version}"));
+    connection.clock = clock;
+    connection.notes = set.notes().into_iter().chain(notes).collect();
+    Ok(connection)
+}
+
+/// Serves the objects. Kinds without objects are refused.
+fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
+    let options = ApiOptions {
+        is_empty: true,
+        protobuf: false,
+        minor_version: version.minor,
+        default_toleration_seconds: None,
+        taint_new_nodes: false,
+        ..ApiOptions::default()
+    };
+    let api = Api::new(clock, options);
+    for kind in KINDS {
+        set.objects(kind).for_each(|object| api.load(kind.plural, object.clone()));
+    }
+    let absent = Fault::always(FaultAnswer::Refused(NOT_IN_FILES));
+    for kind in KINDS.iter().filter(|kind| !set.knows(kind)) {
+        api.inject(absent.clone().on(&[], kind.plural));
+    }
+    if set.knows_leases_in("kube-system") {
+        return api;
+    }
+    api.inject(absent.on(&[Verb::List, Verb::Watch, Verb::Get], "leases").within("kube-system"));
+    api
+}

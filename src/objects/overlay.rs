@@ -1,0 +1,251 @@
+//! Objects that are laid over those of a cluster or of files, as if applied (`--with`).
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use http::Request;
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+
+use kordon_core::cluster::BudgetStatus;
+use kordon_demo::api::{
+    kinds::{KINDS, Kind},
+    strategic_patch,
+};
+
+use super::{
+    ObjectsError,
+    documents::documents,
+    files::for_each_file,
+    serve,
+    set::{ObjectSet, kind_of, listed_kind, name_of},
+};
+use crate::k8s::{connect::Connection, error};
+
+/// Number of objects in a page of a list.
+const PAGE: usize = 500;
+
+/// An object of a file of `--with`, or an empty list, which says that there is no object of a kind.
+struct LaidOver {
+    file: String,
+    kind: &'static Kind,
+    /// None for an empty list.
+    object: Option<Value>,
+}
+
+/// Lays the objects of files over a set: an object that exists is patched, another one is created. The directive
+/// `$patch: delete` removes it. Returns what was done, as text.
+///
+/// # Errors
+/// A file cannot be read, or has an object without a name or of a kind that kordon does not read.
+pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, ObjectsError> {
+    read(files)?.into_iter().map(|laid_over| laid_over.apply(set)).collect()
+}
+
+/// Returns a connection on which the objects of files are laid over those of the cluster. Kinds with such objects are
+/// read once; all others are read and watched as before.
+///
+/// # Errors
+/// As [`apply`], and if the cluster's objects of these kinds cannot be listed.
+pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<Connection, ObjectsError> {
+    let laid_over = read(files)?;
+    let plurals: BTreeSet<&'static str> = laid_over.iter().map(|laid_over| laid_over.kind.plural).collect();
+    let mut set = ObjectSet::default();
+    for kind in KINDS.iter().filter(|kind| plurals.contains(kind.plural)) {
+        list(&connection.client, kind, &mut set).await?;
+    }
+    for laid_over in laid_over {
+        connection.notes.push(laid_over.apply(&mut set)?);
+    }
+    let changed = serve(&set, connection.clock, connection.version).client();
+    let cluster = connection.client.clone();
+    let client = tower::service_fn(move |request: Request<Body>| {
+        let is_changed = plurals.iter().any(|plural| is_of_kind(request.uri().path(), plural));
+        let client = if is_changed { &changed } else { &cluster }.clone();
+        async move { client.send(request).await.map_err(tower::BoxError::from) }
+    });
+    connection.client = Client::new(client, connection.namespace.as_str());
+    Ok(connection)
+}
+
+fn read(files: &[PathBuf]) -> Result<Vec<LaidOver>, ObjectsError> {
+    let mut all = Vec::new();
+    for file in files {
+        for_each_file(file, &mut |file| {
+            let name = file.name;
+            let read = documents(&file.bytes);
+            let documents = read.map_err(|why| ObjectsError::NotObjects { file: name.clone(), why })?;
+            for document in documents {
+                add(document, &name, &mut all)?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok(all)
+}
+
+fn add(mut document: Value, file: &str, all: &mut Vec<LaidOver>) -> Result<(), ObjectsError> {
+    if let Some(Value::Array(items)) = document.get_mut("items").map(Value::take) {
+        if let Some(kind) = listed_kind(&document).filter(|_| items.is_empty()) {
+            all.push(LaidOver { file: file.into(), kind, object: None });
+        }
+        return items.into_iter().try_for_each(|item| add(item, file, all));
+    }
+    let refused = |why: &str| ObjectsError::Overlay { file: file.into(), why: why.into() };
+    let Some(kind) = kind_of(&document) else {
+        let named = error::plain(document["kind"].as_str().unwrap_or("an object without a kind"));
+        return Err(refused(&format!("kordon reads no objects of kind {named}")));
+    };
+    name_of(kind, &document).ok_or_else(|| refused("an object has no name"))?;
+    all.push(LaidOver { file: file.into(), kind, object: Some(document) });
+    Ok(())
+}
+
+impl LaidOver {
+    /// Lays the object over the set. Returns what was done.
+    fn apply(self, set: &mut ObjectSet) -> Result<String, ObjectsError> {
+        let Self { file, kind, object } = self;
+        set.know(kind);
+        let Some(mut object) = object else { return Ok(format!("other {} do not exist", kind.plural)) };
+        let Some(name) = name_of(kind, &object) else { return Ok(String::new()) };
+        let shown = match name.0.as_str() {
+            "" => format!("{} {}", kind.singular, name.1),
+            namespace => format!("{} {namespace}/{}", kind.singular, name.1),
+        };
+        let shown = error::plain(&shown);
+        if object["$patch"] == "delete" {
+            let removed = set.remove(kind, &name);
+            return match removed {
+                Some(_) => Ok(format!("{shown} is removed")),
+                None => Err(ObjectsError::Overlay { file, why: format!("{shown} does not exist") }),
+            };
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.remove("resourceVersion");
+            metadata.remove("uid");
+        }
+        let before = set.object(kind, &name).cloned();
+        let is_new = before.is_none();
+        let mut after = match before {
+            Some(before) => strategic_patch(kind, &before, object).map_err(|refusal| {
+                ObjectsError::Overlay { file, why: format!("{shown}: {}", refusal.message) }
+            })?,
+            None => object,
+        };
+        if kind.plural == "poddisruptionbudgets" {
+            after["status"] = json!({ "observedGeneration": BudgetStatus::LAID_OVER });
+        }
+        set.replace(kind, name, after);
+        let has_template =
+            ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural);
+        Ok(match (is_new, has_template) {
+            (true, _) => format!("{shown} is added"),
+            (false, true) => format!("{shown} is changed; pods that run keep their old template"),
+            (false, false) => format!("{shown} is changed"),
+        })
+    }
+}
+
+/// Lists all objects of a kind into a set.
+async fn list(client: &Client, kind: &'static Kind, set: &mut ObjectSet) -> Result<(), ObjectsError> {
+    let failed =
+        |why: String| ObjectsError::Cluster { why: format!("listing {} failed: {why}", kind.plural) };
+    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
+    let mut next = String::new();
+    set.know(kind);
+    loop {
+        let path = format!("{root}/{}/{}?limit={PAGE}&continue={next}", kind.version, kind.plural);
+        let request = Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
+        let page = client.request::<Value>(request).await;
+        let mut page = page.map_err(|error| failed(error::words(&error)))?;
+        if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
+            items.into_iter().for_each(|item| set.insert(kind, item));
+        }
+        next = page["metadata"]["continue"].as_str().unwrap_or_default().to_owned();
+        if next.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether a request is about objects of a kind: its collection, in a namespace or not, or one of its objects.
+fn is_of_kind(path: &str, plural: &str) -> bool {
+    let mut words = path.trim_start_matches('/').split('/');
+    let words: Vec<&str> = match words.next() {
+        Some("api") => words.skip(1).collect(),
+        Some("apis") => words.skip(2).collect(),
+        _ => return false,
+    };
+    match words.as_slice() {
+        ["namespaces", _, of, ..] => *of == plural,
+        [of, ..] => *of == plural,
+        [] => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use kordon_demo::api::kinds;
+
+    use super::*;
+
+    fn set_of(objects: &[Value]) -> ObjectSet {
+        let mut set = ObjectSet::default();
+        for object in objects {
+            set.insert(kind_of(object).expect("a known kind"), object.clone());
+        }
+        set
+    }
+
+    fn laid(set: &mut ObjectSet, text: &str) -> Result<Vec<String>, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("with.yaml");
+        fs::write(&file, text).expect("a file");
+        apply(set, &[file]).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn objects_are_added_changed_and_removed_as_if_applied() {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"},
+            "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}});
+        let mut set = set_of(&[node, deployment]);
+        let done = laid(
+            &mut set,
+            "{apiVersion: v1, kind: Node, metadata: {name: n1}, $patch: delete}\n---\n\
+             {apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: a}, spec: {replicas: 5}}\n---\n\
+             {apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: a}, spec: {maxUnavailable: 1}}\n",
+        );
+        let expected = [
+            "node n1 is removed",
+            "deployment a/web is changed; pods that run keep their old template",
+            "poddisruptionbudget a/web is added",
+        ];
+        assert_eq!(done, Ok(expected.map(Into::into).into()));
+        let deployment = set.objects(kinds::named("deployments")).next().expect("it is there");
+        assert_eq!(deployment["spec"]["replicas"], 5);
+        assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "i");
+        assert_eq!(set.objects(kinds::named("nodes")).count(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_laid_over_is_an_error_that_names_the_file() {
+        let refused = |text| laid(&mut ObjectSet::default(), text).expect_err("it is refused");
+        assert!(refused("{apiVersion: v1, kind: Secret, metadata: {name: s}}").contains("kind Secret"));
+        assert!(refused("{apiVersion: v1, kind: Node}").ends_with("an object has no name"));
+        assert!(
+            refused("{apiVersion: v1, kind: Node, metadata: {name: n9}, $patch: delete}")
+                .contains("n9 does not exist")
+        );
+        assert!(refused("{").contains("has no Kubernetes objects"));
+    }
+
+    #[test]
+    fn requests_are_recognised_by_their_path() {
+        assert!(is_of_kind("/api/v1/nodes", "nodes") && is_of_kind("/api/v1/nodes/n1", "nodes"));
+        assert!(is_of_kind("/apis/apps/v1/namespaces/a/deployments", "deployments"));
+        assert!(!is_of_kind("/api/v1/namespaces/a/pods", "namespaces"));
+        assert!(!is_of_kind("/version", "nodes"));
+    }
+}

@@ -1,0 +1,287 @@
+//! A set of objects, by kind and name.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde_json::Value;
+
+use kordon_core::engine::ServerVersion;
+use kordon_demo::api::kinds::{KINDS, Kind};
+use kordon_time::Timestamp;
+
+use super::{
+    ObjectsError,
+    documents::documents,
+    files::{NamedFile, for_each_file},
+};
+use crate::k8s::error::plain;
+
+/// Namespace and name of an object.
+pub type ObjectName = (String, String);
+
+/// Objects of the kinds that kordon reads. Other objects, Secrets above all, are dropped when they are read.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectSet {
+    /// Objects by their kind. A kind whose list was empty is known too, and has no objects.
+    kinds: BTreeMap<KindId, BTreeMap<ObjectName, Value>>,
+    /// Files of a folder or archive that could not be read, with the reason.
+    unreadable: Vec<String>,
+}
+
+/// Group and plural name of a kind.
+type KindId = (&'static str, &'static str);
+
+fn id(kind: &Kind) -> KindId {
+    (kind.group, kind.plural)
+}
+
+impl ObjectSet {
+    /// Reads the objects of a file, folder or archive.
+    ///
+    /// # Errors
+    /// The path cannot be read, or has no objects of known kinds. A file of a folder or archive that is no list of
+    /// objects is left out, with a note.
+    pub fn read(path: &Path) -> Result<Self, ObjectsError> {
+        let mut set = Self::default();
+        for_each_file(path, &mut |file| set.add_file(&file))?;
+        if set.kinds.is_empty() {
+            return Err(ObjectsError::Nothing { path: plain(&path.display().to_string()) });
+        }
+        Ok(set)
+    }
+
+    fn add_file(&mut self, file: &NamedFile) -> Result<(), ObjectsError> {
+        match documents(&file.bytes) {
+            Ok(documents) => {
+                documents.into_iter().for_each(|document| self.add(document, kind_of_file(&file.name)));
+                Ok(())
+            }
+            Err(why) if file.is_one_of_many => {
+                self.unreadable.push(format!("{}: {why}", file.name));
+                Ok(())
+            }
+            Err(why) => Err(ObjectsError::NotObjects { file: file.name.clone(), why }),
+        }
+    }
+
+    /// Adds an object or a list of objects. `hint` is the kind of objects that do not name theirs.
+    fn add(&mut self, mut document: Value, hint: Option<&'static Kind>) {
+        let listed = listed_kind(&document);
+        let items = match &mut document {
+            Value::Array(items) => Some(std::mem::take(items)),
+            Value::Object(fields) => match fields.get_mut("items") {
+                Some(Value::Array(items)) => Some(std::mem::take(items)),
+                _ => None,
+            },
+            _ => return,
+        };
+        let Some(items) = items else {
+            if let Some(kind) = kind_of(&document).or(hint) {
+                self.insert(kind, document);
+            }
+            return;
+        };
+        let hint = listed.or(hint);
+        if let Some(kind) = hint {
+            self.kinds.entry(id(kind)).or_default();
+        }
+        for item in items {
+            if item["kind"].is_string() {
+                self.add(item, None)
+            } else if let Some(kind) = hint {
+                self.insert(kind, item)
+            }
+        }
+    }
+
+    /// Inserts an object. Of two with the same name, the newer one stays.
+    pub fn insert(&mut self, kind: &'static Kind, object: Value) {
+        let Some(name) = name_of(kind, &object) else { return };
+        let objects = self.kinds.entry(id(kind)).or_default();
+        let version = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        if objects.get(&name).is_some_and(|known| version(known) > version(&object)) {
+            return;
+        }
+        objects.insert(name, object);
+    }
+
+    /// Replaces an object, whichever is newer.
+    pub fn replace(&mut self, kind: &'static Kind, name: ObjectName, object: Value) {
+        self.kinds.entry(id(kind)).or_default().insert(name, object);
+    }
+
+    pub fn remove(&mut self, kind: &'static Kind, name: &ObjectName) -> Option<Value> {
+        self.kinds.get_mut(&id(kind))?.remove(name)
+    }
+
+    pub fn object(&self, kind: &'static Kind, name: &ObjectName) -> Option<&Value> {
+        self.kinds.get(&id(kind))?.get(name)
+    }
+
+    /// Returns the objects of a kind, sorted by namespace and name.
+    pub fn objects(&self, kind: &'static Kind) -> impl Iterator<Item = &Value> {
+        self.kinds.get(&id(kind)).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// Whether the files have objects of a kind, or an empty list of them.
+    pub fn knows(&self, kind: &'static Kind) -> bool {
+        self.kinds.contains_key(&id(kind))
+    }
+
+    /// Makes a kind known, even without objects.
+    pub fn know(&mut self, kind: &'static Kind) {
+        self.kinds.entry(id(kind)).or_default();
+    }
+
+    /// Whether the files have Leases of a namespace.
+    pub fn knows_leases_in(&self, namespace: &str) -> bool {
+        let leases = self.kinds.get(&("coordination.k8s.io", "leases"));
+        leases.is_some_and(|leases| leases.keys().any(|(in_namespace, _)| in_namespace == namespace))
+    }
+
+    /// The newest time in the objects. An object that says when the server wrote it (`metadata.managedFields`) counts
+    /// with that time, because other times may be of clocks that are ahead. Deletion timestamps are in the future.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let objects = self.kinds.values().flat_map(BTreeMap::values);
+        objects.filter_map(|object| written_at(object).or_else(|| newest_in(object))).max()
+    }
+
+    /// The highest release of a kubelet; the API server is not older.
+    pub fn release(&self) -> Option<ServerVersion> {
+        let nodes = self.kinds.get(&("", "nodes")).into_iter().flat_map(BTreeMap::values);
+        let release = |node: &Value| {
+            node["status"]["nodeInfo"]["kubeletVersion"].as_str().and_then(ServerVersion::parse)
+        };
+        nodes.filter_map(release).max()
+    }
+
+    /// What was left out, as text.
+    pub fn notes(&self) -> Vec<String> {
+        self.unreadable.iter().map(|file| format!("left out {}", plain(file))).collect()
+    }
+}
+
+/// Namespace and name; none without a name.
+pub fn name_of(kind: &Kind, object: &Value) -> Option<ObjectName> {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let name = Some(text("name")).filter(|name| !name.is_empty())?;
+    let namespace = match text("namespace") {
+        _ if !kind.is_namespaced() => String::new(),
+        namespace if namespace.is_empty() => "default".into(),
+        namespace => namespace,
+    };
+    Some((namespace, name))
+}
+
+/// The kind of an object by its `apiVersion` and `kind`. The version may be another one than ours.
+pub fn kind_of(object: &Value) -> Option<&'static Kind> {
+    let (api_version, name) = (object["apiVersion"].as_str()?, object["kind"].as_str()?);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    KINDS.iter().find(|kind| kind.name == name && kind.group == group)
+}
+
+/// The kind of the objects of a list, such as `PodList`; none for a `List` of any kinds.
+pub fn listed_kind(list: &Value) -> Option<&'static Kind> {
+    let (api_version, name) = (list["apiVersion"].as_str()?, list["kind"].as_str()?);
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let name = name.strip_suffix("List")?;
+    KINDS.iter().find(|kind| kind.name == name && kind.group == group)
+}
+
+/// The kind by the name of a file, for lists without one: `cluster-resources/pods/web.json`, `nodes.json`.
+fn kind_of_file(name: &str) -> Option<&'static Kind> {
+    let words = name.rsplit('/').take(2).map(|word| word.split('.').next().unwrap_or_default());
+    let plurals: Vec<String> = words.map(|word| word.replace('-', "")).collect();
+    plurals.iter().find_map(|plural| KINDS.iter().find(|kind| kind.plural == *plural))
+}
+
+/// When the server last wrote an object; none if the object does not say it.
+fn written_at(object: &Value) -> Option<Timestamp> {
+    let fields = object["metadata"]["managedFields"].as_array()?;
+    fields.iter().filter_map(|entry| Timestamp::parse(entry["time"].as_str()?)).max()
+}
+
+/// The newest time anywhere in a value, except in annotations.
+fn newest_in(value: &Value) -> Option<Timestamp> {
+    const LEFT_OUT: [&str; 3] = ["deletionTimestamp", "annotations", "labels"];
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str()));
+            fields.filter_map(|(_, field)| newest_in(field)).max()
+        }
+        Value::Array(items) => items.iter().filter_map(newest_in).max(),
+        Value::String(text) => Timestamp::parse(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn set(files: &[(&str, Value)]) -> ObjectSet {
+        let mut set = ObjectSet::default();
+        for (name, content) in files {
+            let file = NamedFile {
+                name: (*name).into(),
+                bytes: content.to_string().into_bytes(),
+                is_one_of_many: true,
+            };
+            set.add_file(&file).expect("it is left out at worst");
+        }
+        set
+    }
+
+    fn kind(plural: &str) -> &'static Kind {
+        KINDS.iter().find(|kind| kind.plural == plural).expect("a kind")
+    }
+
+    fn names(set: &ObjectSet, plural: &str) -> Vec<String> {
+        set.objects(kind(plural))
+            .map(|object| object["metadata"]["name"].as_str().unwrap_or_default().into())
+            .collect()
+    }
+
+    fn named(name: &str) -> Value {
+        json!({"metadata": {"name": name}})
+    }
+
+    #[test]
+    fn lists_of_every_layout_are_read() {
+        let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}});
+        let set = set(&[
+            ("all.json", json!({"apiVersion": "v1", "kind": "List", "items": [node]})),
+            ("nodes.json", json!([named("n2")])),
+            (
+                "cluster-resources/pods/web.json",
+                json!({"kind": "PodList", "apiVersion": "v1", "items": [named("p1")]}),
+            ),
+            ("cluster-resources/pod-disruption-budgets/web.json", json!({"items": []})),
+            (
+                "namespaces/web/apps/deployments.yaml",
+                json!({"kind": "DeploymentList", "apiVersion": "apps/v1", "items": []}),
+            ),
+            ("secrets.json", json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})),
+            ("errors.json", json!(["forbidden"])),
+        ]);
+        assert_eq!(
+            (names(&set, "nodes"), names(&set, "pods")),
+            (vec!["n1".into(), "n2".into()], vec!["p1".into()])
+        );
+        assert!(set.knows(kind("poddisruptionbudgets")) && set.knows(kind("deployments")));
+        assert!(!set.knows(kind("statefulsets")) && set.notes().is_empty());
+    }
+
+    #[test]
+    fn the_clock_is_that_of_the_server_where_it_is_known() {
+        let at = |text: &str| Timestamp::parse(text);
+        let ahead = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [{"time": "2026-01-01T00:05:00Z"}]}, "status": {"at": "2026-01-01T09:00:00Z"}});
+        let deleted = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1",
+            "deletionTimestamp": "2026-01-01T00:10:00Z", "creationTimestamp": "2026-01-01T00:06:00Z"}});
+        assert_eq!(set(&[("a", ahead.clone())]).newest(), at("2026-01-01T00:05:00Z"));
+        assert_eq!(set(&[("a", ahead), ("b", deleted)]).newest(), at("2026-01-01T00:06:00Z"));
+    }
+}
