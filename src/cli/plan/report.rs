@@ -477,11 +477,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
             .join("; "),
         required_flags: strings(&required_flags),
         budget: pod.verdict.budget().map(ToString::to_string),
-        lost_reason: pod.lost.map(|lost| match lost {
-            NotRecreated::NoOwner => "noOwner",
-            NotRecreated::OwnerGone => "ownerGone",
-            NotRecreated::Finished => "finished",
-        }),
+        lost_reason: pod.lost.map(NotRecreated::word),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
         eviction_status: answer.map(|answer| answer.code),
         eviction_message: answer.and_then(|answer| {

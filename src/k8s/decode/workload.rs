@@ -7,14 +7,15 @@ use serde::{
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Int, LenientList, Pairs, PairsOrText, Text, or_default},
+    leaf::{Int, LenientBool, LenientList, Pairs, PairsOrText, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
     protobuf::{Message, NotAMessage, ReadField, WireValue, message, wire},
 };
 use kordon_core::cluster::{
-    Change, Requirement, Selector, SelectorOperator, Workload, WorkloadKind, WorkloadStage,
+    Change, ExitCodes, Job, PodFailureAction, PodFailureRule, Requirement, Selector, SelectorOperator,
+    Workload, WorkloadKind, WorkloadStage, count_indexes,
 };
 
 /// Reads workloads of one kind.
@@ -55,7 +56,33 @@ impl WorkloadDecoder {
             } else {
                 WorkloadStage::Active
             },
+            job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
+    }
+}
+
+/// The limits and counts of a Job.
+fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Job {
+    const BUILT_IN: &str = "kubernetes.io/job-controller";
+    let managed_by = Some(&*spec.managed_by).filter(|manager| !manager.is_empty() && *manager != BUILT_IN);
+    // The API server's default; it is unlimited if each index has a limit of its own.
+    let default = if spec.backoff_limit_per_index.0.is_some() { i32::MAX } else { 6 };
+    Job {
+        completions: spec.completions.narrow(),
+        backoff_limit: spec.backoff_limit.narrow().unwrap_or(default),
+        backoff_limit_per_index: spec.backoff_limit_per_index.narrow(),
+        max_failed_indexes: spec.max_failed_indexes.narrow(),
+        is_suspended: spec.suspend.0,
+        managed_by: managed_by.map(|manager| pool.name(manager)),
+        deadline: status
+            .start_time
+            .time()
+            .and_then(|started| Some(started + spec.active_deadline_seconds.seconds()?)),
+        rules: spec.pod_failure_policy.rules.iter().map(WireFailureRule::rule).collect(),
+        succeeded: status.succeeded.narrow().unwrap_or_default(),
+        failed: status.failed.narrow().unwrap_or_default(),
+        completed_indexes: count_indexes(&status.completed_indexes),
+        failed_indexes: count_indexes(&status.failed_indexes),
     }
 }
 
@@ -105,6 +132,11 @@ impl<'a> Message<'a> for WireWorkload<'a> {
 wire! {
     struct Status<'a> {
         conditions: LenientList<WireCondition<'a>> = 1,
+        start_time: Time<'a> = 2,
+        succeeded: Int = 5,
+        failed: Int = 6,
+        completed_indexes: Text<'a> = 7,
+        failed_indexes: Text<'a> = 10,
     }
 }
 
@@ -131,6 +163,65 @@ struct Spec<'a> {
     selector: Option<WireSelector<'a>>,
     #[serde(borrow)]
     pod_replacement_policy: Text<'a>,
+    completions: Int,
+    active_deadline_seconds: Int,
+    backoff_limit: Int,
+    suspend: LenientBool,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pod_failure_policy: WireFailurePolicy<'a>,
+    backoff_limit_per_index: Int,
+    max_failed_indexes: Int,
+    #[serde(borrow)]
+    managed_by: Text<'a>,
+}
+
+wire! {
+    struct WireFailurePolicy<'a> {
+        rules: LenientList<WireFailureRule<'a>> = 1,
+    }
+}
+
+wire! {
+    struct WireFailureRule<'a> {
+        action: Text<'a> = 1,
+        on_exit_codes: Option<WireExitCodes<'a>> = 2,
+        on_pod_conditions: LenientList<WirePodCondition<'a>> = 3,
+    }
+}
+
+wire! {
+    struct WireExitCodes<'a> {
+        operator: Text<'a> = 2,
+        values: LenientList<Int> = 3,
+    }
+}
+
+wire! {
+    struct WirePodCondition<'a> {
+        r#type: Text<'a> = 1,
+        status: Text<'a> = 2,
+    }
+}
+
+impl WireFailureRule<'_> {
+    fn rule(&self) -> PodFailureRule {
+        let is_disruption = |condition: &WirePodCondition<'_>| {
+            *condition.r#type == *"DisruptionTarget" && matches!(&*condition.status, "True" | "")
+        };
+        PodFailureRule {
+            action: match &*self.action {
+                "Ignore" => PodFailureAction::Ignore,
+                "FailIndex" => PodFailureAction::FailIndex,
+                "FailJob" => PodFailureAction::FailJob,
+                _ => PodFailureAction::Count,
+            },
+            on_disruption: self.on_pod_conditions.iter().any(is_disruption),
+            on_exit_codes: self.on_exit_codes.as_ref().map(|codes| ExitCodes {
+                is_in: *codes.operator == *"In",
+                values: codes.values.iter().filter_map(|value| value.narrow()).collect(),
+            }),
+        }
+    }
 }
 
 impl<'a> Spec<'a> {
@@ -144,7 +235,15 @@ impl<'a> Spec<'a> {
         match (kind, number) {
             (None, _) => Ok(()),
             (Some(WorkloadKind::Job), 1) => self.parallelism.read(value),
+            (Some(WorkloadKind::Job), 2) => self.completions.read(value),
+            (Some(WorkloadKind::Job), 3) => self.active_deadline_seconds.read(value),
+            (Some(WorkloadKind::Job), 7) => self.backoff_limit.read(value),
+            (Some(WorkloadKind::Job), 10) => self.suspend.read(value),
+            (Some(WorkloadKind::Job), 11) => self.pod_failure_policy.read(value),
+            (Some(WorkloadKind::Job), 12) => self.backoff_limit_per_index.read(value),
+            (Some(WorkloadKind::Job), 13) => self.max_failed_indexes.read(value),
             (Some(WorkloadKind::Job), 14) => self.pod_replacement_policy.read(value),
+            (Some(WorkloadKind::Job), 15) => self.managed_by.read(value),
             (Some(WorkloadKind::Job), 4) | (Some(WorkloadKind::DaemonSet), 1) => self.selector.read(value),
             (Some(WorkloadKind::Job | WorkloadKind::DaemonSet), _) => Ok(()),
             (Some(_), 1) => self.replicas.read(value),

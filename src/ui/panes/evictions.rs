@@ -287,7 +287,7 @@ fn waits_for(state: &EvictionState, scene: &Scene) -> (String, Role) {
 /// Role of an outcome.
 pub(super) const fn role(kind: OutcomeKind) -> Role {
     match kind {
-        OutcomeKind::Stuck | OutcomeKind::Lost => Role::NodeCritical,
+        OutcomeKind::Stuck | OutcomeKind::Lost | OutcomeKind::FailsJob => Role::NodeCritical,
         OutcomeKind::Pending | OutcomeKind::Refused | OutcomeKind::Blocked => Role::NodeWarning,
         OutcomeKind::Unknown | OutcomeKind::LeftOut => Role::NodeNotice,
         OutcomeKind::Moves | OutcomeKind::Preempts => Role::Base,

@@ -318,6 +318,7 @@ const fn letter(kind: OutcomeKind) -> &'static str {
         OutcomeKind::Refused => "R",
         OutcomeKind::Stuck => "S",
         OutcomeKind::Lost => "L",
+        OutcomeKind::FailsJob => "F",
         OutcomeKind::Blocked
         | OutcomeKind::Unknown
         | OutcomeKind::LeftOut

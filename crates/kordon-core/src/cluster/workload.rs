@@ -4,6 +4,7 @@ use minicbor::{Decode, Encode};
 
 use super::{
     encoding::EncodingContext,
+    job::Job,
     labels::{Labels, Selector},
     names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
@@ -37,6 +38,9 @@ pub struct Workload {
     pub replaces_only_failed: bool,
     #[n(8)]
     pub stage: WorkloadStage,
+    /// The limits and counts of a Job; none for other kinds.
+    #[n(9)]
+    pub job: Option<Box<Job>>,
 }
 
 /// Whether a workload still wants its pods.

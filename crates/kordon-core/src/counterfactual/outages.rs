@@ -325,7 +325,7 @@ fn runs_again(
     };
     match pod.recreation {
         Recreation::Immediately | Recreation::WhenGone => (gone + scope.start).min(scope.end),
-        Recreation::OnSameNode | Recreation::Never(_) => scope.end,
+        Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => scope.end,
     }
 }
 

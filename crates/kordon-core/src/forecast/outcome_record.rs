@@ -333,6 +333,7 @@ impl PredictedOutcome {
             (OutcomeKind::Stuck, Became::Stuck | Became::NotStarted(_))
             | (OutcomeKind::Refused, Became::NotReplaced | Became::Stuck)
             | (OutcomeKind::Lost, Became::Lost | Became::Stuck)
+            | (OutcomeKind::FailsJob, Became::Lost | Became::NotReplaced | Became::Stuck)
             | (OutcomeKind::NotRecreated | OutcomeKind::Finished, Became::NotReplaced | Became::Stuck)
             | (OutcomeKind::Replaced, Became::Runs(_) | Became::NotStarted(_) | Became::Pending)
             | (

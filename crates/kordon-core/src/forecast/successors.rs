@@ -10,8 +10,8 @@ use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     plan::{
-        Departing, Environment, Failover, FailoverPod, Landing, LeavingPod, OutcomeCounts, OutcomeKind,
-        PodOutcome, QuotaRefusal, Recreation, RunTrace,
+        Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, OutcomeCounts,
+        OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
         failover::{self, failover_of_first},
         outcome, quota_delay, replacement, succession_gaps,
     },
@@ -94,6 +94,7 @@ impl Successor {
             | OutcomeKind::Finished
             | OutcomeKind::Stays => false,
             OutcomeKind::Lost
+            | OutcomeKind::FailsJob
             | OutcomeKind::Stuck
             | OutcomeKind::Refused
             | OutcomeKind::Pending
@@ -158,10 +159,11 @@ struct Departure {
 impl Departure {
     /// Time at which the replacement is created; none if it is not created within the forecast.
     fn creates(&self, departing: &Departing) -> Option<Timestamp> {
-        match &departing.quota {
-            Some(refusal) => refusal.admitted,
-            None if departing.recreation == Recreation::WhenGone => self.gone,
-            None => Some(self.leaves),
+        match (&departing.quota, departing.created) {
+            (Some(refusal), _) => refusal.admitted,
+            (None, Some(after_back_off)) => Some(after_back_off),
+            (None, None) if departing.recreation == Recreation::WhenGone => self.gone,
+            (None, None) => Some(self.leaves),
         }
     }
 }
@@ -239,6 +241,7 @@ impl Forecast {
         cluster: &Cluster,
     ) -> Vec<LeavingPod> {
         let mut refusals = refusals(cluster, departures, self.until);
+        let jobs = JobConsequences::new(cluster, &known(cluster, departures));
         let is_known = succession_gaps(cluster).unknown().is_empty();
         let leaving = |pod: Arc<Pod>| {
             let departure = departures.get(&pod.key);
@@ -247,6 +250,8 @@ impl Forecast {
                     is_gone: departure.gone.is_some(),
                     is_detached: departure.detached.is_some(),
                     quota: refusals.remove(&pod.key),
+                    recreation: jobs.recreation(cluster, &pod),
+                    created: jobs.created(&pod.key),
                     ..Departing::from_running_node(cluster, &pod, is_known)
                 },
                 None => Departing::from_lost_node(cluster, &pod, is_known),
@@ -326,6 +331,15 @@ fn succession<E: Environment>(
     Succession { successors, trace }
 }
 
+/// The departures of pods that exist.
+fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<replacement::Departure> {
+    let departure = |(pod, departure): (&Key, &Departure)| {
+        let Departure { leaves, gone, .. } = *departure;
+        Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
+    };
+    departures.iter().filter_map(departure).collect()
+}
+
 /// Returns the quota refusals of replacements, by pod. A refusal whose admission would be after the end of the forecast
 /// has no admission.
 fn refusals(
@@ -333,12 +347,7 @@ fn refusals(
     departures: &BTreeMap<Key, Departure>,
     until: Timestamp,
 ) -> BTreeMap<Key, QuotaRefusal> {
-    let departure = |(pod, departure): (&Key, &Departure)| {
-        let Departure { leaves, gone, .. } = *departure;
-        Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
-    };
-    let departures: Vec<_> = departures.iter().filter_map(departure).collect();
-    let mut refusals = quota_delay::refusals(cluster, &departures);
+    let mut refusals = quota_delay::refusals(cluster, &known(cluster, departures));
     for refusal in refusals.values_mut() {
         refusal.admitted = refusal.admitted.filter(|at| *at <= until);
     }

@@ -113,6 +113,7 @@ mod tests {
                 selector: None,
                 owner: None,
                 replaces_only_failed: false,
+                job: None,
                 stage: WorkloadStage::Active,
             };
             self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));

@@ -11,11 +11,12 @@ use std::{
 use super::{
     environment::{Bound, Environment},
     gaps::failover_gaps,
+    job_failures::JobConsequences,
     landing::Landing,
     outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
-    owner::Recreation,
+    owner::{NotRecreated, Recreation},
     placement_trace::{PreemptedPod, RunTrace},
-    replacement::LivePods,
+    replacement::{Departure, LivePods},
 };
 use crate::cluster::{Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
@@ -110,9 +111,24 @@ fn leave(
     departing: impl Fn(&Cluster, &Pod, bool) -> Departing,
 ) -> Vec<LeavingPod> {
     let is_known = failover_gaps(cluster).unknown().is_empty();
-    let leaving =
-        |pod: Arc<Pod>| LeavingPod { departing: departing(cluster, &pod, is_known), pod, created: None };
-    pods.into_iter().map(leaving).collect()
+    let mut leaving: Vec<LeavingPod> = pods
+        .into_iter()
+        .map(|pod| LeavingPod { departing: departing(cluster, &pod, is_known), pod, created: None })
+        .collect();
+    // The pods leave together, at whatever time.
+    let leaves = Timestamp::EPOCH;
+    let departures = leaving.iter().filter(|leaving| leaving.departing.is_deleted).map(|leaving| Departure {
+        pod: leaving.pod.clone(),
+        leaves,
+        gone: leaving.departing.is_gone.then_some(leaves),
+    });
+    let jobs = JobConsequences::new(cluster, &departures.collect::<Vec<_>>());
+    for LeavingPod { pod, departing, .. } in &mut leaving {
+        if let Some(failure) = jobs.failure(&pod.key) {
+            departing.recreation = Recreation::Never(NotRecreated::JobFails(failure));
+        }
+    }
+    leaving
 }
 
 /// Computes the outcomes of these pods after all of them have left and `lost` nodes take no pods. The environment must

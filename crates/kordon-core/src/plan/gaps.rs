@@ -178,7 +178,7 @@ pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
 pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => vec![Scope::QuotasIn(pod.key.namespace.clone())],
-        Recreation::OnSameNode | Recreation::Never(_) => Vec::new(),
+        Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => Vec::new(),
     }
 }
 

@@ -123,7 +123,7 @@ impl fmt::Display for NotModelledKind {
 pub(super) fn of_pods(pods: &[PodPlan], rules: &EvictionRules, cluster: &Cluster) -> Vec<NotModelled> {
     let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => true,
-        Recreation::OnSameNode | Recreation::Never(_) => false,
+        Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => false,
     };
     let replaced = pods.iter().filter(|plan| plan.landing.is_some());
     let replaced = replaced.filter_map(|plan| Some((plan, cluster.pod(&plan.pod)?)));

@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, fmt, ops::Add};
 use super::{
     environment,
     eviction_note::{self, EvictionNote},
+    job_failures::JobFailure,
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
@@ -58,6 +59,8 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
+    /// The pod counts as a failure of its Job, which is not replaced: the Job fails, or the index of the pod does.
+    FailsJob { job: Name, why: JobFailure },
     /// A budget, or a missing flag of the drain, keeps the pod from leaving.
     Blocked { why: String },
     /// The pod runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
@@ -85,6 +88,7 @@ pub enum PodOutcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OutcomeKind {
     Lost,
+    FailsJob,
     Stuck,
     Refused,
     Pending,
@@ -118,8 +122,9 @@ pub struct OutcomeCounts([usize; OutcomeKind::ALL.len()]);
 
 impl OutcomeKind {
     /// All kinds, the worst first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Lost,
+        Self::FailsJob,
         Self::Stuck,
         Self::Refused,
         Self::Pending,
@@ -140,7 +145,7 @@ impl OutcomeKind {
     /// place.
     pub const fn has_nowhere_to_run(self) -> bool {
         match self {
-            Self::Lost | Self::Stuck | Self::Refused | Self::Pending => true,
+            Self::Lost | Self::FailsJob | Self::Stuck | Self::Refused | Self::Pending => true,
             Self::Blocked
             | Self::Unknown
             | Self::LeftOut
@@ -159,6 +164,7 @@ impl OutcomeKind {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Lost => "lost",
+            Self::FailsJob => "failsJob",
             Self::Stuck => "stuck",
             Self::Refused => "refused",
             Self::Pending => "pending",
@@ -180,6 +186,7 @@ impl OutcomeKind {
     pub const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::Lost => ("lost", "lost"),
+            Self::FailsJob => ("fails its Job", "fail their Jobs"),
             Self::Stuck => ("stuck", "stuck"),
             Self::Refused => ("refused by quota", "refused by quota"),
             Self::Pending => ("Pending", "Pending"),
@@ -280,6 +287,10 @@ pub struct Departing {
     /// A claim of the pod whose volume can be used by only one node at a time.
     pub volume: Option<Name>,
     pub quota: Option<QuotaRefusal>,
+    /// When the replacement is created, if the back-off of a Job delays it.
+    pub created: Option<Timestamp>,
+    /// Why it is not known whether the pod is recreated; empty if it is known.
+    pub unknown: Name,
 }
 
 /// The replacement of a pod, once it has been placed.
@@ -308,14 +319,21 @@ impl Departing {
     /// Creates the departure of a pod that is deleted and that its kubelet ends. `is_known` means that no object of the
     /// cluster is missing.
     pub fn from_running_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
+        let recreation = owner::recreation(cluster, pod);
+        let unknown = match recreation {
+            Recreation::Unknown => owner::unknown_text(cluster, pod),
+            _ => Name::default(),
+        };
         Self {
-            recreation: owner::recreation(cluster, pod),
+            recreation,
+            unknown,
             missing: if is_known { Gaps::default() } else { missing(cluster, pod) },
             is_deleted: true,
             is_gone: true,
             is_detached: true,
             volume: eviction_note::attached_once(cluster, pod),
             quota: None,
+            created: None,
         }
     }
 
@@ -328,7 +346,7 @@ impl Departing {
             && match self.recreation {
                 Recreation::Immediately => true,
                 Recreation::WhenGone => self.is_gone,
-                Recreation::OnSameNode | Recreation::Never(_) => false,
+                Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => false,
             }
     }
 
@@ -341,10 +359,16 @@ impl Departing {
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
             Recreation::OnSameNode => return PodOutcome::SameNode,
+            Recreation::Never(NotRecreated::JobFails(why)) if self.is_deleted => {
+                return PodOutcome::for_failed_job(pod, why);
+            }
             Recreation::Never(_) if self.is_deleted => return PodOutcome::Lost,
+            Recreation::Unknown if self.is_deleted => {
+                return PodOutcome::Unknown { why: self.unknown.clone() };
+            }
             _ if !self.is_deleted => return PodOutcome::Stuck(StuckReason::NotEvicted),
             Recreation::WhenGone if !self.is_gone => return PodOutcome::Stuck(StuckReason::OldPod),
-            Recreation::Immediately | Recreation::WhenGone | Recreation::Never(_) => {}
+            Recreation::Immediately | Recreation::WhenGone | Recreation::Never(_) | Recreation::Unknown => {}
         }
         match (&self.quota, replacement) {
             (Some(refusal), _) if refusal.admitted.is_none() => {
@@ -414,6 +438,7 @@ impl PodOutcome {
             Self::Refused(_) => OutcomeKind::Refused,
             Self::Stuck(_) => OutcomeKind::Stuck,
             Self::Lost => OutcomeKind::Lost,
+            Self::FailsJob { .. } => OutcomeKind::FailsJob,
             Self::Blocked { .. } => OutcomeKind::Blocked,
             Self::SameNode => OutcomeKind::SameNode,
             Self::Stays { .. } => OutcomeKind::Stays,
@@ -443,8 +468,17 @@ impl PodOutcome {
             },
             Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
-            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
+            Recreation::Never(NotRecreated::JobFails(why)) => Self::for_failed_job(pod, why),
+            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone | NotRecreated::RunFails) => {
+                Self::Lost
+            }
+            Recreation::Unknown => Self::Unknown { why: owner::unknown_text(cluster, pod) },
         }
+    }
+
+    fn for_failed_job(pod: &Pod, why: JobFailure) -> Self {
+        let job = pod.owner.as_ref().map(|owner| owner.name.clone()).unwrap_or_default();
+        Self::FailsJob { job, why }
     }
 
     /// Returns [`PodOutcome::Unknown`], the outcome of every pod, if nodes or pods are not known; otherwise `None`.
@@ -465,6 +499,8 @@ impl PodOutcome {
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Lost => "lost".into(),
+            Self::FailsJob { job, why } if why.is_of_job() => format!("fails Job {job}"),
+            Self::FailsJob { why, .. } => why.to_string(),
             Self::Blocked { why } => format!("blocked: {why}"),
             Self::SameNode => "→ the same node".into(),
             Self::Stays { .. } => "stays".into(),
@@ -498,6 +534,7 @@ impl PodOutcome {
             }
             Self::Refused(refusal) => vec![refusal.to_string()],
             Self::Pending { why, help, .. } => [why.to_string()].into_iter().chain(help.clone()).collect(),
+            Self::FailsJob { why, .. } => vec![why.to_string()],
             Self::Stuck(_)
             | Self::Lost
             | Self::Blocked { .. }
@@ -566,6 +603,8 @@ impl fmt::Display for PodOutcome {
                 )
             }
             Self::Lost => f.write_str("lost: no controller recreates it"),
+            Self::FailsJob { job, why } if why.is_of_job() => write!(f, "fails Job {job} ({why})"),
+            Self::FailsJob { job, why } => write!(f, "{why} in Job {job}"),
             Self::SameNode => f.write_str("→ the same node, once that is back"),
             Self::Stays { why } => write!(f, "stays: {why}"),
             Self::NotRecreated => f.write_str("not recreated: its controller needs no other"),

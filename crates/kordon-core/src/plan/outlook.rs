@@ -111,6 +111,7 @@ fn never_recovers(
             (None, _) if quota.is_some() => never_ready.push(key),
             (None, Recreation::WhenGone) if gone.is_none() => stuck.push(key),
             (None, Recreation::Never(_)) => lost.push(key),
+            (None, Recreation::Unknown) => never_ready.push(key),
             (None, Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode) => {}
         }
     }

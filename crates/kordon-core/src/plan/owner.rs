@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::job_failures::JobFailure;
 use crate::cluster::{
     Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
+    WorkloadStage,
 };
 
 /// The result of looking up an owner.
@@ -101,6 +103,8 @@ pub enum Recreation {
     /// The pod is recreated on the same node, because its DaemonSet ignores cordons or it is a static pod.
     OnSameNode,
     Never(NotRecreated),
+    /// The controller is one that kordon does not know, or its operator's settings decide.
+    Unknown,
 }
 
 /// The reason why no controller recreates a pod.
@@ -112,13 +116,43 @@ pub enum NotRecreated {
     OwnerGone,
     /// The pod has finished.
     Finished,
+    /// The pod's Job fails, or its index does.
+    JobFails(JobFailure),
+    /// The run that the pod belongs to fails, because its controller creates no second pod for it.
+    RunFails,
+}
+
+impl NotRecreated {
+    /// The risk in a few words, for lists of risks.
+    pub const fn risk(self) -> &'static str {
+        match self {
+            Self::JobFails(_) => "fails its Job",
+            Self::RunFails => "fails its run",
+            Self::NoOwner | Self::OwnerGone | Self::Finished => "lost",
+        }
+    }
+
+    /// Stable name of the reason.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::NoOwner => "noOwner",
+            Self::OwnerGone => "ownerGone",
+            Self::Finished => "finished",
+            Self::JobFails(_) => "jobFails",
+            Self::RunFails => "runFails",
+        }
+    }
 }
 
 /// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. Owners that cannot be read are
 /// assumed to do so.
 pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
-        Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| live_pods < replicas),
+        Some(OwnerLookup::Found(workload)) if workload.stage != WorkloadStage::Active => false,
+        Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| {
+            let wanted = workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods));
+            live_pods < wanted
+        }),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => true,
     }
 }
@@ -139,7 +173,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Node => return Recreation::OnSameNode,
         OwnerKind::Other(_) if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
-        OwnerKind::Other(_) => return Recreation::Immediately,
+        OwnerKind::Other(_) => return Recreation::Unknown,
     };
     let found = find(cluster, &pod.key.namespace, owner);
     if found == OwnerLookup::Gone {
@@ -152,6 +186,9 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         WorkloadKind::DaemonSet => Recreation::OnSameNode,
         WorkloadKind::StatefulSet => Recreation::WhenGone,
         WorkloadKind::Job => match found {
+            OwnerLookup::Found(job) if job.job.as_ref().is_some_and(|job| job.managed_by.is_some()) => {
+                Recreation::Unknown
+            }
             OwnerLookup::Found(job) if job.replaces_only_failed => Recreation::WhenGone,
             OwnerLookup::Found(_) | OwnerLookup::Gone | OwnerLookup::Unknown => Recreation::Immediately,
         },
@@ -164,12 +201,21 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
 /// Returns why no controller recreates a leaving pod, or `None` if one does or the pod has finished.
 pub fn not_recreated(cluster: &Cluster, pod: &Pod) -> Option<NotRecreated> {
     match recreation(cluster, pod) {
-        Recreation::Never(why @ (NotRecreated::NoOwner | NotRecreated::OwnerGone)) => {
-            (!pod.is_finished()).then_some(why)
-        }
-        Recreation::Never(NotRecreated::Finished)
-        | Recreation::Immediately
-        | Recreation::WhenGone
-        | Recreation::OnSameNode => None,
+        Recreation::Never(NotRecreated::Finished) => None,
+        Recreation::Never(why) => (!pod.is_finished()).then_some(why),
+        Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode | Recreation::Unknown => None,
+    }
+}
+
+/// Returns why it is not known whether a pod is recreated: `replacement unknown: owned by Workflow build-7`.
+pub fn unknown_text(cluster: &Cluster, pod: &Pod) -> Name {
+    let Some(owner) = &pod.owner else { return "replacement unknown".into() };
+    let manager = match find(cluster, &pod.key.namespace, owner) {
+        OwnerLookup::Found(workload) => workload.job.as_ref().and_then(|job| job.managed_by.clone()),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    };
+    match manager {
+        Some(manager) => format!("replacement unknown: Job {} is managed by {manager}", owner.name).into(),
+        None => format!("replacement unknown: owned by {} {}", owner.kind.as_str(), owner.name).into(),
     }
 }

@@ -239,7 +239,7 @@ impl<'a> PlacingEnvironment<'a> {
                 Recreation::OnSameNode => Some(Landing::Pending {
                     why: "recreated by its DaemonSet once resources are free".into(),
                 }),
-                Recreation::Never(_) => None,
+                Recreation::Never(_) | Recreation::Unknown => None,
             };
             preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing });
         }

@@ -58,7 +58,7 @@ impl PlannedWorkload {
                 Some(Landing::Pending { .. }) => pending += 1,
                 Some(Landing::Unknown) | None => {}
             }
-            let lost = pod.lost.map(|_| "lost".to_owned());
+            let lost = pod.lost.map(|why| why.risk().to_owned());
             let times_out = pod.times_out.map(|_| "times out".to_owned());
             let warnings = pod.warnings.iter().map(ToString::to_string);
             for risk in lost.into_iter().chain(times_out).chain(warnings) {

@@ -8,7 +8,7 @@ use super::{
     eviction_note::EvictionNote,
     landing::Landing,
     outcome::{self, Departing, PlacedReplacement, PodOutcome},
-    owner::NotRecreated,
+    owner::{NotRecreated, Recreation},
     placement_trace::PlacementTrace,
     quota::QuotaRefusal,
     verdict::Verdict,
@@ -110,8 +110,9 @@ impl PodPlan {
                 let is_gone = self.gone.likely.is_some()
                     || pod.node.as_ref().is_some_and(|node| !outcome::keeps_pods(cluster, node));
                 let running = Departing::from_running_node(cluster, pod, false);
-                let departing =
-                    Departing { is_gone, is_detached: is_gone, quota: self.quota.clone(), ..running };
+                let recreation = self.lost.map_or(running.recreation, Recreation::Never);
+                let quota = self.quota.clone();
+                let departing = Departing { is_gone, is_detached: is_gone, quota, recreation, ..running };
                 let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
                     landing,
                     trace: self.placement.as_deref(),
@@ -156,7 +157,7 @@ impl PodPlan {
     /// Returns notes on the pod, the gravest first.
     pub fn notes(&self) -> Vec<String> {
         let times_out = self.times_out.map(|_| "times out".to_owned());
-        let lost = self.lost.map(|_| "lost".to_owned());
+        let lost = self.lost.map(|why| why.risk().to_owned());
         let pending = match &self.landing {
             Some(Landing::Pending { why }) => Some(format!("replacement stays Pending ({why})")),
             Some(Landing::Node { .. } | Landing::Unknown) | None => None,

@@ -17,7 +17,7 @@ use super::{
     node_plan::NodeDrain,
     obstacle::RemovalObstacle,
     outlook,
-    owner::{self, Recreation},
+    owner::{self, NotRecreated, Recreation},
     placing_environment::TEMPLATES_ASSUMED,
     plan::{BudgetPlan, Plan},
     pod_plan::{PodPlan, Window},
@@ -110,7 +110,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
             plan.landing = Some(Landing::Node { node: node.clone(), why: "bound to this node".into() });
         }
         plan.quality = self.quality(pod, &plan.verdict);
-        plan.lost = owner::not_recreated(cluster, pod);
+        let job_failure = likely.and_then(|result| result.job_failure).map(NotRecreated::JobFails);
+        plan.lost = job_failure.or_else(|| owner::not_recreated(cluster, pod));
         if self.undecided.contains_key(&pod.key) || !self.starts_on_time(group) {
             plan.leaves = plan.leaves.at_the_soonest();
             plan.gone = plan.gone.at_the_soonest();

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     environment::Bound,
-    owner::{self, Recreation},
+    job_failures::JobConsequences,
     quota::{QuotaLedger, QuotaRefusal, limits, retry, stops_counting},
     replacement::{Departure, LivePods},
 };
@@ -18,16 +18,13 @@ use kordon_time::Timestamp;
 pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();
+    let jobs = JobConsequences::new(cluster, departures);
     let mut agenda: Vec<(Timestamp, QuotaEvent<'_>)> = Vec::new();
     for departure in limited {
         let Departure { pod, leaves, gone } = departure;
         let counts_until = stops_counting(*leaves + pod.grace, pod.grace, Bound::Likely);
         let freed = gone.map_or(counts_until, |gone| gone.min(counts_until));
-        let created = match owner::recreation(cluster, pod) {
-            Recreation::Immediately => Some(*leaves),
-            Recreation::WhenGone => *gone,
-            Recreation::OnSameNode | Recreation::Never(_) => None,
-        };
+        let created = jobs.creation(cluster, pod, *leaves, *gone);
         agenda.push((*leaves, QuotaEvent::Leaves(pod)));
         agenda.push((freed, QuotaEvent::Freed(pod)));
         agenda.extend(created.map(|at| (at, QuotaEvent::Created(pod))));

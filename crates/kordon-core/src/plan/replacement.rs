@@ -12,8 +12,9 @@ use std::{
 use super::{
     environment::{Bound, Environment},
     eviction_note::attached_once,
+    job_failures::JobConsequences,
     landing::Landing,
-    owner::{self, Recreation},
+    owner,
     placement_trace::RunTrace,
     quota::QuotaRefusal,
 };
@@ -171,13 +172,10 @@ fn agenda<'a>(
     departures: &'a [Departure],
     refusals: &BTreeMap<Key, QuotaRefusal>,
 ) -> Vec<(Timestamp, Event<'a>)> {
+    let jobs = JobConsequences::new(cluster, departures);
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
     for Departure { pod, leaves, gone } in departures {
-        let created = match owner::recreation(cluster, pod) {
-            Recreation::Immediately => Some(*leaves),
-            Recreation::WhenGone => *gone,
-            Recreation::OnSameNode | Recreation::Never(_) => None,
-        };
+        let created = jobs.creation(cluster, pod, *leaves, *gone);
         let created = match refusals.get(&pod.key) {
             Some(refusal) => refusal.admitted,
             None => created,

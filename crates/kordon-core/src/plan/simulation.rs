@@ -16,6 +16,7 @@ use super::{
     environment::{Bound, Environment},
     eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
     gaps,
+    job_failures::{JobFailure, JobLedger},
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::RunTrace,
@@ -121,6 +122,8 @@ pub struct PodResult {
     /// Number of replacements that became Ready between the pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
+    /// Why the pod's Job, or its index, fails.
+    pub job_failure: Option<JobFailure>,
     /// The quota that refused the replacement at first.
     pub quota: Option<QuotaRefusal>,
 }
@@ -284,6 +287,7 @@ impl<'a> Simulation<'a> {
             tasks: self.tasks.clone(),
             budgets: self.budgets.clone(),
             live_pods: self.live_pods.clone(),
+            jobs: JobLedger::default(),
             quotas: QuotaLedger::default(),
             refused: Vec::new(),
             open_tasks: vec![0; groups],
@@ -332,6 +336,7 @@ struct Run<'a, E> {
     tasks: Vec<Task>,
     budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
+    jobs: JobLedger,
     quotas: QuotaLedger,
     /// Tasks whose replacements a quota refuses, with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
@@ -364,9 +369,20 @@ impl<E: Environment> Run<'_, E> {
             self.start_groups(1);
         }
         self.result.ended = self.ended();
+        self.fail_jobs();
         self.result.budgets = self.budgets;
         self.result.trace = self.environment.trace();
         self.result
+    }
+
+    /// Records why Jobs fail, for all their pods that left: those that were replaced before are deleted with the others.
+    fn fail_jobs(&mut self) {
+        for Task { pod, .. } in &self.tasks {
+            let Some(failure) = self.jobs.failure(self.cluster, pod) else { continue };
+            if let Some(result) = self.result.pods.get_mut(&pod.key).filter(|pod| pod.leaves.is_some()) {
+                (result.job_failure, result.replacement) = (Some(failure), None);
+            }
+        }
     }
 
     fn on_event(&mut self, event: Event) {
@@ -651,7 +667,7 @@ impl<E: Environment> Run<'_, E> {
             }
         }
         if recreation == Recreation::Immediately {
-            self.schedule(now, Event::Created(task));
+            self.schedule_created(task);
         }
     }
 
@@ -724,13 +740,29 @@ impl<E: Environment> Run<'_, E> {
         self.environment.on_gone(&pod);
         self.stop_counting(task);
         if recreation == Recreation::WhenGone {
-            self.schedule(now, Event::Created(task));
+            self.schedule_created(task);
         }
         self.end_task(task, TaskEnd::Gone);
     }
 
+    /// Schedules the creation of a pod's replacement: now, or after the back-off of its Job.
+    fn schedule_created(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        self.jobs.on_failure(self.cluster, &pod, self.input.mode == RemovalMode::Evict, self.now);
+        let at = self.jobs.created(self.cluster, &pod).unwrap_or(self.now);
+        self.schedule(at, Event::Created(task));
+    }
+
     fn on_created(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
+        // Further failures of its Job may have prolonged the back-off.
+        let created = self.jobs.created(self.cluster, &pod);
+        if let Some(at) = created.filter(|at| *at > self.now) {
+            return self.schedule(at, Event::Created(task));
+        }
+        if self.jobs.failure(self.cluster, &pod).is_some() {
+            return;
+        }
         if !self.live_pods.recreate(self.cluster, &pod) {
             return;
         }

@@ -357,7 +357,7 @@ fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
         Recreation::Immediately | Recreation::WhenGone => {
             pod.tolerations.iter().any(|toleration| toleration.tolerates(&cordon))
         }
-        Recreation::Never(_) => false,
+        Recreation::Never(_) | Recreation::Unknown => false,
     }
 }
 

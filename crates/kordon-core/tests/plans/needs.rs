@@ -110,6 +110,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         selector: Some(if kind == WorkloadKind::ReplicaSet { &of_replica_set } else { &selector }.clone()),
         owner,
         replaces_only_failed: false,
+        job: None,
         stage: WorkloadStage::Active,
     };
     let mut changes = Vec::new();

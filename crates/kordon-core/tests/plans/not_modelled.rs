@@ -54,6 +54,7 @@ fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
         selector: None,
         owner: Some(deployment),
         replaces_only_failed: false,
+        job: None,
         stage: WorkloadStage::Active,
     };
     let change = Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set));

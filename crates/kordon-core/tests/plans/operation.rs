@@ -1055,6 +1055,7 @@ fn replica_set() -> Workload {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        job: None,
         stage: WorkloadStage::Active,
     }
 }

@@ -138,6 +138,7 @@ impl PlanFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            job: None,
             stage: WorkloadStage::Active,
         };
         self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));

@@ -443,6 +443,7 @@ fn with_volume(sim: &mut Sim, pod: &str) {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        job: None,
         stage: WorkloadStage::Active,
     };
     let kind = OwnerKind::Workload(replica_set.kind);

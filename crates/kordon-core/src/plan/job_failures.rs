@@ -1,0 +1,309 @@
+//! Pods of Jobs that leave: an evicted pod is a failed pod (docs/upstream/jobs.md).
+//!
+//! The Job controller replaces a failed pod after a back-off, or never: if the Job has had too many failures, its policy
+//! says so, or its deadline has passed, the Job fails and all its pods are deleted.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use super::{
+    owner::{self, NotRecreated, OwnerLookup, Recreation},
+    replacement::Departure,
+};
+use crate::cluster::{
+    Cluster, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind,
+};
+use kordon_time::{Span, Timestamp};
+
+/// Back-off after the first failure; it doubles with each further one (upstream `DefaultJobPodFailureBackOff`).
+const BACK_OFF: Span = Span::from_secs(10);
+/// Maximum back-off (upstream `MaxJobPodFailureBackOff`).
+const MAX_BACK_OFF: Span = Span::from_secs(600);
+/// Exit code of a container that SIGTERM ended.
+const TERMINATED: i32 = 143;
+/// Label with the index of a pod of an indexed Job.
+const INDEX: &str = "batch.kubernetes.io/job-completion-index";
+
+/// Why a Job, or an index of it, fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobFailure {
+    /// The Job has had more failures than `backoffLimit`.
+    BackoffLimitExceeded { failures: i32, limit: i32 },
+    /// One index has had more failures than `backoffLimitPerIndex`, or the policy fails it. The Job goes on.
+    Index { index: i32 },
+    /// More indexes than `maxFailedIndexes` have failed.
+    MaxFailedIndexesExceeded { failed: i32, limit: i32 },
+    /// Every index has completed or failed, and some have failed.
+    FailedIndexes { failed: i32 },
+    /// A rule of `podFailurePolicy` fails the Job.
+    PodFailurePolicy,
+    /// The deadline of the Job passes before the pod is replaced.
+    DeadlineExceeded,
+}
+
+impl JobFailure {
+    /// Stable name: the reason in the Job's status.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::BackoffLimitExceeded { .. } => "BackoffLimitExceeded",
+            Self::Index { .. } => "IndexFailed",
+            Self::MaxFailedIndexesExceeded { .. } => "MaxFailedIndexesExceeded",
+            Self::FailedIndexes { .. } => "FailedIndexes",
+            Self::PodFailurePolicy => "PodFailurePolicy",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+        }
+    }
+
+    /// Whether the whole Job fails.
+    pub const fn is_of_job(self) -> bool {
+        !matches!(self, Self::Index { .. })
+    }
+}
+
+impl fmt::Display for JobFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = |number: i32| if number == 1 { "" } else { "s" };
+        match self {
+            Self::BackoffLimitExceeded { failures, limit } => {
+                write!(f, "BackoffLimitExceeded: {failures} failure{}, limit {limit}", plural(*failures))
+            }
+            Self::Index { index } => write!(f, "index {index} fails for good"),
+            Self::MaxFailedIndexesExceeded { failed, limit } => {
+                write!(f, "MaxFailedIndexesExceeded: {failed} failed, limit {limit}")
+            }
+            Self::FailedIndexes { failed } => {
+                write!(
+                    f,
+                    "FailedIndexes: {failed} index{} failed for good",
+                    if *failed == 1 { "" } else { "es" }
+                )
+            }
+            Self::PodFailurePolicy => f.write_str("PodFailurePolicy: a rule of it fails the Job"),
+            Self::DeadlineExceeded => f.write_str("DeadlineExceeded before the pod is replaced"),
+        }
+    }
+}
+
+/// The failures of Jobs while their pods leave.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JobLedger {
+    jobs: BTreeMap<Uid, JobRecord>,
+}
+
+/// The failures of one Job.
+#[derive(Clone, Debug, Default)]
+struct JobRecord {
+    /// Failures that count towards `backoffLimit`.
+    failures: i32,
+    /// Failures since the last success, which decide the back-off.
+    recent: i32,
+    last_failure: Timestamp,
+    indexes: BTreeMap<i32, IndexRecord>,
+    /// Indexes that failed, beside those in the status of the Job.
+    failed_indexes: BTreeSet<i32>,
+    failure: Option<JobFailure>,
+}
+
+/// The failures of one index of a Job with `backoffLimitPerIndex`.
+#[derive(Clone, Copy, Debug, Default)]
+struct IndexRecord {
+    failures: i32,
+    last_failure: Timestamp,
+}
+
+impl JobLedger {
+    /// Counts a pod of a Job as failed. `is_disrupted` says whether it has the condition DisruptionTarget. Other pods
+    /// do not count.
+    pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, now: Timestamp) {
+        let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
+        let Some(job) = &workload.job else { return };
+        let record =
+            self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
+        let action = action(&job.rules, is_disrupted);
+        let counts = action != PodFailureAction::Ignore;
+        record.last_failure = now;
+        record.recent = record.recent.saturating_add(1);
+        match (job.backoff_limit_per_index, index(pod)) {
+            (Some(limit), Some(index)) => {
+                let of_index = record
+                    .indexes
+                    .entry(index)
+                    .or_insert_with(|| IndexRecord::new(cluster, &workload, index));
+                of_index.failures += i32::from(counts);
+                of_index.last_failure = now;
+                if counts && (of_index.failures > limit || action == PodFailureAction::FailIndex) {
+                    record.failed_indexes.insert(index);
+                }
+            }
+            _ => record.failures += i32::from(counts),
+        }
+        if action == PodFailureAction::FailJob {
+            record.failure = Some(JobFailure::PodFailurePolicy);
+        }
+        record.failure = record.failure.or_else(|| record.check(&workload));
+    }
+
+    /// Returns why a pod is not replaced: its Job fails, or its index does. `None` if the pod is replaced.
+    pub fn failure(&self, cluster: &Cluster, pod: &Pod) -> Option<JobFailure> {
+        let workload = job_of(cluster, pod)?;
+        let record = self.jobs.get(&workload.uid)?;
+        let of_index = index(pod).filter(|index| record.failed_indexes.contains(index));
+        record.failure.or(of_index.map(|index| JobFailure::Index { index })).or_else(|| {
+            let deadline = cluster.local(workload.job.as_ref()?.deadline?);
+            (record.created(pod) >= deadline).then_some(JobFailure::DeadlineExceeded)
+        })
+    }
+
+    /// Returns when the replacement of a pod is created: after the back-off of its Job. `None` for a pod that is not of
+    /// a Job, or has not failed.
+    pub fn created(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {
+        let workload = job_of(cluster, pod)?;
+        Some(self.jobs.get(&workload.uid)?.created(pod))
+    }
+}
+
+impl JobRecord {
+    fn new(cluster: &Cluster, workload: &Workload) -> Self {
+        let (failed, succeeded) = workload.job.as_ref().map_or((0, 0), |job| (job.failed, job.succeeded));
+        let known = cluster.pods_owned_by(&workload.uid).filter(|pod| pod.phase == Phase::Failed).count();
+        let failures = failed.max(i32::try_from(known).unwrap_or(i32::MAX));
+        // The status does not say when the last success was. Without any success, all failures are recent.
+        let recent = if succeeded == 0 { failures } else { 0 };
+        Self { failures, recent, ..Self::default() }
+    }
+
+    /// Returns why the Job fails now, if it does (upstream `syncJob`).
+    fn check(&self, workload: &Workload) -> Option<JobFailure> {
+        let job = workload.job.as_ref()?;
+        if job.backoff_limit_per_index.is_none() {
+            let (failures, limit) = (self.failures, job.backoff_limit);
+            return (failures > limit).then_some(JobFailure::BackoffLimitExceeded { failures, limit });
+        }
+        let new = i32::try_from(self.failed_indexes.len()).unwrap_or(i32::MAX);
+        let failed = job.failed_indexes.saturating_add(new);
+        if let Some(limit) = job.max_failed_indexes.filter(|limit| failed > *limit) {
+            return Some(JobFailure::MaxFailedIndexesExceeded { failed, limit });
+        }
+        let ended = failed.saturating_add(job.completed_indexes);
+        let are_all = job.completions.is_some_and(|all| ended >= all);
+        (failed > 0 && are_all).then_some(JobFailure::FailedIndexes { failed })
+    }
+
+    fn created(&self, pod: &Pod) -> Timestamp {
+        match index(pod).and_then(|index| self.indexes.get(&index)) {
+            Some(of_index) => of_index.last_failure + back_off(of_index.failures),
+            None => self.last_failure + back_off(self.recent),
+        }
+    }
+}
+
+impl IndexRecord {
+    fn new(cluster: &Cluster, workload: &Workload, of: i32) -> Self {
+        let is_failed = |pod: &&Arc<Pod>| pod.phase == Phase::Failed && index(pod) == Some(of);
+        let failures = cluster.pods_owned_by(&workload.uid).filter(is_failed).count();
+        Self { failures: i32::try_from(failures).unwrap_or(i32::MAX), ..Self::default() }
+    }
+}
+
+fn back_off(failures: i32) -> Span {
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or_default().min(10);
+    (BACK_OFF * i64::from(1_u32 << doublings)).min(MAX_BACK_OFF)
+}
+
+/// The action of the first rule that matches a pod that its kubelet ended (upstream `matchPodFailurePolicy`).
+fn action(rules: &[PodFailureRule], is_disrupted: bool) -> PodFailureAction {
+    let by_code =
+        |rule: &PodFailureRule| rule.on_exit_codes.as_ref().is_some_and(|codes| codes.matches(TERMINATED));
+    let matching = rules.iter().find(|rule| (rule.on_disruption && is_disrupted) || by_code(rule));
+    matching.map_or(PodFailureAction::Count, |rule| rule.action)
+}
+
+/// The Job of a pod, if it has one.
+fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
+    let owner = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job))?;
+    match owner::find(cluster, &pod.key.namespace, owner) {
+        OwnerLookup::Found(job) => Some(job),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    }
+}
+
+/// Index of a pod of an indexed Job.
+fn index(pod: &Pod) -> Option<i32> {
+    pod.labels.get(INDEX)?.parse().ok()
+}
+
+/// What becomes of the pods of Jobs that leave at known times.
+#[derive(Clone, Debug, Default)]
+pub struct JobConsequences {
+    /// Why these pods are not replaced.
+    failures: BTreeMap<Key, JobFailure>,
+    /// When the replacements of the other pods are created.
+    created: BTreeMap<Key, Timestamp>,
+}
+
+impl JobConsequences {
+    /// Works out the consequences of evictions by taints, or of removals by the pod garbage collector. Both mark the
+    /// pods as DisruptionTarget.
+    pub fn new(cluster: &Cluster, departures: &[Departure]) -> Self {
+        let failed_at = |departure: &Departure| match owner::recreation(cluster, &departure.pod) {
+            Recreation::Immediately => Some(departure.leaves),
+            Recreation::WhenGone => departure.gone,
+            Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => None,
+        };
+        let mut failures: Vec<(Timestamp, &Arc<Pod>)> = departures
+            .iter()
+            .filter(|Departure { pod, .. }| pod.termination.is_none() && job_of(cluster, pod).is_some())
+            .filter_map(|departure| Some((failed_at(departure)?, &departure.pod)))
+            .collect();
+        failures.sort_by_key(|(at, pod)| (*at, pod.key.clone()));
+        let mut ledger = JobLedger::default();
+        for (at, pod) in &failures {
+            ledger.on_failure(cluster, pod, true, *at);
+        }
+        let mut consequences = Self::default();
+        for (_, pod) in failures {
+            if let Some(failure) = ledger.failure(cluster, pod) {
+                consequences.failures.insert(pod.key.clone(), failure);
+            } else if let Some(created) = ledger.created(cluster, pod) {
+                consequences.created.insert(pod.key.clone(), created);
+            }
+        }
+        consequences
+    }
+
+    /// Returns when the replacement of a Job's pod is created; `None` if it is not replaced, or is not of a Job.
+    pub fn created(&self, pod: &Key) -> Option<Timestamp> {
+        self.created.get(pod).copied()
+    }
+
+    /// Returns why a pod is not replaced; `None` if it is, or is not of a Job.
+    pub fn failure(&self, pod: &Key) -> Option<JobFailure> {
+        self.failures.get(pod).copied()
+    }
+
+    /// Returns how a pod is recreated.
+    pub fn recreation(&self, cluster: &Cluster, pod: &Pod) -> Recreation {
+        let usual = || owner::recreation(cluster, pod);
+        self.failure(&pod.key).map_or_else(usual, |why| Recreation::Never(NotRecreated::JobFails(why)))
+    }
+
+    /// Returns when the replacement of a pod is created, if it leaves and is gone at these times; `None` if not within
+    /// the forecast, or never.
+    pub fn creation(
+        &self,
+        cluster: &Cluster,
+        pod: &Pod,
+        leaves: Timestamp,
+        gone: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let usual = match self.recreation(cluster, pod) {
+            Recreation::Immediately => Some(leaves),
+            Recreation::WhenGone => gone,
+            Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => None,
+        };
+        usual.map(|at| self.created.get(&pod.key).copied().unwrap_or(at))
+    }
+}
