@@ -12,7 +12,7 @@ pub struct Sort<C> {
 }
 
 impl<C: Copy + PartialEq> Sort<C> {
-    /// Sorts by the next column, in its natural direction.
+    /// Sorts by the next column, in the natural direction of that column.
     pub fn next(&mut self, all: &[C]) {
         let place = all.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
         *self = Self { column: all[place % all.len()], reversed: false };
@@ -70,13 +70,14 @@ columns! {
     }
 }
 
-/// Everything that the order of a list depends on. The list is sorted again only when this changes: moving the
-/// selection does not change it, nor do heartbeats, of which there are hundreds a second.
+/// Inputs of a list's order. The list is sorted again only when an input changes. Moves of the selection change
+/// no input. Neither do heartbeats, of which a large cluster sends hundreds a second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBasis<C> {
     pub(super) sort: Sort<C>,
     pub(super) filter: Filter,
     pub(super) revision: Revision,
-    /// Time of the views; set only when sorting by a column that changes constantly: heartbeat, pods, cpu, memory.
+    /// Time at which the views were computed. Set only if the list is sorted by a column that changes constantly:
+    /// heartbeat, pods, cpu or memory.
     pub(super) taken: Option<Timestamp>,
 }

@@ -128,11 +128,11 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyContext {
     Everywhere,
-    /// While one of these panes has the focus.
+    /// Applies while one of these panes has the focus.
     In(&'static [Pane]),
-    /// While any text is typed. A command of `Everywhere` then applies only if its key is a chord with Ctrl.
+    /// Applies while any text is typed. A command of `Everywhere` then applies only if its key is a chord with Ctrl.
     Typing,
-    /// While this input is typed.
+    /// Applies while text is typed into this input.
     TypingOf(InputTarget),
 }
 
@@ -190,7 +190,7 @@ const fn typing(
     Command { context: KeyContext::Typing, ..view(name, doc, hint, keys, action) }
 }
 
-/// Declares a command that opens a plan; its name is also its footer text.
+/// Declares a command that opens a plan. The command's name is also its footer text.
 const fn plan(
     panes: &'static [Pane],
     name: &'static str,
@@ -421,7 +421,7 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 impl Command {
-    /// Keys of the command, or what to type: `:enforce [LIFETIME]`.
+    /// Keys of the command. For a command that can only be typed, the text to type, as in `:enforce [LIFETIME]`.
     pub fn shortcuts(&self) -> Vec<String> {
         match self.takes {
             Some(takes) => vec![format!(":{} {takes}", self.name).trim_end().to_owned()],

@@ -35,7 +35,7 @@ pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
     /// Words that remove a taint or label.
     removals: BTreeSet<String>,
-    /// Whether words end with a taint effect.
+    /// Whether the words are taints. A taint ends with an effect, a label does not.
     effects: bool,
 }
 

@@ -29,18 +29,18 @@ pub enum DialogSubject {
     FindUndo,
     /// An operation that is about to start.
     Approval(Box<Approval>),
-    /// Cancelling this operation.
+    /// The cancellation of this operation.
     Cancel(OperationId),
-    /// Quitting while operations are in progress.
+    /// The decision to quit while operations are in progress.
     Quit,
 }
 
 /// The kind of answer that a dialog asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DialogPrompt<'a> {
-    /// One of these choices.
+    /// The operator selects one of these choices.
     Choice(Vec<&'a str>),
-    /// Exactly these words.
+    /// The operator types exactly these words.
     Words(&'a str),
 }
 
@@ -86,7 +86,7 @@ impl Dialog {
         }
     }
 
-    /// Whether the dialog asks nothing more.
+    /// Whether the dialog's approval has ended; `false` for a dialog without an approval.
     pub fn has_ended(&self) -> bool {
         match &self.subject {
             DialogSubject::Approval(approval) => approval.decision().is_some(),
@@ -108,7 +108,7 @@ impl Dialog {
         }
     }
 
-    /// Edits the typed words. In a choice, arrows and first letters choose.
+    /// Edits the typed words. If the dialog offers choices, arrow keys and first letters select a choice.
     pub fn edit(&mut self, request: InputRequest) {
         match (self.prompt(), request) {
             (Some(DialogPrompt::Words(_)), request) => {

@@ -1,7 +1,7 @@
 //! Filters: the text after `/`.
 
-/// Terms that must all hold: `key:value` matches a field, any other word must occur somewhere; `!` negates a term.
-/// Case does not matter.
+/// All terms of a filter must hold. `key:value` matches a field; any other word matches any text of the row. `!`
+/// negates a term. Case does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     text: String,
@@ -19,7 +19,7 @@ struct Term {
 pub trait Filterable {
     /// Words of the field with this name; `None` if the row has no such field.
     fn field(&self, key: &str) -> Option<String>;
-    /// Calls `found` with each text of the row that is searched for words without a key.
+    /// Calls `found` with each searchable text of the row. Filter words without a key are searched in these texts.
     fn texts(&self, found: &mut dyn FnMut(&str));
 }
 
@@ -52,7 +52,7 @@ impl Term {
             Some((key, value)) if !key.is_empty() => (Some(key.into()), value),
             _ => (None, word),
         };
-        // While `zone:` is being typed, it matches everything.
+        // A term without a value, such as a half-typed `zone:`, is left out of the filter.
         (!value.is_empty()).then(|| Self { negated, key, value: value.into() })
     }
 

@@ -14,7 +14,7 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// Node pool: the value of the first label of `POOLS` that the node has.
+    /// Node pool: the value of the node's first label among `POOLS`.
     Pool,
     Role,
     Label(String),
@@ -100,7 +100,7 @@ pub struct NodeGroups {
     grouping: Grouping,
     folded: BTreeSet<String>,
     groups: BTreeMap<String, NodeGroup>,
-    /// [`Revision::moves`](crate::model::Revision::moves) at the last count of pods.
+    /// Value of [`Revision::moves`](crate::model::Revision::moves) when pods were last counted.
     counted: Option<u64>,
 }
 
@@ -118,7 +118,7 @@ pub struct NodeGroup {
 /// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupOrder {
-    /// Groups with the most urgent node first.
+    /// Groups are sorted by their most urgent node.
     Urgency,
     Name,
 }
@@ -208,7 +208,7 @@ impl NodeGroups {
     }
 }
 
-/// Index from which on all rows are Ready nodes.
+/// Lowest index from which every row is a Ready node.
 pub(super) fn ready_from(rows: &[NodeRow], shown: &Model) -> usize {
     let state = |row: &NodeRow| shown.watchlist.state(row.node()?);
     rows.iter().rposition(|row| state(row) != Some(NodeState::Ready)).map_or(0, |last| last + 1)

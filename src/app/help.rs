@@ -115,7 +115,7 @@ impl HelpSheet {
         self.scrolled = 0;
     }
 
-    /// Clears the search and returns to the full list. Returns whether a search was open.
+    /// Clears the search and shows the full list again. Returns whether a search was open.
     pub(super) fn leave_search(&mut self) -> bool {
         let was_open = self.is_typing || !self.search.value().is_empty();
         if was_open {
@@ -124,8 +124,8 @@ impl HelpSheet {
         was_open
     }
 
-    /// Commands that match the search. Those that would do something come first; within a group, those of the focused
-    /// pane come first.
+    /// Commands that match the search, in groups. Commands that would do something come first; within a group, commands
+    /// of the focused pane come first.
     pub fn rows(&self, app: &App) -> Vec<HelpRow> {
         let words = self.search.value().to_lowercase();
         let words: Vec<&str> = words.split_whitespace().collect();

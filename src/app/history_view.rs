@@ -1,4 +1,4 @@
-//! State of the session's history, for the screen.
+//! State of the session's history, as the screen shows it.
 
 use super::App;
 use kordon_time::Timestamp;
@@ -42,8 +42,7 @@ impl App {
 
     /// Asks the loop to save the history to a file.
     ///
-    /// # Errors
-    /// There is no history yet or at all, or no file was named.
+    /// # Errors There is no history, or not yet, or no file was named.
     pub(super) fn save_history(&mut self, file: &str) -> Result<(), String> {
         match &self.history {
             HistoryState::Kept { .. } if file.is_empty() => {

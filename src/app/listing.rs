@@ -35,12 +35,13 @@ enum Unselected<K> {
 /// What happens to the selection when the rows are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
-    /// A selection at the top stays at the top. Elsewhere it stays with its row, or moves to the row that takes its
-    /// place.
+    /// A selection at the top stays at the top. Any other selection stays with its row. If that row is gone, the row
+    /// that takes its place is selected.
     Place,
     /// The selection stays with its row; no row is selected while that row is gone.
     Row,
-    /// Like `Row`, but the user has changed what is listed: while the selected row is gone, moves start at the top.
+    /// Like `Row`, but after the user has changed what is listed. While the selected row is gone, moves start at the
+    /// top.
     RowFromTop,
 }
 
@@ -136,7 +137,8 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.replace_all(keys, |key| Some(key) == chosen.as_ref());
     }
 
-    /// Replaces the rows when their keys change with the content. `is_chosen` recognizes the key of the selected row.
+    /// Replaces the rows of a list whose keys are not stable, such as indices. `is_chosen` recognizes the key of the
+    /// selected row.
     pub fn replace_where(&mut self, keys: Vec<K>, is_chosen: impl Fn(&K) -> bool) {
         self.replace_all(Arc::new(keys), is_chosen);
     }
@@ -181,7 +183,8 @@ impl<K: PartialEq + Clone> Listing<K> {
                 let was_held = self.hold != Hold::Place;
                 self.hold = Hold::Row;
                 match self.drawn.take() {
-                    // No row was drawn as selected, so the row selected since then was not under the cursor.
+                    // The last draw showed no selected row, so the key acts on no row, not even on one that was
+                    // selected after that draw.
                     Some(None) if self.selected().is_some() => self.deselect(),
                     Some(Some(drawn)) if !was_held => {
                         match self.keys.iter().position(|key| *key == drawn) {
@@ -219,7 +222,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         self.offset = 0;
     }
 
-    /// Selects the first row if the selected one is not listed, after the user changed what is listed.
+    /// Selects the first row if no row is selected. Called after the user changed what is listed.
     pub fn choose_first(&mut self) {
         if self.unselected.is_some() && !self.keys.is_empty() {
             self.step(Movement::First);
@@ -239,7 +242,7 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
-    /// Records a draw of the list with room for this many rows.
+    /// Records that the list was drawn with room for this many rows.
     pub fn set_drawn(&mut self, rows: usize) {
         self.page = rows.max(1);
         self.clamp();

@@ -64,7 +64,7 @@ pub struct App {
     pub model: Model,
     pub screen: Screen,
     pub operations: Operations,
-    /// Playback shown instead of the present; `None` unless a recording or the history is shown.
+    /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
     /// State of the history.
     pub history: HistoryState,
@@ -154,13 +154,13 @@ impl App {
             return false;
         }
         let is_arranged_again = self.arrange(now);
-        // Overlays and operations also show data that is not in the views.
+        // Overlays and operations also show data from outside the views, which may have changed.
         let has_more = self.screen.overlays.iter().next().is_some() || !self.operations.entries.is_empty();
         is_arranged_again || has_more || self.model.views.revision != before
     }
 
     /// Takes the snapshot kept for plans if no plan is open or if the snapshot is too far behind. The caller drops the
-    /// snapshot in the background, because dropping one takes a while.
+    /// snapshot in the background, because that takes a while.
     pub fn take_unneeded_snapshot(&mut self) -> Option<SnapshotCache> {
         let is_open = self.screen.overlays.plan().is_some();
         let kept = &mut self.screen.plan_snapshot;
@@ -168,8 +168,8 @@ impl App {
         is_unneeded.then(|| std::mem::take(kept))
     }
 
-    /// Whether the screen changes with time alone. During playback of the history, the header shows the age of the
-    /// moment.
+    /// Whether the screen changes with time alone. A frozen screen that shows the history also does, because the header
+    /// shows the age of the shown moment.
     pub fn counts_down(&self) -> bool {
         self.is_in_history()
             || self.playback.is_none()

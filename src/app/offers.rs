@@ -196,9 +196,9 @@ impl App {
         }
     }
 
-    /// Says in the footer that a key did nothing, unless there is already a message. Esc gets no message, since it is
-    /// often pressed once too often. The key for wide columns gets none, since it may have widened nodes drawn beside a
-    /// view.
+    /// Says in the footer that a key did nothing, unless there is already a message. Two keys get no message: Esc,
+    /// which is often pressed once too often, and the key for wide columns, which may have widened the nodes beside a
+    /// focused view.
     pub(super) fn on_idle_action(&mut self, action: UserAction) {
         if self.screen.message.is_some() || matches!(action, UserAction::Back | UserAction::Wide) {
             return;

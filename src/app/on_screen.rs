@@ -1,6 +1,6 @@
-//! Finds the changes that affect rows on screen, which need a new frame at once. All other changes appear when views
-//! and lists are updated ([`App::refresh`](super::App::refresh)): on a large cluster hundreds of objects change each
-//! second, and few of them are on screen.
+//! Finds the changes that affect rows on screen. These changes need a new frame at once. All other changes appear when
+//! views and lists are updated ([`App::refresh`](super::App::refresh)): on a large cluster hundreds of objects change
+//! each second, and few of them are on screen.
 
 use super::{Listing, Pane, Screen, groups::NodeRow, overlays::Overlay};
 use crate::{

@@ -5,8 +5,8 @@ use kordon_time::{Span, Timestamp};
 /// Minimum time without content before a pane closes.
 const EMPTY_FOR: Span = Span::from_secs(60);
 
-/// An open or closed pane. It opens by itself, because its content must be seen. It closes only on a key press, so that
-/// nothing moves while the user reads.
+/// Open state of a pane. A pane opens as soon as it has content, because the content must be seen. It closes only on a
+/// key press, so that nothing moves while the user reads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Opening {
     is_open: bool,

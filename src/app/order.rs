@@ -55,8 +55,8 @@ fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) ->
 }
 
 impl App {
-    /// Sorts and filters all lists whose inputs may have changed. Returns whether a list was made again. Lists that are
-    /// made again every time do not count: zones, the pods of a node, and views.
+    /// Sorts and filters all lists whose inputs may have changed. Returns whether a list was rebuilt. Lists that are
+    /// rebuilt on every call do not count: zones, the pods of a node, and views.
     pub fn arrange(&mut self, now: Timestamp) -> bool {
         let frozen = self.screen.frozen.take();
         let any = match &frozen {
@@ -139,7 +139,7 @@ impl Screen {
         shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
-    /// Folds the lanes that pass the filter until they fit. Returns whether they may have changed.
+    /// Folds the lanes that pass the filter until they fit. Returns whether the lanes may have changed.
     fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
         let forecast = shown.forecast_until(horizon);

@@ -2,7 +2,7 @@
 //!
 //! The topmost overlay decides what the next key does ([`Screen::key_focus`](super::Screen::key_focus)) and is what Esc
 //! closes (`Screen::back`). Overlays are drawn from the bottom to the top. Three kinds are views: they take the place
-//! of the nodes, and get keys only while that pane has the focus.
+//! of the nodes, and get keys only while they have the focus.
 
 use tui_input::{Input, InputRequest};
 
@@ -200,7 +200,8 @@ impl Overlay {
 /// Index of the first line of a sheet after a move.
 fn scroll(scrolled: usize, step: Movement) -> usize {
     const PAGE: usize = 10;
-    // Upper limit: the number of commands and of group titles. Drawing stops at the real last line.
+    // Upper limit of the index: the number of commands and group titles in the help. Drawing stops at the sheet's real
+    // last line.
     let last = COMMANDS.len() + 6;
     let scrolled = match step {
         Movement::Up => scrolled.saturating_sub(1),
@@ -316,7 +317,7 @@ impl Overlays {
         }
     }
 
-    /// Closes the plan or progress with the details that were opened from it.
+    /// Closes the plan or progress, together with the details that were opened from it.
     fn close_plan(&mut self) {
         let is_plan = |overlay: &Overlay| matches!(overlay, Overlay::Plan(_) | Overlay::Progress(_));
         let (first, views) = (self.iter().position(is_plan), self.views());

@@ -69,7 +69,8 @@ impl Palette {
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // Only a typed name can be followed by an argument. Other text served to find the command.
+        // An argument follows the name of a command, or the start of that name. Any other text only searched for the
+        // command.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
     }

@@ -24,7 +24,8 @@ use kordon_time::Timestamp;
 const MOST_NODES: usize = 50;
 
 impl App {
-    /// Returns the job that updates the open plan; `None` if its result is of the present request and cluster.
+    /// Returns the job that updates the open plan; `None` if the plan already has the result for the present request
+    /// and cluster.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {
         let (request, basis) = self.plan_to_make()?;
         let request = request.clone();

@@ -34,10 +34,10 @@ pub struct Playback {
     pub moments: Arc<Vec<Moment>>,
     /// End of the part that was searched for notable moments.
     pub searched: Timestamp,
-    /// Time at which replaying of the shown moment began, while the search has yet to find earlier events. `None` if no
-    /// earlier events are missing.
+    /// Time at which replaying of the shown moment began, while earlier events are still missing because the search has
+    /// not found them yet. `None` if no earlier events are missing.
     pub known_from: Option<Timestamp>,
-    /// Settings of a counterfactual; empty for what actually happened.
+    /// Settings of a counterfactual; empty if the playback shows what actually happened.
     pub other_settings: String,
     /// A fault of the recording, for example that it was truncated.
     pub fault: Option<String>,
@@ -92,12 +92,12 @@ impl Playback {
         !self.is_paused && self.place() < self.until
     }
 
-    /// Requests a moment, limited to the start and the end.
+    /// Requests a moment, at the earliest the start and at the latest the end.
     pub fn go_to(&mut self, at: Timestamp) {
         self.target = Some(at.clamp(self.from, self.until));
     }
 
-    /// The first notable moment after the present position.
+    /// The first notable moment after the requested one, or else after the shown one.
     pub fn next_moment(&self) -> Option<&Moment> {
         let place = self.place() + NEARBY;
         self.moments.get(self.moments.partition_point(|moment| moment.at < place))
@@ -146,7 +146,7 @@ impl Playback {
                 }
                 None => return Err("no notable moment after this"),
             },
-            // Until the search has reached the position, the last moment before it is unknown.
+            // Until the search has reached the position, the last notable moment before the position is unknown.
             SeekStep::PreviousMoment if self.searched < self.place() => {
                 return Err("still searching for notable moments");
             }
@@ -195,7 +195,7 @@ impl App {
         }
     }
 
-    /// Shows another moment. Returns the model of the previous one.
+    /// Shows another moment. Returns the model of the previous moment.
     pub fn show_moment(&mut self, mut model: Model, at: Timestamp) -> Model {
         if model.leaves_many() {
             model.refresh_nodes(at);

@@ -38,7 +38,7 @@ pub struct Screen {
     /// The node whose pods are shown in place of the nodes.
     pub pods_of: Option<NodeName>,
     pub overlays: Overlays,
-    /// The answer to the last key, in the footer.
+    /// Message in the footer that answers the last key.
     pub message: Option<String>,
     /// Nodes marked for the next plan.
     pub marked_nodes: BTreeSet<NodeName>,
@@ -47,13 +47,13 @@ pub struct Screen {
     pub ignore_daemonsets: bool,
     /// Panes that share a slot as tabs, most recently focused first. The first tab of a slot is shown.
     pub recent: Vec<Pane>,
-    /// Open state of the panes that shrink to one line without content.
+    /// Open state of each pane that shrinks to one line when it has no content.
     pub openings: BTreeMap<Pane, Opening>,
     pub filters: BTreeMap<Pane, Filter>,
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
-    /// Index in the list of nodes from which on all rows are Ready nodes.
+    /// Lowest index in the list of nodes from which every row is a Ready node.
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
@@ -63,9 +63,9 @@ pub struct Screen {
     pub departures: Listing<DepartureId>,
     /// Numbers of journal entries, newest first.
     pub journal: Listing<usize>,
-    /// Panes that were drawn last.
+    /// Panes that the last frame showed.
     pub(super) drawn: BTreeSet<Pane>,
-    /// Inputs of the listed rows of pending pods, departures and the journal: revision and filter.
+    /// Revision and filter with which the rows of pending pods, departures and the journal were last listed.
     pub(super) arranged: BTreeMap<Pane, (u64, Filter)>,
     pub forecast: ForecastLanes,
     /// The frozen moment that is shown instead of the present; `None` if the screen is not frozen.
@@ -112,11 +112,12 @@ pub struct ForecastLanes {
 /// Inputs of the lanes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LanesBasis {
-    /// When the forecast was made, and its end.
+    /// Time at which the forecast was made, and its end.
     pub forecast: Option<(Timestamp, Timestamp)>,
-    /// Revision of the nodes' states. A prediction based on a node's silence is dropped when its state changes.
+    /// Revision of the nodes' states. If the state of a silent node changes, the prediction based on its silence is
+    /// dropped.
     pub states: u64,
-    /// When the outcomes of leaving pods were computed.
+    /// Time at which the outcomes of leaving pods were computed.
     pub outcomes: Option<Timestamp>,
     pub filter: Filter,
     pub horizon: Horizon,
@@ -129,7 +130,7 @@ impl Default for ForecastLanes {
             lanes: Vec::new(),
             list: Listing::default(),
             horizon: Horizon::default(),
-            // Number of lanes until the pane is drawn for the first time.
+            // Assumed number of lanes that fit, until the pane is drawn for the first time.
             room: 8,
             chosen: None,
             arranged: None,
@@ -160,7 +161,8 @@ impl ForecastLanes {
         self.lanes.get(self.list.cursor()?)
     }
 
-    /// The node of the selected lane. If several nodes share the lane, the one selected before, or else the first.
+    /// The node of the selected lane. If several nodes share the lane, the node whose lane was selected last, or else
+    /// the first node.
     pub fn node(&self) -> Option<&NodeName> {
         let nodes = &self.selected()?.nodes;
         let chosen = self.chosen.as_ref().filter(|chosen| nodes.binary_search(chosen).is_ok());
@@ -328,7 +330,7 @@ impl Screen {
         self.on_list_use(self.focus, ListUse::Refilter);
     }
 
-    /// Prepares for a key: it acts on the row drawn as selected. Panes that have been empty for a while close.
+    /// Prepares for a key, which acts on the row drawn as selected. Panes that have been empty for a while close.
     pub(super) fn before_key(&mut self, now: Timestamp) {
         self.openings.values_mut().for_each(|opening| opening.on_key(now));
         self.on_list_use(self.focus, ListUse::Key);

@@ -1,5 +1,5 @@
-//! Cache of the snapshot for placements. It is kept while a plan is open and follows the cluster, since taking a new
-//! one takes longer than most placements.
+//! Cache of the snapshot for placements. The cache follows the cluster while a plan is open, since taking a new
+//! snapshot takes longer than most placements.
 
 use crate::model::AppliedChange;
 use kordon_core::{

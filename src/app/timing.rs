@@ -22,7 +22,7 @@ pub struct TimingJob {
     size: ClusterSize,
 }
 
-/// Timings of the profiles of a job, in the same order.
+/// Timings of a job's profiles, in the order of the profiles.
 #[derive(Clone, Debug)]
 pub struct TimingResult {
     job: TimingJob,
@@ -57,8 +57,8 @@ impl TimingResult {
     }
 }
 
-/// How kubelets send heartbeats. Without any Lease they update the node status. If Leases cannot be read, they are
-/// assumed to exist.
+/// Kind of heartbeat that the kubelets send: the node status if the cluster has nodes but no Lease, otherwise Leases.
+/// If Leases cannot be read, they are assumed to exist.
 fn heartbeat(cluster: &Cluster) -> HeartbeatKind {
     let has_none = cluster.known(FeedKind::Leases) == Known::Live && cluster.leases().iter().next().is_none();
     if has_none && !cluster.nodes().is_empty() { HeartbeatKind::Status } else { HeartbeatKind::Lease }
@@ -71,7 +71,7 @@ fn kubelet(cluster: &Cluster, defaults: KubeletFlags) -> KubeletFlags {
 }
 
 impl App {
-    /// Returns the job that updates the open timing sheet; `None` if it is up to date.
+    /// Returns the job that updates the open timing sheet; `None` if the sheet is up to date.
     pub fn next_timing_job(&self) -> Option<TimingJob> {
         let sheet = self.screen.overlays.timing()?;
         let job = TimingJob::new(self.shown());

@@ -52,7 +52,7 @@ impl App {
     }
 }
 
-/// Parses `30s`, `15m`, `1h30m`; `None` for an empty text.
+/// Parses a duration such as `30s`, `15m` or `1h30m`; `None` for an empty text.
 pub(super) fn span(text: &str) -> Result<Option<Span>, String> {
     if text.is_empty() {
         return Ok(None);

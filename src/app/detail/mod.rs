@@ -42,7 +42,7 @@ pub struct Detail {
     pub list: Listing<usize>,
     /// Pane from which the detail was opened.
     pub from: Pane,
-    /// Latest suggestions, computed beside the loop.
+    /// Latest suggestions, computed on another thread.
     suggestions: Option<DetailResult>,
     events: ObjectEvents,
     object: ObjectRead,
@@ -94,7 +94,7 @@ pub enum DetailRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Plain,
-    /// Needs attention.
+    /// A property that needs attention.
     Marked,
 }
 
@@ -150,9 +150,9 @@ impl Detail {
         }
     }
 
-    /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the row is
-    /// gone, the row at the same place is selected instead. Actions are the exception: if an action is gone, or the row
-    /// at its place is an action, no row is selected.
+    /// Finds the selected row among new rows. Rows match by their subject, since texts change with time. If the
+    /// selected row is gone, the row at its place is selected, unless one of these two rows is an action. Then no row
+    /// is selected.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
         // Checks the old place first, because several lines of an object may be equal.
         let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
@@ -179,7 +179,7 @@ impl Detail {
         self.list.selected().and_then(|place| self.rows.get(*place))
     }
 
-    /// Means of the selected action; `None` if the selected row is not an action.
+    /// Way in which the selected action is performed; `None` if the selected row is not an action.
     pub fn selected_means(&self) -> Option<&Means> {
         match self.selected()? {
             DetailRow::Suggestion(suggestion) => Some(&suggestion.means),

@@ -27,13 +27,13 @@ pub enum SubjectReport {
 }
 
 impl App {
-    /// The shown object; `None` without a detail and on a frozen screen.
+    /// The object whose detail is shown; `None` if no detail is shown or the screen is frozen.
     pub fn shown_object(&self) -> Option<ShownObject> {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         detail.shown_object(&self.model)
     }
 
-    /// The node whose detail is shown; `None` without such a detail and on a frozen screen.
+    /// The node whose detail is shown; `None` if no node's detail is shown or the screen is frozen.
     pub fn shown_node(&self) -> Option<NodeName> {
         let detail = self.screen.overlays.shown_detail().filter(|_| !self.is_frozen())?;
         match &detail.subject {
@@ -82,7 +82,7 @@ impl Detail {
         }
     }
 
-    /// Timeline of the subject, newest first, with the reason if Events are unknown.
+    /// Rows of the subject's timeline, newest entry first. If Events are unknown, the rows say so and give the reason.
     pub(super) fn timeline_rows(&self, model: &Model) -> Vec<DetailRow> {
         let ObjectEvents { events, failure } = &self.events;
         let known = events.as_deref().unwrap_or_default();
@@ -135,7 +135,8 @@ impl Detail {
         std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
     }
 
-    /// Note about the whole object: that it is unknown or outdated, with the reason, or else the text of `of_object`.
+    /// Note about the whole object. If the object is unknown or outdated, the note gives the reason; otherwise
+    /// `of_object` returns the note.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {
         match &self.object {
             ObjectRead { object: None, failure: None } => "loading".into(),

@@ -81,7 +81,7 @@ fn taints(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
     rows
 }
 
-/// The pods of a node, those that need attention first.
+/// The pods of a node. Pods that need attention come first.
 fn pods(node: &Node, cluster: &Cluster) -> Vec<DetailRow> {
     let mut pods: Vec<&Arc<Pod>> = cluster.pods_on(&node.name).collect();
     let is_well = |pod: &Pod| pod.termination.is_none() && (pod.is_ready() || pod.is_finished());

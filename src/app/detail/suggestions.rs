@@ -1,5 +1,5 @@
-//! Suggestions for the subject of the detail, computed beside the loop ([`App::next_detail_job`], [`DetailJob::work`],
-//! [`App::on_detail_result`]).
+//! Suggestions for the subject of the detail, computed on another thread ([`App::next_detail_job`],
+//! [`DetailJob::work`], [`App::on_detail_result`]).
 
 use super::{Detail, DetailContext, DetailRow, DetailSubject};
 use crate::{
@@ -31,7 +31,7 @@ pub struct DetailResult {
 #[derive(Clone, Debug, PartialEq)]
 struct DetailBasis {
     subject: DetailSubject,
-    /// [`Model::plan_changes`] of the state.
+    /// Value of [`Model::plan_changes`] when the suggestions were requested.
     changes: u64,
     /// Suggestions that are known at once, without plans.
     at_once: Vec<Suggestion>,
@@ -57,14 +57,15 @@ impl DetailJob {
 }
 
 impl DetailResult {
-    /// Whether the result contains the suggestions of `basis`. Numbers from plans may differ.
+    /// Whether the result has the subject and the suggestions of `basis`. Its numbers from plans may belong to an
+    /// earlier state of the cluster.
     fn is_of(&self, basis: &DetailBasis) -> bool {
         self.basis.subject == basis.subject && self.basis.at_once == basis.at_once
     }
 }
 
 impl App {
-    /// Returns the job that updates the open detail; `None` if it is up to date.
+    /// Returns the job that updates the open detail; `None` if the detail is up to date.
     pub fn next_detail_job(&self, now: Timestamp) -> Option<DetailJob> {
         let detail = self.screen.overlays.detail()?;
         let (basis, job) = detail.job(self.shown(), self.shown_at(now))?;
@@ -72,7 +73,7 @@ impl App {
         (!is_known).then_some(DetailJob { basis, job })
     }
 
-    /// Whether the user waits for new suggestions, because the shown ones belong to an earlier state.
+    /// Whether the user waits for suggestions, because the known ones are missing or do not apply to the present state.
     pub fn awaits_detail(&self, now: Timestamp) -> bool {
         self.screen.overlays.detail().is_some_and(|detail| {
             let job = detail.job(self.shown(), self.shown_at(now));

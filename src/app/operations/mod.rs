@@ -1,9 +1,9 @@
 //! Operations that were started from the dashboard, and the steps that lead to them.
 //!
-//! All operations read the app's cluster. The loop sends their requests ([`App::next_request`]) and returns the
-//! outcomes ([`App::on_job_result`]), wakes them with everything else ([`App::on_timeout`]), and passes them changes at
-//! a limited rate ([`App::show_changes`]). Work that needs IO or takes long (permissions, plans, the journal on disk)
-//! leaves as a [`Job`] and returns as a [`JobResult`].
+//! All operations read the app's cluster. The loop sends the operations' requests ([`App::next_request`]) and returns
+//! the outcomes ([`App::on_job_result`]). It also handles their timeouts ([`App::on_timeout`]) and passes them changes
+//! of the cluster at a limited rate ([`App::show_changes`]). Work that needs IO or takes long (permissions, plans, the
+//! journal on disk) leaves as a [`Job`] and returns as a [`JobResult`].
 
 mod mode;
 mod starting;
@@ -55,7 +55,7 @@ pub struct Operations {
     pub entries: Vec<OperationEntry>,
     /// Interrupted drains that the operator has not decided on yet, oldest first.
     pub interrupted: VecDeque<PriorOperation>,
-    /// Whether the program ends once no operation is in progress.
+    /// Whether the program ends as soon as no operation is in progress and the journal is complete.
     pub quitting: bool,
     jobs: VecDeque<Job>,
     /// Number of the last dialog.
@@ -76,11 +76,11 @@ pub struct OperationEntry {
     undoes: Option<PriorOperation>,
     /// Progress at the last refresh.
     pub progress: OperationProgress,
-    /// Prediction of when the rest of the operation ends; `None` without a prediction.
+    /// Predicted end of the operation, from what is left of it; `None` without a prediction.
     pub left: Option<TimeLeft>,
     /// Budgets that block the operation now, and what would unblock it.
     pub blocking: Vec<BlockingBudget>,
-    /// Locations of the replacements, by removed pod.
+    /// Location of each removed pod's replacement.
     pub landings: BTreeMap<Key, LandedReplacement>,
     /// When `left`, `blocking` and `landings` were computed.
     left_at: Timestamp,
@@ -95,28 +95,29 @@ pub struct OperationEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EntryState {
     Running,
-    /// Ended; its end is being written to the journal.
+    /// The operation has ended. Its end is being written to the journal.
     Ending,
-    /// Ended, with nothing left to do for it.
+    /// The operation has ended, and nothing is left to do for it.
     Closed,
 }
 
 /// Work that needs IO or takes long.
 #[derive(Debug)]
 pub enum Job {
-    /// Finds interrupted drains: [`JobResult::Interrupted`].
+    /// Finds interrupted drains. The result is [`JobResult::Interrupted`].
     FindInterrupted,
-    /// Finds the operation with this id, or the last one that can be undone: [`JobResult::Undoable`].
+    /// Finds the operation with this id, or the last one that can be undone. The result is [`JobResult::Undoable`].
     FindUndoable { number: u64, id: Option<OperationId> },
-    /// Computes a plan: [`JobResult::Planned`].
+    /// Computes a plan. The result is [`JobResult::Planned`].
     Plan { number: u64, job: Box<PlanJob> },
-    /// Checks guard rails and permissions: [`JobResult::Checked`].
+    /// Checks guard rails and permissions. The result is [`JobResult::Checked`].
     Check { number: u64, permissions: Vec<Permission> },
-    /// Writes the start of an operation to the journal: [`JobResult::Started`].
+    /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
     /// Writes a notice to the journal.
     Notice { id: OperationId, notice: OperationNotice },
-    /// Writes the end of an operation to the journal and releases its lock: [`JobResult::Written`].
+    /// Writes the end of an operation to the journal and releases the operation's lock. The result is
+    /// [`JobResult::Written`].
     End { id: OperationId, end: OperationEnd, text: String, undid: Option<Box<PriorOperation>> },
 }
 
@@ -145,8 +146,8 @@ pub enum JobResult {
         id: RequestId,
         outcome: RequestOutcome,
     },
-    /// Result of writing lines of an operation to the journal. `closed` once all of its lines are written and its lock
-    /// is released.
+    /// Result of writing lines of an operation to the journal. `closed` means that all lines of the operation are
+    /// written and its lock is released.
     Written {
         id: OperationId,
         error: Option<String>,
@@ -189,13 +190,13 @@ impl OperationEntry {
         self.undoes.is_some()
     }
 
-    /// End according to the plan; `None` if the plan predicts none.
+    /// Planned end of the operation; `None` if its plan predicts no end.
     pub fn planned_end(&self) -> Option<Timestamp> {
         let plan = self.plan.as_ref()?;
         Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))
     }
 
-    /// The notice with this number. Numbers start at the operation's first notice, including dropped ones.
+    /// The notice with this number. Numbers count from the operation's first notice, dropped notices included.
     pub fn notice(&self, number: usize) -> Option<&OperationNotice> {
         self.notices.get(number.checked_sub(self.dropped)?)
     }
@@ -227,7 +228,7 @@ impl Operations {
         self.entries.iter().all(|entry| entry.state == EntryState::Closed)
     }
 
-    /// Whether the cluster has changed and an operation has to handle it.
+    /// Whether the cluster has changed and an operation has to handle the change.
     pub fn has_changed(&self) -> bool {
         self.changed && self.entries.iter().any(OperationEntry::sees_changes)
     }
@@ -346,7 +347,7 @@ impl App {
         }
     }
 
-    /// Collects new notices of all operations, and starts to close those that have ended.
+    /// Collects new notices of all operations, and starts to close the operations that have ended.
     fn collect_notices(&mut self, now: Timestamp) {
         for entry in &mut self.operations.entries {
             let id = entry.id().clone();
@@ -479,8 +480,8 @@ impl App {
         }
     }
 
-    /// Quits. With an operation in progress it asks first; otherwise it waits until the journal has the end of every
-    /// operation. A second press quits at once.
+    /// Quits the program. With an operation in progress, asks first; otherwise waits until the journal has the end of
+    /// every operation. A second press quits at once.
     pub(super) fn quit(&mut self) -> Reaction {
         let asked =
             matches!(self.screen.overlays.question(), Some(Dialog { subject: DialogSubject::Quit, .. }));

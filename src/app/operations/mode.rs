@@ -52,7 +52,7 @@ impl App {
         Ok(())
     }
 
-    /// Ends enforce mode if its time has expired. Returns whether it did.
+    /// Ends enforce mode if its time has expired. Returns whether the mode ended.
     pub(super) fn end_enforcing(&mut self, now: Timestamp) -> bool {
         let is_over = self.operations.enforced_until.is_some_and(|until| until <= now);
         if is_over {

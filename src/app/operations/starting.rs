@@ -1,4 +1,4 @@
-//! From a key to an operation in progress: drives an approval from the dashboard.
+//! Starts operations from the dashboard: drives each approval from the key press to the operation in progress.
 
 use super::{
     super::{
@@ -24,7 +24,7 @@ use kordon_core::{
 use kordon_time::Timestamp;
 
 impl App {
-    /// Applies the open plan: opens its approval, or says why that is not possible.
+    /// Opens the approval of the open plan. If the plan cannot be applied, shows the reason as a message.
     pub(in crate::app) fn apply_plan(&mut self, now: Timestamp) {
         match self.shown_plan() {
             Ok(plan) => {
@@ -54,7 +54,7 @@ impl App {
         Ok(Box::new(preview.plan().ok_or("there is no plan")?.clone()))
     }
 
-    /// Resumes the oldest interrupted drain: plans what is left of it and asks for confirmation.
+    /// Resumes the oldest interrupted drain: plans the rest of the drain and asks for confirmation.
     pub(in crate::app) fn resume(&mut self, now: Timestamp) {
         match self.operations.interrupted.front().cloned() {
             Some(prior) => {

@@ -18,16 +18,17 @@ pub struct FailureImpact {
     pub zones: BTreeSet<ZoneKey>,
     pub forecast: Forecast,
     pub totals: forecast::ForecastTotals,
-    /// Running pods on these nodes that are not evicted.
+    /// Running pods that stay on the failed nodes, because they are not evicted.
     pub staying: Vec<(Key, NodeName)>,
-    /// Gaps in what is known of the pods on the failed nodes. With any gap, it is unknown which pods are evicted.
+    /// Gaps in what is known of the pods on the failed nodes. If there is a gap, it is unknown which pods are evicted.
     pub pods_unknown: Gaps,
-    /// Gaps in what is known of the cluster's pods. With any gap, placements are unknown.
+    /// Gaps in what is known of the cluster's pods. If there is a gap, placements are unknown.
     pub placement_unknown: Gaps,
-    /// Missing or outdated inputs of the prediction of replacements. With any, replacements are likely at best.
+    /// Gaps in the inputs from which replacements are predicted. If there is a gap, replacements are likely at best,
+    /// not certain.
     pub likely_for: Gaps,
-    /// Successors of the evicted pods, with how they were determined; `None` if pods are unknown or too many to compute
-    /// this with every change.
+    /// Successors of the evicted pods, with how they were determined. `None` if pods are unknown, or if there are too
+    /// many pods to determine successors with every change.
     pub succession: Option<Succession>,
 }
 
@@ -41,11 +42,11 @@ pub struct FailureView {
 /// A row of the impact, mostly as an index into one of its lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureRow {
-    /// What happens to the pods on the nodes is unknown.
+    /// A note that it is unknown what happens to the pods on the failed nodes.
     PodsUnknown,
-    /// Where replacements are placed is unknown.
+    /// A note that it is unknown where replacements are placed.
     PlacementUnknown,
-    /// Replacements are likely at best.
+    /// A note that the predicted replacements are likely, not certain.
     PlacementLikely,
     /// A step of the forecast.
     Step(usize),
@@ -55,7 +56,7 @@ pub enum FailureRow {
     Staying(usize),
     /// The successor of an evicted pod.
     Successor(usize),
-    /// There are too many pods to determine their successors.
+    /// A note that there are too many pods to determine their successors.
     TooMany,
     /// A change that would let a successor be placed: index of the successor, and of the proposal.
     Help(usize, usize),
@@ -79,7 +80,7 @@ impl FailureImpact {
         self.succession.as_ref().map_or(&[], |succession| &succession.trace.receivers)
     }
 
-    /// What is unknown, with the reason, as text.
+    /// Text of a row that says what is unknown, with the reason; `None` for other rows.
     pub fn unknown(&self, row: FailureRow) -> Option<String> {
         match row {
             FailureRow::PodsUnknown => {
@@ -97,7 +98,7 @@ impl FailureImpact {
 
     /// The `kordon` command that prints the impact of the same failure.
     pub fn kordon(&self) -> String {
-        // Nodes without a zone are one zone to the controller, but it has no name to pass to the command.
+        // The controller treats all nodes without a zone as one zone. That zone has no name to pass to the command.
         if self.zones.is_empty() || self.zones.contains(&ZoneKey::default()) {
             return kubectl::failure("node", &self.nodes);
         }

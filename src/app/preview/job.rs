@@ -1,4 +1,4 @@
-//! The job behind a preview. It runs beside the loop, since a plan for many nodes takes a while.
+//! The job behind a preview. It runs on another thread, since a plan for many nodes takes a while.
 
 use std::collections::BTreeSet;
 
@@ -26,9 +26,9 @@ const MAX_LOOKS: usize = 1_000_000;
 /// Version of the state that a result was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviewBasis {
-    /// [`Model::plan_changes`](crate::model::Model::plan_changes) of the state.
+    /// Value of [`Model::plan_changes`](crate::model::Model::plan_changes) for the state.
     pub changes: u64,
-    /// Time of the views; set only for a failure, because its impact depends on every heartbeat.
+    /// Time at which the views were computed; set only for a failure, because its impact depends on every heartbeat.
     pub taken: Option<Timestamp>,
 }
 

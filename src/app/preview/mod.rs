@@ -1,6 +1,6 @@
 //! The open plan: its request, and its latest result. It writes nothing.
 //!
-//! The result is computed beside the loop ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
+//! Another thread computes the result ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
 //! [`App::planned`](super::App::planned)). The previous result stays until the next one arrives.
 
 mod failure_rows;
@@ -63,12 +63,12 @@ pub struct EditLine {
     pub fault: Option<String>,
     /// Proposals for the last word.
     pub candidates: Vec<String>,
-    /// Index of the candidate that Tab takes.
+    /// Index of the proposal that Tab takes.
     pub chosen: usize,
     vocabulary: Vocabulary,
 }
 
-/// The selected row, with its pod: the pod finds the row again at another index.
+/// The selected row and its pod. If the row gets another index, the pod identifies the row.
 #[derive(Clone, Debug)]
 enum ChosenRow {
     Plan(Row<PlanRow>, Option<Key>),
@@ -222,12 +222,12 @@ impl Preview {
         });
     }
 
-    /// Replaces the last word with the chosen candidate.
+    /// Replaces the last word with the chosen proposal.
     pub(super) fn complete(&mut self) {
         self.with_line(EditLine::complete);
     }
 
-    /// Moves the choice among candidates by this many places.
+    /// Moves the choice among proposals by this many places.
     pub(super) fn choose(&mut self, by: isize) {
         if let Some(line) = &mut self.line {
             let count = line.candidates.len().max(1);
@@ -235,7 +235,7 @@ impl Preview {
         }
     }
 
-    /// Closes the input line. If its text names no valid taints or labels, it stays open and shows the reason.
+    /// Closes the input line. If its text names no valid taints or labels, the line stays open and shows the reason.
     pub(super) fn keep_edits(&mut self) {
         let fault = self.request.action().err();
         if let Some(line) = &mut self.line {
@@ -276,7 +276,7 @@ impl Preview {
             |place: &usize| self.row(*place).zip(chosen).is_some_and(|(row, chosen)| chosen.is_same(&row));
         let place = rows.iter().copied().find(is_chosen);
         self.list.replace_where(rows, |row| Some(*row) == place);
-        // The first row is a title, which is not worth selecting. A row always follows it.
+        // The first row is a title, which is not worth selecting. Another row always follows the title.
         if place.is_none() && self.list.cursor() == Some(0) && !self.list.is_empty() {
             self.list.select_second();
         }

@@ -17,7 +17,7 @@ use kordon_time::Timestamp;
 pub struct PlanView {
     pub plan: Box<Plan>,
     pub rows: Vec<Row<PlanRow>>,
-    /// Numbers of pods by what happens to them; they add up to the number of all pods.
+    /// Numbers of pods by outcome; they add up to the number of all pods.
     pub parts: Vec<(PodCount, usize)>,
     /// Workloads with several pods each.
     pub workloads: Vec<PlannedWorkload>,
@@ -117,7 +117,7 @@ fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
 fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>> {
     let mut rows = Rows::new();
     rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
-    // A drain cordons its nodes. If it has a single node, the row of that node adds nothing.
+    // A drain always cordons its nodes, so the node of a single-node drain needs no row.
     let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
     rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
     rows.section("pods", pod_rows);

@@ -74,7 +74,7 @@ impl PlanKind {
         }
     }
 
-    /// Whether the plan includes where pods are placed.
+    /// Whether the plan predicts on which nodes pods are placed.
     pub const fn places_pods(self) -> bool {
         match self {
             Self::Cordon | Self::Label => false,
@@ -152,7 +152,7 @@ impl PlanRequest {
         }
     }
 
-    /// Grace period that overrides that of the pods.
+    /// Grace period that overrides the pods' own.
     pub fn grace(&self) -> Option<Span> {
         if self.kind == PlanKind::Drain { self.drain.grace } else { self.removal.grace }
     }
@@ -161,7 +161,7 @@ impl PlanRequest {
         Self {
             kind,
             targets,
-            // The dashboard always applies plans with this retry.
+            // The dashboard applies every plan with this retry policy.
             drain: DrainOptions { retry: Retry::OnRecovery, ..DrainOptions::default() },
             removal: RemovalOptions { retry: Retry::OnRecovery, ..RemovalOptions::default() },
             edits: String::new(),
@@ -170,7 +170,7 @@ impl PlanRequest {
         }
     }
 
-    /// Creates the request for a plan of this action, with the dashboard's retry.
+    /// Creates the request for a plan of this action, with the dashboard's retry policy.
     pub(in crate::app) fn from_action(action: &Action) -> Self {
         match action {
             Action::Cordon { nodes } => Self::new(PlanKind::Cordon, Targets::Nodes(nodes.clone())),
