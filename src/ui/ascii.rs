@@ -1,4 +1,4 @@
-//! ASCII replacements for terminals that show nothing else.
+//! ASCII replacements for terminals that can only show ASCII characters.
 
 use ratatui::buffer::Buffer;
 

@@ -27,10 +27,10 @@ use kordon_core::{
     visible,
 };
 
-/// Maximum width in cells.
+/// Maximum width of the dialog in cells.
 const WIDEST: u16 = 96;
 
-/// Maximum number of warnings, drifts and similar lines.
+/// Maximum number of items shown of each list, for example of warnings.
 const SHOWN: usize = 6;
 
 /// ```text
@@ -250,8 +250,8 @@ impl Paper<'_> {
         lines
     }
 
-    /// Lines of the question. While there is nothing to answer, lines of the approval's state or of the search in the
-    /// journal.
+    /// Lines of the question. If there is nothing to answer, lines that show the state of the approval or that the
+    /// journal is being read.
     fn answer(&self, dialog: &Dialog) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         match (dialog.prompt(), &dialog.subject) {

@@ -18,7 +18,7 @@ use crate::app::{UserAction, commands::COMMANDS, overlays::Overlay};
 ///  /zone:a ready:no▏                                                    Enter keep  Esc clear
 ///  :enforce 1y▏                                             1y is not a time such as 30s, 15m or 1h30m
 /// ```
-/// Returns the position of the cursor while a filter or command is typed.
+/// Draws the footer. Returns the position of the cursor while a filter or command is typed.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let typed = typed_line(scene);
     let typing = typed.is_some();

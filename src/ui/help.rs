@@ -26,7 +26,7 @@ use kordon_core::visible;
 /// │   p         Pause the operation, or resume it.   │  in the progress
 /// ╰──────────────────────────────────────────────────╯
 /// ```
-/// Draws the help over the middle of the screen above the footer, starting at the scrolled row.
+/// Draws the help over the middle of the screen above the footer, scrolled to its first shown row.
 pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
     let rows = help.rows(scene.app);
     let area = Rect { height: area.height.saturating_sub(1), ..area };

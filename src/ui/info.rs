@@ -22,7 +22,7 @@ use kordon_time::Span;
 /// │   ● nodes 2s                                                     │
 /// ╰ Esc closes ─────────────────────────────────────────────────────╯
 /// ```
-/// Draws the sheet over the middle of the screen, starting at the scrolled line.
+/// Draws the sheet over the middle of the screen, scrolled to its first shown line.
 pub fn draw(scene: &Scene, scrolled: usize, area: Rect, buf: &mut Buffer) {
     let width = 100.min(area.width.saturating_sub(4));
     text_sheet::draw(scene, "Information", (lines(scene), scrolled), width, area, buf);

@@ -106,7 +106,7 @@ impl ScreenLayout {
     }
 }
 
-/// Nodes above a single slot for all other panes.
+/// Layout with the nodes above a single slot for all other panes.
 fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
     let lower = Slot::new(&LOWER, screen);
     let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
@@ -114,7 +114,7 @@ fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> 
     vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
 }
 
-/// Zones above nodes above the other panes side by side.
+/// Layout with the zones at the top, the nodes below the zones, and the other panes side by side at the bottom.
 fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
     let most = if body.height < 44 { 4 } else { 8 };
     let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3;

@@ -35,7 +35,7 @@ use kordon_core::visible;
 use kordon_time::Timestamp;
 use layout::{ExtraLines, ScreenLayout};
 
-/// Results of drawing a frame, besides the frame.
+/// Data that drawing returns in addition to the frame.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
     /// Number of rows that fit each drawn pane.

@@ -13,8 +13,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Glyphs of a cell of the time line by the number of affected objects; the first means none. Their ASCII replacements
-/// differ too.
+/// Glyphs of a cell of the time line by the number of affected objects; the first glyph means no objects. Their ASCII
+/// replacements differ too.
 const HEIGHTS: [&str; 4] = ["─", "▂", "▅", "▇"];
 
 /// Glyph of the position.

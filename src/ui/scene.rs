@@ -38,7 +38,7 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// Age of a time on the cluster's clock, converted to the clock of this machine.
+    /// Time since a moment on the cluster's clock, measured by the clock of this machine.
     pub fn age(&self, of: ClusterTime) -> String {
         text::age(self.now, self.shown.cluster.local(of))
     }
@@ -91,7 +91,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Time left, coloured by urgency, with `~` before an estimate. It is dim if predictions cannot be trusted.
+    /// Time left, coloured by urgency, with `~` before an estimate. The text is dim if predictions cannot be trusted.
     pub fn countdown(&self, at: Timestamp, estimated: bool) -> Cell {
         let firm = self.shown.views.confidence.is_none_or(Confidence::allows_predictions);
         let style = self.style(match Urgency::new(at, self.now) {

@@ -19,8 +19,8 @@ use crate::{
 /// ```text
 /// too small: 40x14, needs 60x15
 /// DRY-RUN  prod-eu
-/// 25 of 30 nodes ready
-/// n-3: NoExecute in 4s
+/// 22 of 30 nodes Ready
+/// ✖ zone b down (8 of 8)
 /// shop/web-1 evicted in 12s
 /// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {

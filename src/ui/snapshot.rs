@@ -78,7 +78,7 @@ pub fn svg(buffer: &Buffer, theme: &Theme) -> String {
     picture.draw()
 }
 
-/// Cells of a line with their columns, without those that a wide character covers.
+/// Cells of a line, each with its column. Cells that a wide character covers are left out.
 fn cells(buffer: &Buffer, y: u16) -> impl Iterator<Item = (u16, &Cell)> {
     let mut covered = 0;
     (0..buffer.area.width).filter_map(move |x| {
@@ -360,7 +360,7 @@ impl Picture<'_> {
 enum Shape {
     /// Rectangle, in shares of the cell.
     Box { x: f64, y: f64, width: f64, height: f64 },
-    /// Path from the middle of a cell; the function gets half its width and height.
+    /// Path from the middle of a cell; the function gets half the width and half the height of the cell.
     Path { stroke: f64, path: fn(f64, f64) -> String },
 }
 

@@ -32,14 +32,14 @@ pub fn width_of(runs: &[Run]) -> usize {
     runs.iter().map(|run| width(&run.content)).sum()
 }
 
-/// Draws a line from a cell on, at most `room` cells wide.
+/// Draws a line that starts at a cell and is at most `room` cells wide.
 pub fn draw_line(line: &Line, (x, y): (u16, u16), room: u16, buf: &mut Buffer) {
     let end = buf.area.right().min(x.saturating_add(room));
     line.iter().fold(x, |x, run| draw(&run.content, (x, y), end, line.style.patch(run.style), buf));
 }
 
-/// Draws a text from a cell on, up to the column `end`. Returns the column after it. Plain text takes a cell per
-/// character, so it skips ratatui's search for graphemes.
+/// Draws a text that starts at a cell and ends before the column `end`. Returns the column after the text. Plain text
+/// takes a cell per character, so ratatui's search for graphemes is skipped.
 fn draw(text: &str, (x, y): (u16, u16), end: u16, style: Style, buf: &mut Buffer) -> u16 {
     if !visible::is_plain(text) {
         return buf.set_stringn(x, y, text, usize::from(end.saturating_sub(x)), style).0;
@@ -160,8 +160,8 @@ pub fn age(now: Timestamp, then: Timestamp) -> String {
 /// Delay above which an event is overdue; until then it counts as happening now.
 const LATE: Span = Span::from_secs(6);
 
-/// Time until an event, rounded up so that zero is never shown early. Once the time has come, `now`. After more than
-/// `LATE`, how long the event is overdue. `LATE` covers one pass of the controller.
+/// Time until an event, rounded up so that zero is never shown early. An event whose time has come shows `now`. An
+/// event that is overdue by more than `LATE` shows for how long. `LATE` covers one pass of the controller.
 pub fn left(at: Timestamp, now: Timestamp) -> String {
     let ahead = at.since(now);
     if ahead < -LATE {

@@ -12,10 +12,10 @@ use super::{
     widgets::{segments::Runs, sheet},
 };
 
-/// Cells of a sheet's width that the frame takes.
+/// Number of cells by which the frame narrows a sheet.
 pub const FRAME: u16 = 4;
 
-/// Draws the lines from the scrolled one on, in a sheet of at most `width` cells.
+/// Draws the lines in a sheet of at most `width` cells, starting at the line with index `scrolled`.
 pub fn draw(
     scene: &Scene,
     title: &str,

@@ -88,7 +88,7 @@ roles! {
 }
 
 impl Role {
-    /// Role of a node in a state.
+    /// Role of a node, from the role of its state.
     pub const fn for_state(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::NodeCritical,
@@ -101,7 +101,7 @@ impl Role {
 }
 
 impl Role {
-    /// Role of a node's row in a state.
+    /// Role of a node's row, from the role of the node's state.
     pub const fn for_row(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::RowCritical,

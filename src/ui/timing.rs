@@ -109,7 +109,7 @@ fn rows(timing: &Timing) -> [(&'static str, Option<TimingRange>); 4] {
     ]
 }
 
-/// Flags that matter, most important first.
+/// Flags that affect the timing, most important first.
 fn flags(timing: &Timing) -> Vec<String> {
     let (settings, kubelet) = (&timing.profile.settings, &timing.profile.kubelet);
     let kind = match kubelet.heartbeat {

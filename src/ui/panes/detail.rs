@@ -128,10 +128,11 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
 const GAUGE: usize = 16;
 const TREND: usize = 8;
 
-/// A row of a signal: `memory.available   6.1Gi  ━┃━━━╸────── ▇▆▅▄ of 32Gi · evicts below 512Mi · in ~4m`.
+/// A row of a signal: `memory   6.1Gi  ━┃━━━╸────── ▇▆▅▄ reached in ~4m · of 32Gi · evicts below 512Mi`.
 fn signal_cells(scene: &Scene, signal: &SignalPressure) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
-    // The column is too narrow for the longest name. The full text of the selected row has the whole name.
+    // Long names of signals do not fit the column, so they are shortened. The full text of the selected row has the
+    // whole name.
     let short = signal.signal.as_str().trim_end_matches(".available");
     let name = Cell::new("  ", dim).and(short, scene.style(Role::Base));
     let Some(level) = signal.level else { return vec![name] };
@@ -169,7 +170,7 @@ fn trend(signal: &SignalPressure) -> String {
     newest.iter().map(|level| strip(share(*level))).collect()
 }
 
-/// Description of a signal: `of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s · in ~4m`.
+/// Description of a signal: `reached in ~4m · of 32Gi · evicts below 512Mi, below 1.5Gi for 1m30s`.
 fn signal_words(scene: &Scene, signal: &SignalPressure) -> String {
     let thresholds: Vec<String> = signal
         .thresholds
@@ -263,7 +264,8 @@ fn yaml_cell(scene: &Scene, line: &str) -> Cell {
     }
 }
 
-/// Name of a suggestion, its key or the time it takes, and its effect.
+/// Three cells of a suggestion: its name, its time or key, and its effect. The second cell shows the key if the
+/// suggestion has no time.
 fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
     let key = match suggestion.at {
         Some(at) => distance(scene, at, false),
@@ -284,7 +286,8 @@ fn key_of(suggestion: &Suggestion) -> String {
         SuggestionKind::WhatIf => PlanKind::Failure,
         SuggestionKind::Evict => PlanKind::Evict,
         SuggestionKind::Delete => PlanKind::Delete,
-        // These plans are opened with Enter: a key such as the one for uncordon would apply to the node of the detail.
+        // Only Enter opens the plans of these suggestions. A command key such as the one for uncordon acts on the node
+        // of the detail, but the suggestion may name another node.
         SuggestionKind::Uncordon
         | SuggestionKind::OutOfService
         | SuggestionKind::BackInService
@@ -318,7 +321,7 @@ fn step_cells(scene: &Scene, step: &Step) -> Vec<Cell> {
     ]
 }
 
-/// Time of day, or the date if it is at least a day away.
+/// Time of day, or the date if the moment is at least a day away.
 fn moment(scene: &Scene, at: Timestamp) -> String {
     let far = at.since(scene.now).as_secs().abs() >= 86_400;
     if far { at.utc().format("%Y-%m-%d").to_string() } else { text::clock(at) }

@@ -56,9 +56,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 /// Length of an outcome's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutcomeStyle {
-    /// A few words.
+    /// The outcome in a few words.
     Short,
-    /// A whole statement, and whether a budget is ignored.
+    /// The outcome as a whole statement, with a note if the eviction ignores a budget.
     Whole,
 }
 
@@ -127,7 +127,8 @@ fn facts(scene: &Scene, area: Rect) -> Runs {
     runs
 }
 
-/// Draws a note below the rows: why evictions are paused, or how many budgets they ignore. Returns the remaining area.
+/// Draws a note below the rows: why evictions are paused, or how many budgets the evictions ignore. Returns the
+/// remaining area.
 fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let pause = cluster_verdict::pause(&scene.shown.views.zones);
     let against = scene.shown.views.counts.against_budgets.filter(|pods| *pods > 0);

@@ -26,8 +26,8 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Age from which the title shows when the forecast was made. Forecasts of more than ten minutes may take a while to
-/// compute.
+/// Minimum age of a forecast at which the title shows when the forecast was made. Forecasts of more than ten minutes
+/// may take a while to compute.
 const OLD: Span = Span::from_secs(15);
 
 /// Minimum width of a chart in cells.
@@ -70,7 +70,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     usize::from(parts.chart.height)
 }
 
-/// Horizon and assumption of the forecast, and its time if it is old: `10 min · nothing done`.
+/// Horizon and assumption of the forecast: `10 min · nothing done`. For an old forecast, also the time at which the
+/// forecast was made.
 pub fn note(scene: &Scene) -> Runs {
     let (dim, faint) = (scene.style(Role::Dim), scene.style(Role::Faint));
     let horizon = scene.screen.forecast.horizon;
@@ -89,7 +90,8 @@ pub fn note(scene: &Scene) -> Runs {
     runs
 }
 
-/// Number of pods that leave, if it depends on chance: `56 to be evicted, 45 to 79 by chance`.
+/// Number of pods that leave, and its range: `56 to be evicted, 45 to 79 by chance`. `None` if the number does not
+/// depend on chance.
 pub fn chance_note(scene: &Scene) -> Option<Runs> {
     let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
     let is_known = scene.shown.eviction_gaps().is_empty();
@@ -361,7 +363,7 @@ fn cells(lane: &Lane, axis: &TimeAxis, until: Timestamp) -> Vec<LaneCell> {
     cells
 }
 
-/// Maximum number of marks of the same cell that are drawn in the cells after it.
+/// Maximum number of cells by which a mark moves to the right if its cell already has a mark.
 const MARKS_BESIDE: usize = 4;
 
 fn put_marks(lane: &Lane, axis: &TimeAxis, until: Timestamp, cells: &mut [LaneCell]) {
@@ -462,7 +464,7 @@ fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16)
 }
 
 /// Draws the legend: `U Unknown  T taint  ▌ pods leave  S stuck  ╌ ░ any time between  ·· silent`. Apart from the first
-/// three signs, it only has signs that the chart shows.
+/// three signs, the legend only has signs that the chart shows.
 fn draw_legend(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let lanes = &scene.screen.forecast.lanes;
     let is_range = |range: &TimeRange| range.first < range.last;

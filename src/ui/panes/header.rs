@@ -88,8 +88,8 @@ pub const fn level_role(level: VerdictLevel) -> Role {
     }
 }
 
-/// Text of the mode: what may be written, and for how long. During playback of the history, the age of the shown
-/// moment.
+/// Text of the mode: what may be written, and for how long. During playback of the history, the text is the age of the
+/// shown moment.
 fn mode(scene: &Scene) -> (String, Role) {
     if scene.app.is_in_history() {
         return (format!(" HISTORY {} ago ", text::age(scene.present, scene.now)), Role::ModeReplay);
@@ -175,8 +175,8 @@ fn overridden(scene: &Scene) -> impl Iterator<Item = (&'static str, String, Orig
     rows.filter(|(.., origin)| matches!(origin, Origin::Override | Origin::Configuration))
 }
 
-/// Watches that do not show the present state: a single one with its state, several as a number. Forbidden kinds are
-/// counted separately.
+/// Watches that do not show the present state. A single watch is shown with its state, several watches as a number.
+/// Forbidden kinds are counted separately.
 fn watches(scene: &Scene) -> Runs {
     let is_forbidden = |health: &FeedHealth| matches!(health.state, FeedState::Forbidden { .. });
     let (forbidden, others): (Vec<_>, Vec<_>) =

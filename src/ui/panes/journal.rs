@@ -40,7 +40,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let first = list.first_shown(page);
     let shown = || list.keys().iter().skip(first).take(page).filter_map(|number| journal.entry(*number));
     let times = shown().map(|entry| text::width(&text::moment(entry.last, scene.now))).max().unwrap_or(0);
-    // Width without the gap between columns and the scroll thumb.
+    // Width of the text: the inner width without the times, the gap between columns, and the scroll thumb.
     let room = usize::from(inner.width).saturating_sub(times + 4);
     let columns =
         vec![plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))), plain("", Width::Grow(20, 1))];

@@ -104,8 +104,8 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Titles of the slot's tabs, always in the same order: ` 2 Nodes `, ` 4 Forecast [5 Journal]`. If they would leave no
-/// space for facts, the last ones only have their digits, except for the shown tab.
+/// Titles of the slot's tabs, always in the same order: ` 2 Nodes `, ` 4 Forecast [5 Journal]`. If all titles would
+/// leave no space for facts, the last tabs are reduced to their digits. The shown tab always has its title.
 fn tabs(scene: &Scene, pane: Pane) -> Runs {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
     let (plain, alone) = (Style::new(), [pane]);
@@ -239,7 +239,7 @@ fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
     format!("{kind} {}{of}", text::count(received))
 }
 
-/// Column that a pane is sorted by, unless it is the default.
+/// Column that a pane is sorted by; `None` for the default column in its natural direction.
 fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
     fn note<C: Default + PartialEq + Copy>(sort: Sort<C>, title: fn(C) -> &'static str) -> Option<String> {
         (sort != Sort::default()).then(|| format!("by {}{}", title(sort.column), arrow(sort.reversed)))
@@ -299,7 +299,7 @@ type Nothing = (&'static str, String, Role);
 /// ```text
 ///               ⠿ pods 61,500 of 150,000
 /// ```
-/// Draws why a list is empty: the state of its watch, or `empty` if that is live.
+/// Draws why a list is empty: the state of its watch, or `empty` if the watch is live.
 fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
     let (glyph, text, role) = nothing(scene, kind, pane, empty);
     say(scene, glyph, &text, role, area, buf);

@@ -1,4 +1,4 @@
-//! The nodes: state and since when, according to the controller, and what happens next.
+//! The nodes: each node's state and its start, according to the controller, and the next event.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -58,7 +58,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 /// ```text
 ///   … 11 more, all Ready
 /// ```
-/// Draws instead of the last row that all rows below the page are Ready nodes. Returns the remaining area.
+/// Replaces the last row with a note that all rows below the page are Ready nodes. Returns the remaining area.
 fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let list = &scene.screen.nodes.list;
     let page = TableWidget::page(area).saturating_sub(1);
@@ -93,7 +93,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let width = scene.width(Pane::Nodes);
     let sort = scene.screen.nodes.sort;
     let name = u16::try_from(scene.shown.watchlist.longest_name()).unwrap_or(u16::MAX);
-    // Space for the sign and mark before the name, and the badges after it.
+    // Space for the sign and the mark before the name, and for the badges after the name.
     let name = name.saturating_add(5).clamp(14, width / 4 + 2);
     let zones = scene.shown.views.zones.iter().map(|zone| text::width(&zone_name(scene, &zone.key)));
     let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
@@ -141,7 +141,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     columns
 }
 
-/// Name of a zone: the whole one in the wide table, otherwise the one used in the strip.
+/// Name of a zone: in the wide table the whole name, otherwise the short name that the strip shows.
 fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
     if scene.screen.wide { zone.short() } else { scene.shown.watchlist.zone_names().short(zone) }
 }
@@ -149,7 +149,7 @@ fn zone_name(scene: &Scene, zone: &ZoneKey) -> String {
 /// Width for the two taints that the controller sets, with their ages.
 const WHOLE_TAINTS: u16 = 54;
 
-/// Whether headings have space for whole words, and `next` for a bar.
+/// Whether the pane is wide enough for whole words in headings, and for a bar in the column `next`.
 const fn has_bars(width: u16) -> bool {
     width >= 110
 }
@@ -161,7 +161,7 @@ struct NodeLine<'a> {
     health: Option<NodeView>,
     silence: Option<Silence>,
     load: NodeLoad,
-    /// Whether all pods of the node are known. Otherwise the load only has the pods known so far.
+    /// Whether all pods of the node are known. If not, the load only counts the pods known so far.
     knows_pods: bool,
 }
 
@@ -250,8 +250,8 @@ fn group(scene: &Scene, name: &str) -> Cell {
     cell.and(" · ", faint).and(&counted(group.pods, "pod", "pods"), dim)
 }
 
-/// Name of a node with the glyph of its state: `✕ n-3 ⇅4`. Badges follow: `⇅` with how often it went down or came back,
-/// `⊘` if it is cordoned and its state does not say so, `✗` if it is being deleted.
+/// Name of a node with the glyph of its state: `✕ n-3 ⇅4`. Badges follow: `⇅` with the number of times that the node
+/// went down or came back, `⊘` if the node is cordoned and its state does not say so, `✗` if the node is being deleted.
 fn name(scene: &Scene, line: &NodeLine) -> Cell {
     let node = line.node;
     let (glyph, role) = sign(line.status.map(|status| status.state));
@@ -371,8 +371,8 @@ fn heartbeat_role(silence: &Silence, gap: Span, grace: Span) -> Role {
     }
 }
 
-/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. For a node
-/// without a next event, who cordoned or drains it.
+/// Next event of the node: `━━─── Unknown in 17s`, `━━━━─ taint in ~4s, 1 of 7`, `━──── 1 of 7 pods in 5s`. A node
+/// without a next event shows who cordoned or drains it.
 fn next(scene: &Scene, line: &NodeLine) -> Cell {
     let next = &scene.shown.views.leaving.next;
     let Some(due) = next.get(&line.node.name) else { return cordon(scene, line.node) };
@@ -446,7 +446,7 @@ fn conditions(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// Taints without their common prefix, those that evict pods first: `unreachable:NoExecute 12s`.
+/// Taints without their common prefix, NoExecute taints first: `unreachable:NoExecute 12s`.
 fn taints(scene: &Scene, node: &Node) -> Cell {
     let mut taints: Vec<&Taint> = node.taints.iter().collect();
     taints.sort_by_key(|taint| taint.effect != TaintEffect::NoExecute);
@@ -466,7 +466,7 @@ fn taints(scene: &Scene, node: &Node) -> Cell {
     cell
 }
 
-/// Who drains the node; who cordoned it, why and for how long: `1h59m left · alice: new kernel`.
+/// Who drains the node, and who cordoned it, with the reason and the time left: `1h59m left · alice: new kernel`.
 fn cordon(scene: &Scene, node: &Node) -> Cell {
     let mut cell = Cell::default();
     if let Some(claim) = &node.drain_claim {
@@ -493,7 +493,7 @@ fn probe(scene: &Scene, line: &NodeLine) -> Cell {
         .and(&text::clock(health.probe), scene.style(Role::Dim))
 }
 
-/// Sign of a certainty.
+/// Sign before a time that shows how certain the time is.
 pub const fn mark(known: Certainty) -> &'static str {
     match known {
         Certainty::Observed => "",

@@ -102,7 +102,7 @@ fn why(scene: &Scene, pod: &Pod) -> String {
     }
 }
 
-/// Role of advice.
+/// Role in which advice for a Pending pod is drawn.
 const fn role(advice: &PendingAdvice) -> Role {
     match advice {
         PendingAdvice::Fits { .. } | PendingAdvice::Preempts { .. } | PendingAdvice::Unschedulable { .. } => {

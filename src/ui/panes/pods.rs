@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     page
 }
 
-/// Summary of the node: `on n-3 ✕ Unknown 12s · NoExecute ~4s · 12 pods`.
+/// Summary of the node: `on n-3 ✕ Unknown 12s · taint 4s · 12 pods`.
 fn facts(scene: &Scene, name: &NodeName) -> Runs {
     let dim = scene.style(Role::Dim);
     let runs = Runs::new("on ", dim).and(name, scene.style(Role::Strong));

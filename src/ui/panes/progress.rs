@@ -33,7 +33,7 @@ use kordon_time::Span;
 /// Width of the bar in cells.
 const BAR: usize = 24;
 
-/// Width of the longest state.
+/// Width in cells of the longest text in the state column.
 const STATE: u16 = 11;
 
 /// Minimum delay at which an operation counts as behind its plan.
@@ -273,7 +273,7 @@ fn node(scene: &Scene, entry: &OperationEntry, row: &NodeProgress) -> Vec<Cell> 
 /// Width in cells of a node's bar.
 const NODE_BAR: usize = 16;
 
-/// Bar of a node's gone, terminating, blocked and other pods; empty if no pod leaves it: `████████◇◇✖✖────  `.
+/// Bar of a node's gone, terminating, blocked and other pods: `████████◇◇✖✖────  `. Empty if no pod leaves the node.
 fn node_bar(scene: &Scene, count: &DrainCount) -> Cell {
     let counts = [count.gone, count.terminating, count.blocked, count.waiting + count.finished];
     let looks = [

@@ -88,7 +88,8 @@ impl<'a> ZoneLine<'a> {
         self.states.iter().filter(|state| **state == NodeState::Silent).count()
     }
 
-    /// Glyph of a disrupted zone. For any other zone, the glyph of its worst node, if that needs attention.
+    /// Glyph of the zone's state. A zone that is not disrupted shows the glyph of its worst node instead, if that node
+    /// needs attention.
     fn sign(&self) -> (&'static str, Role) {
         let worst = NodeState::worst(self.states).filter(|state| state.role() < StateRole::Maintenance);
         match (self.view.state, worst) {
@@ -173,7 +174,7 @@ fn facts(scene: &Scene) -> Runs {
     runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
 }
 
-/// Index of the column with a cell for each node.
+/// Index of the column that shows the nodes of a zone, one cell each.
 const NODES_COLUMN: usize = 5;
 
 /// Columns of the table. Their widths only depend on the names of the zones and the width of the pane.
@@ -195,7 +196,7 @@ fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
 /// Minimum width at which the reason of an eviction rate is shown.
 const WITH_REASON: u16 = 200;
 
-/// Cells of a zone. With `nodes_a_cell`, the last cell has its nodes.
+/// Cells of a zone. If `nodes_a_cell` is set, the last cell shows the zone's nodes.
 fn cells(scene: &Scene, zone: &ZoneLine, nodes_a_cell: Option<usize>) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let (sign, sign_role) = zone.sign();
@@ -284,7 +285,8 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
 }
 
 /// When the next waiting node is tainted: `in 9s: 1 of 7 nodes`; `2 nodes wait` if the rate is 0; `None` if no node
-/// waits. A name is only shown for a single node, because upstream takes several in random order.
+/// waits. If a single node waits, its name is shown. Of several nodes none is named, because upstream takes them in
+/// random order.
 fn slot(scene: &Scene, zone: &ZoneView) -> Option<Cell> {
     let (dim, unknown) = (scene.style(Role::Dim), scene.style(Role::NodeCritical));
     let waiting = zone.queue.len();

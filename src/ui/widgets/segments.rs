@@ -133,7 +133,7 @@ pub fn cut_line(line: Line<'static>, cells: usize) -> Line<'static> {
     let mut spans = Vec::new();
     for span in line.spans {
         let width = text::width(&span.content);
-        // A run that fits exactly may be followed by another one. In that case its last cell becomes `…`.
+        // Another run may follow a run that fits exactly. In that case the last cell of the exact run becomes `…`.
         if width < room {
             room -= width;
             spans.push(span);

@@ -12,7 +12,7 @@ pub fn stacked(parts: &[usize], cells: usize) -> Vec<usize> {
     }
     let mut lengths: Vec<usize> =
         parts.iter().map(|part| (part * cells / whole).max((*part).min(1))).collect();
-    // Rounding down leaves cells over, and minimum lengths use more. The largest part compensates for both.
+    // Rounding down leaves cells unused, and minimum lengths need extra cells. The largest part compensates for both.
     let largest = (0..parts.len()).max_by_key(|place| (parts[*place], std::cmp::Reverse(*place)));
     if let Some(largest) = largest {
         let others = lengths.iter().sum::<usize>() - lengths[largest];

@@ -128,8 +128,8 @@ impl TableWidget {
     ///   node-2      b             5s ┃
     /// ```
     /// Draws the table. Asks `row` for the cells of each visible row, in the order of the columns. In a row with fewer
-    /// cells, the last one extends to the edge. The last cell of a line is for the thumb, which shows the position of
-    /// the page in a long list.
+    /// cells than columns, the last cell extends to the edge. The last cell of a line is for the thumb, which shows the
+    /// position of the page in a long list.
     pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
         self.render_with(area, 1, buf, row, |_| Style::new());
     }

@@ -10,8 +10,8 @@ const APART: i64 = 7;
 
 /// A period of time divided into equal cells.
 ///
-/// The start of the axis is a round time. It changes only once per tenth of the time ahead. Until the start changes,
-/// events stay in their cells and `now` moves.
+/// The axis starts at a round time. The start moves in steps of a tenth of the time ahead. Between two steps, events
+/// stay in their cells and `now` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeAxis {
     pub start: Timestamp,

@@ -98,7 +98,7 @@ fn staying(scene: &Scene, impact: &FailureImpact, place: usize) -> EventRow {
     }
 }
 
-/// Full text of the selected row; `None` if the row has the whole text.
+/// Full text of the selected row; `None` if the list already shows the whole text.
 pub fn full_text(impact: &FailureImpact, row: FailureRow) -> Option<String> {
     match row {
         FailureRow::Step(place) => impact.forecast.steps.get(place).map(step_text),

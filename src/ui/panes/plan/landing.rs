@@ -27,7 +27,7 @@ use kordon_time::Timestamp;
 /// A proposal: `     shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`.
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
-    // Only the first proposal of a pod has its name.
+    // The pod's name stands only beside its first proposal.
     let subject = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
     EventRow {
         subject,

@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 
 pub use summary::{prospect, totals};
 
-/// Width of the longest state.
+/// Width in cells of the longest text in the state column.
 const STATE: u16 = 9;
 
 /// Minimum height at which a bar is drawn.
@@ -187,7 +187,7 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
-/// Full text of the selected row; `None` if the row has the whole text.
+/// Full text of the selected row; `None` if the list already shows the whole text.
 fn full_text(preview: &Preview, width: u16) -> Option<String> {
     let row = preview.selected_row()?;
     match preview.outcome()? {
@@ -206,7 +206,7 @@ fn full_text(preview: &Preview, width: u16) -> Option<String> {
     }
 }
 
-/// Time since the plan was made: `now`, `~9s`, or `otherwise` for `None`.
+/// Time of an event, counted from when the plan was made: `now`, `~9s`. An event without a time shows `otherwise`.
 fn since_made(scene: &Scene, at: Option<Timestamp>, made: Timestamp, otherwise: &str) -> Cell {
     match at {
         None => event_row::when(otherwise, scene.style(Role::Dim)),
@@ -215,13 +215,13 @@ fn since_made(scene: &Scene, at: Option<Timestamp>, made: Timestamp, otherwise: 
     }
 }
 
-/// Time until an event: `in 5m54s`, or a dash for `None`.
+/// Time until an event: `in 5m54s`; a dash for an event without a time.
 fn in_time(scene: &Scene, at: Option<Timestamp>, made: Timestamp) -> Cell {
     let words = at.map_or("–".into(), |at| format!("in {}", after(at, made)));
     event_row::when(&words, scene.style(Role::CountdownFar))
 }
 
-/// Time since the plan was made, in whole seconds.
+/// Time from `made`, when the plan was made, to `at`, in whole seconds.
 fn after(at: Timestamp, made: Timestamp) -> Span {
     Span::from_secs(at.since(made).as_secs())
 }

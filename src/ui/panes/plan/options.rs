@@ -90,8 +90,8 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
     Rect { y: area.y + used, height: area.height.saturating_sub(used), ..area }
 }
 
-/// An option with its key: `D ● ignore-daemonsets`. `!` marks an option without which the plan is refused, `▲` one that
-/// is set and dangerous.
+/// An option with its key: `D ● ignore-daemonsets`. The sign is `!` if the plan is refused without the option, and `▲`
+/// if the option is set and dangerous.
 fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs {
     let toggles = |command: &&Command| command.action == UserAction::Toggle(option);
     let key = COMMANDS.iter().find(toggles).and_then(|command| command.keys.first());
@@ -112,7 +112,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// One of several values; the option's text contains the value.
+    /// One of more than two values. The option's text contains the value.
     OneOfMany,
 }
 

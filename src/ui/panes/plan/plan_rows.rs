@@ -184,7 +184,7 @@ fn budget(scene: &Scene, budget: &BudgetPlan) -> EventRow {
     }
 }
 
-/// Full text of the selected row, for a pod with further facts; `None` if the row has the whole text.
+/// Full text of the selected row, for a pod with further facts; `None` if the list already shows the whole text.
 pub fn full_text(view: &PlanView, row: PlanRow) -> Option<String> {
     let plan = &view.plan;
     match row {

@@ -21,7 +21,7 @@ use kordon_core::{
     plan::{Plan, PodCount, Prospect},
 };
 
-/// Text and role of a plan's prospect.
+/// Text and role of a plan's prospect: whether the plan completes, and when.
 pub fn prospect(plan: &Plan) -> (String, Role) {
     let prospect = plan.prospect();
     let role = match prospect {
@@ -165,7 +165,7 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
     runs.and(" · ", scene.style(Role::Faint)).and("evictions unknown", scene.style(Role::LevelError))
 }
 
-/// Appends a number with its unit, unless it is 0.
+/// Appends a number and its words, unless the number is 0.
 fn count(scene: &Scene, runs: Runs, number: usize, words: &str, role: Role) -> Runs {
     if number == 0 {
         return runs;
