@@ -13,7 +13,7 @@ pub const fn word(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Text for a stable word, with the duration of the state.
+/// Text for the stable word of a confidence, with the time for which the confidence has lasted.
 pub fn text(word: &str, lasting: Option<Span>) -> String {
     let lasting = |preposition: &str| lasting.map_or(String::new(), |span| format!(" {preposition}{span}"));
     match word {

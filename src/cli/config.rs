@@ -152,7 +152,7 @@ impl Config {
     }
 
     /// Returns the command line's definition with configured values as the defaults of flags. A flag on the command
-    /// line overrides them.
+    /// line overrides its default.
     pub fn apply(&self, command: clap::Command) -> clap::Command {
         let is_drain = command.get_name() == "drain";
         let default = |flag: &str| {
@@ -162,7 +162,8 @@ impl Config {
                 ConfigPart::Controller | ConfigPart::Context(_) => false,
             };
             let set = self.values.iter().find(|value| value.key == flag && applies(&value.part));
-            // clap needs texts with a static lifetime. The program has one configuration, so little is leaked.
+            // clap needs texts with a static lifetime. The program has one configuration, so the leaked memory stays
+            // small.
             set.map(|value| &*Box::leak(value.text.clone().into_boxed_str()))
         };
         let command = command.mut_args(|arg| match configurable(&arg).and_then(default) {
@@ -336,7 +337,7 @@ fn controller_settings() -> Vec<&'static str> {
     Settings::defaults(ALL_SETTINGS).rows().into_iter().map(|(flag, ..)| flag).collect()
 }
 
-/// Checks a value of a key; the error says what is wrong with it.
+/// Checks a value of a key. The error says what is wrong with the value.
 fn check(part: &ConfigPart, key: &str, text: &str) -> Result<(), String> {
     match part {
         ConfigPart::Controller | ConfigPart::Context(_) => check_setting(key, text),
@@ -349,7 +350,7 @@ fn check_setting(flag: &str, text: &str) -> Result<(), String> {
     set.map(drop).map_err(|bad| format!("not {}", bad.wanted))
 }
 
-/// Checks a value like the command line does.
+/// Checks a value in the same way as the command line.
 fn check_flag(flag: &str, text: &str) -> Result<(), String> {
     let command = definition();
     let arg = argument(&command, flag).expect("every flag of the lists belongs to a command");
@@ -371,8 +372,8 @@ fn argument<'a>(command: &'a clap::Command, flag: &str) -> Option<&'a clap::Arg>
     own.or_else(|| command.get_subcommands().find_map(|subcommand| argument(subcommand, flag)))
 }
 
-/// Name of a flag that takes a value; `None` for other flags. A configured flag without a value could not be switched
-/// off on the command line.
+/// Name of a flag that takes a value; `None` for other flags. Flags without a value cannot be configured, because the
+/// command line could not switch them off.
 fn configurable(arg: &clap::Arg) -> Option<&str> {
     arg.get_long().filter(|_| arg.get_action().takes_values())
 }
@@ -400,7 +401,7 @@ pub struct ConfiguredValue {
     pub key: String,
     /// Effective value; `None` if the cluster or the command decides.
     pub value: Option<String>,
-    /// `environment`, `file` or `default`.
+    /// Kind of source of the value: `environment`, `file` or `default`.
     pub from: &'static str,
     /// Environment variable, or line of the file; `None` for a default.
     pub place: Option<String>,

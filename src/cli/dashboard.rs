@@ -37,8 +37,8 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
         return show_files(args, connection, &config).await;
     }
     let open = connect::open(&connection.options()).await?;
-    // The request for the controller's flags is sent before the lists start. Among the lists it would wait and slow
-    // them down. The lists start once the version is known.
+    // The request for the controller's flags is sent before the lists start. A request sent among the lists would wait
+    // for the lists and slow them down. The lists start once the version is known.
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();
@@ -50,7 +50,7 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
 }
 
-/// Shows the objects of files. Their clock stands, and nothing can be written.
+/// Shows objects that were read from files. Time stands still, and nothing can be written.
 async fn show_files(
     args: DashboardArgs,
     connection: ConnectionArgs,

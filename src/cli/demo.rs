@@ -186,7 +186,7 @@ impl EmbeddedCluster {
         self.cancel.cancel();
         self.world.stopped().await;
         self.tasks.wait().await;
-        // The folder only exists if an operation ran.
+        // The folder exists only if an operation was started.
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 }

@@ -22,7 +22,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Number of minutes with counts.
+/// Number of minutes for which departures are counted.
 const MINUTES: usize = 30;
 
 #[derive(Args, Debug)]
@@ -31,14 +31,15 @@ pub struct DeparturesArgs {
     once: OnceArgs,
 }
 
-/// Prints pods that leave or left, as far as the cluster or a recording still shows them.
+/// Prints pods that leave or left, if the cluster or the recording still shows them.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     args.once.output.print(&DeparturesReport::new(&shot.model, shot.at), table)?;
     shot.done()
 }
 
-/// Pods that left in the last two hours (`docs/reference/departures.md`). Every field is always present; unknown values are null.
+/// Pods that left in the last two hours (`docs/reference/departures.md`). Every field is always present; unknown values
+/// are null.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DeparturesReport {
@@ -82,11 +83,11 @@ struct PodDepartureReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DepartureReport {
-    /// `apiEviction`, `taintEviction`, `preemption`, …
+    /// Kind of the departure: `apiEviction`, `taintEviction`, `preemption`, …
     pub kind: &'static str,
-    /// `certain`, `likely` or `possible`.
+    /// Certainty of the kind: `certain`, `likely` or `possible`.
     pub certainty: &'static str,
-    /// `terminating`, `finished`, `gone` or `restarted`.
+    /// Stage of the departure: `terminating`, `finished`, `gone` or `restarted`.
     pub stage: &'static str,
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
@@ -99,9 +100,10 @@ pub struct DepartureReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceReport {
-    /// `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or `deletion`.
+    /// Where the evidence comes from: `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or
+    /// `deletion`.
     pub source: &'static str,
-    /// Whether the evidence supports the kind, not another one.
+    /// Whether the evidence supports the kind of departure; `false` if it supports another kind.
     pub agrees: bool,
     pub text: String,
 }
@@ -133,7 +135,8 @@ impl DeparturesReport {
 impl PodDepartureReport {
     fn new(entry: &DepartureEntry, model: &Model, now: Timestamp) -> Self {
         let Key { namespace, name } = &entry.pod;
-        // A pod that still exists is classified again with all present data: its owner may have been listed after it.
+        // The departure of a pod that still exists is classified again with all present data, because the pod's owner
+        // may have been listed later than the pod.
         let present = model.cluster.pod(&entry.pod).filter(|pod| pod.uid == entry.uid);
         let current = present.and_then(|pod| model.departure_of(pod, &[]));
         let DepartureEntry { node, at, stage, departure, .. } = current.as_ref().unwrap_or(entry).clone();
@@ -207,7 +210,7 @@ fn evidence(pod: &PodDepartureReport) -> String {
 
 #[cfg(test)]
 impl DepartureReport {
-    /// A departure in which nothing is null.
+    /// Sample departure in which every field has a value.
     pub fn full() -> Self {
         let evidence = EvidenceReport { source: "condition", agrees: true, text: "x".into() };
         Self {

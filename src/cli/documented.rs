@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Checks that a page documents exactly the fields of a report. In `full`, nothing may be null or empty.
+/// Checks that a page documents exactly the fields of a report. In `full`, every field must have a value.
 pub fn check(full: &impl Serialize, page: &str) {
     let mut produced = BTreeSet::new();
     paths("", &serde_json::to_value(full).expect("a report is plain data"), &mut produced);
@@ -18,7 +18,7 @@ pub fn check(full: &impl Serialize, page: &str) {
     assert!(missing.is_empty() && stale.is_empty(), "not documented: {missing:?}\nnot produced: {stale:?}");
 }
 
-/// Paths of all leaves: `nodes[].next.why`.
+/// Collects the paths of all leaves of a document, such as `nodes[].next.why`.
 fn paths(at: &str, value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {

@@ -55,7 +55,7 @@ pub enum Exit {
     Refused = 5,
     /// The plan would never complete, because a pod can never leave.
     Blocked = 6,
-    /// The plan may never complete: it may wait forever, or its timeout is too short.
+    /// The plan may never complete: the plan may wait forever, or its timeout is too short.
     Stalls = 7,
     /// A guard rail forbids the operation; nothing was written.
     Guarded = 8,
@@ -99,19 +99,20 @@ pub enum CliError {
         "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
     )]
     NodesForbidden(String),
-    /// `what` is the object, as in "node n-1"; `meant` are similar names.
+    /// A named object does not exist. `what` is the object, as in "node n-1"; `meant` are similar names.
     #[error("{what} not found{}", did_you_mean(meant))]
     NotFound { what: String, meant: Vec<String> },
     /// There is no operation to undo or resume.
     #[error("nothing to {0}; kordon journal lists the operations")]
     NothingTo(&'static str),
-    /// `what` is as in "pod shop/cart-1 is unknown"; `gaps` are the missing objects.
+    /// An answer depends on unknown objects. `what` is a clause such as "pod shop/cart-1 is unknown"; `gaps` are the
+    /// missing objects.
     #[error("{what}: {gaps}")]
     Unknown { what: String, gaps: Gaps },
-    /// `missing` names the objects or answers that did not arrive.
+    /// Objects or answers did not arrive in time. `missing` names them.
     #[error("timed out after {waited} waiting for {missing}; allow more time with {flag}")]
     TooSlow { waited: Span, missing: String, flag: &'static str },
-    /// The plan was printed, and it would not complete.
+    /// The plan was printed, but would not complete.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
     #[error("nothing was written: {}", .0.lines().join("\n  "))]
@@ -130,7 +131,7 @@ pub enum CliError {
     /// The operation ran and was reported, but did not complete.
     #[error("{}: {text}", end.as_str())]
     Ended { end: OperationEnd, text: String },
-    /// The report was printed, and `--exit-code` was given.
+    /// The report of a cluster that is not healthy was printed, and `--exit-code` was given.
     #[error("the verdict on the cluster is {:?}", level.as_str())]
     NotHealthy { level: VerdictLevel },
     #[error("the watches of the cluster have ended")]
@@ -139,7 +140,7 @@ pub enum CliError {
     Controller(#[from] ControllerError),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The watches of the recording had not yet listed the objects that predictions need.
+    /// At the requested moment, the recording's watches had not yet listed the objects that predictions need.
     #[error("at {} nodes and leases were not listed yet; choose a later time with --at", at.to_time())]
     NotYetRecorded { at: Timestamp },
     #[error(transparent)]
@@ -215,7 +216,7 @@ impl CliError {
     }
 }
 
-/// Exit code of an answer that is missing because objects are unknown.
+/// Exit code if an answer could not be given because objects are unknown.
 fn unknown(gaps: &Gaps) -> Exit {
     if gaps.needs_permission() { Exit::NotAllowed } else { Exit::TooSlow }
 }
@@ -244,7 +245,7 @@ fn not_approved(refusal: &ApprovalRefusal) -> Exit {
     }
 }
 
-/// Whether the program has written to standard output. A report of an error is then not printed there.
+/// Whether the program has written to standard output. If so, no report of an error is printed there.
 static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a note to standard error, beside the answer.
@@ -277,7 +278,7 @@ pub fn to_yaml<T: Serialize>(report: &T) -> String {
     visible::lines(&serde_saphyr::to_string(report).expect("a report is plain data"))
 }
 
-/// Format of errors. They always go to standard error; with `-o json` or `-o yaml`, a report of the error is also
+/// Format of errors. Errors always go to standard error; with `-o json` or `-o yaml`, a report of the error is also
 /// printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorFormat {

@@ -10,9 +10,9 @@ use kordon_time::Timestamp;
 #[serde(rename_all = "camelCase")]
 pub struct GapReport {
     kind: String,
-    /// `stale`, `notListed`, `forbidden` or `off`.
+    /// What is known of the kind: `stale`, `notListed`, `forbidden`, `off` or `absent`.
     state: &'static str,
-    /// When the data became stale.
+    /// When the data became stale; null for other states.
     since: Option<Timestamp>,
     /// Missing permission, as in `list pods`.
     missing_permission: Option<String>,
@@ -42,7 +42,7 @@ impl GapReport {
 
 #[cfg(test)]
 impl GapReport {
-    /// A gap in which nothing is null.
+    /// Sample gap in which every field has a value.
     pub fn full() -> Self {
         let since = Some(Timestamp::from_secs(1_800_000_000));
         let missing_permission = Some("list pods".into());

@@ -2,7 +2,8 @@
 
 use crate::app::Glyphs;
 
-/// Glyphs according to the flag `--ascii`. Without it, ASCII on a terminal whose locale is not UTF-8.
+/// Glyphs according to the flag `--ascii`. Without the flag, ASCII on a terminal whose locale is not UTF-8, otherwise
+/// Unicode.
 pub fn glyphs(ascii: Option<bool>, is_terminal: bool) -> Glyphs {
     let locale = || is_terminal && !is_utf8(|name| std::env::var(name).ok());
     if ascii.unwrap_or_else(locale) { Glyphs::Ascii } else { Glyphs::Unicode }

@@ -36,7 +36,7 @@ pub struct JournalArgs {
 /// Interval of checks for new entries.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Lists operations; with `--recording` the events up to a moment, with `--watch` new events.
+/// Lists operations. With `--recording`, lists the events up to a moment instead; with `--watch`, prints new events.
 pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let once = &args.once;
     if args.watch {
@@ -141,11 +141,11 @@ struct EntryLine<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct EntryReport {
-    /// Number of the entry. Objects and occurrences that join the entry later do not change it.
+    /// Number of the entry. Objects and occurrences that join the entry later do not change the number.
     number: usize,
     at: Timestamp,
     last_at: Timestamp,
-    /// `info`, `warning` or `error`.
+    /// Severity of the event: `info`, `warning` or `error`.
     level: &'static str,
     /// Objects in kubectl's notation: `node/a`, `pod/shop/web-1`; or a part of kordon.
     objects: Vec<String>,
@@ -162,7 +162,7 @@ struct EntryReport {
 #[serde(rename_all = "camelCase")]
 struct OperationReport {
     operation: OperationId,
-    /// Context, or the server's address if there was none.
+    /// Context of the operation, or the server's address if no context was used.
     context: String,
     server: String,
     file: String,

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::cli::{config::Config, definition, parse};
 
-    /// Flags of kubectl 1.37's commands, according to its help.
+    /// Flags of kubectl 1.37's commands, according to kubectl's help.
     const FLAGS: [(&str, &[&str]); 6] = [
         ("cordon", &["dry-run", "selector"]),
         ("uncordon", &["dry-run", "selector"]),

@@ -22,15 +22,15 @@ pub fn start(file: Option<&Path>) -> Result<(), CliError> {
         .open(path)
         .map_err(|error| CliError::Io { doing: format!("opening the log {}", path.display()), error })?;
     let lines = fmt::layer().with_ansi(false).with_writer(Mutex::new(LogFile(file)));
-    // Fails only if the process already has a log, which stays.
+    // The call fails only if the process already has a log. That log stays.
     let _ =
         tracing::subscriber::set_global_default(tracing_subscriber::registry().with(filter()).with(lines));
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "kordon started");
     Ok(())
 }
 
-/// A log file. Text that log lines quote is made visible, since people read the file in a terminal. Each write is a
-/// whole event.
+/// A log file. Control and invisible characters in a line are made visible, since people read the file in a terminal.
+/// Each write is a whole event.
 struct LogFile(File);
 
 impl Write for LogFile {

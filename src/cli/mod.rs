@@ -237,8 +237,8 @@ fn with_reason(error: clap::Error, args: &[OsString], command: &mut clap::Comman
     }
 }
 
-/// Returns a dashboard flag that was given before a subcommand, with the name of the subcommand. The subcommand would
-/// ignore the flag.
+/// Returns a dashboard flag that was given before a subcommand, and the name of the subcommand. The subcommand would
+/// ignore such a flag.
 fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, String)> {
     let subcommand = matches.subcommand_name()?;
     let given =
@@ -302,7 +302,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     let Cli { command, dashboard, mut connection, log } = cli;
     connection.config = config;
     let work = match command {
-        // These wait for nothing: they need neither a log nor the runtime.
+        // These commands wait for nothing, so they need neither a log nor the runtime.
         Some(Command::Config(args)) => return configuration::run(&args, &connection.config),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),

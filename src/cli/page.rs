@@ -23,7 +23,7 @@ pub struct Page {
 /// Layout of a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Layout {
-    /// Width of the terminal in cells; `None` without a terminal, or if everything is to be printed.
+    /// Width of the terminal in cells. `None` without a terminal, or if nothing may be cut or folded.
     pub width: Option<usize>,
     pub has_color: bool,
     pub glyphs: Glyphs,
@@ -33,7 +33,7 @@ impl Layout {
     /// The layout for standard output.
     pub fn for_stdout(is_wide: bool, has_color: bool, glyphs: Glyphs) -> Self {
         let is_cut = !is_wide && std::io::stdout().is_terminal();
-        // Without a terminal, the search for its size would start two processes.
+        // Without a terminal, asking for the terminal's size would start two processes.
         let size = is_cut.then(crossterm::terminal::size).and_then(Result::ok);
         let width = size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0);
         Self { width, has_color, glyphs }
@@ -97,7 +97,7 @@ impl Page {
         self.layout.width.is_some()
     }
 
-    /// Width of the terminal in cells; `None` if everything is to be printed.
+    /// Width of the terminal in cells; `None` if nothing may be cut or folded.
     pub const fn width(&self) -> Option<usize> {
         self.layout.width
     }

@@ -57,16 +57,16 @@ struct PendingPodReport {
     namespace: String,
     pod: String,
     priority: i32,
-    /// Since the scheduler reported that no node fits, or else since the pod was created.
+    /// Start of the wait: when the scheduler reported that no node fits, or else when the pod was created.
     since: Timestamp,
     for_seconds: f64,
     /// Cause according to the scheduler.
     cause: String,
-    /// `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if not computed.
+    /// What would help the pod: `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if not computed.
     advice: Option<&'static str>,
-    /// Node that fits, for `fits` and `preempts`.
+    /// Node that fits; null unless the advice is `fits` or `preempts`.
     node: Option<NodeName>,
-    /// Number of pods to preempt, for `preempts`.
+    /// Number of pods to preempt; null unless the advice is `preempts`.
     preempts: Option<usize>,
     /// Proposals, the most helpful first.
     help: Vec<String>,

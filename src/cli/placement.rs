@@ -1,4 +1,4 @@
-//! Placements of pods and the nodes that receive them, for reports and tables of `kordon plan`, `forecast` and `why`.
+//! Placements of pods, and nodes that receive pods, for reports and tables of `kordon plan`, `forecast` and `why`.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -35,8 +35,8 @@ pub struct PlacementReport {
     pub help: Vec<String>,
     /// Where the pod's volumes can be attached, as text.
     pub volumes: Vec<String>,
-    /// Ignored aspects: `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`, `sampled` or
-    /// `oneSample`.
+    /// Aspects that the placement ignores: `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`,
+    /// `sampled` or `oneSample`.
     pub caveats: Vec<&'static str>,
     /// Why the default scheduler does not place the pod.
     pub obstacle: Option<String>,
@@ -209,7 +209,7 @@ pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
 
 #[cfg(test)]
 impl ReceiverReport {
-    /// A receiver in which nothing is null.
+    /// Sample receiver in which every field has a value.
     pub fn full() -> Self {
         let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
         Self { node: "n2".into(), before: load, after: load, allocatable: load }
@@ -218,7 +218,7 @@ impl ReceiverReport {
 
 #[cfg(test)]
 impl PlacementReport {
-    /// A placement in which nothing is null and no list is empty.
+    /// Sample placement in which every field has a value and every list has items.
     pub fn full() -> Self {
         let text = || "text".to_owned();
         let plugins = PluginScoresReport {

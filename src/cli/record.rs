@@ -1,4 +1,4 @@
-//! `kordon record`: records what a cluster's watches report in a file.
+//! `kordon record`: writes what a cluster's watches report to a file.
 
 use std::{
     fs::OpenOptions,
@@ -97,7 +97,7 @@ struct RecordReport {
     keyframes: u64,
     /// Number of errors that the watches reported.
     watch_errors: u64,
-    /// Size in bytes of the file, and of what the watches received.
+    /// Size in bytes of the file, and number of bytes that the watches received.
     bytes: u64,
     received_bytes: u64,
 }
@@ -123,7 +123,7 @@ pub struct ClusterRecording<'a> {
 }
 
 impl ClusterRecording<'_> {
-    /// Records into a new file until it is stopped, and prints a summary.
+    /// Records into a new file until the recording is stopped, and prints a summary.
     pub async fn write(&self, path: &Path, how: &RecordHow, output: OutputArgs) -> Result<(), CliError> {
         let Self { connection, settings, no_pods, clock } = *self;
         let from = clock.now();

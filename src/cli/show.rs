@@ -55,7 +55,7 @@ pub struct HistoryArgs {
     history_size: u64,
 }
 
-/// Same values as the defaults of the flags.
+/// Uses the values that the flags have by default.
 impl Default for HistoryArgs {
     fn default() -> Self {
         Self { history: Span::from_secs(2 * 3600), history_size: 512 << 20 }
@@ -105,7 +105,7 @@ const TYPING_LEAD: Span = Span::from_millis(1500);
 const KEY_INTERVAL: Span = Span::from_millis(20);
 
 impl ShowArgs {
-    /// The same arguments, without any way to write.
+    /// Returns the same arguments, but with writes forbidden.
     pub fn read_only(self) -> Self {
         Self { read_only: true, ..self }
     }
@@ -167,7 +167,7 @@ impl HistoryArgs {
     /// Starts the history of a session.
     ///
     /// # Errors
-    /// It is switched off or cannot be kept; the text says why.
+    /// The history is switched off or cannot be kept; the text says why.
     fn start(self, model: &Model, now: Timestamp) -> Result<History, String> {
         if self.history == Span::ZERO {
             return Err("switched off by --history 0".into());
@@ -181,7 +181,8 @@ impl HistoryArgs {
 }
 
 impl LookArgs {
-    /// Themes that suit the terminal, starting with the requested one. A file supports all colours.
+    /// Themes that suit the terminal, starting with the requested one. A frame that is written to a file can use all
+    /// colours.
     pub fn themes(&self) -> Vec<ThemeName> {
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let colours =
@@ -194,7 +195,7 @@ impl LookArgs {
         themes
     }
 
-    /// Glyphs. For a file, the capabilities of the terminal do not matter.
+    /// Glyphs for the screen. For a frame that is written to a file, the capabilities of the terminal do not matter.
     fn glyphs(&self) -> Glyphs {
         glyphs(self.ascii, self.snapshot.is_none())
     }

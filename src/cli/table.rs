@@ -83,12 +83,12 @@ impl<'a, R> PageTable<'a, R> {
         self.column(head, Rank::Essential, cell)
     }
 
-    /// Adds a column that is left out before the essential ones.
+    /// Adds a column of medium importance: on a narrow terminal, it is left out before the essential columns.
     pub fn useful<C: Into<PageCell>>(self, head: &'static str, cell: impl Fn(&R) -> C + 'a) -> Self {
         self.column(head, Rank::Useful, cell)
     }
 
-    /// Adds a column that is left out first.
+    /// Adds a column of low importance: on a narrow terminal, it is left out first.
     pub fn detail<C: Into<PageCell>>(self, head: &'static str, cell: impl Fn(&R) -> C + 'a) -> Self {
         self.column(head, Rank::Detail, cell)
     }
@@ -201,7 +201,7 @@ fn write<R>(out: &mut Page, columns: &[PageColumn<'_, R>], rows: Vec<TableRow>) 
 }
 
 /// Writes one line of a row. A key that is wider than its column gets a line of its own, and the other cells follow on
-/// the next.
+/// the next line.
 fn write_line<R>(
     out: &mut Page,
     columns: &[PageColumn<'_, R>],
@@ -217,7 +217,8 @@ fn write_line<R>(
         let cell = if column.rank == Rank::Key { cell.into() } else { text::cut(cell, width) };
         let wide = text::width(&cell);
         let before = if column.is_right { width.saturating_sub(wide) } else { 0 };
-        // Spaces are only added before text, and only text is coloured, so that a line has no invisible end.
+        // A line must not end with spaces or colour codes. So spaces are only added before text, and only text is
+        // coloured.
         if !cell.is_empty() {
             if written > start {
                 line.push('\n');
@@ -277,7 +278,7 @@ impl Fit {
         })
     }
 
-    /// Widths that fit if columns of this rank and lower ones may be left out; `None` if none fit.
+    /// Widths that fit if columns of this rank and lower ones may be left out; `None` if no widths fit.
     fn within<R>(
         columns: &[PageColumn<'_, R>],
         natural: &[usize],

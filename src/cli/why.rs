@@ -82,15 +82,15 @@ struct WhyReport {
     /// `kordon.why/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     taken_at: Timestamp,
-    /// End of the forecast that predicted steps come from.
+    /// End of the forecast from which predicted steps are taken.
     forecast_until: Timestamp,
-    /// `node` or `pod`.
+    /// Kind of the subject: `node` or `pod`.
     kind: &'static str,
     namespace: Option<String>,
     name: String,
     /// Who removed the pod, and why; null for a node, and for a pod that stays.
     departure: Option<DepartureReport>,
-    /// Steps, first cause first.
+    /// Steps of the explanation, beginning with the first cause.
     steps: Vec<StepReport>,
     /// Possible actions.
     actions: Vec<ActionReport>,
@@ -98,9 +98,9 @@ struct WhyReport {
     events: Option<Vec<EventReport>>,
     /// Why the Events are unknown.
     events_error: Option<String>,
-    /// Placement of the pod, with `--placement`.
+    /// Placement of the pod; null without `--placement`.
     placement: Option<WhyPlacementReport>,
-    /// Pressure on the node, with `--pressure`.
+    /// Pressure on the node; null without `--pressure`.
     pressure: Option<PressureReport>,
 }
 
@@ -108,7 +108,7 @@ struct WhyReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WhyPlacementReport {
-    /// `node`, `pending` or `unknown`.
+    /// Where the pod would land: `node`, `pending` or `unknown`.
     landing: &'static str,
     landing_node: Option<NodeName>,
     landing_reason: Option<String>,
@@ -118,9 +118,9 @@ struct WhyPlacementReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StepReport {
-    /// `heartbeat`, `gracePeriod`, `ready`, `queue`, …
+    /// Topic of the step: `heartbeat`, `gracePeriod`, `ready`, `queue`, …
     topic: &'static str,
-    /// `past`, `present`, `future` or `never`.
+    /// Tense of the step: `past`, `present`, `future` or `never`.
     time: &'static str,
     at: Option<Timestamp>,
     in_seconds: Option<f64>,
@@ -135,7 +135,7 @@ struct StepReport {
 #[serde(rename_all = "camelCase")]
 struct EventReport {
     reason: String,
-    /// `Normal` or `Warning`.
+    /// Type of the Events: `Normal` or `Warning`.
     #[serde(rename = "type")]
     kind: &'static str,
     count: u64,
@@ -150,7 +150,7 @@ struct EventReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ActionReport {
-    /// `wait`, `cordon`, `drain`, `outOfService`, …
+    /// Word of the action: `wait`, `cordon`, `drain`, `outOfService`, …
     action: &'static str,
     /// Who performs the action: `nobody`, `kordon`, `kubectl`, `machine` or `edit`.
     by: &'static str,
@@ -219,7 +219,7 @@ async fn events(shot: &OneShot, subject: &Subject) -> Result<Vec<ClusterEvent>, 
     read_events(&shot.connection.client, &subject).await
 }
 
-/// Who removed a pod, and why. If that is uncertain, the Events of the pod's owner are also read.
+/// Who removed a pod, and why. If the answer is uncertain, the Events of the pod's owner are also read.
 async fn departure(shot: &OneShot, subject: &Subject, events: &[ClusterEvent]) -> Option<DepartureReport> {
     let Subject::Pod { name, .. } = subject else { return None };
     let (cluster, key) = (&shot.model.cluster, pod_key(name, &shot.namespace));
@@ -325,7 +325,7 @@ fn placed(cluster: &Cluster, pod: &Pod, version: ServerVersion, now: Timestamp) 
     let mut placing = PlacingEnvironment::new(cluster, snapshot, now);
     let landing = placing.land(pod, &BTreeSet::new());
     let trace = placing.trace().placements.remove(&pod.key).map(Arc::unwrap_or_clone);
-    // Includes the reasons of all nodes that do not fit, even if others do.
+    // The reasons of all nodes that do not fit are included, even if other nodes fit.
     let trace = PlacementTrace { reasons, ..trace.unwrap_or_default() };
     let (landing, landing_node, landing_reason) = placement::landing(&landing);
     WhyPlacementReport { landing, landing_node, landing_reason, trace: PlacementReport::new(&trace) }
@@ -375,7 +375,7 @@ impl ActionReport {
     }
 }
 
-/// Renders the explanation, with a line per step: its time, its distance and its text.
+/// Renders the explanation. Each step has a line with its time, the distance from now, and its text.
 fn render(report: &WhyReport, out: &mut Page) {
     let name =
         report.namespace.iter().chain([&report.name]).map(|part| visible::text(part)).collect::<Vec<_>>();

@@ -1,7 +1,7 @@
 //! `kordon drain`, `cordon`, `uncordon`, `taint`, `label`, `evict`, `delete`: kubectl's words and flags.
 //!
-//! Without `--enforce` they print the plan, as `kordon plan` does. With it, the plan is approved ([`Approval`]) and
-//! applied.
+//! Without `--enforce` these commands print the plan, as `kordon plan` does. With `--enforce`, the plan is approved
+//! ([`Approval`]) and applied.
 
 mod report;
 mod session;
@@ -105,13 +105,13 @@ pub struct HowArgs {
 }
 
 impl HowArgs {
-    /// Overrides given as flags.
+    /// Overrides of guard rails that are given as flags.
     fn overrides(&self) -> Overrides {
         let Self { take_over, try_blocked, ref overrides, .. } = *self;
         Overrides { guards: overrides.clone(), take_over, try_blocked }
     }
 
-    /// Guard rails of the file, overridden by those given as flags.
+    /// Guard rails of the file. Guard rails that are given as flags override them.
     fn guards(&self) -> Result<Guards, GuardsError> {
         let mut guards = guards::read(self.guards.as_deref())?;
         guards.max_nodes = self.max_nodes.or(guards.max_nodes);

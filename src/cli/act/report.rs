@@ -28,7 +28,7 @@ pub struct OperationReport {
     pub operation: Option<OperationId>,
     pub began: Timestamp,
     pub ended: Timestamp,
-    /// `done`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
+    /// How the operation ended: `done`, `recorded`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
     pub end: &'static str,
     /// Progress of the pods that the operation removes.
     pub count: DrainCountReport,
@@ -43,7 +43,8 @@ pub struct OperationReport {
 #[serde(rename_all = "camelCase")]
 pub struct OperationNodeReport {
     pub name: NodeName,
-    /// `waits`, `written`, `unchanged`, `drains`, `verifying`, `drained`, `recorded` or `stopped`.
+    /// Stage of the node: `waiting`, `written`, `unchanged`, `draining`, `verifying`, `drained`, `recorded` or
+    /// `incomplete`.
     pub stage: &'static str,
     pub text: String,
     /// Whether this action cordoned the node.

@@ -33,7 +33,8 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Whether the operator can be asked on a terminal, or agreed in advance with `--yes`.
+/// How the operator agrees: in advance with `--yes`, or when asked on a terminal. Without a terminal, nobody can be
+/// asked.
 fn operator(how: &HowArgs) -> Operator {
     if how.yes {
         Operator::AgreedInAdvance
@@ -44,7 +45,8 @@ fn operator(how: &HowArgs) -> Operator {
     }
 }
 
-/// Fails early if the operator can neither be asked nor agreed in advance, before any request to the cluster.
+/// Fails if the operator did not agree in advance and cannot be asked. The check comes before any request to the
+/// cluster.
 pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     match operator(how) {
         Operator::Present | Operator::AgreedInAdvance => Ok(()),
@@ -52,7 +54,7 @@ pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
     }
 }
 
-/// Whether an operation may move pods, so that placements can be computed.
+/// Whether an operation may move pods. If so, placements can be computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
     Pods,
@@ -74,7 +76,7 @@ pub struct OperationSession {
 
 /// The part of the cluster that is watched until the operation ends.
 enum Source {
-    /// Everything, for placements.
+    /// The whole cluster, because placements depend on it.
     Whole,
     /// The objects that the operation changes, once its action is known.
     Scopes { action: Option<Action> },
@@ -132,8 +134,8 @@ impl OperationSession {
         Ok(action)
     }
 
-    /// Reads the objects that an action depends on, and watches those that it changes. An undo changes only nodes, so
-    /// its caller passes an uncordon of these nodes as the action.
+    /// Reads the objects that an action depends on, and watches the objects that the action changes. An undo changes
+    /// only nodes, so its caller passes an uncordon of these nodes as the action.
     pub async fn read(&mut self, action: Action) -> Result<(), CliError> {
         if let Source::Scopes { action: watched } = &mut self.source {
             *watched = Some(action);
@@ -327,7 +329,7 @@ impl ApprovalHost for OperationSession {
     }
 }
 
-/// Lines of the plan or undo, and of the question about it.
+/// Lines that show the plan or undo, and the question about it.
 fn shown(approval: &Approval, question: &Question) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(plan) = approval.plan() {

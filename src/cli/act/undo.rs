@@ -75,7 +75,7 @@ fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError
     }
 }
 
-/// Undoes an operation's changes of nodes, except those that were changed since.
+/// Undoes what an operation changed on nodes. Values that were changed again later are kept.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
     if how.enforce {
@@ -107,9 +107,9 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
 struct UndoReport {
     schema: &'static str,
     operation: OperationId,
-    /// Writes, with the server's answers for `--dry-run=server`.
+    /// Writes of the undo. With `--dry-run=server`, each write has the server's answer.
     writes: Vec<UndoWriteReport>,
-    /// Changes that the undo keeps, because they were changed again after the operation.
+    /// Changes that the undo keeps, because their values were changed again later.
     kept: Vec<String>,
 }
 
@@ -118,7 +118,7 @@ struct UndoReport {
 struct UndoWriteReport {
     text: String,
     body: serde_json::Value,
-    /// The server's answer to the write as a dry run; null without `--dry-run=server`.
+    /// The server's answer to a dry run of the write; null without `--dry-run=server`.
     dry_run_result: Option<String>,
 }
 

@@ -165,8 +165,8 @@ impl HorizonArgs {
             succession,
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
-        // The failure of nodes is predicted for its effects on pods, so unknown pods are an error. A forecast also
-        // covers nodes, so unknown pods are none.
+        // The prediction of a failure is about pods, so unknown pods are an error. A forecast without a failure is also
+        // about nodes, so unknown pods are not an error there.
         let gaps = if failing.is_some() { subject.gaps() } else { Gaps::default() };
         shot.done()?;
         if gaps.is_empty() {

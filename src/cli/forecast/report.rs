@@ -27,12 +27,12 @@ pub struct ForecastSubject<'a> {
     pub cluster: &'a Cluster,
     pub failing: Option<&'a BTreeSet<NodeName>>,
     pub now: Timestamp,
-    /// Successors of pods that are deleted or no longer run, and the nodes that receive them.
+    /// Successors of pods that are deleted or no longer run, and the nodes that receive these successors.
     pub succession: Succession,
 }
 
 impl ForecastSubject<'_> {
-    /// Gaps in the pods that the prediction is about; for a failure, those on the failing nodes.
+    /// Gaps in what is known of the pods that the prediction is about; for a failure, of the pods on the failing nodes.
     pub fn gaps(&self) -> Gaps {
         let of_nodes = |nodes: &BTreeSet<NodeName>| nodes.iter().cloned().map(Scope::PodsOn).collect();
         let scopes: Vec<Scope> = self.failing.map_or_else(|| vec![Scope::Pods], of_nodes);
@@ -48,11 +48,12 @@ pub struct ForecastReport {
     pub schema: &'static str,
     pub taken_at: Timestamp,
     pub until: Timestamp,
-    /// `live`, `assumed`, `disconnected` or `noController`. Only the first two have predictions.
+    /// Confidence in predictions: `live`, `assumed`, `disconnected` or `noController`. Only the first two come with
+    /// predictions.
     pub confidence: &'static str,
     pub assumptions: Vec<String>,
-    /// Kinds that the report depends on and that are unknown or outdated. If pods are unknown, everything about them is
-    /// null.
+    /// Kinds of objects that the report depends on and that are unknown or outdated. If pods are unknown, all fields
+    /// about pods are null.
     pub unknown: Vec<GapReport>,
     /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
@@ -68,9 +69,9 @@ pub struct ForecastReport {
     pub steps: Vec<ForecastStepReport>,
     /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
-    /// For a failure: pods on the failing nodes that are not deleted.
+    /// For a failure: pods that are on the failing nodes and are not deleted.
     pub staying: Option<Vec<StayingReport>>,
-    /// Replacements of deleted pods, and of pods on lost nodes that are not deleted.
+    /// Replacements of deleted pods, and of pods that are on lost nodes and are not deleted.
     pub replacements: Option<Vec<ReplacementReport>>,
     /// Nodes that receive replacements.
     pub receivers: Option<Vec<ReceiverReport>>,
@@ -116,7 +117,7 @@ pub struct ForecastZoneReport {
     pub state: &'static str,
     pub not_ready_at_end: usize,
     pub state_at_end: &'static str,
-    /// Nodes that are tainted NoExecute per second.
+    /// Rate at which nodes of the zone are tainted NoExecute, per second.
     pub eviction_rate_at_end: f32,
 }
 
@@ -125,10 +126,11 @@ pub struct ForecastZoneReport {
 pub struct ForecastStepReport {
     pub at: Timestamp,
     pub in_seconds: f64,
-    /// `unknown`, `noExecute`, `delete`, or `remove` (the object, by the pod garbage collector).
+    /// Type of the step: `unknown`, `noExecute`, `delete`, or `remove` for an object that the pod garbage collector
+    /// removes.
     pub r#type: &'static str,
     pub node: NodeName,
-    /// Key of the taint, for `noExecute`.
+    /// Key of the taint; null unless the step is `noExecute`.
     pub taint: Option<String>,
     pub namespace: Option<String>,
     pub pod: Option<String>,
@@ -171,7 +173,7 @@ pub struct ReplacementReport {
     /// When the replacement is created; null if never, or not within the forecast.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
+    /// Where the replacement lands: `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
     pub landing: &'static str,
     /// Outcome of the pod, as in `kordon status`.
     pub outcome: &'static str,

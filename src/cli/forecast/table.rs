@@ -133,7 +133,7 @@ fn replacements(out: &mut Page, report: &ForecastReport) {
         .print(out);
 }
 
-/// Where a replacement is placed, with notes and proposals on further lines.
+/// Where a replacement is placed. Notes and proposals follow on further lines.
 fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
     let reason = replacement.landing_reason.as_deref().unwrap_or_default();
     let lands_on = match (&replacement.landing_node, replacement.landing) {

@@ -119,7 +119,7 @@ impl PrintArgs {
         self.dry_run == DryRunMode::Server
     }
 
-    /// The flag that forbids writes, if given.
+    /// The flag that forbids writes; `None` if no such flag was given.
     pub fn writes_nothing(&self) -> Option<&'static str> {
         match self.dry_run {
             DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),

@@ -80,7 +80,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
 }
 
-/// Reports that the outcome of a plan is unknown: a report for programs, and an error.
+/// Ends the command because the outcome of the plan is unknown: prints a report for programs and returns the error.
 fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Result<(), CliError> {
     if !print.output.is_for_people() {
         print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;

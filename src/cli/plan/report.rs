@@ -27,13 +27,13 @@ pub struct PlanReport {
     /// `kordon.plan/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
-    /// `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
+    /// Planned action: `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
     pub action: &'static str,
     pub command: Option<String>,
     pub server_version: String,
-    /// `completes`, `unknown`, `stalls`, `blocked` or `refused`.
+    /// How the plan ends: `completes`, `unknown`, `stalls`, `blocked` or `refused`.
     pub outcome: &'static str,
-    /// Whether the outcome stays the same, whatever the unknown objects are.
+    /// Whether the outcome is the same for any state of the unknown objects.
     pub definite: bool,
     /// Parts of the plan that depend on unknown or outdated objects.
     pub unknown: Vec<PlanGapReport>,
@@ -61,8 +61,8 @@ pub struct PlanReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotModelledReport {
-    /// `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`, `volumeLimitScaling` or
-    /// `storageCapacityScoring`.
+    /// Type of the effect: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
+    /// `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
     pub text: String,
     /// Number of pods of the plan that the effect may concern.
@@ -84,7 +84,7 @@ pub struct PlanTotalsReport {
     pub stay: usize,
     pub wait: usize,
     pub blocked: usize,
-    /// Pods that leave unless something unknown forbids it.
+    /// Number of pods that leave unless an unknown object forbids it.
     pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
@@ -94,11 +94,11 @@ pub struct PlanTotalsReport {
     pub pending: Option<usize>,
     pub preempted: Option<usize>,
     pub ends: WindowReport,
-    /// Likely end if everything undecided leaves at once; null if nothing is undecided.
+    /// Likely end if all undecided pods leave at once; null if no pod is undecided.
     pub not_before_seconds: Option<f64>,
 }
 
-/// Seconds from `takenAt`; null means never.
+/// Times in seconds from `takenAt`; null means never.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
@@ -112,10 +112,10 @@ pub struct WindowReport {
 pub struct PlanNodeReport {
     pub name: NodeName,
     pub uid: String,
-    /// `cordon`, `uncordon`, `taints`, `labels`, `none` or `refused`.
+    /// Change of the node: `cordon`, `uncordon`, `taints`, `labels`, `unchanged` or `refused`.
     pub change: &'static str,
     pub text: Option<String>,
-    /// Taints or labels before and after.
+    /// Taints or labels before and after the change.
     pub before: Vec<String>,
     pub after: Vec<String>,
     pub drain: Option<DrainReport>,
@@ -130,7 +130,7 @@ pub struct DrainReport {
     pub ends: WindowReport,
     pub after_blocked_node: bool,
     pub blocked_by: Option<String>,
-    /// Number of pods that remain; null if unknown.
+    /// Number of pods that remain on the node; null if unknown.
     pub remaining: Option<usize>,
 }
 
@@ -147,7 +147,7 @@ pub struct PlanPodReport {
     /// Outcome of the pod, as in `kordon status`.
     pub outcome: &'static str,
     pub outcome_text: String,
-    /// Verdict if all required flags are given.
+    /// Verdict that the pod would have if all required flags were given.
     pub verdict_with_flags: &'static str,
     pub text: String,
     pub required_flags: Vec<String>,
@@ -161,16 +161,16 @@ pub struct PlanPodReport {
     pub leaves: WindowReport,
     pub deleted: WindowReport,
     pub times_out_in_seconds: Option<f64>,
-    /// The quota that refuses the replacement at first.
+    /// The quota that refuses the first attempts to create the replacement; null if no quota does.
     pub quota_refusal: Option<QuotaRefusalReport>,
-    /// `node`, `pending` or `unknown`.
+    /// Where the replacement lands: `node`, `pending` or `unknown`.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,
     /// How the placement was decided; null if nothing has to be placed.
     pub placement: Option<PlacementReport>,
     pub ready_again_in_seconds: Option<f64>,
-    /// `guess`, `declared`, `measured` or `certain`.
+    /// Quality of the predicted times: `guess`, `declared`, `measured` or `certain`.
     pub quality: &'static str,
 }
 
@@ -231,10 +231,11 @@ pub struct WarningReport {
 #[serde(rename_all = "camelCase")]
 pub struct MomentReport {
     pub in_seconds: f64,
-    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `notReplaced`, `replaced`, `ready` or `timedOut`.
+    /// Type of the event: `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `notReplaced`, `replaced`, `ready`,
+    /// `started` or `timedOut`.
     pub r#type: &'static str,
     pub node: Option<NodeName>,
-    /// `namespace/name`.
+    /// Pod of the event, as `namespace/name`.
     pub pod: Option<String>,
     pub budget: Option<String>,
     pub quota: Option<String>,
@@ -248,10 +249,10 @@ pub struct PlanStepReport {
     pub content_type: &'static str,
     pub body: Value,
     pub text: String,
-    /// The server's answer to the write as a dry run; null if it was not asked.
+    /// The server's answer to a dry run of the write; null if the server was not asked.
     pub dry_run_result: Option<&'static str>,
     pub dry_run_message: Option<String>,
-    /// Whether the plan predicted this answer.
+    /// Whether the plan predicted the server's answer.
     pub as_planned: Option<bool>,
 }
 
@@ -274,24 +275,24 @@ pub struct UndoReport {
     pub changes: Vec<String>,
 }
 
-/// A plan whose outcome is unknown. It has no other fields.
+/// Report of a plan whose outcome is unknown. It has fewer fields than the report of other plans.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnknownPlanReport {
     schema: &'static str,
     taken_at: Timestamp,
     action: &'static str,
-    /// Always `unknown`.
+    /// Outcome of the plan; always `unknown`.
     outcome: &'static str,
     definite: bool,
     unknown: Vec<PlanGapReport>,
 }
 
-/// A part of a plan, and the kinds it depends on that are unknown or outdated.
+/// A part of a plan that is uncertain, and the unknown or outdated kinds of objects on which the part depends.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanGapReport {
-    /// `outcome`, `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`.
+    /// Uncertain part: `outcome`, `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`.
     part: &'static str,
     pub text: String,
     kinds: Vec<GapReport>,
@@ -602,7 +603,7 @@ mod tests {
     use super::*;
     use crate::cli::documented;
 
-    /// A report in which nothing is null and no list is empty.
+    /// Sample report in which every field has a value and every list has items.
     fn full() -> PlanReport {
         let text = || "text".to_owned();
         let window =

@@ -1,5 +1,5 @@
-//! Inputs of a plan on the command line: the parts of the cluster that the action needs; for placements, the whole
-//! cluster.
+//! Inputs of a plan on the command line: the objects that the action needs, or the whole cluster if placements are
+//! computed.
 
 use super::{
     args::{PlacementMode, PrintArgs},
@@ -21,7 +21,7 @@ use kordon_time::Span;
 /// Number of pods above which `auto` skips placements, since the lists would take too long.
 const MANY_PODS: usize = 20_000;
 
-/// Time limit of `auto` for the lists.
+/// Time limit for the lists, after which `auto` skips placements.
 const AUTO_PATIENCE: Span = Span::from_secs(2);
 
 /// The state of the cluster that a plan is made from.

@@ -139,7 +139,7 @@ struct Answer {
     message: String,
 }
 
-/// Prints the server's answers to the writes, if it was asked.
+/// Prints the server's answers to the writes, if the server was asked.
 fn answers(out: &mut Page, report: &PlanReport) {
     let answered = report.steps.iter().filter_map(|step| {
         let as_planned = match step.as_planned {
@@ -184,7 +184,7 @@ fn ends(window: &WindowReport) -> String {
     )
 }
 
-/// Change of a node; `unchanged` is the text if there is none.
+/// Text for the change of a node; `unchanged` is the text for a node without a change.
 fn change(node: &PlanNodeReport, unchanged: &str) -> String {
     match (&node.text, node.change) {
         (Some(text), _) => format!("refused: {text}"),
@@ -225,7 +225,8 @@ fn lands_on(pod: &PlanPodReport) -> String {
     }
 }
 
-/// Prints proposals for pods that stay Pending, preempted pods, and the load of the nodes that receive pods.
+/// Prints three parts: proposals for pods that stay Pending, the preempted pods, and the load of the nodes that receive
+/// pods.
 fn placements(out: &mut Page, report: &PlanReport) {
     let (mut preempted, mut caveats) = (Vec::new(), BTreeSet::new());
     for pod in &report.pods {

@@ -22,7 +22,7 @@ pub enum PlanTarget {
 }
 
 impl PlanTarget {
-    /// The action, for the objects that the selectors match now.
+    /// The action on the objects that the selectors match now.
     pub fn action(&self, cluster: &Cluster, namespace: &str) -> Action {
         match self {
             Self::Cordon(targets) => Action::Cordon { nodes: targets.names(cluster) },
@@ -45,7 +45,7 @@ impl PlanTarget {
         }
     }
 
-    /// Scopes that the plan needs, as far as the state known so far shows them.
+    /// Scopes that the plan needs, according to the state known so far.
     pub fn needs(
         &self,
         cluster: &Cluster,
@@ -73,7 +73,7 @@ impl PlanTarget {
         selection.into_iter().collect()
     }
 
-    /// Scopes with names that may be similar to missing ones; empty if all named objects exist.
+    /// Scopes whose objects may have names similar to those of missing objects; empty if all named objects exist.
     pub fn near(&self, cluster: &Cluster, namespace: &str) -> BTreeSet<Scope> {
         let no_node =
             |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
@@ -285,7 +285,7 @@ pub fn node_words<'a>(
     Ok((nodes.to_vec(), edits.to_vec()))
 }
 
-/// Kinds that kubectl would delete and kordon refuses, since it only evicts and deletes pods.
+/// Kinds that kubectl would delete and kordon refuses, since kordon only evicts and deletes pods.
 const OTHER_KINDS: [&str; 20] = [
     "cj",
     "cronjob",

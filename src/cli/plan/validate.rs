@@ -19,7 +19,8 @@ pub struct ValidationAnswers(Vec<Option<ValidationAnswer>>);
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationAnswer {
     pub outcome: RequestOutcome,
-    /// Whether the plan predicted the answer; `None` if the answer does not show that.
+    /// Whether the plan predicted the answer; `None` if the plan has no prediction or the server did not judge the
+    /// write.
     pub as_planned: Option<bool>,
 }
 
@@ -42,7 +43,7 @@ impl ValidationAnswers {
         self.0.get(index)?.as_ref()
     }
 
-    /// Fails if the server would refuse writes, or answers them differently from the plan.
+    /// Fails if the server would refuse writes, or if answers differ from those that the plan predicted.
     pub fn verdict(&self, plan: &Plan) -> Result<(), CliError> {
         let answered =
             || plan.steps.iter().zip(&self.0).filter_map(|(step, answer)| Some((step, answer.as_ref()?)));
@@ -78,7 +79,7 @@ pub fn words(step: &PlanStep) -> String {
     format!("{request} {}", request.object())
 }
 
-/// Word for an answer. A dry run that succeeds only means that the write is allowed.
+/// Word for a server's answer to a dry run. Success only means that the write is allowed.
 pub const fn word(outcome: &RequestOutcome) -> &'static str {
     match outcome {
         RequestOutcome::Done => "allowed",
@@ -86,8 +87,8 @@ pub const fn word(outcome: &RequestOutcome) -> &'static str {
     }
 }
 
-/// Whether an answer is as predicted: for an eviction by the present state of its budgets; every other write is
-/// predicted to succeed.
+/// Whether the server's answer is the predicted one. For an eviction, the prediction follows from the present state of
+/// its budgets. Every other write is predicted to succeed.
 fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<bool> {
     let code = match step {
         PlanStep::Evict { pod, uid, .. } => {

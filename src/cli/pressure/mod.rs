@@ -37,7 +37,8 @@ pub struct PressureArgs {
     once: OnceArgs,
 }
 
-/// Predicts which pods the kubelet of a node evicts when a signal falls below its threshold, and where they are placed.
+/// Predicts which pods the kubelet of a node evicts when a signal falls below its threshold, and where their
+/// replacements are placed.
 pub async fn run(args: PressureArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let node = shot.model.cluster.node(&NodeName::from(args.node.as_str())).cloned();

@@ -24,7 +24,7 @@ pub struct PressureReport {
     pub(super) usage: Option<UsageReport>,
     /// Why usage is unknown.
     pub(super) usage_error: Option<String>,
-    /// `kubelet` or `defaults`.
+    /// Source of the thresholds: `kubelet` or `defaults`.
     pub(super) thresholds: &'static str,
     /// Why the kubelet's own thresholds are unknown.
     pub(super) thresholds_error: Option<String>,
@@ -40,7 +40,7 @@ pub struct PressureReport {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageReport {
-    /// `kubelet` or `metrics.k8s.io`, which only has the memory of pods.
+    /// Source of the measurements: `kubelet`, or `metrics.k8s.io`, which only has the memory of pods.
     pub source: &'static str,
     pub measured_at: Timestamp,
 }
@@ -55,11 +55,11 @@ pub(super) struct SignalReport {
     pub available: Option<i64>,
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
-    /// Distance of the level above the nearest threshold, the one that a falling level meets first.
+    /// Distance by which the level is above the nearest threshold. A falling level reaches that threshold first.
     pub distance: Option<i64>,
     /// Time until the level reaches the nearest threshold at the current trend.
     pub reaches_threshold_in_seconds: Option<f64>,
-    /// When the kubelet evicts because of a threshold that is met; null if none is met.
+    /// When the kubelet evicts because the signal meets a threshold; null if the signal meets none.
     pub evicts_at: Option<Timestamp>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct ThresholdReport {
     pub value: String,
     /// Level of the signal at the threshold; null if the capacity is unknown.
     pub level: Option<i64>,
-    /// `hard` or `soft`.
+    /// Kind of the threshold: `hard` or `soft`.
     pub kind: &'static str,
     pub grace_seconds: f64,
     /// Level at which evictions stop.
@@ -86,7 +86,7 @@ pub(super) struct EvictionOrderReport {
     /// Summary in one line.
     #[serde(skip)]
     pub summary: String,
-    /// What is freed on the node first, as text.
+    /// What the kubelet frees on the node before it evicts pods, as text.
     #[serde(skip)]
     pub node_reclaim_words: Option<String>,
     #[serde(skip)]
@@ -94,11 +94,11 @@ pub(super) struct EvictionOrderReport {
     /// Condition and taint that are set at once.
     pub condition: &'static str,
     pub taint: String,
-    /// Threshold of the signal; null if it has none, so that nothing is evicted.
+    /// Threshold of the signal; null if the signal has no threshold, so that nothing is evicted.
     pub threshold: Option<String>,
-    /// Whether the threshold is met now. If not, the actions start when it is.
+    /// Whether the threshold is met now. Otherwise the actions start later, as soon as the threshold is met.
     pub met: bool,
-    /// What is freed on the node first: `dead containers`, `unused images`.
+    /// What the kubelet frees on the node before it evicts pods: `dead containers`, `unused images`.
     pub node_reclaim: Vec<&'static str>,
     /// Lower bound of the size of unused images.
     pub unused_image_bytes: i64,
@@ -126,13 +126,13 @@ pub(super) struct RankedPodReport {
     pub exempt: Option<&'static str>,
     /// Whether the pod is evicted before the target is reached.
     pub evicted: bool,
-    /// Level after the pod's eviction.
+    /// Level of the signal after the pod's eviction.
     pub available_after: Option<i64>,
     /// Highest `oom_score_adj` of the pod's containers. When memory runs out, the kernel first kills containers with a
     /// high value.
     pub oom_score_adj: Option<i64>,
-    /// `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if the pod is not evicted or placements
-    /// were not computed.
+    /// Where the replacement lands: `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if the pod
+    /// is not evicted or placements were not computed.
     pub landing: Option<&'static str>,
     pub landing_node: Option<NodeName>,
     pub landing_reason: Option<String>,

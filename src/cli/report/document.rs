@@ -17,7 +17,7 @@ pub struct RecordingFacts {
     pub context: String,
     pub server_version: String,
     pub recorded_by: String,
-    /// A fault of the file.
+    /// A fault of the recording file, for example that it was truncated.
     pub fault: Option<String>,
     pub back_within: Span,
 }
@@ -99,7 +99,8 @@ pub struct ReportedWorkload {
 pub struct ReportedEvictions {
     pub total: usize,
     pub kinds: Vec<EvictionKindCount>,
-    /// Time limit of unnecessary evictions: an eviction by a taint was unnecessary if its node recovered within it.
+    /// Time limit for the recovery of a node. An eviction by a taint was unnecessary if its node recovered within this
+    /// time.
     pub back_within_seconds: f64,
     pub unnecessary: Vec<UnnecessaryEviction>,
 }
@@ -278,7 +279,7 @@ impl ReportedPredictions {
 mod tests {
     use super::*;
 
-    /// A report in which nothing is empty.
+    /// Sample report in which every field has a value and every list has items.
     pub fn full() -> IncidentReport {
         let at = Timestamp::EPOCH;
         IncidentReport {

@@ -55,7 +55,7 @@ fn written(ReportTable { columns, rows }: &ReportTable) -> String {
         return "<p>None.</p>".into();
     }
     let cell = |cell: &String| match cell.as_str() {
-        // The style colours levels of the verdict.
+        // The style sheet colours the levels of the verdict.
         level @ ("critical" | "warning" | "disconnected") => format!("<td class=\"{level}\">{level}</td>"),
         text => format!("<td>{}</td>", escaped(text)),
     };

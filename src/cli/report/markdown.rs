@@ -52,8 +52,8 @@ fn rest(all: usize) -> Option<String> {
     (all > ROWS).then(|| format!("\nThe first {ROWS} of {all}; `-o json` has all."))
 }
 
-/// Escapes text for Markdown, including tables. Square brackets are escaped, so parentheses cannot form a link and stay
-/// as they are.
+/// Escapes text for Markdown, including tables. Parentheses stay as they are: without the square brackets, which are
+/// escaped, they cannot form a link.
 pub fn escaped(text: &str) -> String {
     const SPECIAL: &str = "\\`*_{}[]<>#+!|~&$@:";
     let mut out = String::with_capacity(text.len());

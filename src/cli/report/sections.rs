@@ -1,4 +1,4 @@
-//! Sections of the postmortem, in plain text. Markdown and HTML only write them down.
+//! Sections of the postmortem as plain text. The modules for Markdown and HTML add only their format.
 
 use super::{
     document::IncidentReport,
@@ -20,7 +20,7 @@ pub enum Block {
     Pictures,
 }
 
-/// A table; empty ones say so.
+/// A table. A table without rows is printed as `None.`
 pub struct ReportTable {
     pub columns: Vec<&'static str>,
     pub rows: Vec<Vec<String>>,

@@ -26,7 +26,7 @@ struct VerdictChangeReport {
     /// `kordon.verdict/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     at: Timestamp,
-    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    /// Level of the verdict: `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     level: &'static str,
     text: String,
     predictions: PredictionsReport,
@@ -35,7 +35,7 @@ struct VerdictChangeReport {
 /// Interval of checks for a new verdict.
 const PERIOD: Span = Span::from_secs(1);
 
-/// Time for computing N-1 in each period: a twentieth of a core.
+/// Computing time that N-1 gets in each period: a twentieth of a core.
 const SLICE: Span = Span::from_millis(50);
 
 /// Prints the verdict and its changes until interrupted.
@@ -45,7 +45,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     let clock = session.clock;
     let mut printed = None;
     let mut progress = HeadroomProgress::default();
-    // The first line agrees with `kordon status`.
+    // The first line has the same verdict as `kordon status`.
     let mut slice = super::N_1;
     loop {
         let now = clock.now();

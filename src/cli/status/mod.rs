@@ -62,7 +62,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
 /// Time limit for computing N-1 unless all of it is requested.
 const N_1: Span = Span::from_millis(500);
 
-/// Computes N-1: all of it, or as much as possible in half a second.
+/// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second.
 fn compute_headroom(shot: &mut OneShot, all: bool) {
     let Some(job) = shot.model.next_headroom_job(shot.at) else { return };
     let progress = HeadroomProgress::default();

@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 /// Maximum number of misses in a report.
 const MISSES: usize = 5;
 
-/// Actions of the controller in this session, compared with the predictions made 5 s before.
+/// Actions of the controller in this session, compared with predictions made 5 s before each action.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PredictionsReport {
@@ -20,9 +20,9 @@ pub struct PredictionsReport {
     pub predicted: usize,
     pub on_time: usize,
     pub by_chance: usize,
-    /// Maximum number of nodes among which chance decided; 0 if it never did.
+    /// Maximum number of nodes among which chance decided an event; 0 if chance decided none.
     pub by_chance_among: usize,
-    /// Events caused by something that happened less than 5 s before.
+    /// Events whose cause happened less than 5 s before them.
     pub unforeseeable: usize,
     /// Events predicted for another time, or not at all.
     pub missed: usize,
@@ -91,7 +91,7 @@ pub struct OutcomeDifferenceReport {
 #[serde(rename_all = "camelCase")]
 pub struct MissReport {
     pub at: Timestamp,
-    /// `unknown`, `noExecute`, `swap` or `deletion`.
+    /// Kind of the event: `unknown`, `noExecute`, `swap` or `deletion`.
     pub event: &'static str,
     pub node: String,
     pub pod: Option<String>,
@@ -187,7 +187,7 @@ pub mod tests {
         forecast::{Became, OutcomeDifferences},
     };
 
-    /// Outcomes in which nothing is empty.
+    /// Sample outcomes in which every field has a value.
     pub fn outcomes() -> OutcomeReport {
         let difference = OutcomeDifference {
             at: Timestamp::EPOCH,

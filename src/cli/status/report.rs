@@ -28,7 +28,7 @@ pub struct StatusReport {
     /// `kordon.status/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
     pub taken_at: Timestamp,
-    /// End of the forecast that `next` and predicted evictions come from.
+    /// End of the forecast from which `next` and the predicted evictions are taken.
     pub forecast_until: Timestamp,
     pub verdict: ClusterVerdictReport,
     pub cluster: ClusterReport,
@@ -51,7 +51,7 @@ pub struct StatusReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterVerdictReport {
-    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    /// Level of the verdict: `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     pub level: &'static str,
     pub text: String,
     #[serde(skip)]
@@ -101,7 +101,7 @@ pub struct ClusterReport {
     pub server: String,
     pub version: Option<String>,
     pub user: Option<String>,
-    /// API server's clock minus ours.
+    /// Time of the API server's clock minus time of this machine's clock.
     pub clock_difference_seconds: Option<f64>,
 }
 
@@ -110,7 +110,7 @@ pub struct ClusterReport {
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
     pub confidence: ConfidenceReport,
-    /// `held`, `released`, `none`, `forbidden` or `unknown`.
+    /// State of the controller's Lease: `held`, `released`, `none`, `forbidden` or `unknown`.
     pub lease: &'static str,
     pub leader: Option<LeaderReport>,
     pub settings: Vec<SettingReport>,
@@ -120,7 +120,7 @@ pub struct ControllerReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfidenceReport {
-    /// `live`, `assumed`, `disconnected` or `noController`.
+    /// State of the confidence: `live`, `assumed`, `disconnected` or `noController`.
     pub state: &'static str,
     pub since: Option<Timestamp>,
 }
@@ -140,7 +140,7 @@ pub struct LeaderReport {
 pub struct SettingReport {
     pub flag: &'static str,
     pub value: String,
-    /// `default`, `cluster`, `configuration` or `override`.
+    /// Origin of the value: `default`, `cluster`, `configuration` or `override`.
     pub origin: &'static str,
 }
 
@@ -149,7 +149,7 @@ pub struct SettingReport {
 #[serde(rename_all = "camelCase")]
 pub struct WatchReport {
     pub kind: String,
-    /// `off`, `connecting`, `listing`, `live`, `broken` or `forbidden`.
+    /// State of the watch: `off`, `connecting`, `listing`, `live`, `broken` or `forbidden`.
     pub state: &'static str,
     pub error: Option<String>,
     pub last_event: Option<Timestamp>,
@@ -161,12 +161,12 @@ pub struct WatchReport {
 pub struct StatusZoneReport {
     pub region: String,
     pub zone: String,
-    /// `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
+    /// State of the zone: `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
     pub state: &'static str,
     pub nodes: usize,
     pub not_ready: usize,
     pub not_ready_share: f32,
-    /// Nodes that may be tainted NoExecute per second.
+    /// Rate at which nodes of the zone may be tainted NoExecute, per second.
     pub eviction_rate: f32,
     pub queue: Vec<NodeName>,
     pub next_slot: Option<Timestamp>,
@@ -182,7 +182,7 @@ pub struct StatusNodeReport {
     pub roles: Vec<String>,
     /// State of the node in one word, such as `Silent` or `Evicting`.
     pub state: Option<&'static str>,
-    /// Start of the state; for `Silent` and `Late` the last heartbeat.
+    /// Start of the state. For `Silent` and `Late`, the time of the last heartbeat.
     pub state_since: Option<Timestamp>,
     #[serde(skip)]
     pub status: Option<NodeStateView>,
@@ -192,15 +192,15 @@ pub struct StatusNodeReport {
     /// Who claims the node for a drain.
     pub drain_claim: Option<DrainClaimReport>,
     pub ready: ReadyReport,
-    /// The last heartbeat: renewTime of the Lease, or that of the status without a Lease.
+    /// Time of the last heartbeat: renewTime of the Lease. Without a Lease, the heartbeat time of the node status.
     pub last_heartbeat: Option<Timestamp>,
-    /// When the controller noticed the last heartbeat: the grace period starts here.
+    /// When the controller noticed the last heartbeat. The grace period starts at this time.
     pub probe_timestamp: Option<Timestamp>,
-    /// `lease`, `status`, `created` or `controllerStart`.
+    /// Source of `probeTimestamp`: `lease`, `status`, `created`, `controllerStart`, `disruptionEnd` or `reconnected`.
     pub probe_source: Option<&'static str>,
-    /// `observed`, `estimated` or `atLatest`.
+    /// Certainty of `probeTimestamp`: `observed`, `estimated` or `atLatest`.
     pub probe_certainty: Option<&'static str>,
-    /// The applicable grace period.
+    /// The grace period that applies to the node.
     pub grace_seconds: Option<f64>,
     /// Rest of the grace period; negative after it has expired.
     pub grace_left_seconds: Option<f64>,
@@ -221,10 +221,10 @@ pub struct CordonReport {
     pub why: String,
     pub at: Timestamp,
     pub until: Option<Timestamp>,
-    /// Whether `until` has passed.
+    /// Whether the planned end of the cordon has passed.
     pub expired: bool,
     pub operation: Option<OperationId>,
-    /// Time until `until`, as text.
+    /// Time left until the planned end of the cordon, as text.
     #[serde(skip)]
     pub time_left: Option<String>,
 }
@@ -236,8 +236,8 @@ pub struct DrainClaimReport {
     pub by: String,
     pub operation: OperationId,
     pub renewed: Timestamp,
-    /// Number of pods that the drain removes from the node, pods that are already gone included; null if it was not
-    /// recorded.
+    /// Number of pods that the drain removes from the node, pods that are already gone included; null if the
+    /// number was not recorded.
     pub pods: Option<usize>,
     pub pods_left: Option<usize>,
     /// Progress of the drain on this node; null if the pods or their number are unknown.
@@ -253,7 +253,7 @@ pub struct DrainClaimReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyReport {
-    /// `True`, `False` or `Unknown`; null if the kubelet never posted it.
+    /// Status of the condition: `True`, `False` or `Unknown`; null if the kubelet never posted the condition.
     pub status: Option<&'static str>,
     pub reason: Option<String>,
     pub message: Option<String>,
@@ -274,11 +274,11 @@ pub struct TaintReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextReport {
-    /// `unknown`, `taint` or `evict`.
+    /// Type of the event: `unknown`, `taint` or `evict`.
     pub r#type: &'static str,
     /// Number of evicted pods; null for other events.
     pub pods: Option<usize>,
-    /// Time of the event; null if the event depends on something without a known time.
+    /// Time of the event; null if the event depends on something whose time is unknown.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
     /// Whether the time is an estimate.
@@ -295,18 +295,18 @@ pub struct EvictionReport {
     pub namespace: String,
     pub pod: String,
     pub node: NodeName,
-    /// `scheduled`, `predicted`, `terminating` or `never`.
+    /// State of the eviction: `scheduled`, `predicted`, `terminating` or `never`.
     pub state: &'static str,
-    /// When the pod is deleted; for a terminating pod, when its grace period ends.
+    /// When the pod is deleted. For a terminating pod, when the pod's grace period ends.
     pub at: Option<Timestamp>,
     pub in_seconds: Option<f64>,
-    /// `observed`, `estimated` or `atLatest`; null unless `scheduled`.
+    /// Certainty of the time: `observed`, `estimated` or `atLatest`; null unless the eviction is `scheduled`.
     pub certainty: Option<&'static str>,
-    /// Probability that the pod is deleted at this time, from 0 to 1; null unless `predicted`.
+    /// Probability that the pod is deleted at this time, from 0 to 1; null unless the eviction is `predicted`.
     pub probability: Option<f64>,
     /// Finalizers that keep a terminating pod after its grace period.
     pub finalizers: Vec<String>,
-    /// Outcome, as [`OutcomeKind::word`]; null for a pod that stays, or if it was not computed.
+    /// Outcome, as [`OutcomeKind::word`]; null for a pod that stays, or if no outcome was computed.
     pub outcome: Option<&'static str>,
     pub outcome_node: Option<NodeName>,
     /// The outcome as text.
@@ -545,7 +545,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
-            // A cancellation only shows what has changed, so a single report leaves it out.
+            // A cancelled eviction only says what has changed since an earlier moment. A single report leaves it out.
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();
@@ -611,7 +611,7 @@ mod tests {
     use crate::cli::documented;
     use kordon_core::engine::Cause;
 
-    /// A report in which nothing is null and no list is empty.
+    /// Sample report in which every field has a value and every list has items.
     fn full() -> StatusReport {
         let at = Timestamp::from_secs(1_800_000_000);
         let written = ClusterTime::new(at);

@@ -94,7 +94,7 @@ fn next_slot(zone: &StatusZoneReport) -> String {
     zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time())
 }
 
-/// Prints the nodes. On a terminal, nodes of a zone without notable state share a row.
+/// Prints the nodes. On a terminal, all nodes of a zone that are Ready and need no attention share one row.
 fn nodes(out: &mut Page, report: &StatusReport) {
     let is_calm = |node: &&StatusNodeReport| {
         let is_ready = node.status.is_some_and(|status| status.state == NodeState::Ready);
@@ -137,7 +137,7 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         .print(out);
 }
 
-/// A node, or all nodes of a zone without notable state: `10 nodes  eu-1a  Ready`.
+/// A node, or all nodes of a zone that are Ready and need no attention: `10 nodes  eu-1a  Ready`.
 enum NodeRow<'a> {
     One(&'a StatusNodeReport),
     Calm(Vec<&'a StatusNodeReport>),
@@ -246,7 +246,7 @@ fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
     overdue(seconds, |seconds| about(seconds, is_estimate(eviction)))
 }
 
-/// Time until an event, or since it was due.
+/// Time until an event, or the time since a past event was due.
 fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
     if seconds < 0.0 { format!("{} overdue", span(-seconds)) } else { left(seconds) }
 }

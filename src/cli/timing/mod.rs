@@ -1,4 +1,5 @@
-//! `kordon timing`: detection, eviction, load and risk of sets of flags.
+//! `kordon timing`: compares sets of flags by how soon they detect a dead node and evict its pods, and by their load
+//! and risk.
 
 mod report;
 mod table;
@@ -109,7 +110,7 @@ pub async fn run(args: TimingArgs, connection: ConnectionArgs) -> Result<(), Cli
     args.output.print(&report, table::render)
 }
 
-/// Reads the cluster's settings. If no flag names a cluster, an unreachable one is not an error.
+/// Reads the cluster's settings. If no flag names a cluster, an unreachable cluster is not an error.
 async fn cluster_settings(
     args: &TimingArgs,
     connection: ConnectionArgs,
@@ -176,7 +177,7 @@ impl KubeletArgs {
     }
 }
 
-/// The profiles to compare, in the order of `names`; all profiles without names.
+/// The profiles to compare, in the order of `names`; all profiles if there are no names.
 fn chosen(profiles: Vec<TimingProfile>, names: Option<&[String]>) -> Result<Vec<TimingProfile>, CliError> {
     let Some(names) = names else { return Ok(profiles) };
     let named = |name: &String| {

@@ -22,12 +22,12 @@ pub struct TimingReport {
     pub kubernetes_version: String,
     /// Context of the cluster whose settings were read; null if none was.
     pub context: Option<String>,
-    /// Why no cluster's settings were read.
+    /// Why no settings of a cluster were read.
     pub no_cluster: Option<String>,
     pub nodes: usize,
     pub pods_per_node: usize,
     pub zones: usize,
-    /// `lease` or `status`.
+    /// Heartbeat of the kubelets: `lease` or `status`.
     pub heartbeat: &'static str,
     pub toleration_seconds: i64,
     /// Assumed startup time of a replacement.
@@ -43,13 +43,13 @@ pub struct TimingReport {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileReport {
-    /// `default`, `fast`, `medium`, `low`, `cluster` or `flags`.
+    /// Name of the profile: `default`, `fast`, `medium`, `low`, `cluster` or `flags`.
     pub name: String,
     pub flags: Vec<FlagReport>,
     pub heartbeat_interval_seconds: f64,
-    /// Number of heartbeats in a grace period.
+    /// Number of heartbeats that fit into the grace period.
     pub heartbeats_in_grace: i64,
-    /// Times since the node's death.
+    /// Times from the node's death to the events `unknown`, `tainted`, `deleted` and `replaced`.
     pub unknown: Option<RangeReport>,
     pub tainted: Option<RangeReport>,
     pub deleted: Option<RangeReport>,
@@ -59,7 +59,7 @@ pub struct ProfileReport {
     pub lease_writes_per_minute_most: f64,
     pub etcd_bytes_per_minute: f64,
     pub etcd_bytes_until_compaction: f64,
-    /// Maximum length of a blip after which the node has not become Unknown, and after which no pod is evicted.
+    /// Maximum length of a blip that does not make the node Unknown, and of a blip that evicts no pod.
     pub harmless_without_unknown_seconds: Option<f64>,
     pub harmless_without_eviction_seconds: Option<f64>,
     pub blips: Vec<BlipReport>,
@@ -70,7 +70,7 @@ pub struct ProfileReport {
 pub struct FlagReport {
     pub flag: &'static str,
     pub value: String,
-    /// `default`, `cluster`, `configuration` or `override`.
+    /// Origin of the value: `default`, `cluster`, `configuration` or `override`.
     pub origin: &'static str,
 }
 
@@ -86,7 +86,7 @@ pub struct RangeReport {
 #[serde(rename_all = "camelCase")]
 pub struct BlipReport {
     pub lasts_seconds: f64,
-    /// `one node`, `one zone` or `all nodes`.
+    /// What the blip cuts off: `one node`, `one zone` or `all nodes`.
     pub scope: &'static str,
     pub nodes_unknown: CountReport,
     pub pods_not_ready: CountReport,
@@ -107,7 +107,7 @@ pub struct DifferenceReport {
     pub what: String,
     pub a: Option<String>,
     pub b: Option<String>,
-    /// `b` minus `a`; null if one of them is not a number.
+    /// Value of `b` minus value of `a`; null if one of them is not a number.
     pub difference: Option<String>,
 }
 
@@ -267,7 +267,7 @@ impl Measure {
         }
     }
 
-    /// `b` minus `a` with its sign; `None` if their units differ.
+    /// Value of `b` minus value of `a`, with its sign; `None` if the units of the two values differ.
     fn difference(a: Self, b: Self) -> Option<String> {
         let (sign, distance) = match (a, b) {
             (Self::Seconds(a), Self::Seconds(b)) => (b < a, Self::Seconds((b - a).abs())),

@@ -152,7 +152,7 @@ fn lease_writes(profile: &ProfileReport) -> String {
     if least == most { most } else { format!("{least}\u{2013}{most}") }
 }
 
-/// Prints the evictions caused by blips. Each blip has a row per profile.
+/// Prints the evictions caused by blips, with a row for each profile and length of blip.
 fn blips(report: &TimingReport, out: &mut Page) {
     let harmless = |seconds: Option<f64>| {
         seconds.map_or_else(|| "any".into(), |seconds| Span::from_secs_f64(seconds).to_string())
@@ -183,7 +183,8 @@ fn same_length(a: &BlipReport, b: &BlipReport) -> bool {
     Span::from_secs_f64(a.lasts_seconds) == Span::from_secs_f64(b.lasts_seconds)
 }
 
-/// Evicted pods, or what happens to the pods instead: `120 evicted`.
+/// Number of evicted pods, as in `120 evicted`. If no pod is evicted, the number of pods that are not ready, or
+/// `nothing`.
 fn evicted(blip: &BlipReport) -> String {
     let pods = |count: CountReport| match (count.least, count.most) {
         (least, most) if least == most => text::count(most),

@@ -1,4 +1,5 @@
-//! The trade-off as a chart of characters: moves for blips against the time in which pods ran nowhere.
+//! Chart, in characters, of the trade-off between settings: moves of pods because of blips, against the time in which
+//! pods ran nowhere.
 
 use super::document::TunedSettings;
 
@@ -25,8 +26,8 @@ pub fn lines(settings: &[TunedSettings], blip_seconds: f64) -> Vec<String> {
     for (one, time) in settings.iter().zip(&times) {
         let column = share(time - least, longest - least, width);
         let row = height - 1 - share(one.totals.blip_moves as f64, most as f64, height);
-        // If another setting already has the cell, the letter moves to the nearest free cell on the right, or else on
-        // the left.
+        // If the cell already has the letter of another setting, this letter moves to the nearest free cell on the
+        // right, or else on the left.
         let free = (column..width).chain((0..column).rev()).find(|column| field[row][*column] == ' ');
         let letter = if one.present { '*' } else { one.letter.chars().next().unwrap_or('?') };
         if let Some(free) = free {

@@ -35,7 +35,7 @@ pub struct TunedOutages {
     pub not_ended_pods: usize,
 }
 
-/// Actions of a controller.
+/// Totals of a controller's actions over the recording, and of their consequences.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TunedTotals {

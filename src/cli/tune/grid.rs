@@ -28,8 +28,8 @@ pub fn grid_axis(text: &str) -> Result<GridAxis, String> {
         .ok_or_else(|| "not KEY=VALUE,VALUE as node-monitor-grace-period=20s,40s".into())
 }
 
-/// The settings to compare, including those in force: the requested ones, or else a series of grace periods and one of
-/// tolerations.
+/// The settings to compare: the requested settings, or else a series of grace periods and a series of tolerations. The
+/// settings in force are always included.
 pub fn alternatives(
     present: &Alternative,
     with: &[String],

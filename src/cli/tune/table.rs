@@ -85,13 +85,13 @@ fn meanings(report: &TuneReport) -> [(&'static str, String); 8] {
     ]
 }
 
-/// The recorded controllers' actions, or those of a controller with other settings.
+/// Row with the actions of the recorded controllers, or of a controller with other settings.
 struct TuneRow<'a> {
     letter: String,
     name: String,
     is_present: bool,
     totals: &'a TunedTotals,
-    /// Sum of all uncertainties of the settings; `None` for the recorded controllers.
+    /// Total number of uncertainties with these settings; `None` for the recorded controllers.
     uncertain: Option<usize>,
 }
 
@@ -118,7 +118,7 @@ impl<'a> TuneRow<'a> {
     }
 }
 
-/// The settings that differ. Equal values of the two tolerations are combined.
+/// Text for the settings that differ from those in force. Equal values of the two tolerations are combined.
 fn name(with: &[String]) -> String {
     let (tolerations, others): (Vec<&String>, Vec<&String>) =
         with.iter().partition(|setting| setting.contains("-toleration-seconds="));
