@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::error::{plain, words};
 use kordon_core::plan::Permission;
 
-/// Returns the permissions that the user does not have. A permission that is granted for all namespaces and names is
-/// checked once; any other is checked for each namespace or node.
+/// Returns the permissions that the user does not have. A permission for all namespaces and names takes one request;
+/// any other permission takes one request for each namespace or node.
 ///
 /// # Errors
-/// The server did not answer a review; the reason in words.
+/// The server did not answer a review; the text gives the reason.
 pub async fn missing(client: &Client, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
     let mut everywhere: BTreeMap<Permission, bool> = BTreeMap::new();
     let mut missing = Vec::new();

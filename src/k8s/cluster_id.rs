@@ -8,13 +8,13 @@ use tokio::time::timeout;
 
 use super::{connect::Connection, error};
 
-/// What identifies a cluster.
+/// Identity of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterId {
-    /// The uid of namespace kube-system, which exists as long as the cluster.
+    /// The uid of namespace kube-system. This namespace exists as long as the cluster does.
     Uid(String),
-    /// The address of the server, if the namespace does not exist or may not be read. `why` is the reason in the
-    /// server's words.
+    /// The address of the server, if namespace kube-system does not exist or the user is not allowed to read it. `why`
+    /// is the reason in the server's words.
     Server { address: String, why: String },
 }
 
@@ -25,8 +25,8 @@ impl ClusterId {
     /// Reads the identity from the server.
     ///
     /// # Errors
-    /// No response; the reason in words. The address is no substitute here, because a later response would yield
-    /// another identity.
+    /// No response; the text gives the reason. The address does not replace the uid then, because the next request
+    /// might return the uid, and the cluster would have two identities.
     pub async fn from_connection(connection: &Connection) -> Result<Self, String> {
         let request = Request::get("/api/v1/namespaces/kube-system").body(Vec::new());
         let request = request.expect("a constant path");
@@ -46,7 +46,7 @@ impl ClusterId {
         }
     }
 
-    /// The identity as a file name.
+    /// Returns the identity as a file name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Uid(uid) => uid,
@@ -54,7 +54,8 @@ impl ClusterId {
         }
     }
 
-    /// Notice that the journal is kept by the server's address; `None` if the identity is a uid.
+    /// Returns the notice that the journal is identified by the server's address; `None` if it is identified by the
+    /// cluster's uid.
     pub fn notice(&self) -> Option<String> {
         match self {
             Self::Uid(_) => None,

@@ -23,21 +23,23 @@ use kordon_core::engine::ServerVersion;
 pub struct Connection {
     /// Client for reads, without retries.
     pub client: Client,
-    /// Client for writes, without retries: every refusal is handled.
+    /// Client for writes. It does not retry, because its callers handle every refusal.
     pub writer: Client,
-    /// The context of the kubeconfig, `in-cluster`, or the name of the embedded cluster.
+    /// Display name of the cluster: the kubeconfig's context, the address of `--server`, `in-cluster` in a pod, or the
+    /// name of an embedded cluster.
     pub context: String,
     pub server: String,
     pub identity: Identity,
     pub version: ServerVersion,
     /// Release as the server names it: `v1.36.3`, `v1.33.1+k3s1`.
     pub release: String,
-    /// Namespace of the context, for commands that need one.
+    /// Namespace of the context, for commands that need a namespace.
     pub namespace: String,
     pub request_timeout: Option<Duration>,
-    /// The clock of everything that is read from the cluster.
+    /// The clock for all times that are read from the cluster. It is stopped if the objects come from files.
     pub clock: Clock,
-    /// What was left out or laid over, for objects from files.
+    /// Notes about files of objects: files that were left out, and objects that are laid over others. Empty without
+    /// such files.
     pub notes: Vec<String>,
 }
 
@@ -48,7 +50,7 @@ pub struct Identity {
     pub groups: Vec<String>,
     /// Whether the user is impersonated (`--as`).
     pub impersonated: bool,
-    /// Whether the server confirmed the name; otherwise it is the name in the kubeconfig.
+    /// Whether the server confirmed the user's name. If not, the name comes from the kubeconfig.
     pub confirmed: bool,
 }
 
@@ -65,7 +67,7 @@ const FIRST_ANSWER: Duration = Duration::from_secs(10);
 /// Timeout of opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A client of a cluster whose version and user are not known yet.
+/// A connection to a cluster whose version and user are not known yet.
 pub struct OpenConnection(Connection);
 
 /// Connects to the cluster that the options select, and reads its version and the user.
@@ -105,15 +107,16 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
 }
 
 impl OpenConnection {
-    /// The client, for requests that do not depend on the version.
+    /// Returns the client, for requests that do not depend on the server's version.
     pub const fn client(&self) -> &Client {
         &self.0.client
     }
 
-    /// Reads the version and the user. If the server does not report the user, the name in the kubeconfig stays.
+    /// Reads the version and the user. If the server does not report the user, the name from the kubeconfig is kept.
     pub async fn confirm(self) -> Result<Connection, ConnectError> {
         let Self(mut connection) = self;
-        // Read the version and the user concurrently: each takes one round trip, or two on a new connection.
+        // The version and the user are read concurrently, because each takes one round trip, or two on a new
+        // connection.
         let user = async { Ok(connection.confirmed_user().await) };
         let (release, user) = futures::try_join!(check(&connection), user)?;
         (connection.version, connection.release) = release;
@@ -141,8 +144,7 @@ async fn client(mut config: Config, server: &str) -> Result<Client, ConnectError
 }
 
 async fn build(config: Config, server: &str) -> Result<Client, ConnectError> {
-    // Building a client reads files and, for old kinds of credentials, runs programs, so it must not block a worker of
-    // the runtime.
+    // This runs on a blocking thread: building a client reads files and, for old kinds of credentials, runs programs.
     let built = tokio::task::spawn_blocking({
         let handle = tokio::runtime::Handle::current();
         move || {
@@ -198,7 +200,7 @@ async fn check(connection: &Connection) -> Result<(ServerVersion, String), Conne
     Ok((version, release))
 }
 
-/// Converts an error of the first request.
+/// Converts an error of the first request to an error of the connection attempt.
 fn refused(error: &kube::Error, connection: &Connection) -> ConnectError {
     let (server, user) = (connection.server.clone(), connection.identity.to_string());
     let why = error::words(error);
@@ -222,14 +224,14 @@ fn plugin_failure(error: &kube::Error) -> Option<String> {
     cause.downcast_ref::<ConnectError>().map(ToString::to_string)
 }
 
-/// Converts an error below HTTP: of TLS, or of the connection.
+/// Converts an error below HTTP, which comes from TLS or from the connection.
 fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
     let untrusted = "its certificate is signed by an authority that is not trusted; check certificate-authority in the \
                      kubeconfig, or --certificate-authority";
     let security = [
         ("UnknownIssuer", untrusted),
-        // With BadSignature, the signing authority has the same name as the trusted one, as in all clusters made by the
-        // same tool.
+        // BadSignature: the certificate's authority is not the trusted authority, but both have the same name, as in
+        // clusters made by the same tool.
         ("BadSignature", untrusted),
         ("NotValidForName", "its certificate is for another name; set it with --tls-server-name"),
         ("not valid for name", "its certificate is for another name; set it with --tls-server-name"),
@@ -252,7 +254,7 @@ fn broken_link(server: String, why: String, whole: &str) -> ConnectError {
 }
 
 impl Connection {
-    /// Creates a connection to a cluster inside this process, of the newest supported version.
+    /// Creates a connection to a cluster inside this process. Its version is the newest supported version.
     pub fn embedded(client: Client, name: &str) -> Self {
         Self {
             writer: client.clone(),

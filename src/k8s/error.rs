@@ -10,7 +10,7 @@ use kordon_core::{cluster::nearest::did_you_mean, visible};
 /// Maximum length of a text from a server, in characters.
 const LONGEST: usize = 400;
 
-/// Why kordon could not connect to a cluster.
+/// Reason why kordon could not connect to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(
@@ -61,8 +61,8 @@ pub fn plain(text: &str) -> String {
     visible::one_line(text, LONGEST)
 }
 
-/// Makes an untrusted address printable on one line, without credentials. Everything before the last `@` except a valid
-/// scheme is removed, even from malformed addresses.
+/// Makes an untrusted address printable on one line, without credentials. Removes everything before the last `@` except
+/// a valid scheme, even from malformed addresses.
 pub fn address(text: &str) -> String {
     let Some((before, host)) = text.rsplit_once('@') else { return plain(text) };
     let is_scheme =
@@ -73,7 +73,7 @@ pub fn address(text: &str) -> String {
     }
 }
 
-/// Address of a server on one line, without credentials and trailing slashes.
+/// Returns the address of a server on one line, without credentials and trailing slashes.
 pub fn server_address(server: &Uri) -> String {
     let whole = server.to_string();
     let credentials = server.authority().and_then(|authority| authority.as_str().rsplit_once('@'));
@@ -94,12 +94,12 @@ pub fn words(error: &kube::Error) -> String {
     }
 }
 
-/// The message of a status, or the meaning of its code if it has none.
+/// Returns the message of a status; if the status has no message, the meaning of its code.
 pub fn status_words(status: &Status) -> String {
     code_words(status.code, &status.message)
 }
 
-/// The message of a response, or the meaning of its HTTP code if it has none.
+/// Returns the message of a response; if the response has no message, the meaning of its HTTP code.
 pub fn code_words(code: u16, message: &str) -> String {
     let meaning = match code {
         401 => "the server rejected the credentials (HTTP 401); they may have expired",
@@ -118,19 +118,19 @@ pub fn code_words(code: u16, message: &str) -> String {
     }
 }
 
-/// Text of the innermost cause.
+/// Returns the text of the innermost cause.
 fn innermost(error: &kube::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(deeper) = cause {
-        // An io::Error displays the error that it wraps, but does not return it as its source.
+        // An io::Error displays the error that it wraps, but its `source` skips that error.
         text = deeper.to_string();
         cause = deeper.source();
     }
     text
 }
 
-/// Describes an error below HTTP.
+/// Describes an error below HTTP, such as a failed connection.
 fn transport_words(cause: &str) -> String {
     let cause = plain(cause);
     let known = [

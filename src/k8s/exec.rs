@@ -1,6 +1,6 @@
-//! Runs credential plugins (exec): once, without a terminal, and with captured output.
+//! Runs credential plugins (exec). A plugin runs once, without a terminal, and with captured output.
 //!
-//! kube would run a plugin several times, block meanwhile, and let it write to the screen.
+//! kube would run a plugin several times, block meanwhile, and let the plugin write to the screen.
 
 use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 
@@ -17,10 +17,10 @@ use tokio::{process::Command, sync::Mutex, time::timeout};
 use super::error::{ConnectError, plain};
 use kordon_time::{Span, Timestamp};
 
-/// Timeout of a plugin; some open a browser.
+/// Timeout of a plugin. It is long, because some plugins open a browser.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Time before the expiry of a credential at which the credential is replaced.
+/// Margin before a credential expires, within which it is replaced.
 const MARGIN: Span = Span::from_secs(60);
 
 /// Minimum time between two runs of a plugin.
@@ -117,7 +117,7 @@ impl Plugin {
             status: Option<Credential>,
         }
         let answer: ExecCredential = serde_json::from_slice(stdout)
-            // The rest of the error text may contain the credential.
+            // Only the line number is shown, because the error text may contain the credential.
             .map_err(|error| self.failed(&format!("line {} of its output is not JSON", error.line())))?;
         let credential = answer.status.unwrap_or_default();
         let certificate =
@@ -133,7 +133,7 @@ impl Plugin {
     }
 }
 
-/// A token that is replaced before it expires, or after the server has rejected it.
+/// A token that is replaced shortly before it expires, or after the server has rejected it.
 pub struct Token {
     plugin: Plugin,
     state: Mutex<State>,
@@ -168,7 +168,7 @@ impl Token {
     }
 
     async fn header(&self) -> Result<HeaderValue, tower::BoxError> {
-        // The lock is held while the plugin runs: all requests need its token, and it should run only once.
+        // The lock is held while the plugin runs, so that the plugin runs only once: all requests need its token.
         let mut state = self.state.lock().await;
         let now = kordon_clock::wall();
         let ends = state.credential.expires().is_some_and(|at| at - MARGIN <= now);

@@ -14,13 +14,13 @@ use kordon_time::{Span, Timestamp};
 pub enum FeedEvent {
     /// Changes of one watch, in order. They are batched: a list of 150,000 pods is a few hundred messages.
     Changes(Vec<Change>),
-    /// Health of a watch, sent when its state changes and at least once a second while it lists.
+    /// Health of a watch. It is sent when the state changes, and at least once a second while the watch lists.
     Health(FeedKind, FeedHealth),
-    /// State of the watch of a scope, sent when it changes.
+    /// State of the watch of a scope. It is sent when the state changes.
     ScopeState(Box<Scope>, FeedState),
     /// The API server's clock minus ours, from its Date header, accurate to half a second.
     ClockDifference(Span),
-    /// An error for the journal, with its source and what happens next.
+    /// An error for the journal. The text names the source and what happens next.
     Trouble(String),
 }
 
@@ -30,7 +30,7 @@ pub enum FeedEvent {
 pub struct FeedHealth {
     #[n(0)]
     pub state: FeedState,
-    /// When data, including bookmarks, was last received.
+    /// Time at which data, including bookmarks, was last received.
     #[n(1)]
     pub last_heard: Option<Timestamp>,
     /// Number of lists after the first.
@@ -52,7 +52,8 @@ pub enum FeedState {
     Off,
     #[n(1)]
     Connecting,
-    /// Number of objects of the list received so far, and the expected number if the server reported it.
+    /// The watch lists. The fields are the number of objects received so far, and the expected number if the server
+    /// reported one.
     #[n(2)]
     Listing {
         #[n(0)]
@@ -62,7 +63,7 @@ pub enum FeedState {
     },
     #[n(3)]
     Live,
-    /// Broken, or silent for too long. It is retried.
+    /// The connection is broken, or was silent for too long. The watch is retried.
     #[n(4)]
     Broken {
         #[n(0)]
@@ -70,7 +71,7 @@ pub enum FeedState {
         #[cbor(n(1), with = "encoding::text")]
         error: String,
     },
-    /// Forbidden; `error` has the server's words. It is retried from time to time.
+    /// The kind is forbidden; `error` has the server's words. The watch is retried from time to time.
     #[n(5)]
     Forbidden {
         #[cbor(n(0), with = "encoding::text")]

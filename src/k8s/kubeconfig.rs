@@ -41,7 +41,7 @@ pub struct ConnectOptions {
     pub request_timeout: Option<Duration>,
 }
 
-/// The environment variables and files of the process that select clusters.
+/// Environment variables and files that kubectl uses to select a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct KubeEnvironment {
     /// `KUBECONFIG`: a list of files.
@@ -65,10 +65,11 @@ impl KubeEnvironment {
     }
 }
 
-/// The chosen cluster and user.
+/// The selected cluster and user.
 #[derive(Clone, Debug)]
 pub struct ClusterTarget {
-    /// Name of the context; `in-cluster` in a pod, and empty if only `--server` was given.
+    /// Display name of the cluster: the name of the context, the address of `--server`, the name of `--cluster` if
+    /// there is no context, or `in-cluster` in a pod.
     pub context: String,
     /// Name of the user in the kubeconfig.
     pub user: String,
@@ -78,7 +79,7 @@ pub struct ClusterTarget {
 /// Selects the cluster for the options, without connecting to it.
 ///
 /// # Errors
-/// A file cannot be read, or does not contain a name that was given.
+/// A file cannot be read, or a name in the options is not in the files.
 pub async fn target(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -98,7 +99,7 @@ pub async fn target(
     Ok(ClusterTarget { context, user, config })
 }
 
-/// Reads and merges the files; the first file that sets a value wins. Also returns the paths.
+/// Reads and merges the files; for each value, the first file that sets it wins. Also returns the paths, for messages.
 fn read(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
@@ -115,7 +116,7 @@ fn read(
     };
     let looked = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let mut merged = Kubeconfig::default();
-    // Files of the list that do not exist are skipped, as in kubectl.
+    // Files that are listed but do not exist are skipped, as in kubectl.
     for path in paths.iter().filter(|path| path.exists()) {
         merged = merged.merge(read_file(path)?).map_err(|error| malformed(path, &error))?;
     }
@@ -131,7 +132,7 @@ fn read_file(path: &Path) -> Result<Kubeconfig, ConnectError> {
     Kubeconfig::read_from(path).map_err(|error| malformed(path, &error))
 }
 
-/// Whether a file begins as UTF-16 and has an odd number of bytes.
+/// Whether a file begins like UTF-16 and has an odd number of bytes, so that its last character is incomplete.
 fn ends_within_utf16(path: &Path) -> bool {
     let contents = fs::read(path).unwrap_or_default();
     matches!(contents.as_slice(), [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..]) && contents.len() % 2 == 1
@@ -166,7 +167,7 @@ fn in_cluster(
     Ok(ClusterTarget { context: "in-cluster".into(), user: "the pod's service account".into(), config })
 }
 
-/// The chosen parts of a kubeconfig.
+/// The selected parts of a kubeconfig.
 struct Choice {
     context_name: String,
     user_name: String,
@@ -207,7 +208,7 @@ impl Choice {
             });
         }
         let user = named.and_then(|named| named.auth_info.clone()).unwrap_or_default();
-        // A context with another server is another cluster, so its name would mislead.
+        // `--server` selects another cluster than the context does, so the context's name would mislead.
         let context_name = options.server.as_deref().map_or(context_name, host);
         Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
     }
@@ -226,7 +227,7 @@ impl Choice {
         if !server.starts_with("https://") && !server.starts_with("http://") {
             self.cluster.server = Some(format!("https://{server}"));
         }
-        // The proxy is set below: kube compares NO_PROXY with the proxy's name instead of the server's.
+        // The proxy is set further down, because kube would compare NO_PROXY with the proxy's name, not the server's.
         let proxy = self.cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty());
         let single = Kubeconfig {
             clusters: vec![NamedCluster {
@@ -264,7 +265,7 @@ impl Choice {
     }
 }
 
-/// Returns the chosen context; an empty one if only a server or a cluster was named.
+/// Returns the selected context with its name; an empty context if only `--server` or `--cluster` is given.
 fn context(kubeconfig: &Kubeconfig, options: &ConnectOptions) -> Result<(String, Context), ConnectError> {
     let current = kubeconfig.current_context.clone().filter(|name| !name.is_empty());
     let Some(name) = options.context.clone().or(current) else {

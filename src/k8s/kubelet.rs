@@ -1,5 +1,5 @@
-//! Reads a kubelet's measurements and configuration through the API server (`nodes/proxy`). Where that is not
-//! permitted, it reads metrics.k8s.io instead.
+//! Reads a kubelet's measurements and configuration through the API server (`nodes/proxy`). If the measurements cannot
+//! be read, for example without permission, metrics.k8s.io is read instead.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,27 +24,27 @@ use kordon_time::Timestamp;
 /// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Maximum size of a response in bytes; a node has at most a few hundred pods.
+/// Maximum size of a response in bytes. A node has a few hundred pods at most, so larger responses are an error.
 const LONGEST: usize = 32 << 20;
 
-/// Data about one node. Errors are in words.
+/// Data about one node. A part that could not be read has the reason in words.
 #[derive(Clone, Debug)]
 pub struct KubeletReport {
-    /// The kubelet's measurements; with [`UsageSource::Metrics`] only the memory of pods.
+    /// The kubelet's measurements. With [`UsageSource::Metrics`], only the memory of the node and its pods.
     pub stats: Result<NodeStats, String>,
     pub source: UsageSource,
     /// The kubelet's eviction thresholds.
     pub settings: Result<EvictionSettings, String>,
-    /// When the report was complete.
+    /// Time at which the report was complete.
     pub at: Timestamp,
 }
 
 /// Source of usage data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UsageSource {
-    /// `/stats/summary`, with which the kubelet ranks pods.
+    /// `/stats/summary`, whose measurements the kubelet itself uses to rank pods.
     Kubelet,
-    /// metrics.k8s.io: only memory.
+    /// metrics.k8s.io, from which only the memory is used.
     Metrics,
 }
 
@@ -57,8 +57,8 @@ impl UsageSource {
     }
 }
 
-/// Reads data from the kubelet of a node. If its measurements cannot be read, it reads metrics.k8s.io for the node and
-/// for `pods`, which are the pods of the node.
+/// Reads data from the kubelet of a node. `pods` are the pods of the node. If the kubelet's measurements cannot be
+/// read, reads metrics.k8s.io for the node and these pods.
 pub async fn read_kubelet(client: &Client, node: &Node, pods: &BTreeSet<Key>, clock: Clock) -> KubeletReport {
     let path = |page: &str| format!("{}/proxy/{page}", node_path(&node.name));
     let (summary, configz) = (path("stats/summary"), path("configz"));
@@ -85,8 +85,8 @@ pub async fn read_node_metrics(client: &Client) -> Result<BTreeMap<NodeName, Usa
     kubelet::node_metrics(&json).ok_or_else(no_metrics)
 }
 
-/// Reads the memory of a node and of its pods. Pods are listed by namespace, because metrics.k8s.io cannot select them
-/// by node.
+/// Reads the memory of a node and of its pods. The pods are read by namespace, because metrics.k8s.io cannot select
+/// pods by node.
 async fn read_metrics(client: &Client, node: &Node, pods: &BTreeSet<Key>) -> Result<NodeStats, String> {
     let of_node = CollectionQuery::for_node_metrics(Some(&node.name));
     let json = get(client, of_node.as_str(), PATIENCE, LONGEST).await?;

@@ -1,8 +1,8 @@
 //! A client that sends requests only while a Lease is held, and at a limited rate.
 //!
-//! For processes that write as the leader: once the Lease is lost, no request starts, and those in flight are
-//! abandoned. Each request also tells the server when it becomes useless (`timeout=`), so that the server does not
-//! execute a delayed request after another leader has started.
+//! It serves processes that write as the leader. Once the Lease is lost, no request starts, and requests in flight are
+//! abandoned. Each request tells the server (`timeout=`) how long the right to write lasts. The server therefore does
+//! not execute a delayed request after another leader has started.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Default for RequestRate {
     }
 }
 
-/// Why a request was not sent, or was abandoned.
+/// Reason why a request was not sent, or was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotLeading {
     #[error("not sent: this process does not hold the Lease any more")]
@@ -67,19 +67,19 @@ pub fn while_leading(
     Client::new(service, namespace)
 }
 
-/// Waits for the turn of a request, and returns its deadline.
+/// Waits for the turn of a request. Returns the time until which the request may be executed.
 async fn wait_for_turn(
     turn: Timestamp,
     lease: watch::Receiver<LeaseState>,
     clock: Clock,
 ) -> Result<Timestamp, NotLeading> {
-    // The state is read after the wait, because the Lease is renewed while requests wait.
+    // The Lease's state is read after the wait, because the Lease may be renewed during the wait.
     clock.sleep_until(turn).await;
     let until = lease.borrow().writes_until;
     until.ok_or(NotLeading::NotSent)
 }
 
-/// Completes when the Lease is lost, or at `until`.
+/// Completes when the Lease is lost or no longer lasts until `until`, and at the latest at `until`.
 async fn lost(mut lease: watch::Receiver<LeaseState>, until: Timestamp, clock: Clock) {
     tokio::select! {
         _ = lease.wait_for(|state| state.writes_until.is_none_or(|ends| ends < until)) => {}
@@ -87,7 +87,7 @@ async fn lost(mut lease: watch::Receiver<LeaseState>, until: Timestamp, clock: C
     }
 }
 
-/// Adds the time after which the server must not execute the request any more.
+/// Adds a timeout to the request, after which the server must not execute it any more.
 fn with_timeout(mut request: Request<Body>, left: Span) -> Result<Request<Body>, http::Error> {
     let uri = request.uri();
     let mark = if uri.query().is_some() { '&' } else { '?' };
@@ -102,12 +102,12 @@ fn with_timeout(mut request: Request<Body>, left: Span) -> Result<Request<Body>,
 /// Rate limiter.
 struct Pace {
     rate: RequestRate,
-    /// Time of the next request if there were no bursts.
+    /// Time of the next request if requests were sent at even intervals, without bursts.
     free_from: Timestamp,
 }
 
 impl Pace {
-    /// Reserves a turn and returns its time.
+    /// Reserves a turn, and returns the time of this turn.
     fn next(&mut self, now: Timestamp) -> Timestamp {
         let interval = Span::from_secs_f64(1.0 / self.rate.qps);
         let evenly = self.free_from.max(now);

@@ -13,23 +13,23 @@ use super::error::words;
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// The Lease, and the times of its election. Their defaults are upstream's.
+/// The Lease, and the times of the leader election. By default, the times are upstream's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElectionOptions {
     pub namespace: String,
     pub name: String,
-    /// A Lease that has not changed for this long is free.
+    /// Time after which an unchanged Lease is free.
     pub lease_duration: Span,
-    /// A holder that could not renew for this long stops writing. Shorter than `lease_duration`.
+    /// Time without a renewal after which the holder stops writing. It is shorter than `lease_duration`.
     pub renew_deadline: Span,
     /// Time between two attempts.
     pub retry_period: Span,
-    /// Maximum random extra delay of a candidate's retry, as a share of the retry period: client-go's 1.2, or 0 for
-    /// none.
+    /// Maximum random delay that is added to a candidate's retry, as a fraction of the retry period: client-go's 1.2,
+    /// or 0 for no delay.
     pub jitter: f64,
 }
 
-/// Times with which a Lease cannot change hands safely.
+/// Election times that do not allow a safe change of the holder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadElection {
     #[error(
@@ -74,7 +74,7 @@ impl ElectionOptions {
     /// Checks the times, as client-go does.
     ///
     /// # Errors
-    /// Two holders could write at once, or no holder could renew in time.
+    /// With these times, two holders could write at once, or no holder could renew in time.
     pub fn check(&self) -> Result<(), BadElection> {
         let Self { lease_duration: duration, renew_deadline: deadline, retry_period: period, .. } = *self;
         if duration <= deadline {
@@ -98,11 +98,11 @@ const JITTER: f64 = 1.2;
 pub struct LeaseState {
     /// Time until which this candidate may write; `None` while it does not hold the Lease.
     pub writes_until: Option<Timestamp>,
-    /// When this candidate sent the last request that renewed the Lease.
+    /// Time at which this candidate sent the last request that renewed the Lease.
     pub renewed: Option<Timestamp>,
-    /// `spec.holderIdentity`, as of the last read of the Lease.
+    /// The holder (`spec.holderIdentity`) when the Lease was last read.
     pub holder: String,
-    /// Why the last attempt failed.
+    /// Reason why the last attempt failed.
     pub error: Option<String>,
 }
 
@@ -129,7 +129,7 @@ pub struct LeaderElector {
 }
 
 impl LeaderElector {
-    /// Creates a candidate. `identity` is its name as the holder in the Lease; it must be unique.
+    /// Creates a candidate. `identity` is the candidate's name as holder of the Lease; each candidate needs its own.
     pub fn new(client: Client, options: ElectionOptions, identity: String, clock: Clock) -> Self {
         let leases = Api::namespaced(client, &options.namespace);
         Self { leases, options, identity, clock, seen: None, state: watch::Sender::default() }
@@ -140,7 +140,8 @@ impl LeaderElector {
         self.state.subscribe()
     }
 
-    /// Holds the Lease whenever possible while `may_lead` is true, until `stop` is cancelled; then releases it.
+    /// Holds the Lease whenever possible while `may_lead` is true, and releases it otherwise. Once `stop` is cancelled,
+    /// releases the Lease and returns.
     pub async fn run(mut self, mut may_lead: watch::Receiver<bool>, stop: CancellationToken) {
         loop {
             let held = async {
@@ -178,7 +179,7 @@ impl LeaderElector {
         }
     }
 
-    /// Renews the Lease. Returns when it is lost, or was not renewed in time.
+    /// Renews the Lease until it is lost or was not renewed in time.
     pub async fn keep(&mut self) {
         while let Some(until) = self.writes_until() {
             let retry = self.clock.now() + self.options.retry_period;
@@ -197,7 +198,7 @@ impl LeaderElector {
         self.state.borrow().writes_until
     }
 
-    /// Marks the Lease as not held: nothing is written from now on.
+    /// Marks the Lease as not held. From now on nothing is written.
     fn lose(&mut self) {
         self.state.send_if_modified(|state| state.writes_until.take().is_some());
     }
@@ -255,7 +256,7 @@ impl LeaderElector {
             let before = state.clone();
             (state.holder, state.error) = (holder, error);
             if let Try::Held = result {
-                // Measured from the time before the request, so that the right to write ends before others see the
+                // The time is measured from before the request, so that the right to write ends before others see the
                 // Lease expire.
                 (state.renewed, state.writes_until) =
                     (Some(started), Some(started + self.options.renew_deadline));
@@ -265,9 +266,9 @@ impl LeaderElector {
         result
     }
 
-    /// Acquires the Lease if it is free or expired, or renews it. Returns whether this candidate holds it now.
+    /// Acquires the Lease if it is free or expired, or renews it. Returns true if this candidate then holds the Lease.
     async fn try_hold(&mut self) -> kube::Result<bool> {
-        // A holder need not read its own write again; a conflict shows that somebody else wrote too.
+        // A holder writes without reading the Lease again. A conflict shows that somebody else has written to it.
         if self.writes_until().is_some()
             && let Some((lease, _)) = self.seen.clone().filter(|(lease, _)| self.is_ours(lease))
         {
@@ -292,7 +293,8 @@ impl LeaderElector {
         if self.may_take(&lease) { self.write(lease).await } else { Ok(false) }
     }
 
-    /// Writes this candidate into the Lease. The write has the resourceVersion that was read, so the first writer wins.
+    /// Writes this candidate into the Lease. The write has the resourceVersion that was read. If several candidates
+    /// write, only the first write therefore succeeds.
     async fn write(&mut self, mut lease: Lease) -> kube::Result<bool> {
         lease.spec = Some(self.held(lease.spec.as_ref()));
         let answer = self.leases.replace(&self.options.name, &PostParams::default(), &lease).await;
@@ -314,7 +316,8 @@ impl LeaderElector {
         holder(lease) == Some(&self.identity)
     }
 
-    /// Whether the Lease is free, ours, or has not changed for its own duration.
+    /// Whether this candidate may take the Lease: the Lease is free, is held by this candidate, or has not changed for
+    /// its own duration.
     fn may_take(&self, lease: &Lease) -> bool {
         let Some(other) = holder(lease).filter(|holder| !holder.is_empty()) else { return true };
         let said = lease.spec.as_ref().and_then(|spec| spec.lease_duration_seconds);
@@ -341,7 +344,7 @@ impl LeaderElector {
     }
 }
 
-/// Waits until the channel has this value; forever if its sender is dropped.
+/// Waits until the channel has this value. Waits forever if the sender is dropped.
 async fn until(reported: &mut watch::Receiver<bool>, value: bool) {
     if reported.wait_for(|now| *now == value).await.is_err() {
         std::future::pending::<()>().await;
@@ -352,9 +355,9 @@ async fn until(reported: &mut watch::Receiver<bool>, value: bool) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Try {
     Held,
-    /// Another candidate holds the Lease, or was faster.
+    /// Another candidate holds the Lease, or has written first.
     HeldByOther,
-    /// No response, or an error: the holder is unknown.
+    /// There was no response, or an error. The holder is unknown.
     Failed,
 }
 

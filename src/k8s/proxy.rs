@@ -56,7 +56,7 @@ impl Proxies {
         }
     }
 
-    /// Whether a server is excluded from proxies, by the rules of Go's `httpproxy`. Loopback always is.
+    /// Whether a server is reached without a proxy, by the rules of Go's `httpproxy`. Loopback addresses always are.
     fn excepts(&self, server: &Uri) -> bool {
         let host = server.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
@@ -69,7 +69,7 @@ impl Proxies {
     }
 }
 
-/// Returns the user and password of an address; `None` if it has no user.
+/// Returns the user and password of an address; `None` if the address has no user.
 pub fn credentials(proxy: &Uri) -> Option<(String, String)> {
     let (user_info, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));

@@ -1,7 +1,7 @@
-//! Sends the requests of an operation, each once. Outcomes are distinguished by cause, not only by HTTP code.
+//! Sends the requests of an operation, each request once. Distinguishes outcomes by cause, not only by HTTP code.
 //!
-//! Requests are built by hand: kube's eviction drops its options, including a dry run
-//! (docs/upstream/operator-actions.md#3.9), and the Retry-After of an overloaded server is only in a header.
+//! Requests are built without kube's functions, for two reasons. kube's eviction drops its options, including a dry run
+//! (docs/upstream/operator-actions.md#3.9). And an overloaded server sends Retry-After only in a header.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ pub enum DryRun {
     On,
 }
 
-/// Timeout of a response; longer than the server's own limit for a request.
+/// Timeout of a response. It is longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
-/// Number of pods in one page of the list of a node.
+/// Number of pods in one page when the pods of a node are listed.
 const PAGE: u32 = 500;
 
 /// Sends one request.
@@ -55,8 +55,8 @@ pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) 
     }
 }
 
-/// Builds the request of a write. For an eviction or deletion, the dry run is set in the body, because a body replaces
-/// the options of the query there.
+/// Builds the request of a write. For an eviction or deletion, the body has the dry run: the server ignores the options
+/// in the query of a request whose body has options.
 pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
     let (mut path, mut body) = (call.path.clone(), call.body.clone());
     let mut query = Vec::new();
@@ -91,7 +91,7 @@ async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, R
     Ok(RequestOutcome::Node(Box::new(node)))
 }
 
-/// Lists the pods of a node. The request has no resourceVersion, so the server reads the list from its store.
+/// Lists the pods of a node. The request has no resourceVersion, so the server reads its store instead of its cache.
 async fn list_pods(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
     let selector: String =
         form_urlencoded::byte_serialize(format!("spec.nodeName={node}").as_bytes()).collect();
@@ -178,7 +178,7 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
             None => RequestOutcome::Overloaded { retry_after },
         },
         403 if cause("NamespaceTerminating").is_some() => RequestOutcome::NamespaceTerminating,
-        // A webhook may allow the request later, so it is not refused for good; the number of attempts is limited.
+        // A webhook may allow the request later, so the request is attempted again, a limited number of times.
         _ if status.message.contains("admission webhook") => RequestOutcome::Failed(text),
         403 => RequestOutcome::Forbidden(text),
         500 if status.message.contains("more than one PodDisruptionBudget") => RequestOutcome::Refused(text),
@@ -187,8 +187,8 @@ fn outcome(status: &Status, code: u16, retry_after: Option<Span>) -> RequestOutc
     }
 }
 
-/// Whether a conflict is about the uid instead of the version. The store and the eviction subresource word the message
-/// differently.
+/// Whether the message says that a conflict is about the uid, not the version. Its words differ between the store and
+/// the eviction subresource.
 fn names_another_uid(message: &str) -> bool {
     message.contains("UID in precondition") || message.contains("UID in the precondition")
 }

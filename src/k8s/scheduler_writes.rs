@@ -24,7 +24,7 @@ pub async fn bind(client: &Client, pod: &Key, uid: &Uid, node: &NodeName) -> Out
     outcome(send(client, request).await.map(drop))
 }
 
-/// Marks a pod as unschedulable with the reason, and sets its nominated node, if any.
+/// Marks a pod as unschedulable with the reason. Sets its nominated node if there is one.
 pub async fn refuse(
     client: &Client,
     pod: &Key,
@@ -41,7 +41,7 @@ pub async fn refuse(
     outcome(patch_status(client, pod, preconditions(uid, None), status).await)
 }
 
-/// A pod that is preempted for another pod.
+/// A pod that is deleted to make room for another pod.
 #[derive(Clone, Copy, Debug)]
 pub struct PreemptionVictim<'a> {
     pub pod: &'a Key,
@@ -69,7 +69,7 @@ pub async fn preempt(client: &Client, victim: PreemptionVictim<'_>, now: Timesta
             message: format!("Preempted by pod {by} on node {node}"),
             source: "default-scheduler",
         };
-        // The event is only informative, so a failure is ignored.
+        // An error is ignored, because the event is only informative.
         let _ = record(client, &event, now).await;
     }
     outcome(deleted)

@@ -9,12 +9,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::error::plain;
 
-/// Known flags of the controller manager.
+/// Flags with which the controller manager runs, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ControllerFlags {
-    /// Flags without their dashes and with their values, in the order of the command line.
+    /// Flags with their values, in the order of the command line. The names have no dashes.
     pub flags: Vec<(String, String)>,
-    /// Source of the flags, or why there are none, as text for the screen.
+    /// Source of the flags, as text for the screen; if there are no flags, the reason.
     pub note: String,
 }
 
@@ -72,7 +72,7 @@ async fn list(client: &Client, query: &str) -> Result<Vec<Value>, String> {
     }
 }
 
-/// The flags of the first pod by name. The note says whether another pod has different flags.
+/// Returns the flags of the first pod by name. The note says so if another pod has different flags.
 fn read(pods: &[Value]) -> ControllerFlags {
     let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut found: Vec<(String, Vec<(String, String)>)> =
@@ -93,7 +93,7 @@ fn read(pods: &[Value]) -> ControllerFlags {
     ControllerFlags { flags, note }
 }
 
-/// The flags of the container that runs kube-controller-manager; `None` if no container does.
+/// Returns the flags of the container that runs kube-controller-manager; `None` if there is no such container.
 fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     let containers = pod["spec"]["containers"].as_array()?;
     containers.iter().find_map(|container| {
@@ -106,8 +106,8 @@ fn flags_of(pod: &Value) -> Option<Vec<(String, String)>> {
     })
 }
 
-/// The flags of a command line: `--flag=value`, `--flag value` and `--flag`. A word with spaces is a shell script and
-/// is split.
+/// Parses the flags of a command line: `--flag=value`, `--flag value` and `--flag`. A word that contains spaces is a
+/// shell script, and is split.
 fn flags(words: &[&str]) -> Vec<(String, String)> {
     let words: Vec<&str> = words.iter().flat_map(|word| word.split_whitespace()).collect();
     let mut flags = Vec::new();

@@ -38,10 +38,10 @@ use super::proxy::credentials;
 
 /// Creates a client without retries, from the same layers as kube's own client, but with `TCP_NODELAY`.
 ///
-/// Without it, as in kube's client, a connection holds small segments back until the server has acknowledged earlier
-/// ones (Nagle's algorithm), and servers delay the acknowledgement of a small segment by up to 40 ms. TLS ends its
-/// handshake with a small segment, so the first request of each connection would wait. Failed requests are logged, as
-/// kube's client does.
+/// Without `TCP_NODELAY`, as in kube's client, a connection holds small segments back until the server has acknowledged
+/// earlier ones (Nagle's algorithm), and servers delay the acknowledgement of a small segment by up to 40 ms. TLS ends
+/// its handshake with a small segment, so the first request of each connection would wait. Failed requests are logged,
+/// as kube's client does.
 ///
 /// # Errors
 /// A certificate, key or credential of the config cannot be used, or its proxy has another scheme than `http`, `https`
@@ -54,7 +54,8 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
     connector.set_write_timeout(config.write_timeout);
     connector.set_reset_reader_on_write(config.reset_reader_on_write);
     let mut builder = legacy::Client::builder(TokioExecutor::new());
-    // Limits the read buffer. Otherwise each of about two dozen watches would keep 150 KiB, which only its list needs.
+    // Limits the read buffer. Without the limit, each of about two dozen watches would keep 150 KiB, which only the
+    // list needs.
     builder.http1_max_buf_size(PIECE);
     let connections: legacy::Client<_, Body> = builder.build(connector);
 
@@ -78,9 +79,9 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
 /// Size of one read: several TLS records, each of which has up to 16 KiB.
 const PIECE: usize = 64 << 10;
 
-/// Opens streams to a server, to which the TLS of the server is added later.
+/// Opens streams to a server. The TLS of the server is added to the stream later.
 type Streams = BoxCloneSyncService<Uri, Stream, BoxError>;
-/// A stream to a server or proxy; the connection to a proxy may have its own TLS.
+/// A stream to a server or a proxy. The connection to a proxy may have its own TLS.
 type Stream = MaybeHttpsStream<TokioIo<Buffered>>;
 
 /// Connects to the server, directly or through its proxy.
@@ -119,7 +120,7 @@ where
     BoxCloneSyncService::new(streams.map_err(Into::into))
 }
 
-/// A tunnel through an HTTP proxy (`CONNECT`), with the user and password of its address.
+/// Opens a tunnel through an HTTP proxy (`CONNECT`), with the user and password of the proxy's address.
 fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     let tunnel = Tunnel::new(proxy.clone(), connector);
     let authorization = credentials(proxy).and_then(|(user, password)| {
@@ -131,7 +132,8 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     }
 }
 
-/// A stream with a large read buffer: TLS reads 4 KiB at a time, which would be a system call each.
+/// A stream with a large read buffer. TLS reads 4 KiB at a time, and without the buffer each read would be a system
+/// call.
 struct Buffered(BufReader<TcpStream>);
 
 impl Buffered {

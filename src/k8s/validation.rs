@@ -1,7 +1,8 @@
 //! Sends every write of a plan once as a dry run, and returns the outcomes.
 //!
-//! An outcome covers one write: a dry run does not use up a disruption, so it says nothing about the second pod of a
-//! budget. But it includes what a plan cannot know: webhooks, enforced permissions, and changed objects.
+//! An outcome covers one write only. A dry run does not use up a disruption. If two pods have the same budget, the dry
+//! run of the second eviction may therefore succeed although the eviction would not. But outcomes include what a plan
+//! cannot know: webhooks, enforced permissions, and changed objects.
 
 use futures::{StreamExt, stream};
 use kube::Client;
@@ -16,11 +17,11 @@ use kordon_core::{
 /// Number of concurrent requests.
 const AT_ONCE: usize = 4;
 
-/// Release in which the dry run of an eviction may mark the pod permanently (1.26.0 to 1.26.3).
+/// Release whose dry run of an eviction may mark the pod permanently (1.26.0 to 1.26.3). Evictions are not sent to it.
 const MARKS_PODS: ServerVersion = ServerVersion::new(1, 26);
 
-/// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. `None` for
-/// a write that was not sent, because on this release its dry run may write.
+/// Sends each write once as a dry run, without retries, and returns the outcomes in the order of the writes. The
+/// outcome of an eviction on release `MARKS_PODS` is `None`, because it is not sent.
 pub async fn validate(
     client: &Client,
     steps: &[PlanStep],

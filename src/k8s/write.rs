@@ -1,4 +1,4 @@
-//! Sends the writes of the engine, each once and with its preconditions.
+//! Sends the writes of the engine, each write once and with its preconditions.
 //!
 //! Nothing is retried here: the engine receives the outcome and decides whether the write is still needed.
 
@@ -25,7 +25,7 @@ use kordon_time::{ClusterTime, Timestamp};
 /// Field manager in managed fields.
 const FIELD_MANAGER: &str = "kordon";
 
-/// Timeout of a write; longer than the server's own limit for a request.
+/// Timeout of a write. It is longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
 
 /// Sends one write. `now` is the time of new taints and events.
@@ -57,8 +57,8 @@ pub async fn send_write(client: &Client, write: &Write, now: Timestamp) -> Outco
     }
 }
 
-/// Sends one write like [`send_write`]. Before an eviction by taint it reads the node again, because a lagging watch
-/// must not evict.
+/// Sends one write like [`send_write`]. Before an eviction by taint it also reads the node again, so that a delayed
+/// watch does not cause an eviction.
 pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) -> Outcome {
     if let Write::DeletePod { node, deletion: Deletion::ByTaint { .. }, .. } = write
         && let Err(failure) = check_tainted(client, node).await
@@ -68,8 +68,8 @@ pub async fn send_checked_write(client: &Client, write: &Write, now: Timestamp) 
     send_write(client, write, now).await
 }
 
-/// Fails if the node exists without a NoExecute taint. A missing node passes, because the eviction timers of its pods
-/// outlive it.
+/// Fails if the node exists but has no NoExecute taint. Succeeds if the node does not exist, because the eviction
+/// timers of its pods remain in effect.
 async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(live) => {
@@ -85,12 +85,12 @@ async fn check_tainted(client: &Client, node: &NodeName) -> Result<(), WriteFail
     }
 }
 
-/// Why a write failed.
+/// Reason why a write failed.
 pub(super) enum WriteFailure {
-    /// The object has changed and no longer needs the write.
+    /// The object has changed and the write is no longer needed.
     Outdated,
     Refused(Box<kube::Error>),
-    /// No response in time; the write may have been applied.
+    /// There was no response in time. The write may have been applied.
     NoResponse,
 }
 
@@ -122,7 +122,7 @@ impl From<WriteFailure> for Outcome {
             WriteFailure::Refused(error) => match *error {
                 kube::Error::Api(ref status) if status.code == 404 => Self::Gone,
                 kube::Error::Api(ref status) if status.code == 409 => Self::Conflict,
-                // Response to a patch of an object that was replaced by another one.
+                // The server's response to a patch of an object that was replaced by another object of the same name.
                 kube::Error::Api(ref status)
                     if status.code == 422 && status.message.contains("metadata.uid") =>
                 {
@@ -161,7 +161,7 @@ async fn mark_unknown(
     send(client, request).await.map(drop)
 }
 
-/// Fails if the node's Lease has another version than the one that the decision was based on. A missing Lease passes.
+/// Fails if the node's Lease has another version than the decision was based on. Succeeds if the Lease does not exist.
 async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -> Result<(), WriteFailure> {
     match send(client, leases().get(node, &GetParams::default())).await {
         Ok(live) => {
@@ -173,7 +173,7 @@ async fn check_lease(client: &Client, node: &NodeName, known: Option<Version>) -
     }
 }
 
-/// Fails unless the node is missing on the API server.
+/// Fails if the node exists on the API server.
 async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure> {
     match send(client, nodes().get(node, &GetParams::default())).await {
         Ok(_) => Err(WriteFailure::Outdated),
@@ -182,7 +182,7 @@ async fn check_gone(client: &Client, node: &NodeName) -> Result<(), WriteFailure
     }
 }
 
-/// Method and path of a write, or of its last request if it has several.
+/// Returns the method and path of a write. If the write has several requests, they are those of its last request.
 pub fn call(write: &Write) -> (&'static str, String) {
     let pod_path =
         |pod: &Key, rest: &str| format!("/api/v1/namespaces/{}/pods/{}{rest}", pod.namespace, pod.name);
@@ -201,7 +201,7 @@ pub fn call(write: &Write) -> (&'static str, String) {
     }
 }
 
-/// Namespace of an object's events.
+/// Returns the namespace in which events about an object are created.
 fn namespace_of(object: &EventObject) -> &str {
     match object {
         EventObject::Node(..) => "default",
@@ -209,10 +209,11 @@ fn namespace_of(object: &EventObject) -> &str {
     }
 }
 
-/// Upstream's swap of taints (docs/upstream/node-lifecycle.md#4.5), in one patch of the newest node instead of two.
+/// Swaps taints as upstream does (docs/upstream/node-lifecycle.md#4.5). Upstream sends two patches; this sends one
+/// patch, based on the newest version of the node.
 ///
-/// The resourceVersion of the decision is not a precondition, because nodes change all the time. But a node whose state
-/// no longer matches the new taint is left alone.
+/// The resourceVersion that the decision was based on is not a precondition, because nodes change all the time. But a
+/// node whose state no longer matches the new taint is not changed.
 async fn swap_taints(
     client: &Client,
     node: &NodeName,
@@ -232,12 +233,12 @@ async fn swap_taints(
         return Ok(());
     }
     let metadata = json!({"uid": uid, "resourceVersion": of_meta("resourceVersion")});
-    // A merge patch replaces the whole list.
+    // The patch has the whole list, because a merge patch replaces a list as a whole.
     let patch = json!({"metadata": metadata, "spec": {"taints": taints}});
     send(client, nodes().patch(node, &as_us(), &Patch::Merge(patch))).await.map(drop)
 }
 
-/// Whether a taint of the controller matches the state of the node. Other taints always match.
+/// Whether one of the controller's taints matches the state of the node. Any other taint always matches.
 fn matches_state(taint: &Taint, node: &Value) -> bool {
     let mut conditions = node["status"]["conditions"].as_array().into_iter().flatten();
     let ready = conditions.find(|condition| condition["type"] == "Ready").map(|ready| &ready["status"]);
@@ -287,7 +288,7 @@ async fn mark_pod_not_ready(
     version: Version,
     now: Timestamp,
 ) -> Result<(), WriteFailure> {
-    // Conditions are merged by type, so reason and message stay.
+    // A strategic patch merges conditions by type, so the reason and message of the condition do not change.
     let ready = json!({"type": "Ready", "status": "False", "lastTransitionTime": now.to_time()});
     let patch = json!({"metadata": preconditions(uid, Some(version)), "status": {"conditions": [ready]}});
     let request = pods(pod).patch_subresource("status", &pod.name, &as_us(), &Patch::Strategic(patch));
@@ -326,7 +327,8 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As upstream: only a conflict stops the deletion, because the pod must be read again first.
+            // As in upstream, only a conflict of this write stops the deletion, because the pod must be read again
+            // first.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {
@@ -347,7 +349,7 @@ async fn delete_pod(
     delete(client, pod, uid, grace).await
 }
 
-/// Deletes a pod; without `grace`, with its own grace period.
+/// Deletes a pod. If `grace` is `None`, the pod's own grace period applies.
 pub(super) async fn delete(
     client: &Client,
     pod: &Key,
@@ -363,7 +365,7 @@ pub(super) async fn delete(
     send(client, pods(pod).delete(&pod.name, &params)).await.map(drop)
 }
 
-/// Returns the condition that gives the reason for a pod's deletion.
+/// Returns the DisruptionTarget condition, which has the reason for a pod's deletion.
 pub(super) fn disruption_target(reason: &str, message: &str, now: Timestamp) -> Value {
     json!({"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message,
         "lastTransitionTime": now.to_time()})
@@ -392,7 +394,7 @@ pub async fn create_event(client: &Client, event: &RecordedEvent, now: Timestamp
 /// Increases the count of an existing event.
 ///
 /// # Errors
-/// The reason in words; `None` if the event has expired.
+/// The text gives the reason; `None` if the event has expired.
 pub async fn repeat_event(
     client: &Client,
     event: &RecordedEvent,
@@ -445,7 +447,7 @@ fn events_in(namespace: &str) -> kube::core::Request {
     kube::core::Request::new(format!("/api/v1/namespaces/{namespace}/events"))
 }
 
-/// Preconditions of a patch: the same object and, if `version` is given, the same version.
+/// Returns the preconditions of a patch: the same uid and, if `version` is given, the same version.
 pub(super) fn preconditions(uid: &Uid, version: Option<Version>) -> Value {
     let mut metadata = json!({"uid": uid});
     if let Some(version) = version {

@@ -24,7 +24,7 @@ wire! {
 }
 
 impl WireAffinity<'_> {
-    /// Returns the required terms, one of which the node must match; `None` if nothing is required.
+    /// Returns the required terms, of which a node must match at least one; `None` if nothing is required.
     pub fn required_nodes(&self, pool: &mut SharedParts) -> Option<Box<[NodeTerm]>> {
         self.node_affinity.required.as_ref().map(|required| required.terms(pool))
     }

@@ -8,9 +8,10 @@ use kordon_time::ClusterTime;
 /// Maximum length of a message, in characters.
 const LONGEST: usize = 1000;
 
-/// Reads an Event about an object; `None` if it is about another object of the same name.
+/// Reads an Event about an object; `None` if the Event is about another object of the same name.
 ///
-/// Times and counts are those that kubectl describe shows: those of the series, if there is one, else the Event's own.
+/// The times and the count are the ones that kubectl describe shows: those of the series if the Event has one,
+/// otherwise those of the Event itself.
 pub fn event(value: &Value, subject: &EventSubject) -> Option<ClusterEvent> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let time = |pointer: &str| ClusterTime::parse(text(pointer));

@@ -11,7 +11,7 @@ use super::{
 /// An image on the wire.
 #[derive(Debug)]
 pub enum WireImage<'a> {
-    /// The encoded protobuf message, not read yet.
+    /// The encoded protobuf message, which is decoded on use.
     Encoded(&'a [u8]),
     Read(ImageFields<'a>),
 }
@@ -40,7 +40,8 @@ pub struct ImageFields<'a> {
 }
 
 impl WireImage<'_> {
-    /// Calls `take` with each name, and returns the size in bytes. Missing and unreadable fields count as absent.
+    /// Calls `take` with each name, and returns the size in bytes. Unreadable fields count as missing; a missing size
+    /// is 0.
     pub fn read(&self, mut take: impl FnMut(&str)) -> i64 {
         match self {
             Self::Encoded(bytes) => read_encoded(bytes, take),

@@ -72,10 +72,10 @@ pub trait AnyDecoder: Send {
         changes: &mut Vec<Change>,
     ) -> Result<(), String>;
 
-    /// Returns the change at the start of a list; `None` if it changes nothing.
+    /// Returns the change that the start of a list causes; `None` if the start causes no change.
     fn on_list_started(&mut self) -> Option<Change>;
 
-    /// Returns the change at the end of a list; `None` if it changes nothing.
+    /// Returns the change that the end of a list causes; `None` if the end causes no change.
     fn on_list_done(&mut self) -> Option<Change>;
 
     /// Drops shared parts that no object uses any more.
@@ -119,10 +119,11 @@ impl<D: Decoder> AnyDecoder for D {
     }
 }
 
-/// A page of a list, read as it arrives. Protobuf objects are read one by one, JSON objects all at the end.
+/// A page of a list, read while it arrives. Protobuf objects are read one by one, and JSON objects at the end of the
+/// page.
 #[derive(Debug)]
 pub enum PageReader {
-    /// The bytes received so far, and the purpose of the list.
+    /// The bytes of the page received so far, and the purpose of the list.
     Json(Vec<u8>, ListPurpose),
     Protobuf(ProtobufPage),
 }
@@ -154,10 +155,10 @@ impl PageReader {
         }
     }
 
-    /// Reads the remaining objects into `changes`, after the last piece.
+    /// Reads the rest of the page into `changes`, after its last piece has arrived.
     ///
     /// # Errors
-    /// The page is not a list in this encoding; the reason in words.
+    /// The page is not a list in this encoding; the text gives the reason.
     pub fn end(self, decoder: &mut dyn AnyDecoder, changes: &mut Vec<Change>) -> Result<PageEnd, String> {
         match self {
             Self::Json(received, purpose) => decoder.page(Encoding::Json, &received, purpose, changes),

@@ -1,4 +1,4 @@
-//! Responses of a kubelet, `/stats/summary` and `/configz`, and of metrics.k8s.io.
+//! Responses of kubelets (`/stats/summary` and `/configz`) and of metrics.k8s.io.
 //!
 //! Values that are missing or of another type count as not measured.
 
@@ -56,7 +56,7 @@ pub fn settings(json: &[u8]) -> Option<EvictionSettings> {
     }))
 }
 
-/// Reads the usage of nodes in a list of metrics.k8s.io, by name; `None` if the text is not such a list.
+/// Reads the usage of each node, by node name, from a list of metrics.k8s.io; `None` if the text is not such a list.
 pub fn node_metrics(json: &[u8]) -> Option<BTreeMap<NodeName, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
@@ -71,8 +71,8 @@ pub fn node_metric(json: &[u8]) -> Option<UsageMetric> {
     Some(item.metric([item.usage.as_ref()?]))
 }
 
-/// Reads the usage of pods in a list of metrics.k8s.io, summed over their containers; `None` if the text is not such a
-/// list.
+/// Reads the usage of each pod from a list of metrics.k8s.io; `None` if the text is not such a list. The usage of a pod
+/// is the sum over its containers.
 pub fn pod_metrics(json: &[u8]) -> Option<BTreeMap<Key, UsageMetric>> {
     let list: WireMetrics<'_> = serde_json::from_slice(json).ok()?;
     let row = |item: &WireMetric<'_>| {
@@ -116,7 +116,7 @@ struct WireMemory<'a> {
 }
 
 impl WireMemory<'_> {
-    /// Level of the memory. Its capacity is the sum of available and used memory.
+    /// Returns the available memory and the capacity, which is the sum of available and used memory.
     fn level(&self) -> Option<SignalLevel> {
         let (available, used) = (self.available_bytes.0?, self.working_set_bytes.0?);
         Some(SignalLevel { available, capacity: available.saturating_add(used) })
@@ -266,9 +266,9 @@ struct WireMetric<'a> {
     #[serde(deserialize_with = "or_default")]
     metadata: WireReference<'a>,
     timestamp: Time<'a>,
-    /// Usage of a node; absent in metrics of a pod.
+    /// Usage of a node; absent in the metrics of a pod.
     usage: Option<Amounts<'a>>,
-    /// Usage of the containers of a pod; absent in metrics of a node.
+    /// Usage of a pod's containers; absent in the metrics of a node.
     containers: LenientList<WireContainerMetric<'a>>,
 }
 

@@ -69,7 +69,7 @@ impl Int {
         Some(i32::try_from(clamped).expect("it has just been clamped"))
     }
 
-    /// The number as seconds; negative ones count as zero.
+    /// The number as seconds. Negative numbers count as zero.
     pub fn seconds(self) -> Option<Span> {
         self.0.map(|seconds| Span::from_secs(seconds.max(0)))
     }
@@ -79,7 +79,7 @@ impl Int {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LenientBool(pub bool);
 
-/// An amount of a resource: a string, or a number.
+/// An amount of a resource, written as a string or a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantity<'a>(Cow<'a, str>);
 
@@ -108,7 +108,7 @@ pub enum IntOrText<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs<'a>(pub Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-/// A map from text to text, or a text.
+/// A value that is either a map from text to text, or a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PairsOrText<'a> {
     #[default]
@@ -117,11 +117,11 @@ pub enum PairsOrText<'a> {
     Text(Cow<'a, str>),
 }
 
-/// Amounts of resources by name, in the received order.
+/// Amounts of resources, each with its name, in the received order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
 
-/// Points in time by name, in the received order.
+/// Points in time, each with its name, in the received order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times<'a>(pub Vec<(Cow<'a, str>, Time<'a>)>);
 
@@ -131,7 +131,7 @@ impl<'a> Amounts<'a> {
     }
 }
 
-/// A list; empty if absent or null. If it has another type, the object that contains it cannot be read.
+/// A list; empty if absent or null. If the value has another type, the object that contains it cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LenientList<T>(pub Vec<T>);
 
@@ -378,7 +378,7 @@ impl<'a> ReadField<'a> for Times<'a> {
 impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Bytes(_) = value {
-            // Read in place, because pods and their parts are large.
+            // The item is read after it is in the list, so that large items such as pods are not moved.
             self.0.push(T::default());
             self.0.last_mut().expect("it has just been added").read(value)?;
         }

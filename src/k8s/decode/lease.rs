@@ -32,11 +32,11 @@ impl Decoder for LeaseDecoder {
     }
 }
 
-/// Reads the Lease of the controller manager.
+/// Reads the Lease of kube-controller-manager.
 #[derive(Debug, Default)]
 pub struct LeaderDecoder {
     pool: SharedParts,
-    /// Whether the current list contained the Lease.
+    /// Whether the current list has contained the Lease so far.
     listed: bool,
 }
 
@@ -85,8 +85,8 @@ wire! {
     }
 }
 
-/// The metadata of a Lease. Each node renews its Lease every few seconds, so in protobuf only the fields for heartbeats
-/// are read.
+/// The metadata of a Lease. Each node renews its Lease every few seconds, so only the metadata fields for heartbeats
+/// are read from protobuf.
 #[derive(Default, Deserialize)]
 #[serde(transparent)]
 struct LeaseMeta<'a>(#[serde(borrow)] Meta<'a>);

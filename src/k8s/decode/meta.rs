@@ -1,4 +1,4 @@
-//! `metadata`, reduced to the fields in use. Managed fields are skipped.
+//! `metadata`, reduced to the fields that kordon uses. Managed fields are skipped.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Meta<'_> {
         self.creation_timestamp.time().unwrap_or_default()
     }
 
-    /// The deletion, if it has started.
+    /// Returns the deletion's deadline and grace period; `None` if the object is not being deleted.
     pub fn termination(&self) -> Option<Termination> {
         let deadline = self.deletion_timestamp.time()?;
         Some(Termination {
@@ -68,7 +68,7 @@ impl Meta<'_> {
         })
     }
 
-    /// The owner reference that is marked as controller.
+    /// Returns the owner whose reference is marked as controller.
     pub fn owner(&self, pool: &mut SharedParts) -> Option<Owner> {
         let reference = self.owner_references.iter().find(|reference| reference.controller.0)?;
         Some(Owner {
@@ -92,7 +92,8 @@ wire! {
 }
 
 impl OwnerReference<'_> {
-    /// Maps group and kind, because other groups also define kinds named Job or StatefulSet.
+    /// Returns the owner's kind. The group decides too, because other groups also define kinds named Job or
+    /// StatefulSet.
     fn owner_kind(&self, pool: &mut SharedParts) -> OwnerKind {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
         let workload = WorkloadKind::ALL.into_iter().find(|kind| {
@@ -125,7 +126,7 @@ pub struct KnownAnnotations {
     pub cordon: Option<Arc<CordonNote>>,
     /// `kordon.dev/drain`: who is draining the node.
     pub drain: Option<Arc<DrainClaim>>,
-    /// `kordon.dev/drained`: the drain that emptied the node.
+    /// `kordon.dev/drained`: the drain that has emptied the node.
     pub drained: Option<Arc<DrainedNote>>,
     /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
     pub bound: bool,
@@ -136,7 +137,7 @@ pub struct KnownAnnotations {
 }
 
 impl KnownAnnotations {
-    /// Annotations whose value is read. Others may be long and are skipped.
+    /// Annotations whose value is read. All others are skipped, because they may be long.
     const WITH_VALUE: [&str; 5] = [
         CORDON,
         DRAIN,

@@ -1,8 +1,8 @@
-//! Decodes responses of the server, protobuf or JSON, into the types of the cluster, in one pass over the received
+//! Decodes the server's responses, protobuf or JSON, into the types of the cluster, in one pass over the received
 //! bytes.
 //!
-//! Only fields in use are built. Leaf values of the wrong type count as absent ([`leaf`]). An object that cannot be
-//! read is reported by name and skipped; it does not end the watch.
+//! Only the fields that kordon uses are read. Leaf values of the wrong type count as absent ([`leaf`]). An object that
+//! cannot be read is reported by name and skipped; the watch continues.
 
 pub mod affinity;
 pub mod budget;
@@ -49,7 +49,7 @@ pub trait Decoder: Send + 'static {
         Self::Wire::default()
     }
 
-    /// Returns the change caused by an event; `None` if it changes nothing.
+    /// Returns the change that an event causes; `None` if the event causes no change.
     fn change(&mut self, event: WatchEvent<Self::Wire<'_>>) -> Option<Change>;
 
     /// Drops shared parts that no object uses any more.
@@ -94,7 +94,7 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// Media type of protobuf.
+    /// Media type of objects in protobuf.
     pub const PROTOBUF: &'static str = "application/vnd.kubernetes.protobuf";
 
     /// Returns the encoding for a content type.
@@ -102,8 +102,8 @@ impl Encoding {
         if content_type.starts_with(Self::PROTOBUF) { Self::Protobuf } else { Self::Json }
     }
 
-    /// Reads one event of a watch: a line of JSON, or a frame of protobuf without its length. With `listing`, its
-    /// object is part of a streamed list.
+    /// Reads one event of a watch: a line of JSON, or a frame of protobuf without its length. If `listing` is true, the
+    /// object of the event is part of a streamed list.
     pub fn event<D: Decoder>(self, decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
         match self {
             Self::Json => line(decoder, bytes, listing),
@@ -132,7 +132,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the total number of objects of a list from its first page; `None` if the page does not say it.
+    /// Returns the total number of objects of a list from its first page; `None` if the page does not report the
+    /// number.
     pub fn count(self, bytes: &[u8]) -> Option<usize> {
         let end = self.page(&mut Counter, bytes, ListPurpose::Prefetch, &mut Vec::new()).ok()?;
         match end.remaining {
@@ -142,7 +143,7 @@ impl Encoding {
     }
 }
 
-/// Counts objects and reads only their metadata.
+/// A decoder that counts objects and reads only their metadata.
 struct Counter;
 
 impl Decoder for Counter {
@@ -171,7 +172,7 @@ impl Wire for Counted<'_> {
 /// One received event of a watch.
 #[derive(Debug)]
 pub enum StreamEvent {
-    /// An object, and the version from which to resume after it.
+    /// An object, and the version from which the watch resumes after this event.
     Object {
         change: Option<Change>,
         version: String,
@@ -180,15 +181,15 @@ pub enum StreamEvent {
         version: String,
         list_ends: bool,
     },
-    /// The server ends the watch, usually with 410.
+    /// An error event, with which the server ends the watch; usually 410.
     Error(StatusError),
-    /// The name of an object that cannot be read; it is skipped.
+    /// An object or event that cannot be read and is skipped: the name of the object, or a description of the event.
     Bad(String),
-    /// Not an event: it was cut short, or does not come from an API server.
+    /// Bytes that are not an event, because they were cut short or do not come from an API server.
     Broken(String),
 }
 
-/// An error of the server (`Status`).
+/// An error that the server returned (`Status`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusError {
     /// HTTP status code.
@@ -198,7 +199,7 @@ pub struct StatusError {
     pub retry_after: Option<u64>,
 }
 
-/// Reads one line of a watch in JSON. With `listing`, its object is part of a streamed list.
+/// Reads one line of a watch in JSON. If `listing` is true, the object of the event is part of a streamed list.
 pub fn line<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
     match serde_json::from_slice::<WatchLine<'_, D::Wire<'_>>>(bytes) {
         Ok(line) if *line.kind != *"ERROR" => on_object(decoder, &line.kind, line.object, listing),
@@ -224,10 +225,10 @@ fn on_object<D: Decoder>(decoder: &mut D, kind: &str, object: D::Wire<'_>, listi
     StreamEvent::Object { change: decoder.change(event), version }
 }
 
-/// Placeholder for the name of an object that has none.
+/// Replaces the name of an object that has no name.
 const NAMELESS: &str = "an object without a name";
 
-/// Handles a line that is an error event or an unreadable object.
+/// Handles a line that has an error event or an unreadable object.
 fn unusual_line(bytes: &[u8]) -> StreamEvent {
     let value: Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
@@ -239,7 +240,7 @@ fn unusual_line(bytes: &[u8]) -> StreamEvent {
     StreamEvent::Bad(describe(&value["object"]))
 }
 
-/// Reads a Status object; the default if it is not one.
+/// Reads a Status object. If the value is not a Status, returns the default.
 pub fn status_error(status: &Value) -> StatusError {
     WireStatus::deserialize(status).map(|status| status.error()).unwrap_or_default()
 }
@@ -248,7 +249,7 @@ pub fn status_error(status: &Value) -> StatusError {
 #[derive(Debug, Default)]
 pub struct PageEnd {
     pub version: String,
-    /// Token of the next page; empty after the last.
+    /// Token of the next page; empty on the last page.
     pub next: String,
     /// Number of objects after this page, if the server reports it.
     pub remaining: Option<usize>,
@@ -261,11 +262,11 @@ pub struct PageEnd {
 /// Purpose of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListPurpose {
-    /// The whole list of a kind, or a page of it.
+    /// The whole list of a kind, in one or several pages.
     Whole,
-    /// A part that is prefetched before the whole list.
+    /// A part of a kind that is prefetched before the whole list.
     Prefetch,
-    /// The list of a scope, which is watched after the list.
+    /// The list of a scope, which is watched after it is listed.
     Part,
 }
 
@@ -313,8 +314,8 @@ fn unusual_page<D: Decoder>(
     let page: Page<'_, Value> = serde_json::from_slice(bytes)?;
     let mut end = PageEnd::new(&page.metadata, page.items.len());
     for item in page.items.iter() {
-        // Each object is serialised and parsed again: reading it from a `Value` would add a third to the code, only for
-        // damaged pages.
+        // Each object is serialised and parsed again. Reading it from the `Value` would add a third to the code, and
+        // only damaged pages need it.
         match serde_json::from_slice::<D::Wire<'_>>(item.to_string().as_bytes()) {
             Ok(wire) if !wire.meta().name.is_empty() => changes.extend(decoder.change(purpose.event(wire))),
             Ok(_) | Err(_) => end.bad.push(describe(item)),
@@ -335,13 +336,13 @@ impl PageEnd {
     }
 }
 
-/// Name of an object that cannot be read.
+/// Returns the name of an object that cannot be read, for the report.
 fn describe(object: &Value) -> String {
     let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default();
     named(field("namespace"), field("name"))
 }
 
-/// Full name of an object; either part may be missing.
+/// Full name of an object; the namespace or the name may be missing.
 fn named(namespace: &str, name: &str) -> String {
     match (namespace, name) {
         (_, "") => NAMELESS.into(),

@@ -23,7 +23,8 @@ pub struct NodeDecoder {
 }
 
 impl NodeDecoder {
-    /// Skips the images of nodes in protobuf, which make up more than half of a node. Only placement reads them.
+    /// Returns a decoder that skips the images of nodes in protobuf. Images make up more than half of a node, and only
+    /// placement reads them.
     pub fn without_images() -> Self {
         Self { without_images: true, ..Self::default() }
     }
@@ -174,8 +175,8 @@ wire! {
     }
 }
 
-// Nodes and pods number these fields alike, except for field 3: it is the heartbeat of a node, and is not used for
-// pods.
+// These fields have the same numbers in nodes and pods. The exception is field 3: in a node it is the heartbeat, and in
+// a pod it is not used.
 
 impl WireCondition<'_> {
     fn condition(&self, pool: &mut SharedParts) -> Condition {

@@ -153,7 +153,7 @@ impl<'a> Spec<'a> {
         requests::requests(containers.map(of), init_containers.map(of), amounts(&self.resources), overhead)
     }
 
-    /// Requests and limits of the pod; `sum` is the sum of its requests.
+    /// Returns the requests and limits of the pod; `sum` is the sum of its requests.
     fn resources(&self, sum: RequestSum<'_>, class: &str, pool: &mut SharedParts) -> PodResources {
         PodResources {
             quota: self.quota(pool),
@@ -162,7 +162,7 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Amounts that quotas count. Overhead is added to existing limits.
+    /// Returns the amounts that quotas count. The pod's overhead is added to a limit only if the limit is not zero.
     fn quota(&self, pool: &mut SharedParts) -> QuotaSpec {
         let none = Amounts::default();
         let limits = self.sum_of(|resources| &resources.limits, &none);
@@ -212,8 +212,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Resources as the kubelet uses them; `sum` is the sum of the requests. The QoS class is the server's, or computed
-    /// if the server has not set it.
+    /// Returns the pod's resources as the kubelet uses them; `sum` is the sum of the requests. The QoS class is the
+    /// server's class, or is computed if the server has not set one.
     fn kubelet(&self, sum: &RequestSum<'_>, class: &str, pool: &mut SharedParts) -> KubeletSpec {
         let app = self.containers.iter().map(|container| (container, ContainerRole::App));
         let init = self.init_containers.iter().map(|container| {
@@ -236,7 +236,8 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Host ports of containers and sidecars. Other init containers end before the pod serves clients.
+    /// Returns the host ports of containers and sidecars. Ports of other init containers do not count, because these
+    /// containers end before the pod serves clients.
     fn host_ports(&self, pool: &mut SharedParts) -> Box<[HostPort]> {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let ports = self.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter());
@@ -244,7 +245,7 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// Image name as the scheduler compares it, with a tag (`imagelocality.normalizedImageName`).
+/// Returns the image name as the scheduler compares it, with a tag (`imagelocality.normalizedImageName`).
 fn image(name: &str, pool: &mut SharedParts) -> Name {
     if name.rfind(':') <= name.rfind('/') { pool.name(&format!("{name}:latest")) } else { pool.name(name) }
 }
@@ -342,7 +343,8 @@ wire! {
 const LONGEST: usize = 300;
 
 impl Status<'_> {
-    /// Returns how the pod ended; `None` for most pods, which neither end nor have an OOM-killed container.
+    /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished,
+    /// are not disrupted, and have no OOM-killed container.
     fn ending(&self, target: Option<&WireCondition<'_>>, pool: &mut SharedParts) -> Option<PodEnding> {
         let is_finished = matches!(Phase::parse(&self.phase), Phase::Succeeded | Phase::Failed);
         let exits: Box<[ContainerExit]> = self

@@ -13,7 +13,8 @@ use kordon_core::cluster::{
     Toleration,
 };
 
-/// Number of recent images kept. A large cluster has thousands of images on its nodes, in no order.
+/// Number of recent images that are remembered. A large cluster has thousands of images, in a different order on each
+/// node.
 const IMAGES: usize = 1 << 14;
 
 /// Shares equal parts between the objects of one watch.
@@ -21,13 +22,14 @@ const IMAGES: usize = 1 << 14;
 pub struct SharedParts {
     names: Interner,
     labels: RecentParts<[(Name, Name)]>,
-    /// Buffer for the entries of a lookup, so that a known set needs no allocation.
+    /// Reused buffer for the entries of a label set that is looked up, so that the lookup of a known set allocates
+    /// nothing.
     entries: Vec<(Name, Name)>,
     tolerations: RecentParts<Box<[Toleration]>>,
     taints: RecentParts<[Taint]>,
     name_lists: RecentParts<Box<[Name]>>,
     image_names: RecentParts<str, IMAGES>,
-    /// Buffer for the image names of a lookup.
+    /// Reused buffer for the names of an image that is looked up.
     image_text: String,
     image_lists: RecentParts<[Image]>,
     amounts: RecentParts<[(Name, i64)]>,
@@ -41,10 +43,10 @@ impl SharedParts {
         self.names.name(text)
     }
 
-    /// Returns the shared label set of these entries.
+    /// Returns the shared label set with these entries.
     pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
         let pairs = &*pairs.0;
-        // The API server sorts keys. For a server that does not, the last of equal keys counts.
+        // The API server sorts the keys. Other servers may not, and may repeat a key; then the last value counts.
         if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
             self.sorted_labels(pairs)
         } else {
@@ -71,7 +73,7 @@ impl SharedParts {
         self.taints.share_slice(list)
     }
 
-    /// Returns the image, which shares its names with an equal recent one.
+    /// Returns the image. If a recent image has the same names, both share them.
     pub fn image(&mut self, wire: &WireImage<'_>) -> Image {
         let Self { image_names, image_text, .. } = self;
         image_text.clear();
@@ -106,15 +108,15 @@ impl SharedParts {
         self.scheduling.share(spec)
     }
 
-    /// Drops the names that no object uses any more.
+    /// Drops shared names that no object uses any more.
     pub fn tidy(&mut self) {
         self.entries.clear();
         self.names.tidy();
     }
 }
 
-/// Images with shared names. They are hashed by the shared allocations instead of the names, which have a kilobyte or
-/// more on each node.
+/// Images whose names are shared. Hashing uses the address of the shared names instead of their text, because the names
+/// of one node's images have a kilobyte or more.
 struct SharedImages<'a>(&'a [Image]);
 
 impl Hash for SharedImages<'_> {

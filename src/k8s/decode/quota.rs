@@ -94,8 +94,8 @@ wire! {
 }
 
 wire! {
-    /// The status, which admission reads. A limit of the spec counts only after the quota controller has copied it into
-    /// the status.
+    /// The status, which admission uses. A limit of the spec is in effect only after the quota controller has copied it
+    /// into the status.
     struct Status<'a> {
         #[serde(deserialize_with = "or_default")]
         hard: Amounts<'a> = 1,

@@ -9,15 +9,15 @@ use rustc_hash::FxBuildHasher;
 
 use kordon_core::cluster::SharedList;
 
-/// Default number of parts kept. Lists are sorted by name, so the pods of a workload, which have most in common, are
-/// neighbours.
+/// Default number of parts that are kept. A small number is enough, because lists are sorted by name: the pods of one
+/// workload, which have most parts in common, are neighbours.
 const FEW: usize = 2048;
 
-/// Recent parts, to be shared with the following objects.
+/// Recent parts of objects, which later objects can share.
 ///
-/// The hash of a part selects one slot, and a new part replaces the one in its slot. The size therefore does not grow
-/// with the number of objects, which may have nothing in common. What a new version of an object has in common with the
-/// previous one is shared anyway ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
+/// The hash of a part selects a slot, and a new part replaces the part in its slot. The size of the cache therefore
+/// does not grow with the number of objects, even if they have nothing in common. Different versions of the same object
+/// share their parts without this cache ([`TableObject::share_parts`](kordon_core::cluster::TableObject::share_parts)).
 #[derive(Debug)]
 pub struct RecentParts<T: ?Sized, const PLACES: usize = FEW> {
     /// Slots of the cache; the list is empty until the first part is added.
@@ -49,8 +49,8 @@ impl<T: Clone + Eq + Hash> RecentParts<Box<[T]>> {
 }
 
 impl<T: ?Sized, const PLACES: usize> RecentParts<T, PLACES> {
-    /// Returns the recent part that equals `part`, or else creates it with `keep`. `part` may have another type, but
-    /// equal parts must have equal hashes.
+    /// Returns the recent part that equals `part`; if there is none, creates it with `keep`. `part` may have another
+    /// type than the stored parts, but equal parts must have equal hashes.
     pub fn find_or<P: Hash>(
         &mut self,
         part: P,

@@ -7,9 +7,9 @@ use super::{
 };
 use kordon_core::cluster::{Requests, Resources};
 
-/// CPU that scores assume for a container without a request, in thousandths.
+/// CPU in thousandths that scoring assumes for a container without a request.
 const ASSUMED_CPU_MILLI: i64 = 100;
-/// Memory that scores assume for a container without a request, in bytes.
+/// Memory in bytes that scoring assumes for a container without a request.
 const ASSUMED_MEMORY_BYTES: i64 = 200 << 20;
 
 wire! {
@@ -26,13 +26,13 @@ wire! {
 #[derive(Clone, Copy)]
 pub struct ContainerRequests<'w, 'a> {
     pub amounts: &'w Amounts<'a>,
-    /// `restartPolicy` of an init container; with `Always` it is a sidecar.
+    /// `restartPolicy` of an init container. An init container with `Always` is a sidecar.
     pub restart_policy: &'w Text<'a>,
 }
 
-/// Sums the requests as the scheduler does (component-helpers `resource.PodRequests`): the sum of containers and
-/// sidecars, or the maximum during initialisation, whichever is more. Pod-level requests replace this sum, and overhead
-/// is added. Limits are summed in the same way (`resource.PodLimits`).
+/// Sums the requests of a pod as the scheduler does (component-helpers `resource.PodRequests`). The sum is that of
+/// containers and sidecars, or the maximum during initialisation if that is larger. Pod-level requests replace the sum,
+/// and the overhead is added to it. Limits are summed in the same way (`resource.PodLimits`).
 pub fn requests<'w, 'a: 'w>(
     containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
     init_containers: impl Iterator<Item = ContainerRequests<'w, 'a>>,
@@ -60,7 +60,7 @@ pub fn requests<'w, 'a: 'w>(
     running
 }
 
-/// Sum of the requests, and the amounts that scores assume.
+/// Sum of a pod's requests, and of the amounts that scoring assumes.
 #[derive(Clone, Default)]
 pub struct RequestSum<'w> {
     cpu_milli: i64,
@@ -120,7 +120,7 @@ impl<'w> RequestSum<'w> {
         }
     }
 
-    /// Replaces the sum with the pod-level requests, for the resources that have them.
+    /// Replaces the sums of those resources for which the pod has pod-level requests.
     fn replace(&mut self, of_pod: &'w Amounts<'_>) {
         for (resource, amount) in &of_pod.0 {
             match &**resource {
@@ -158,7 +158,7 @@ impl<'w> RequestSum<'w> {
     }
 }
 
-/// Resources of a node other than cpu, memory and pods, by name, without those that are zero.
+/// Returns a node's resources other than cpu, memory and pods, by name, without zero amounts.
 pub fn extended<'w>(amounts: &'w Amounts<'_>) -> Vec<(&'w str, i64)> {
     let counts = |resource: &str| resource == "ephemeral-storage" || is_scalar(resource);
     let units = |amount: &Quantity<'_>| amount.units();

@@ -260,7 +260,7 @@ fn only_text_that_is_not_json_breaks_a_line() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Reading never fails on a valid object in which one value is replaced by any other.
+    /// Reading never fails on an object in which one value is replaced by any other value.
     #[test]
     fn no_value_anywhere_breaks_a_watch(path in 0_usize..60, value in any_json()) {
         for object in [sound_pod(), sound_node()] {
@@ -287,7 +287,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Replaces the value after the first `countdown` values.
+/// Replaces the value at index `countdown`, in depth-first order.
 fn replace_nth(value: &mut Value, countdown: &mut usize, with: &Value) {
     if *countdown == 0 {
         *value = with.clone();

@@ -31,7 +31,7 @@ wire! {
     }
 }
 
-/// The local data of a pod, which is lost with the pod.
+/// Returns the pod's local data, which is lost with the pod.
 pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
     let mut storage = LocalStorage::default();
     for volume in volumes {
@@ -51,7 +51,7 @@ pub fn local_storage(volumes: &[WireVolume<'_>]) -> LocalStorage {
 }
 
 impl WireVolume<'_> {
-    /// Returns the volume's name if it holds data on the node's disk that is charged to the pod
+    /// Returns the volume's name if the volume has data on the node's disk that counts towards the pod's usage
     /// (`eviction.localVolumeNames`).
     pub fn local_data(&self, pool: &mut SharedParts) -> Option<Name> {
         let on_disk = self.empty_dir.as_ref().is_some_and(|source| *source.medium != *"Memory");
@@ -60,12 +60,12 @@ impl WireVolume<'_> {
         is_local.then(|| pool.name(&self.name))
     }
 
-    /// The image that is mounted as the volume.
+    /// Returns the image that is mounted as the volume.
     pub fn image(&self) -> Option<&str> {
         self.image.as_ref().map(|image| &*image.reference)
     }
 
-    /// The volume as the scheduler sees it; `None` if the scheduler ignores it.
+    /// Returns the volume as the scheduler sees it; `None` if the scheduler ignores it.
     pub fn volume(&self, pool: &mut SharedParts) -> Option<PodVolume> {
         if let Some(claim) = &self.persistent_volume_claim {
             return Some(PodVolume::Claim(pool.name(&claim.claim_name)));

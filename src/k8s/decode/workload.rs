@@ -102,11 +102,11 @@ impl Decoder for WorkloadDecoder {
     }
 }
 
-/// A workload on the wire; the kinds differ in the fields of their specs.
+/// A workload on the wire. The kinds of workloads differ only in the fields of their specs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct WireWorkload<'a> {
-    /// Kind of an object in protobuf, which determines its field numbers.
+    /// Kind of the workload, which determines the field numbers of its spec in protobuf; `None` in JSON.
     #[serde(skip)]
     kind: Option<WorkloadKind>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -256,7 +256,8 @@ impl<'a> Spec<'a> {
     }
 }
 
-/// A label selector: `matchLabels` and `matchExpressions`, or the labels themselves in a ReplicationController.
+/// A label selector: `matchLabels` and `matchExpressions`. The selector of a ReplicationController has the labels
+/// directly.
 #[derive(Default)]
 pub(super) struct WireSelector<'a> {
     labels: Pairs<'a>,
@@ -292,7 +293,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
                         "matchLabels" => match map.next_value()? {
                             PairsOrText::Absent => {}
                             PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // In a ReplicationController, this is a label named `matchLabels`.
+                            // Only the labels of a ReplicationController can contain `matchLabels` with a text: it is
+                            // the key of a label.
                             PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
                         },
                         "matchExpressions" => selector.expressions = map.next_value()?,
@@ -307,7 +309,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
 }
 
 wire! {
-    /// A requirement on a label, in a selector or a node affinity; they have different operators.
+    /// A requirement on a label, in a selector or a node affinity. These two have different operators.
     pub(super) struct WireRequirement<'a> {
         pub(super) key: Text<'a> = 1,
         pub(super) operator: Text<'a> = 2,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Delay after the first failure; it doubles with each further failure.
+/// Delay after the first failure. The delay doubles with each further failure.
 const FIRST: Duration = Duration::from_millis(800);
 
 /// Delays between attempts. They grow with each failure and have jitter, so that clients do not retry at the same time.
@@ -12,12 +12,13 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns the delay after another failure: at most `longest`, but at least what the server asked for.
+    /// Returns the delay after another failure. The delay that the server `asked` for is a minimum, even above
+    /// `longest`.
     pub fn next(&mut self, longest: Duration, asked: Option<Duration>) -> Duration {
         let grown = FIRST.saturating_mul(1 << self.failures.min(10)).min(longest);
         self.failures = self.failures.saturating_add(1);
         let pause = grown.mul_f64(0.5 + fastrand::f64() / 2.0);
-        // The server asks all clients for the same delay, so jitter is added to it.
+        // Jitter is added to the delay that the server asked for, because it asks all clients for the same delay.
         asked.map_or(pause, |asked| pause.max(asked.mul_f64(1.0 + fastrand::f64() / 4.0)))
     }
 

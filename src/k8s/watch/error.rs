@@ -16,23 +16,23 @@ use crate::k8s::{
     error,
 };
 
-/// Why a request or a watch failed.
+/// Reason why a request or a watch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchError {
-    /// The kind is forbidden or unknown to the server. Holds the server's message.
+    /// The kind is forbidden or unknown to the server. The field is the server's message.
     Forbidden(String),
-    /// The server does not support these parameters.
+    /// The server does not support the parameters of the request.
     Invalid(String),
-    /// The version is too old to resume from (410): the kind must be listed again.
+    /// The watch cannot resume from its version, which is too old (410). The kind must be listed again.
     Expired,
-    /// The server is overloaded, and may have asked for a delay.
+    /// The server is overloaded. The fields are the message and the delay that the server asked for, if any.
     Overloaded(String, Option<Duration>),
     /// The connection or the server failed.
     Failed(String),
 }
 
 impl WatchError {
-    /// Error for a response that is not a list, with the reason.
+    /// Returns the error for a response that is not a list; `why` is the reason.
     pub fn no_list(why: String) -> Self {
         Self::Failed(format!("the list is not a list of the Kubernetes API: {why}"))
     }
@@ -52,7 +52,7 @@ impl WatchError {
 /// Maximum size of an error response, in bytes.
 const LONGEST_ERROR: usize = 64 << 10;
 
-/// Accepted media types of objects: protobuf, or JSON from servers without protobuf.
+/// Media types of objects that kordon accepts: protobuf, or JSON from servers without protobuf.
 const OBJECTS: &str = "application/vnd.kubernetes.protobuf, application/json";
 
 /// The response to a request for objects, before its body is read.
@@ -71,7 +71,7 @@ pub async fn open_objects(client: &Client, path: &str, limit: Duration) -> Resul
 /// Sends a GET for JSON and waits at most `limit` for the head of the response.
 ///
 /// # Errors
-/// No response, or one that is not a success.
+/// There is no response, or its status is not a success.
 pub async fn open(client: &Client, path: &str, limit: Duration) -> Result<http::Response<Body>, WatchError> {
     send(client, path, "application/json", limit).await
 }
@@ -84,7 +84,7 @@ async fn send(
 ) -> Result<http::Response<Body>, WatchError> {
     let mut request = Request::get(path).header(ACCEPT, accept);
     if path.contains("watch=true") {
-        // From 1.37 servers compress each event as one gzip member, which kube's client does not support.
+        // From 1.37, servers compress each event as a separate gzip member, which kube's client does not support.
         request = request.header(ACCEPT_ENCODING, "identity");
     }
     let request = request.body(Body::empty()).expect("paths are built of encoded parts");
@@ -104,7 +104,8 @@ async fn send(
 /// Reads a whole response.
 ///
 /// # Errors
-/// No response within `limit`, a response of more than `longest` bytes, or a refusal; in words.
+/// There is no response within `limit`, it has more than `longest` bytes, or it is a refusal. The text gives the
+/// reason.
 pub async fn get(client: &Client, path: &str, limit: Duration, longest: usize) -> Result<Vec<u8>, String> {
     let answer = async {
         let body = open(client, path, limit).await?.into_body();
@@ -179,7 +180,7 @@ fn response_error(status: StatusCode, headers: &HeaderMap, said: &[u8]) -> Watch
         Encoding::Json => serde_json::from_slice(said).ok().map(|status| decode::status_error(&status)),
         Encoding::Protobuf => decode::protobuf::status_error(said),
     };
-    // Overloaded servers and proxies respond in plain text.
+    // Overloaded servers and proxies may respond in plain text instead of a Status.
     let mut error = read.unwrap_or_else(|| {
         let message = error::plain(&String::from_utf8_lossy(said));
         StatusError { message, ..StatusError::default() }
@@ -196,7 +197,8 @@ impl From<StatusError> for WatchError {
         let words = || error::code_words(code, &message);
         match code {
             410 => Self::Expired,
-            // The server was restored from a backup: the version is in its future, and waiting does not help.
+            // The version is newer than the server's newest version, because the server was restored from a backup.
+            // Waiting does not help.
             504 if message.contains("Too large resource version") => Self::Expired,
             400 | 422 => Self::Invalid(words()),
             403 | 404 => Self::Forbidden(words()),

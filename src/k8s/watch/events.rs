@@ -20,8 +20,8 @@ use super::{
 use crate::k8s::decode::{self, Encoding, event::event};
 use kordon_core::cluster::{ClusterEvent, EventSubject, ObjectEvents};
 
-/// Maximum number of Events kept for an object. The server keeps Events for an hour, and components combine repeated
-/// ones.
+/// Maximum number of Events that are kept for an object. It is rarely reached: the server keeps Events for an hour, and
+/// components combine repeated Events.
 const MOST: usize = 500;
 
 /// Maximum size of a list or line, in bytes.
@@ -30,10 +30,10 @@ const LONGEST: usize = 16 << 20;
 /// Time within which a response must start.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// Timeout of reading Events once. It is short, because they are only additional evidence.
+/// Timeout of reading Events once. It is short, because the Events are only additional evidence.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum silence of a watch before it is reopened: servers send a bookmark about every minute.
+/// Maximum silence of a watch before it is reopened. Servers send a bookmark about every minute.
 const SILENCE: Duration = Duration::from_secs(90);
 
 /// Duration of a watch in seconds.
@@ -42,7 +42,7 @@ const LIFETIME: u64 = 300;
 /// Maximum delay between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// Delay after a watch has ended, and between attempts while Events are forbidden.
+/// Delay after a watch has ended (`PAUSE`), and between attempts while Events are forbidden (`FORBIDDEN_PAUSE`).
 const PAUSE: Duration = Duration::from_secs(1);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
@@ -89,7 +89,7 @@ pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<
     }
 }
 
-/// Events by namespace and name.
+/// Events by their namespace and name.
 type EventTable = BTreeMap<(String, String), ClusterEvent>;
 
 struct EventFollower {
@@ -101,7 +101,7 @@ struct EventFollower {
 }
 
 impl EventFollower {
-    /// Lists, then watches until the watch ends.
+    /// Lists the Events, then watches them until the watch ends.
     async fn list_and_watch(&mut self) -> Result<(), WatchError> {
         let (events, version) = list(&self.client, &self.subject).await?;
         (self.events, self.is_listed) = (events, true);
@@ -132,7 +132,7 @@ impl EventFollower {
         }
     }
 
-    /// Applies a line of the watch. Returns whether it changed anything.
+    /// Applies a line of the watch. Returns true if the line changed an Event.
     fn on_line(&mut self, line: &[u8]) -> Result<bool, WatchError> {
         let Ok(line) = serde_json::from_slice::<Value>(line) else {
             return Err(WatchError::Failed("a line is not an event of the Kubernetes API".into()));
@@ -158,7 +158,7 @@ impl EventFollower {
     }
 }
 
-/// The query of kubectl describe, without the uid ([`EventSubject::is_meant`]).
+/// The query of kubectl describe, except that it has no uid: [`EventSubject::is_meant`] compares the uid.
 fn query(subject: &EventSubject) -> CollectionQuery {
     let selector = format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
     CollectionQuery::for_events(subject.namespace.as_deref()).with("fieldSelector", &selector)

@@ -1,5 +1,5 @@
-//! Follows a kind or a scope of it: lists it, watches it, resumes a watch that has ended, and lists again if it cannot
-//! resume.
+//! Follows a whole kind or a scope of a kind: lists it, watches it, and resumes a watch that has ended. If a watch
+//! cannot be resumed, lists again.
 
 use std::{
     future::pending,
@@ -41,22 +41,22 @@ const PAGE: &str = "500";
 /// Maximum size of a page or event, in bytes.
 const LONGEST: usize = 256 << 20;
 
-/// Time within which a watch must open. Servers respond at once, even without events.
+/// Time within which a watch must open. Servers respond at once, even if there are no events.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// Timeout of counting the objects of a list. Only the screen needs the number.
+/// Timeout of the request that counts the objects of a list. It is short, because only the screen needs the number.
 const COUNTING: Duration = Duration::from_secs(2);
 
-/// Maximum pause in a list: the server may have to read it from disk.
+/// Maximum pause in a list. It is long, because the server may have to read the list from disk.
 const LIST_SILENCE: Duration = Duration::from_secs(30);
 
-/// Idle time of a watch before a batch is flushed.
+/// Idle time of a watch after which its changes are sent.
 const LULL: Duration = Duration::from_millis(1);
 
-/// Pause of a watch after each batch: hundreds of events a second become at most thirty batches.
+/// Pause of a watch after each batch, so that hundreds of events a second become at most thirty batches.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// A watch that ends sooner than this is opened again only after a pause.
+/// Minimum duration of a watch that is reopened at once. A watch that ends sooner is reopened after a pause.
 const SHORTEST_WATCH: Duration = Duration::from_secs(5);
 
 /// Maximum delay between attempts while the connection is broken.
@@ -65,11 +65,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Maximum delay between attempts while the server is overloaded.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// Interval of attempts for a forbidden kind: permissions may be granted later.
+/// Interval between attempts for a forbidden kind. Attempts go on, because permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// Time for which a kind that was listed before may be refused until it counts as forbidden. An API server that has
-/// just started refuses everybody until it has loaded its roles.
+/// Time for which the server may refuse a kind before the kind counts as forbidden, if the kind was listed before. An
+/// API server that has just started refuses all requests until it has loaded its roles.
 const REFUSED_AT_FIRST: Duration = Duration::from_secs(30);
 
 /// Number of events after which unused names are dropped.
@@ -80,10 +80,11 @@ const PREFETCHED_AT_FIRST: usize = 20;
 
 /// Follows one kind until the channel of events is closed.
 ///
-/// [`run`](Self::run) loops over [`list_or_watch`](Self::list_or_watch). If `version` is set, a turn resumes the watch
-/// there; otherwise it lists first. A turn ends with a [`WatchEnd`], after which the next turn resumes, or with a
-/// [`WatchError`], which [`on_error`](Self::on_error) handles: it reports the error, decides whether `version` is still
-/// valid, and waits. All changes and states go through `report`, in the order in which they happened.
+/// [`run`](Self::run) calls [`list_or_watch`](Self::list_or_watch) in a loop. A turn of the loop resumes the watch at
+/// `version`, or lists first if `version` is `None`. A turn that ends with a [`WatchEnd`] is followed by a turn that
+/// resumes. A turn that ends with a [`WatchError`] is followed by [`on_error`](Self::on_error), which reports the
+/// error, decides whether `version` is still valid, and waits. All changes and states are sent through `report`, in the
+/// order in which they happened.
 pub struct Follower {
     kind: FeedKind,
     /// The scope that is followed; `None` for the whole kind.
@@ -92,39 +93,40 @@ pub struct Follower {
     shared: Arc<Shared>,
     report: FeedReporter,
     backoff: Backoff,
-    /// The last reported error; `None` after a success.
+    /// The last reported error; `None` after a success, so that the same error is reported again.
     reported_error: Option<String>,
     /// The version at which the watch resumes; `None` if the kind must be listed.
     version: Option<String>,
-    /// Whether a list has ever been complete.
+    /// Whether at least one list was complete.
     listed_before: bool,
-    /// Since when a kind that was listed before is refused; `None` after a success.
+    /// Time since when the server has refused the kind; `None` after a success.
     refused_since: Option<Instant>,
     /// Number of objects in the last list.
     rows: usize,
-    /// Pending request for the number of objects in the list; `None` if it is done or was not sent.
+    /// Pending request for the number of objects in the list; `None` if no such request is pending.
     counting: Option<AbortOnDropHandle<Option<usize>>>,
     /// Keys of the objects in the last list of a scope.
     found: Vec<Key>,
-    /// Number of events since names were last tidied.
+    /// Number of events since unused names were last dropped.
     events: usize,
-    /// The nodes of the list that are not ready, and since when.
+    /// The nodes in the current list that are not ready, each with the time since which it is not ready.
     not_ready: Vec<(Option<ClusterTime>, NodeName)>,
     woken: watch::Receiver<u64>,
     recovered: watch::Receiver<u64>,
 }
 
-/// How a watch ended without an error.
+/// How a watch ended, if not with an error.
 enum WatchEnd {
-    /// The server closed the watch, as it does every few minutes.
+    /// The server closed the watch, which it does every few minutes.
     Closed,
     /// No data arrived for too long. Reopening the watch shows whether the connection still works.
     Silent,
 }
 
-/// Phase of an open response.
+/// Phase of a response that is still open.
 enum Phase<'a> {
-    /// The response starts with the whole list. The permit limits the number of concurrent lists.
+    /// The response begins with the whole list. The permit limits the number of concurrent lists, and is held until the
+    /// list is complete.
     Listing(#[expect(dead_code, reason = "held until the list is complete")] SemaphorePermit<'a>),
     Watching,
 }
@@ -146,7 +148,7 @@ enum Piece {
 /// A frame of a body, or the error of its connection.
 type FrameRead = Result<http_body::Frame<Bytes>, kube::Error>;
 
-/// Why a turn stopped early.
+/// Reason why a turn stopped early.
 enum Stop {
     Error(WatchError),
     /// The receiver of events is dropped.
@@ -167,7 +169,7 @@ impl From<Closed> for Stop {
 
 impl Follower {
     pub fn new(kind: FeedKind, scope: Option<Scope>, shared: Arc<Shared>) -> Self {
-        // A client that watches whole kinds without pods places nothing, so it needs no images.
+        // Without scopes and pods, nothing is placed, so the images of nodes are not needed.
         let places = scope.is_some() || shared.options.kinds.contains(&FeedKind::Pods);
         Self {
             kind,
@@ -191,7 +193,7 @@ impl Follower {
     }
 
     pub async fn run(mut self) {
-        // `follow` returns only when the receiver of events is dropped.
+        // An error only means that the receiver of events is dropped.
         let _ = self.follow().await;
     }
 
@@ -222,7 +224,7 @@ impl Follower {
         let shared = self.shared.clone();
         let turn = shared.lists.acquire().await.expect("it is never closed");
         self.start_list().await?;
-        // A scope has few objects, so it is not streamed.
+        // Only whole kinds are streamed, because a scope has few objects.
         let streams = shared.streams() && self.scope.is_none();
         if streams { self.stream_list(turn).await } else { self.page_list(turn).await }
     }
@@ -240,11 +242,11 @@ impl Follower {
         }
     }
 
-    /// Lists by a watch that starts with all objects and then continues as a watch.
+    /// Opens a watch that first sends all objects, and follows it: the list and the watch are one response.
     async fn stream_list(&mut self, turn: SemaphorePermit<'_>) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).streamed();
         let shared = self.shared.clone();
-        // The count runs concurrently, so that the first objects do not wait for it.
+        // The count is requested concurrently, so that the list does not wait for the count.
         self.counting = self.is_counted().then(|| {
             self.report.requested();
             AbortOnDropHandle::new(tokio::spawn(count(shared.clone(), self.query())))
@@ -252,7 +254,7 @@ impl Follower {
         let body = match self.open(&query, shared.request_timeout()).await {
             Ok(body) => body,
             Err(WatchError::Invalid(_)) => {
-                // The server does not stream lists: from now on every kind is listed in pages.
+                // The server does not stream lists, so from now on every kind is listed in pages.
                 self.shared.streams.store(false, Ordering::Relaxed);
                 return self.page_list(turn).await;
             }
@@ -262,8 +264,8 @@ impl Follower {
         self.read_watch(body, Phase::Listing(turn)).await
     }
 
-    /// Whether to count the objects in a separate request: for kinds that the screen waits for, unless the server has
-    /// failed.
+    /// Whether a separate request counts the objects of the list. The count is requested for the kinds that the screen
+    /// waits for, unless the server has failed.
     fn is_counted(&self) -> bool {
         matches!(self.kind, FeedKind::Nodes | FeedKind::Pods) && self.reported_error.is_none()
     }
@@ -314,7 +316,7 @@ impl Follower {
         Ok(end)
     }
 
-    /// Watches from a version.
+    /// Watches from a version on.
     async fn resume(&mut self, version: &str) -> Result<WatchEnd, Stop> {
         let query = self.query().watched(lifetime()).with("resourceVersion", version);
         let body = self.open(&query, OPENING).await?;
@@ -368,7 +370,7 @@ impl Follower {
         Ok(WatchEnd::Closed)
     }
 
-    /// Handles the complete events.
+    /// Handles the events that are complete.
     async fn on_bytes(
         &mut self,
         mut bytes: &[u8],
@@ -382,7 +384,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Waits for the next piece of the body. Meanwhile the reporter sends changes and health when they are due.
+    /// Waits for the next piece of the body. Meanwhile the reporter sends changes and health that are due.
     async fn next_piece(&mut self, body: &mut Body, listing: bool) -> Result<Piece, Stop> {
         if !listing && self.report.has_changes() {
             if let Ok(frame) = timeout(LULL, body.frame()).await {
@@ -402,7 +404,7 @@ impl Follower {
                     self.report.send_health().await?;
                 }
                 frame = body.frame() => return self.piece(frame).await,
-                // After the machine has slept, every connection is suspect.
+                // The machine has slept, so every connection may be broken.
                 _ = self.woken.changed() => return Ok(Piece::Silence),
                 () = sleep_until(wake) => {
                     self.report.on_time().await?;
@@ -425,7 +427,7 @@ impl Follower {
         self.report.flush().await?;
         match phase {
             Phase::Watching => Ok(WatchEnd::Silent),
-            // An incomplete list cannot be resumed.
+            // A list cannot be resumed, so its silence is an error.
             Phase::Listing(_) => {
                 let text = format!("no data of the list for {} s", LIST_SILENCE.as_secs());
                 Err(WatchError::Failed(text).into())
@@ -433,9 +435,10 @@ impl Follower {
         }
     }
 
-    /// Maximum silence of a watch before it is reopened to test the connection.
+    /// Maximum silence of a watch, after which it is reopened to test the connection.
     ///
-    /// Servers send a bookmark about every minute; a kubelet renews its Lease every ten seconds.
+    /// Servers send a bookmark about every minute. The Leases are heard more often, because every kubelet renews its
+    /// Lease every ten seconds.
     fn silence_limit(&self) -> Duration {
         match (self.kind, u32::try_from(self.rows).unwrap_or(u32::MAX)) {
             (FeedKind::Leases, rows @ 1..) => Duration::from_secs(10) + Duration::from_secs(15) / rows,
@@ -509,7 +512,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Notifies the kinds that wait for this one.
+    /// Starts the watches of the kinds that wait for this kind.
     fn known_or_denied(&self) {
         match (self.kind, &self.scope) {
             (FeedKind::Nodes, None) => drop(self.shared.nodes_known.send_replace(true)),
@@ -520,8 +523,8 @@ impl Follower {
 
     async fn on_whole_list(&mut self) -> Result<(), Closed> {
         if self.kind == FeedKind::Pods {
-            // A prefetch task holds this lock while it sends pods, and sends none if the value is true. From here on no
-            // prefetched pod can follow the list.
+            // While a prefetch task sends pods, it holds this lock, and it sends no pods once the value is true. From
+            // now on, no prefetched pods can therefore arrive after the list.
             *self.shared.pods_whole.lock().await = true;
         }
         match self.decoder.on_list_done() {
@@ -530,7 +533,7 @@ impl Follower {
         }
     }
 
-    /// Resets the failures, after a complete list or an event of a watch.
+    /// Resets the backoff and the last error. Called after a complete list or an event of a watch.
     fn on_success(&mut self) {
         self.backoff.reset();
         self.reported_error = None;
@@ -544,13 +547,13 @@ impl Follower {
         self.decoder.tidy();
     }
 
-    /// Collects nodes whose pods should be prefetched.
+    /// Collects nodes that are not ready, because their pods should be prefetched.
     fn look_for_not_ready(&mut self, change: &Change) {
         match change {
             Change::Node(ObjectEvent::Listed(node)) if !node.is_ready() => {
                 self.not_ready.push((since(node), node.name.clone()));
             }
-            // If the channel is full, the whole list comes soon enough.
+            // If the channel is full, these pods are not prefetched; the whole list has them soon enough.
             Change::Node(ObjectEvent::Applied(node)) if !node.is_ready() => {
                 drop(self.shared.not_ready.try_send(node.name.clone()));
             }
@@ -558,7 +561,8 @@ impl Follower {
         }
     }
 
-    /// Prefetches the pods of the nodes that became not ready most recently, because their eviction is near.
+    /// Prefetches the pods of nodes in the list that are not ready. The nodes that became not ready most recently come
+    /// first, because the eviction of their pods is near.
     fn prefetch(&mut self) {
         let mut nodes = std::mem::take(&mut self.not_ready);
         nodes.sort_by(|left, right| right.cmp(left));
@@ -572,8 +576,8 @@ impl Follower {
         match error {
             WatchError::Expired => {
                 self.version = None;
-                // The version expires for the watches of all clients at once. The delay is spread at random, so that
-                // they do not all list at once.
+                // The version expires for the watches of all clients at the same time. A random delay keeps them from
+                // listing all at the same time.
                 self.pause(Duration::from_secs(2), None).await
             }
             WatchError::Forbidden(words) if self.is_refused_at_first() => {
@@ -607,13 +611,13 @@ impl Follower {
         self.listed_before && since.elapsed() < REFUSED_AT_FIRST
     }
 
-    /// Waits for the backoff, or until another watch reconnects.
+    /// Waits until the backoff has passed or another watch reconnects.
     async fn wait_for_recovery(&mut self) {
         let mut recovered = self.recovered.clone();
         recovered.mark_unchanged();
         let pause = self.backoff.next(LONGEST_PAUSE, None);
         tokio::select! {
-            // All watches retry now, at slightly different times.
+            // A small random delay keeps the watches from retrying all at the same moment.
             _ = recovered.changed() => sleep(Duration::from_millis(fastrand::u64(0..400))).await,
             _ = self.woken.changed() => {}
             () = sleep(pause) => {}
@@ -630,7 +634,8 @@ impl Follower {
         self.report.state(FeedState::Broken { since, error }).await
     }
 
-    /// Reports an error to the journal, unless it is the same as the last one and no success came between.
+    /// Reports an error to the journal. Does nothing if the last reported error was the same and there was no success
+    /// since.
     async fn report_error(&mut self, error: &str, next: &str) -> Result<(), Closed> {
         if self.reported_error.as_deref() == Some(error) {
             return Ok(());
@@ -640,7 +645,8 @@ impl Follower {
     }
 
     async fn forbidden(&mut self, error: String) -> Result<(), Closed> {
-        // The text is the same for every kind, so that the journal has it once. The server's words are in the state.
+        // The text has no server message, so that it is the same for every kind and the journal has it once. The state
+        // has the server's message.
         self.report_error("may not be listed", "continuing without it, and trying again every minute")
             .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
@@ -652,7 +658,7 @@ impl Follower {
     async fn pause(&mut self, longest: Duration, asked: Option<Duration>) -> Result<(), Closed> {
         self.report.flush().await?;
         let pause = self.backoff.next(longest, asked);
-        // A delay that the server asked for is kept, even after this machine has slept.
+        // If the server asked for a delay, the whole delay is waited, even if this machine has slept meanwhile.
         if asked.is_some() {
             sleep(pause).await;
         } else {
@@ -662,8 +668,8 @@ impl Follower {
     }
 }
 
-/// Returns the number of objects that the list will have; `None` if the request fails, since the list itself will
-/// report why.
+/// Requests the number of objects in the list; `None` if the request fails. The error is not reported, because the list
+/// itself fails in the same way.
 async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     let query = query.with("limit", "1");
     let ObjectBody { encoding, body } =
@@ -672,7 +678,8 @@ async fn count(shared: Arc<Shared>, query: CollectionQuery) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// Waits for the requested number of objects and returns it. Without a request, waits forever.
+/// Waits for the response that has the number of objects, and returns the number. Without such a request, waits
+/// forever.
 async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Option<usize> {
     let Some(asked) = counting else { return pending().await };
     let expected = asked.await.ok().flatten();
@@ -680,7 +687,7 @@ async fn counted(counting: &mut Option<AbortOnDropHandle<Option<usize>>>) -> Opt
     expected
 }
 
-/// How many seconds a watch should last: some minutes, at random.
+/// Returns the duration of a watch in seconds: some minutes, at random.
 fn lifetime() -> u64 {
     fastrand::u64(300..600)
 }

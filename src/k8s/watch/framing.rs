@@ -3,10 +3,10 @@
 use super::error::WatchError;
 use crate::k8s::decode::Encoding;
 
-/// Buffer size kept for events that arrive in pieces, in bytes. Few events are longer.
+/// Capacity that the buffer for incomplete events keeps, in bytes. Few events are longer.
 const ROOM: usize = 64 << 10;
 
-/// Size of the length prefix of a frame in bytes; the prefix is big-endian.
+/// Size in bytes of the length prefix of a frame, which is big-endian.
 const LENGTH: usize = 4;
 
 /// Splits the body of a watch into events.
@@ -17,7 +17,7 @@ pub struct Framing {
     longest: usize,
     /// The received part of an incomplete event.
     partial: Vec<u8>,
-    /// Whether `partial` holds the event that was returned last.
+    /// Whether `partial` has the event that was returned last, so that the next call clears it.
     is_taken: bool,
 }
 
@@ -31,8 +31,8 @@ impl Framing {
         self.encoding
     }
 
-    /// Takes the next complete event from the received bytes; `None` if there is none. The remaining bytes are then
-    /// kept until the rest of the event arrives.
+    /// Takes the next complete event from the received bytes. `None` if no event is complete; the bytes are then kept
+    /// until the rest of the event arrives.
     pub fn next<'f, 'b: 'f>(&'f mut self, received: &mut &'b [u8]) -> Result<Option<&'f [u8]>, WatchError> {
         if std::mem::take(&mut self.is_taken) {
             self.partial.clear();
@@ -53,7 +53,7 @@ impl Framing {
         let line = take(received, end);
         take(received, 1);
         if self.partial.is_empty() {
-            // The usual case: nothing is copied.
+            // The whole event is in the received bytes, which is the usual case. Nothing is copied.
             return Ok(Some(line));
         }
         self.partial.extend_from_slice(line);

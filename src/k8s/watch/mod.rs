@@ -1,9 +1,9 @@
-//! The watches: one task for each kind, which lists, watches, resumes and reports its health.
+//! The watches: one task for each kind. A task lists, watches, resumes, and reports the health of its watch.
 //!
 //! Nodes, Leases and the controller's Lease are listed at once. Next come the pods of nodes that are not ready, then
 //! all pods and the other kinds, a few lists at a time. This limits the load on the server and shows the most urgent
-//! first. If the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails is
-//! reported as [`FeedState::Broken`](super::feed::FeedState) and retried without a limit.
+//! objects first. If the list of all pods takes long, the pods of the nodes in view come before it. A watch that fails
+//! is reported as [`FeedState::Broken`](super::feed::FeedState) and retried without a limit.
 
 mod backoff;
 mod error;
@@ -48,31 +48,32 @@ use kordon_core::{
     engine::ServerVersion,
 };
 
-/// What to watch, and how.
+/// Options of the watches: the watched kinds, and the requests for them.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
     /// Version of the server, which determines paths and streamed lists.
     pub version: ServerVersion,
     pub kinds: &'static [FeedKind],
-    /// Excludes the pods (`--no-pods`), and with them most of the traffic.
+    /// Excludes the pods (`--no-pods`). Most of the traffic is about pods.
     pub no_pods: bool,
-    /// Timeout of a request that is not a watch; `None` for one minute.
+    /// Timeout of a request that is not a watch; one minute if `None`.
     pub request_timeout: Option<Duration>,
 }
 
 /// Number of concurrent lists; further lists wait for their turn.
 const LISTS_AT_ONCE: usize = 4;
 
-/// Capacity of the queue of nodes whose pods are prefetched. If it is full, the pods of further nodes come with the
-/// whole list.
+/// Capacity of the queue of nodes whose pods are prefetched. While the queue is full, pods of further nodes are not
+/// prefetched and arrive with the whole list.
 const PREFETCHES: usize = 128;
 
-/// Maximum time for which the other lists wait for the Leases after the nodes. Leases should arrive at once.
+/// Maximum time for which the other lists wait for the Leases after the nodes are listed. Usually the Leases arrive at
+/// once.
 const LEASES_FIRST: Duration = Duration::from_secs(1);
 
 /// Starts all watches. They run until `cancel` is cancelled or `events` is closed.
 ///
-/// While `events` is full the watches wait, and through TCP so does the server. If the list of all pods takes long, the
+/// While `events` is full, the watches wait, and TCP makes the server wait too. If the list of all pods takes long, the
 /// scopes in `wanted` are read first.
 pub fn spawn(
     client: Client,
@@ -87,10 +88,10 @@ pub fn spawn(
     run(supervise(shared, asked, wanted), events, cancel)
 }
 
-/// Starts the watches of scopes. A scope is watched from the time it is added to `wanted`.
+/// Starts watches of scopes. A scope is watched as soon as it is in `wanted`.
 ///
-/// An object must leave such a scope only by its deletion. With a label selector, an object whose labels change would
-/// seem to be deleted.
+/// The objects of a scope must stay in it until they are deleted. A scope with a label selector does not work: an
+/// object whose labels change would seem to be deleted.
 pub fn spawn_scopes(
     client: Client,
     options: WatchOptions,
@@ -99,7 +100,7 @@ pub fn spawn_scopes(
     events: mpsc::Sender<FeedEvent>,
     cancel: CancellationToken,
 ) -> JoinHandle<()> {
-    // Nothing is prefetched: the scopes themselves select what is urgent.
+    // Nothing is prefetched, because only the scopes that are needed are read anyway.
     let (not_ready, _) = mpsc::channel(1);
     let shared = Arc::new(Shared::new(client, options, clock, events.clone(), not_ready));
     shared.nodes_known.send_replace(true);
@@ -121,7 +122,7 @@ fn run(
     })
 }
 
-/// Runs all tasks. If one panics, the panic is reported and the others continue.
+/// Runs all tasks. If a task panics, the panic is reported and the other tasks continue.
 async fn supervise(
     shared: Arc<Shared>,
     not_ready: mpsc::Receiver<NodeName>,
@@ -150,7 +151,8 @@ async fn supervise(
     }
 }
 
-/// Starts the watches of scopes as they are wanted. If one panics, the panic is reported and the others continue.
+/// Starts the watch of each scope when the scope is wanted. If a watch panics, the panic is reported and the other
+/// watches continue.
 async fn supervise_scopes(shared: Arc<Shared>, mut wanted: watch::Receiver<BTreeSet<Scope>>) {
     let mut tasks = JoinSet::new();
     let mut started: BTreeSet<Scope> = BTreeSet::new();
@@ -181,7 +183,7 @@ fn start(
     if shared.options.no_pods && (kind == FeedKind::Pods || FeedKind::REPLACEMENTS.contains(&kind)) {
         let mut report = FeedReporter::new(kind, scope, shared.clone());
         tasks.spawn(async move {
-            // A closed channel ends all other tasks too.
+            // An error means that the channel is closed. The other tasks then end too.
             let _ = report.state(FeedState::Off).await;
         });
         return None;
@@ -202,13 +204,14 @@ struct Shared {
     nodes_known: watch::Sender<bool>,
     /// Whether the Leases have been listed, or are forbidden.
     leases_known: watch::Sender<bool>,
-    /// Whether the list of pods is complete. Locked while prefetched pods are sent, so that none follows the list.
+    /// Whether the list of pods is complete. The lock is held while prefetched pods are sent, so that they do not
+    /// arrive after the list.
     pods_whole: Mutex<bool>,
     /// Queue of nodes whose pods should be prefetched.
     not_ready: mpsc::Sender<NodeName>,
-    /// Number of recoveries of broken connections: the other watches then retry at once.
+    /// Counter of broken connections that work again. A change makes the other watches retry at once.
     recovered: watch::Sender<u64>,
-    /// Number of wake-ups of the machine: every connection is suspect then.
+    /// Counter of wake-ups of the machine. After a wake-up, every connection may be broken.
     woken: watch::Sender<u64>,
     extra: ExtraTraffic,
 }
@@ -226,11 +229,11 @@ impl Shared {
             clock,
             events,
             lists: Semaphore::new(LISTS_AT_ONCE),
-            // Servers before 1.27 ignore `sendInitialEvents`, and would never end the list.
+            // Servers before 1.27 ignore `sendInitialEvents`, so the end of a streamed list would never arrive.
             streams: AtomicBool::new(options.version >= ServerVersion::new(1, 27)),
             nodes_known: watch::Sender::new(false),
             leases_known: watch::Sender::new(!options.kinds.contains(&FeedKind::Leases)),
-            // If not all pods are listed, pods of single nodes are not prefetched.
+            // If not all pods are listed, this is true from the start, so that no pods are prefetched.
             pods_whole: Mutex::new(options.no_pods || !options.kinds.contains(&FeedKind::Pods)),
             not_ready,
             recovered: watch::Sender::new(0),
@@ -244,9 +247,9 @@ impl Shared {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Waits for the nodes and, for a short time, the Leases: the other lists would slow them down.
+    /// Waits for the nodes and, for a short time, for the Leases, because the other lists would slow them down.
     async fn first_lists_known(&self) {
-        // The senders are held by `self`, so waiting cannot fail.
+        // Waiting cannot fail, because `self` holds the senders.
         let _ = self.nodes_known.subscribe().wait_for(|known| *known).await;
         let _ = timeout(LEASES_FIRST, self.leases_known.subscribe().wait_for(|known| *known)).await;
     }
@@ -256,7 +259,7 @@ impl Shared {
     }
 }
 
-/// Traffic of requests outside the watches; it is counted with that of the pods.
+/// Traffic of requests that belong to no watch. It is added to the traffic of the pods.
 #[derive(Default)]
 struct ExtraTraffic {
     requests: AtomicU64,
@@ -270,6 +273,6 @@ impl ExtraTraffic {
     }
 }
 
-/// The receiver of events is dropped: the loop has ended.
+/// Error: the receiver of events is dropped, because the loop has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Closed;

@@ -1,4 +1,4 @@
-//! The whole object of a node or pod: read when somebody looks at it, and again after it has changed.
+//! The whole object of a node or pod. It is read when a user looks at the object, and again after each change.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use kordon_core::cluster::{EventSubject, FetchedObject, ObjectRead, Version};
 /// Maximum size of an object in bytes; etcd stores none above 1.5 MiB.
 const LONGEST: usize = 4 << 20;
 
-/// Maximum time until a response starts, and maximum pause in it.
+/// Maximum time until a response starts, and maximum pause during the response.
 const OPENING: Duration = Duration::from_secs(10);
 
 /// Minimum time between two reads of a changing object.
@@ -28,7 +28,7 @@ const PACE: Duration = Duration::from_secs(2);
 const FAILED_PAUSE: Duration = Duration::from_secs(10);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
-/// Reports the object, and again after each new version, until the receiver is dropped.
+/// Reads and reports the object, and again after each change of its version, until the receiver is dropped.
 pub async fn follow_object(
     client: Client,
     subject: EventSubject,
@@ -85,7 +85,7 @@ fn fetched(mut object: Value) -> Result<FetchedObject, WatchError> {
     })
 }
 
-/// The reason why an object could not be read, and the delay before a retry.
+/// Returns the reason why an object could not be read, and the delay before a retry.
 fn in_words(error: WatchError) -> (String, Duration) {
     let pause = match &error {
         WatchError::Forbidden(_) => FORBIDDEN_PAUSE,

@@ -59,7 +59,7 @@ impl CollectionQuery {
         query
     }
 
-    /// Query of the Events in a namespace, or in all.
+    /// Query of the Events in a namespace, or in all namespaces.
     pub fn for_events(namespace: Option<&str>) -> Self {
         let Some(namespace) = namespace else { return Self("/api/v1/events".into()) };
         let mut query = Self("/api/v1/namespaces/".into());
@@ -68,7 +68,7 @@ impl CollectionQuery {
         query
     }
 
-    /// Query of the usage of all nodes, or of one (metrics.k8s.io).
+    /// Query of the usage of one node, or of all nodes (metrics.k8s.io).
     pub fn for_node_metrics(node: Option<&str>) -> Self {
         let mut query = Self(format!("{METRICS}/nodes"));
         if let Some(node) = node {

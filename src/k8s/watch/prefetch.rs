@@ -1,5 +1,6 @@
-//! Prefetches the pods of single nodes until the whole list is complete: of nodes that are not ready, because their
-//! pods may be evicted before then, and, if the list takes long, of the nodes that somebody looks at.
+//! Prefetches the pods of single nodes while the list of all pods is not complete. The pods of nodes that are not ready
+//! are prefetched, because they may be evicted before the list is complete. If the list takes long, the pods of the
+//! nodes in view are prefetched too.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -25,32 +26,32 @@ use crate::k8s::{
 };
 use kordon_core::cluster::{NodeName, Scope};
 
-/// Number of concurrent requests.
+/// Maximum number of concurrent requests.
 const AT_ONCE: usize = 2;
 
-/// Maximum number of nodes whose pods are prefetched because they are not ready. With more, the whole list costs the
-/// server less.
+/// Maximum number of nodes whose pods are prefetched because the nodes are not ready. For more nodes, the list of all
+/// pods costs the server less.
 const MOST_NOT_READY: usize = 100;
 
-/// Maximum number of nodes whose pods are prefetched in total, however far somebody scrolls.
+/// Maximum number of nodes whose pods are prefetched in total, even if the user scrolls on.
 const MOST: usize = 300;
 
-/// Time until the list of pods counts as slow, measured from the list of nodes.
+/// The list of all pods counts as slow if it is not complete this long after the list of nodes.
 const LONG: Duration = Duration::from_secs(2);
 
 /// Maximum size of the list of one node's pods, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Lists the pods of single nodes until the whole list is complete.
+/// Lists the pods of single nodes until the list of all pods is complete.
 ///
-/// [`run`](Self::run) receives the nodes and ignores known ones. It ends when the whole list is complete or the channel
-/// is closed.
+/// [`run`](Self::run) receives the nodes, and ignores nodes that it has already received. It ends when the list of all
+/// pods is complete or the channel of nodes is closed.
 pub struct Prefetch {
     shared: Arc<Shared>,
     decoder: PodDecoder,
-    /// Nodes whose pods are requested or queued.
+    /// Nodes that are queued, or whose pods were requested.
     known: BTreeSet<NodeName>,
-    /// Nodes whose pods are still to be requested.
+    /// Nodes whose pods have not been requested yet.
     queue: VecDeque<NodeName>,
 }
 
@@ -59,8 +60,8 @@ impl Prefetch {
         Self { shared, decoder: PodDecoder::default(), known: BTreeSet::new(), queue: VecDeque::new() }
     }
 
-    /// Runs until the whole list is complete. `wanted` has the scopes that somebody looks at; the pods of nodes among
-    /// them are prefetched.
+    /// Runs until the list of all pods is complete. `wanted` has the scopes in view. If the list takes long, the pods
+    /// of the nodes among these scopes are prefetched.
     pub async fn run(
         mut self,
         mut not_ready: mpsc::Receiver<NodeName>,
@@ -124,7 +125,8 @@ impl Prefetch {
             Ok(end) => end,
             Err(error) => return self.on_error(node, WatchError::Failed(error)).await,
         };
-        // Locked while sending: a pod that arrived after the whole list would never be removed.
+        // Without the lock, prefetched pods could be sent after the list of all pods. A pod that was deleted before
+        // that list would then never be removed.
         let whole = self.shared.pods_whole.lock().await;
         if !*whole {
             self.send(FeedEvent::Changes(changes)).await?;
@@ -147,23 +149,25 @@ impl Prefetch {
     }
 }
 
-/// Completes when the list of all pods takes long.
+/// Completes when the list of all pods counts as slow.
 async fn takes_long(shared: &Shared) {
-    // The sender is held by `shared`, so waiting cannot fail.
+    // Waiting cannot fail, because `shared` holds the sender.
     let _ = shared.nodes_known.subscribe().wait_for(|known| *known).await;
     sleep(LONG).await;
 }
 
-/// A list as it was received.
+/// A list in the encoding in which it was received.
 type EncodedList = (Encoding, Vec<u8>);
 
-/// Requests the list of a node's pods; `None` if the whole list is complete.
+/// Requests the pods of a node; `None` if the list of all pods is complete.
 async fn fetch(shared: &Shared, node: &NodeName) -> Result<Option<EncodedList>, WatchError> {
-    // Does not wait for the lock: either the list is being completed, or this very task holds the lock.
+    // If the lock is held, either the list is being completed, or this task itself is sending pods. Waiting for the
+    // lock could block this task forever.
     if shared.pods_whole.try_lock().is_ok_and(|whole| *whole) {
         return Ok(None);
     }
-    // Version 0 reads the server's cache, which has an index by node. It may be outdated; the whole list corrects it.
+    // With version 0 the server reads its cache, which has an index by node. The cache may be outdated; the list of all
+    // pods then corrects the pods.
     let query = CollectionQuery::new(FeedKind::Pods, shared.options.version)
         .with("fieldSelector", &format!("spec.nodeName={node}"))
         .with("resourceVersion", "0");

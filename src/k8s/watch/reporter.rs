@@ -1,4 +1,4 @@
-//! Sends the output of a watch to the loop: changes in batches, its health, and errors in words.
+//! Sends the output of a watch to the loop: changes in batches, the health of the watch, and errors in words.
 
 use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 
@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 /// Maximum number of changes in one message.
 const BATCH: usize = 512;
 
-/// Time for which a change waits for others.
+/// Time for which a change waits in the batch.
 const BATCH_DELAY: Duration = Duration::from_millis(10);
 
 /// Interval of health messages while only times and counts change.
@@ -20,8 +20,8 @@ const HEALTH_EVERY: Duration = Duration::from_secs(1);
 
 /// Sends the events of one watch, in order.
 ///
-/// Call [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at): changes are batched for a short time, and changes of
-/// counts are sent at most once a second.
+/// The owner calls [`on_time`](Self::on_time) at [`wake_at`](Self::wake_at). Changes are batched for a short time, and
+/// health of which only counts have changed is sent at most once a second.
 pub struct FeedReporter {
     kind: FeedKind,
     /// The scope that is watched; `None` for the whole kind.
@@ -54,7 +54,7 @@ impl FeedReporter {
         &self.health.state
     }
 
-    /// Sets the expected number of objects of the current list, unless it is known already.
+    /// Sets the expected number of objects in the current list, unless the number is known already.
     pub fn expect(&mut self, objects: Option<usize>) {
         if let FeedState::Listing { expected: expected @ None, .. } = &mut self.health.state {
             *expected = objects;
@@ -62,7 +62,7 @@ impl FeedReporter {
         }
     }
 
-    /// When data was last received; `None` before the first.
+    /// Time at which data was last received; `None` before the first data.
     pub fn last_heard(&self) -> Option<Timestamp> {
         self.health.last_heard
     }
@@ -92,7 +92,7 @@ impl FeedReporter {
         self.send_health().await
     }
 
-    /// Counts received objects of an incomplete list.
+    /// Counts objects that were received as part of a list.
     pub fn listed(&mut self, more: usize) {
         if let FeedState::Listing { received, .. } = &mut self.health.state {
             *received += more;
@@ -117,12 +117,12 @@ impl FeedReporter {
         self.send(FeedEvent::Trouble(format!("{of}: {text}"))).await
     }
 
-    /// Whether changes wait to be sent.
+    /// Whether the batch has changes that are not sent yet.
     pub fn has_changes(&self) -> bool {
         !self.batch.is_empty()
     }
 
-    /// When [`FeedReporter::on_time`] must be called.
+    /// Time at which [`FeedReporter::on_time`] must be called; `None` if nothing is due.
     pub fn wake_at(&self) -> Option<Instant> {
         let health_at = self.health_changed.then(|| self.health_sent + HEALTH_EVERY);
         [self.flush_at, health_at].into_iter().flatten().min()
@@ -149,7 +149,7 @@ impl FeedReporter {
         self.send(FeedEvent::Changes(batch)).await
     }
 
-    /// Sends the health at once.
+    /// Sends the health at once, without waiting for `HEALTH_EVERY`.
     pub async fn send_health(&mut self) -> Result<(), Closed> {
         self.health_sent = Instant::now();
         self.health_changed = false;

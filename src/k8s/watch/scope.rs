@@ -1,4 +1,4 @@
-//! Reads scopes of a cluster: the pods of one node, or one object by name.
+//! Reads scopes of a cluster, such as the pods of one node, or one object by name.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const PAGE: &str = "500";
 /// Maximum size of a response, in bytes.
 const LONGEST: usize = 256 << 20;
 
-/// Selector of the finished pods (upstream `gcTerminated` recognises them by their phase).
+/// Field selector for finished pods (upstream `gcTerminated` recognises them by their phase).
 const FINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 
 /// Time within which a response must start.
@@ -41,17 +41,17 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// Maximum delay between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
-/// Constructor of the decoder of a kind.
+/// Function that creates the decoder of a kind.
 pub type DecoderOf = fn(FeedKind) -> Box<dyn AnyDecoder>;
 
-/// Reads a scope. Returns its objects as prefetched ones, followed by the [`ScopeRead`]. Retries without a limit while
-/// the connection is broken or the server is overloaded.
+/// Reads a scope. Returns its objects as prefetched objects, followed by the [`ScopeRead`]. Retries without a limit
+/// while the connection is broken or the server is overloaded.
 ///
-/// The result is as new as the request. If `not_older_than` is given, a version of the same kind, the result may be as
-/// old as that version. The server then responds sooner when only other kinds change.
+/// Without `not_older_than`, the result is as new as the request. With it, the result may be as old as this version,
+/// which must be a version of the same kind. The server then responds sooner if only other kinds have changed.
 ///
 /// # Errors
-/// The server forbids the list or its parameters; the server's message.
+/// The server forbids the list or does not support its parameters. The text is the server's message.
 pub async fn read_scope(
     connection: &Connection,
     scope: &Scope,
@@ -88,10 +88,10 @@ pub async fn count_pods(connection: &Connection) -> Option<usize> {
     encoding.count(&bytes)
 }
 
-/// Returns the query of the collection that has exactly the objects of a scope.
+/// Returns a query of the collection that selects exactly the objects of a scope.
 ///
-/// An object by name is queried as a list of one: the server reads only this object, and the permission to list it can
-/// be granted for its name.
+/// A single object is queried by name as a list with one item. The server then reads only this object, and the
+/// permission to list can be granted for its name alone.
 pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
     let all = || CollectionQuery::new(scope.kind(), version);
     let within = |namespace: &str| CollectionQuery::within(scope.kind(), version, namespace);
@@ -168,7 +168,7 @@ impl ScopeReader<'_> {
 /// every object of the kind from the store, so they are asked for version 0.
 ///
 /// If only other kinds change, a server needs up to 0.1 s for each list to find out that the cache of this kind is
-/// current (upstream `progressRequestPeriod`). A cache that has reached `not_older_than` answers at once.
+/// current (upstream `progressRequestPeriod`). If the cache has reached `not_older_than`, the server answers at once.
 pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<Version>) -> CollectionQuery {
     let query = query(scope, version);
     match scope {
@@ -189,7 +189,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         ) => query.with("limit", PAGE),
         _ if version < ServerVersion::new(1, 31) => query.with("resourceVersion", "0"),
         _ => match not_older_than {
-            // Version 0 means any version.
+            // Version 0 means any version, so it is not a minimum.
             Some(Version(least @ 1..)) => {
                 query.with("resourceVersion", &least.to_string()).with("resourceVersionMatch", "NotOlderThan")
             }

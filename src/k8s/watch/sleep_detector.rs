@@ -16,15 +16,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Interval at which the server's clock is read.
 const ASK_EVERY: Duration = Duration::from_secs(60);
 
-/// Difference between the wall clock and the runtime's clock from which on the machine counts as having slept.
+/// The machine counts as having slept if the wall clock has advanced this much more than the runtime's clock.
 const SLEPT: Span = Span::from_secs(30);
 
-/// Resolution of a Date header: the true time lies within one second after it.
+/// Resolution of a Date header. The exact time is up to one second later than the header.
 const SECOND: Span = Span::from_secs(1);
 
 /// Reads the server's clock once a minute, and wakes the watches after the machine has slept.
 pub async fn run(shared: Arc<Shared>) {
-    // `detect` returns only when the receiver of events is dropped.
+    // An error only means that the receiver of events is dropped.
     let _ = detect(&shared).await;
 }
 
@@ -55,15 +55,15 @@ async fn detect(shared: &Shared) -> Result<(), Closed> {
     }
 }
 
-/// Reads the Date header of a small response; `None` without a response or a Date. Broken connections are reported by
-/// the watches.
+/// Reads the Date header of a small response; `None` if there is no response or no Date. Errors are not reported,
+/// because the watches report broken connections.
 async fn ask(shared: &Shared) -> Option<DifferenceRange> {
     let before = shared.clock.now();
     let answer = error::open(&shared.client, "/version", Duration::from_secs(5)).await.ok()?;
     let after = shared.clock.now();
     shared.extra.count(0);
     if after < before {
-        // The local clock was set back meanwhile.
+        // The local clock was set back during the request, so the range would be wrong.
         return None;
     }
     let date = DateTime::parse_from_rfc2822(answer.headers().get(DATE)?.to_str().ok()?).ok()?;
@@ -74,7 +74,7 @@ async fn send(shared: &Shared, event: FeedEvent) -> Result<(), Closed> {
     shared.events.send(event).await.map_err(|_| Closed)
 }
 
-/// Range of the server's clock minus ours, from one response.
+/// Range of the difference of the clocks (the server's minus ours), from one response.
 #[derive(Clone, Copy, Debug)]
 struct DifferenceRange {
     least: Span,
@@ -82,15 +82,18 @@ struct DifferenceRange {
 }
 
 impl DifferenceRange {
-    /// Range from a response with this Date that was written between two times of our clock, `before` and `after`.
+    /// Returns the range for a response with this Date. The response was written between `before` and `after` by our
+    /// clock.
     fn new(date: Timestamp, before: Timestamp, after: Timestamp) -> Self {
         Self { least: date.since(after), most: (date + SECOND).since(before) }
     }
 
-    /// Returns the difference. A known difference is kept if the response allows it, and otherwise moved by no more
-    /// than necessary: new estimates would shift all times computed with them by up to half a second, once a minute.
-    /// Each correction reduces the error of the first estimate. If the response is far off, a clock was set, and only
-    /// the response counts.
+    /// Returns the difference of the clocks. A `known` difference is kept if it is in the range. If it is slightly
+    /// outside, it is moved to the nearest end of the range. If it is far outside, a clock was set, and the middle of
+    /// the range replaces it.
+    ///
+    /// The known difference has precedence because a new estimate each minute would shift all converted times by up to
+    /// half a second. Each correction makes the first estimate more accurate.
     fn difference(self, known: Option<Span>) -> Span {
         let Self { least, most } = self;
         let is_near = |known: &Span| (least - SECOND..=most + SECOND).contains(known);
@@ -107,7 +110,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
-    /// Range from a response that was written at `at` by our clock and travelled for `way` in each direction.
+    /// Returns the range for a response that was written at `at` by our clock and travelled for `way` in each
+    /// direction.
     fn answer(ahead: Span, at: Timestamp, way: Span) -> DifferenceRange {
         let whole_seconds = (at + ahead).as_nanos().div_euclid(SECOND.as_nanos());
         DifferenceRange::new(Timestamp::from_secs(whole_seconds), at - way, at + way)

@@ -46,20 +46,20 @@ impl<'a> WireValue<'a> {
     }
 }
 
-/// The bytes are not a message: they end within a field, or have a field of an unknown wire type, or text that is not
-/// UTF-8.
+/// Error: the bytes are not a message. They end within a field, or have a field of an unknown wire type, or text that
+/// is not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message ends within a field, or is none")]
 pub struct NotAMessage;
 
-/// A message whose fields are read into it one by one.
+/// A message into which fields are read one by one.
 pub trait Message<'a> {
-    /// Reads the field with this number, if it is used.
+    /// Reads the field with this number. Ignores the fields that kordon does not use.
     fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage>;
 }
 
-/// Target of a field's value; a list or map adds it as an entry. A value of another wire type counts as absent, as in
-/// JSON.
+/// A type that can read the value of a field. A list or map adds the value as an entry. As in JSON, a value of another
+/// wire type counts as absent.
 pub trait ReadField<'a> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage>;
 }
@@ -70,7 +70,7 @@ impl<'a, M: Message<'a>> ReadField<'a> for M {
     }
 }
 
-/// A message that may be absent.
+/// An optional message, which exists once its field has been read.
 impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         match value {
@@ -80,15 +80,16 @@ impl<'a, F: ReadField<'a> + Default> ReadField<'a> for Option<F> {
     }
 }
 
-/// Ignores the value, for fields of which only the presence matters.
+/// Ignores the value; used for fields of which only the presence matters.
 impl<'a> ReadField<'a> for IgnoredAny {
     fn read(&mut self, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())
     }
 }
 
-/// Declares the fields of a message to read, by their numbers in the published API definitions (`generated.proto`). All
-/// others are skipped. After the semicolon comes an embedded message, whose fields JSON has in the object itself.
+/// Declares which fields of a message are read, by their numbers in the published API definitions (`generated.proto`).
+/// All other fields are skipped. After the semicolon comes an embedded message; in JSON its fields are fields of the
+/// object itself.
 macro_rules! message {
     (
         impl<$lifetime:lifetime> $message:ty {
@@ -117,9 +118,9 @@ macro_rules! message {
 }
 pub(in crate::k8s::decode) use message;
 
-/// Declares an API object, or a part of one, as it is read from JSON and from protobuf. Each field has the name that
-/// JSON writes in camelCase, and after `=` its number in the published API definitions. A field without a number is not
-/// read from protobuf. After the semicolon comes an embedded message, as in [`message`].
+/// Declares an API object, or a part of one, as it is read from JSON and from protobuf. The name of a field is its JSON
+/// name in snake case, and the number after `=` is its number in the published API definitions. A field without a
+/// number is not read from protobuf. After the semicolon comes an embedded message, as in [`message`].
 macro_rules! wire {
     (
         $(#[$attribute:meta])*
@@ -171,14 +172,15 @@ impl<'a> Fields<'a> {
         Ok(None)
     }
 
-    /// Returns the number of the next field and the length of its value, which may not have arrived yet. `None` if the
-    /// field has no length, or its length has not arrived yet.
+    /// Returns the number of the next field and the length of its value. `None` if this is not a field with a length,
+    /// or the length has not arrived yet. The value itself may not have arrived yet.
     pub fn next_length(&mut self) -> Option<(u64, usize)> {
         let tag = self.varint().ok().filter(|tag| tag & 7 == 2)?;
         Some((tag >> 3, usize::try_from(self.varint().ok()?).ok()?))
     }
 
-    /// Returns the last value of a field that has a length; `None` if there is none.
+    /// Returns the last value of the field with this number; `None` if there is none. Values without a length are
+    /// skipped.
     pub fn find(mut self, number: u64) -> Result<Option<&'a [u8]>, NotAMessage> {
         let mut found = None;
         while let Some((next, value)) = self.next()? {

@@ -1,6 +1,6 @@
-//! Decodes Kubernetes' protobuf into the types of the cluster: the same types as from JSON ([`super`]), in one pass
-//! over the received bytes. Encoding JSON is most of a server's work for a large list; protobuf takes it a third of the
-//! time.
+//! Decodes Kubernetes' protobuf into the types of the cluster, in one pass over the received bytes. The types are the
+//! same as for JSON ([`super`]). Encoding a large list in JSON is most of a server's work for it; encoding it in
+//! protobuf takes a third of that time.
 
 mod message;
 mod page;
@@ -15,7 +15,8 @@ use super::{Decoder, StatusError, StreamEvent, WireStatus, on_object};
 /// The first bytes of every object, before its envelope (upstream `runtime.Unknown`).
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Reads one frame of a watch, without its length. With `listing`, its object is part of a streamed list.
+/// Reads one frame of a watch, without its length. If `listing` is true, the object of the event is part of a streamed
+/// list.
 pub fn frame<D: Decoder>(decoder: &mut D, bytes: &[u8], listing: bool) -> StreamEvent {
     let (kind, object) = match opened_event(bytes) {
         Ok(event) => event,
@@ -51,7 +52,7 @@ fn opened_event(bytes: &[u8]) -> Result<(&str, &[u8]), NotAMessage> {
     Ok((kind, opened(object.find(1)?.ok_or(NotAMessage)?)?))
 }
 
-/// Returns the object in an envelope. The type in the envelope must be a valid message too.
+/// Returns the object in an envelope. The type in the envelope must also be a valid message.
 fn opened(bytes: &[u8]) -> Result<&[u8], NotAMessage> {
     const TYPE: u64 = 1;
     const KIND: u64 = 2;

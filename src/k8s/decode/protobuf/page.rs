@@ -1,5 +1,5 @@
-//! A page of a list, read as it arrives: each object is read once it is complete. A long list is therefore never in
-//! memory as a whole, and is read while the server still writes it.
+//! A page of a list, read while it arrives: each object is read once it is complete. The page is therefore never in
+//! memory as a whole, and is read while the server still sends it.
 
 use super::{Fields, MAGIC, NotAMessage, ReadField, WireValue, describe};
 use crate::k8s::decode::{Decoder, ListMeta, ListPurpose, PageEnd, Wire};
@@ -9,7 +9,7 @@ use kordon_core::cluster::Change;
 #[derive(Debug)]
 pub struct ProtobufPage {
     purpose: ListPurpose,
-    /// Received bytes of an incomplete field.
+    /// Received bytes of a field that is not complete yet.
     partial: Vec<u8>,
     place: Place,
     end: PageEnd,
@@ -21,10 +21,10 @@ enum Place {
     Start,
     /// The next field is in the envelope before the list.
     Envelope {
-        /// Whether the envelope says that it contains a list.
+        /// Whether the envelope's kind is a list.
         is_of_list: bool,
     },
-    /// The next field is in the list, which has `left` more bytes.
+    /// The next field is in the list, of which `left` bytes remain.
     List {
         left: usize,
     },
@@ -127,7 +127,7 @@ impl ProtobufPage {
         if let Some((RAW, left)) = list.next_length() {
             *rest = list.0;
             self.place = Place::List { left };
-            // Any other object would be read as a list without items.
+            // Without this check, an object that is not a list would be read as an empty list.
             return if is_of_list { Ok(()) } else { Err(NotAMessage) };
         }
         let mut fields = Fields(rest);
@@ -218,7 +218,7 @@ mod tests {
         }
         assert!(read(&list(b"Lease"), 3).is_err());
         assert!(read(b"<html>", 3).is_err());
-        // An object that is longer than the list.
+        // The length of the last object exceeds the list.
         let mut longer = list(b"LeaseList");
         let last_object = behind_list - field(2, &field(1, &field(1, b"n2"))).len();
         longer[last_object + 1] += 2;
