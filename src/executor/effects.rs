@@ -30,22 +30,22 @@ pub struct EffectWriter {
     pub target: EffectTarget,
     /// Clock that dates new taints and events.
     pub clock: Clock,
-    /// Journal that has each write before it is sent; none for the demo's own controller.
+    /// Journal that records each write before the write is sent; none for the demo's own controller.
     pub journal: Option<EffectJournal>,
-    /// Recorder that writes events with limits. Without one, each event is created at once.
+    /// Recorder that limits the number of Events written. Without a recorder, each Event is created at once.
     pub events: Option<EventRecorder>,
-    /// Channel that receives each effect with its outcome. When it is full, the effect is not reported.
+    /// Channel that receives each effect with its outcome. While the channel is full, effects are not reported.
     pub reported: Option<mpsc::Sender<ExecutedEffect>>,
-    /// Cancelled when the controller stops or has lost its Lease. No effect is sent after that.
+    /// Token that is cancelled when the controller stops or has lost its Lease. No effect is sent after that.
     pub stopping: CancellationToken,
-    /// Counts the executor as running until its effects in flight have finished.
+    /// Token that counts the executor as running. It is dropped once all effects in flight have finished.
     pub running: Option<TaskTrackerToken>,
 }
 
-/// Where effects go.
+/// Target of the effects.
 #[derive(Clone)]
 pub enum EffectTarget {
-    /// Nowhere: every effect has the outcome [`Outcome::Recorded`].
+    /// No target: nothing is written, and every effect has the outcome [`Outcome::Recorded`].
     Recorded,
     Cluster(Client),
 }
@@ -109,7 +109,8 @@ impl EffectWriter {
             (write, _) => k8s::write::send_write(client, write, self.clock.now()).await,
         };
         if let Err(error) = self.record(LineKind::effect_outcome(effect.id, &outcome)).await {
-            // No further write is sent without its journal line. This write was sent, and is visible in the cluster.
+            // This write was sent without a record of its outcome; the cluster shows whether it was applied. Later
+            // writes fail before they are sent if they cannot be recorded either.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome
@@ -126,14 +127,15 @@ impl WorkItem for Effect {
     type Outcome = Outcome;
     type Lane = String;
     type Writer = EffectWriter;
-    /// `in_flight` is the number of workers that upstream has for these writes.
+    /// `in_flight` is upstream's number of workers for these writes.
     const LIMITS: Limits = Limits { sent: 256, accepted: 1024, in_flight: 8, outcomes: 256 };
 
     fn id(&self) -> EffectId {
         self.id
     }
 
-    /// The object that is written. Events of an object have a separate lane: no other write waits for them.
+    /// Returns the object that is written. Events about an object have a lane of their own, so no other write waits for
+    /// an Event.
     fn lane(&self) -> String {
         match &self.write {
             Write::RecordEvent(event) => format!("event/{}", event.object),
@@ -155,7 +157,7 @@ impl WorkItem for Effect {
         // A shadow's events are not reported: every pass repeats them, and each event only accompanies another effect.
         let repeats = matches!((&self.write, &outcome), (Write::RecordEvent(_), Outcome::Recorded));
         if let Some(reported) = writer.reported.as_ref().filter(|_| !repeats) {
-            // A reader that is too slow must not delay writes.
+            // A full channel must not delay writes, so the effect is then not reported.
             let executed = ExecutedEffect { at: writer.clock.now(), effect: self, outcome: outcome.clone() };
             let _ = reported.try_send(executed);
         }

@@ -1,5 +1,5 @@
 //! Records the engine's Events in a separate task, with client-go's limits: a repeated event raises the count of the
-//! existing Event, many similar events are combined, and one object cannot fill the API server with events.
+//! existing Event, many similar events are combined into one, and each object has a limited rate of events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,34 +11,36 @@ use kordon_clock::Clock;
 use kordon_core::engine::RecordedEvent;
 use kordon_time::{Span, Timestamp};
 
-/// Capacity of the queue of events to write. When it is full, further events are dropped: nothing depends on them.
+/// Capacity of the queue of events to write. While the queue is full, new events are dropped, because nothing depends
+/// on them.
 const WAITING: usize = 1000;
 
 /// Number of objects and events that are remembered (client-go's `maxLruCacheEntries`).
 const REMEMBERED: usize = 4096;
 
-/// Number of events that one object may have at once (`BURST`), and the time after which it may have one more
-/// (`REFILL`).
+/// Number of events that one object may have in a burst (`BURST`), and the time after which the object may have one
+/// more event (`REFILL`).
 const BURST: i64 = 25;
 const REFILL: Span = Span::from_secs(300);
 
-/// More than `SIMILAR` events that differ only in their message are combined if they arrive within `SIMILAR_WITHIN`.
+/// Limit of similar events: if more than `SIMILAR` events that differ only in their message arrive within
+/// `SIMILAR_WITHIN`, they are combined.
 const SIMILAR: usize = 10;
 const SIMILAR_WITHIN: Span = Span::from_secs(600);
 
-/// Hands events to the task that writes them.
+/// Sends events to the task that writes them.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     events: mpsc::Sender<RecordedEvent>,
 }
 
-/// An event was dropped.
+/// Error: an event was dropped because the queue was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many events wait to be written")]
 pub struct TooManyEvents;
 
 impl EventRecorder {
-    /// Starts the task; it ends when the last copy is dropped.
+    /// Starts the task that writes events. The task ends when the last clone of the recorder is dropped.
     pub fn start(client: Client, clock: Clock) -> Self {
         let (events, mut received) = mpsc::channel::<RecordedEvent>(WAITING);
         tokio::spawn(async move {
@@ -50,7 +52,7 @@ impl EventRecorder {
         Self { events }
     }
 
-    /// Queues an event to be recorded.
+    /// Queues an event for writing.
     ///
     /// # Errors
     /// The queue is full.
@@ -67,7 +69,7 @@ async fn write(client: &Client, correlator: &mut EventCorrelator, event: Recorde
         EventAction::Repeat { event, name, count } => {
             match repeat_event(client, &event, &name, count, now).await {
                 Ok(()) => return,
-                // The Event has expired, so it is created again.
+                // The existing Event has expired, so a new one is created.
                 Err(None) => (event, None),
                 Err(Some(error)) => (event, Some(error)),
             }
@@ -85,11 +87,11 @@ async fn write(client: &Client, correlator: &mut EventCorrelator, event: Recorde
     }
 }
 
-/// What to do with an event.
+/// Action of the recorder for one event.
 #[derive(Clone, Debug, PartialEq)]
 enum EventAction {
     Create(RecordedEvent),
-    /// Sets the count of the Event with this name.
+    /// Sets the count of the existing Event with this name.
     Repeat {
         event: RecordedEvent,
         name: String,
@@ -101,11 +103,11 @@ enum EventAction {
 /// Decides whether an event is created, counted, combined with others, or dropped.
 #[derive(Debug, Default)]
 struct EventCorrelator {
-    /// When an object may have a whole burst of events again, by source and object.
+    /// Time at which all tokens of an object are available again, by source and object of the event.
     spent: BTreeMap<String, Timestamp>,
-    /// Times and messages of recent events, grouped by everything but the message.
+    /// Times and messages of recent events. The key consists of all fields except the message.
     similar: BTreeMap<String, VecDeque<(Timestamp, String)>>,
-    /// Name and count of each Event that was created.
+    /// Name and count of each Event that this recorder created.
     known: BTreeMap<String, (String, u32)>,
 }
 
@@ -135,7 +137,7 @@ impl EventCorrelator {
         self.known.insert(identity(event), (name, 1));
     }
 
-    /// Takes one of the object's tokens. Returns false if it has none.
+    /// Takes a token for an event about this object. Returns false if no token is left.
     fn is_allowed(&mut self, event: &RecordedEvent, now: Timestamp) -> bool {
         let spent = self.spent.entry(format!("{} {}", event.source, event.object)).or_insert(now);
         let after = (*spent).max(now) + REFILL;
@@ -167,12 +169,12 @@ impl EventCorrelator {
     }
 }
 
-/// Key of events that may be combined: everything but the message.
+/// Key of events that may be combined: all fields except the message.
 fn group(event: &RecordedEvent) -> String {
     format!("{} {} {} {}", event.source, event.object, event.warning, event.reason)
 }
 
-/// Key of events that are counted on one Event. All combined events of a group have the same key, whatever their
+/// Key of events that share one Event and its count. All combined events of a group have the same key, whatever their
 /// messages.
 fn identity(event: &RecordedEvent) -> String {
     let combined = event.message.starts_with("(combined from similar events)");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use kordon_core::{cluster::Selector, operation::Guards};
 
-/// Why the guard rails are unknown. While they are unknown, nothing is written to the cluster.
+/// Error that leaves the guard rails unknown. While the guard rails are unknown, nothing is written to the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum GuardsError {
     #[error("cannot read the guard rails {}: {error}", path.display())]
@@ -34,7 +34,8 @@ struct File {
     protected_pods: Vec<String>,
 }
 
-/// Reads the named file, or else `guards.toml` in the configuration folder if it exists.
+/// Reads the file `named`. If `named` is `None`, reads `guards.toml` in the configuration folder; if that file does not
+/// exist, returns the default guard rails.
 ///
 /// # Errors
 /// The file cannot be read, or is not a file of guard rails.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Waiting items by lane. One item of each lane is in flight at a time.
+/// Waiting items, grouped by lane. At most one item of each lane is in flight.
 pub(super) struct Lanes<L, I> {
-    /// Waiting items of each lane. A lane has an entry while one of its items waits or is in flight.
+    /// Waiting items of each lane. The map has a lane while an item of the lane waits or is in flight.
     lanes: BTreeMap<L, VecDeque<I>>,
-    /// Lanes with waiting items and none in flight; the lane that has waited longest is first.
+    /// Lanes that have waiting items but none in flight. The lane that has waited longest is first.
     ready: VecDeque<L>,
     waiting: usize,
 }
@@ -40,7 +40,7 @@ impl<L: Clone + Ord, I> Lanes<L, I> {
         Some((lane, item))
     }
 
-    /// Records that the item in flight of this lane has finished.
+    /// Records that the lane's item in flight has finished.
     pub fn finished(&mut self, lane: &L) {
         match self.lanes.get(lane) {
             Some(waiting) if !waiting.is_empty() => self.ready.push_back(lane.clone()),

@@ -16,7 +16,7 @@ use kordon_core::{
 pub type RequestExecutor = Executor<Request>;
 pub type RequestLink = Link<Request>;
 
-/// Sends the requests of one operation to a cluster. Each write is in the journal before it is sent.
+/// Sends the requests of one operation to a cluster. The journal records each write before the write is sent.
 #[derive(Clone)]
 pub struct RequestWriter {
     pub client: Client,
@@ -28,10 +28,10 @@ pub struct RequestWriter {
 impl WorkItem for Request {
     type Id = RequestId;
     type Outcome = RequestOutcome;
-    /// Each request has its own lane: an operation sends no request that depends on an unfinished one.
+    /// Each request has its own lane, because an operation never sends a request that depends on an unfinished one.
     type Lane = RequestId;
     type Writer = RequestWriter;
-    /// `sent` and `accepted` are small because an operation can withdraw only requests that it has not sent.
+    /// `sent` and `accepted` are small, because an operation can withdraw only requests that it has not sent yet.
     /// `in_flight` is larger than the number of parallel evictions, so that claims are renewed while evictions hang.
     const LIMITS: Limits = Limits { sent: 1, accepted: 12, in_flight: 12, outcomes: 64 };
 
@@ -58,7 +58,8 @@ impl WorkItem for Request {
         }
         let outcome = send_request(client, &self.task, DryRun::Off).await;
         if writes && let Err(error) = journal.append(line(LineKind::outcome(self.id, &outcome))).await {
-            // No further write is sent without its journal line. This write was sent, and is visible in the cluster.
+            // This write was sent without a record of its outcome; the cluster shows whether it was applied. Later
+            // writes are refused if they cannot be recorded either.
             tracing::error!(%error, "cannot write the journal");
         }
         outcome

@@ -1,4 +1,4 @@
-//! What is needed to write to a cluster: a client, the journal, and the name of the user.
+//! Access to a cluster for writing: a client, the journal, and the name of the user.
 //!
 //! The command line and the dashboard share this code. It checks permissions, locks an operation while it runs, records
 //! its start and end, and resumes interrupted operations.
@@ -26,7 +26,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Access to a cluster that may be written to.
+/// Access to a cluster for writing.
 #[derive(Clone)]
 pub struct WriteContext {
     pub client: Client,
@@ -37,11 +37,11 @@ pub struct WriteContext {
     /// Name of this user, as others see it: `user@host`, or the host if the user is unknown.
     pub by: String,
     pub clock: Clock,
-    /// Something that the operator should know about the journal.
+    /// Notice about the journal for the operator, if any.
     pub notice: Option<String>,
 }
 
-/// An operation that this process has locked, and the writer of its journal.
+/// An operation that this process has locked, with the writer of its journal.
 #[derive(Debug)]
 pub struct OperationLock {
     pub id: OperationId,
@@ -49,7 +49,7 @@ pub struct OperationLock {
     _file: OperationLockFile,
 }
 
-/// Why an operation did not start or resume, or why its end was not recorded.
+/// Reason why an operation did not start or resume, or why its end was not recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteContextError {
     #[error("{}", NotStarted::InProgress(.0.clone()))]
@@ -70,10 +70,10 @@ impl fmt::Debug for WriteContext {
 }
 
 impl WriteContext {
-    /// Asks the server for the id of its cluster, and opens access with that cluster's journal.
+    /// Reads the id of the server's cluster, and opens access with the journal of that cluster.
     ///
     /// # Errors
-    /// There is no folder for the journal, or the server does not say which cluster it is.
+    /// There is no folder for the journal, or the server does not report the id of its cluster.
     pub async fn for_connection(connection: &Connection, clock: Clock) -> Result<Self, JournalError> {
         let cluster = ClusterId::from_connection(connection).await.map_err(JournalError::UnknownCluster)?;
         let context = Self::with(connection, Journal::for_cluster(&cluster)?, clock);
@@ -92,7 +92,7 @@ impl WriteContext {
         }
     }
 
-    /// The id of a new operation; `word` says what it does.
+    /// Returns the id of a new operation; `word` names the action, such as `drain`.
     fn new_id(&self, word: &str) -> OperationId {
         let now = self.clock.now().utc().format("%Y%m%d-%H%M%S");
         let random: String = std::iter::repeat_with(fastrand::alphanumeric).take(5).collect();
@@ -100,16 +100,16 @@ impl WriteContext {
         id.parse().expect("a word, digits and letters")
     }
 
-    /// Returns the permissions that this user does not have.
+    /// Returns the wanted permissions that this user does not have.
     ///
     /// # Errors
-    /// The server did not answer; the text says why.
+    /// The server did not answer; the text gives the reason.
     pub async fn missing_permissions(&self, wanted: &[Permission]) -> Result<Vec<Permission>, String> {
         access::missing(&self.client, wanted).await
     }
 
-    /// Locks an operation and records in the journal that it starts or resumes, before anything is written to the
-    /// cluster. Nothing is recorded yet for an undo.
+    /// Locks an operation and records its start or resume in the journal, before anything is written to the cluster. An
+    /// undo locks the operation that it undoes, and records nothing yet.
     ///
     /// # Errors
     /// Another process runs the operation, or the journal cannot be read or written.
@@ -146,7 +146,7 @@ impl WriteContext {
         Ok((Started { id, by, prior: Some(prior) }, lock))
     }
 
-    /// Starts an undo. It has its own id, but holds the lock of the operation that it undoes.
+    /// Starts an undo. The undo has its own id, but holds the lock of the operation that it undoes.
     async fn start_undo(&self, undone: OperationId) -> Result<(Started, OperationLock), NotStarted> {
         let (file, prior) = self.lock_beside(&undone).await?;
         let id = self.new_id("undo");
@@ -154,12 +154,12 @@ impl WriteContext {
         Ok((Started { id, by: self.by.clone(), prior: Some(prior) }, lock))
     }
 
-    /// Opens the journal for an operation. Writes nothing yet.
+    /// Opens the journal for an operation without writing to it.
     fn open(&self, file: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
         Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
     }
 
-    /// Reads an operation from the journal. No process may be running it.
+    /// Reads an operation from the journal, while no process runs the operation.
     ///
     /// # Errors
     /// Another process has locked the operation, the operation is not in the journal, or the journal cannot be read.
@@ -167,7 +167,7 @@ impl WriteContext {
         self.lock(id).map(|(_, prior)| prior)
     }
 
-    /// The drains that were interrupted, oldest first.
+    /// Returns the interrupted drains, oldest first.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -175,8 +175,8 @@ impl WriteContext {
         Ok(self.journal.interrupted()?.iter().map(JournaledOperation::prior).collect())
     }
 
-    /// Returns the operation with this id. Without an id: the last operation that changed something, was not undone,
-    /// and is not running.
+    /// Returns the operation with this id. Without an id, returns the last operation that changed something, was not
+    /// undone and is not running.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -195,8 +195,8 @@ impl WriteContext {
         self.journal.lock(id)?.ok_or_else(|| WriteContextError::Locked(id.clone()))
     }
 
-    /// Locks an operation, then reads it from the journal. In this order, no other process can change it after it was
-    /// read.
+    /// Locks an operation, then reads it from the journal. The lock comes first, so that no other process changes the
+    /// operation after it was read.
     fn lock(&self, id: &OperationId) -> Result<(OperationLockFile, PriorOperation), WriteContextError> {
         let file = self.lock_file(id)?;
         match operations(&self.journal.lines()?).into_iter().find(|past| past.id == *id) {
@@ -259,7 +259,7 @@ impl WriteContext {
 }
 
 impl OperationLock {
-    /// Records how the operation ended.
+    /// Records in the journal how the operation ended.
     ///
     /// # Errors
     /// The journal cannot be written.
@@ -296,7 +296,7 @@ impl OperationLock {
     }
 }
 
-/// Journal lines that record that operation `by` undid another.
+/// Returns the lines with which the journal records that operation `by` has undone the operation `undone`.
 pub fn undone_lines(by: &OperationId, undone: &PriorOperation, now: Timestamp) -> Vec<JournalLine> {
     let line = |kind| JournalLine { at: now, operation: undone.id.clone(), kind };
     let mut lines = vec![line(LineKind::Undone { by: by.clone() })];
