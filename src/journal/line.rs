@@ -26,11 +26,11 @@ pub struct JournalLine {
 #[derive(Clone, Debug, PartialEq)]
 pub enum LineKind {
     Started(Box<OperationStart>),
-    /// The interrupted operation was resumed.
+    /// The operation was resumed after an interruption.
     Resumed {
         by: String,
     },
-    /// A write that is about to be sent.
+    /// A write. The line is recorded before the write is sent.
     Request {
         id: u64,
         object: String,
@@ -41,7 +41,7 @@ pub enum LineKind {
         body: Value,
         undo: Option<NodeUndo>,
     },
-    /// The outcome of the write with this id.
+    /// The outcome of the request with this id.
     Outcome {
         id: u64,
         outcome: String,
@@ -52,7 +52,7 @@ pub enum LineKind {
         subject: String,
         text: String,
     },
-    /// The operation ended: how, and a summary.
+    /// The operation ended; `end` is the kind of end, and `text` is a summary.
     Ended {
         end: String,
         text: String,
@@ -63,7 +63,7 @@ pub enum LineKind {
     },
 }
 
-/// An operation as it started.
+/// Parameters of an operation at its start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationStart {
     pub by: String,
@@ -72,9 +72,9 @@ pub struct OperationStart {
     pub until: Option<Timestamp>,
     pub context: String,
     pub server: String,
-    /// `drain`, `cordon`, …
+    /// The kind of operation: `drain`, `cordon`, …
     pub action: String,
-    /// The equivalent command.
+    /// The command line that starts the same operation.
     pub command: String,
     /// The options of a drain; none for other actions.
     pub drain: Option<DrainOptions>,
@@ -83,7 +83,7 @@ pub struct OperationStart {
     pub pods: Vec<(Key, PriorPod)>,
     /// The guard rails and checks that were overridden.
     pub overrides: Vec<String>,
-    /// The confirmation that was required; none in journals of older versions.
+    /// The confirmation that the operation required; none in journals of older versions.
     pub confirmation: Option<Confirmation>,
 }
 
@@ -104,8 +104,8 @@ impl LineKind {
         }
     }
 
-    /// A write of the node lifecycle controller. It has no undo: the controller reverses its own writes as nodes
-    /// recover.
+    /// Returns the line for a write of the node lifecycle controller. The line has no undo, because the controller
+    /// reverses its own writes as nodes recover.
     pub fn effect(effect: &Effect) -> Self {
         let (method, path) = k8s::write::call(&effect.write);
         Self::Request {

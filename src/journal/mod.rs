@@ -1,8 +1,8 @@
-//! The journal on disk: everything written to a cluster, one JSON object a line, one journal for each cluster.
+//! The journal on disk: all writes to a cluster. Each cluster has its own journal, and each line is a JSON object.
 //!
-//! It is in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable only by its owner,
-//! and is rotated when it is large. A request is on the disk before it is sent: after a crash the journal shows what
-//! may have been written ([`unfinished`]).
+//! The journal is in the state folder (`$XDG_STATE_HOME/kordon/journal`, else `~/.local/state/…`), readable only by its
+//! owner, and is rotated when it is large. A request is on the disk before it is sent. After a crash the journal
+//! therefore shows which writes may have been made ([`unfinished`]).
 
 pub mod line;
 pub mod unfinished;
@@ -30,7 +30,7 @@ const LARGE: u64 = 8 << 20;
 /// Number of rotated files that are kept.
 const KEPT: usize = 4;
 
-/// Capacity of the queue of lines to write. While the queue is full, a new line waits, and a request waits until its
+/// Capacity of the queue of lines to write. While the queue is full, callers wait; a request is sent only after its
 /// line is written.
 const QUEUED: usize = 256;
 
@@ -41,7 +41,7 @@ pub struct Journal {
     stem: String,
 }
 
-/// Why the journal of a cluster cannot be used.
+/// Reason why the journal of a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     #[error("there is no folder for the journal: set XDG_STATE_HOME or HOME")]
@@ -58,7 +58,8 @@ pub enum JournalError {
     },
 }
 
-/// Locks an operation, so that no other process on this machine runs it. The lock ends with the process.
+/// Lock of an operation, which prevents other processes of this machine from running the operation. The lock ends with
+/// the process.
 #[derive(Debug)]
 pub struct OperationLockFile {
     file: File,
@@ -66,7 +67,7 @@ pub struct OperationLockFile {
 }
 
 impl Journal {
-    /// The journal of a cluster, in the state folder.
+    /// Returns the journal of a cluster in the state folder.
     ///
     /// # Errors
     /// There is no state folder.
@@ -74,8 +75,8 @@ impl Journal {
         Ok(Self::within(&folder().ok_or(JournalError::NoFolder)?, cluster.as_str()))
     }
 
-    /// Journal of kordon as a cluster's controller, separate from the journals of operations. Its folder is
-    /// `kordon/controller` in the state folder.
+    /// Returns the journal of kordon as a cluster's controller, which is separate from the journal of operations. Its
+    /// folder is `kordon/controller` in the state folder.
     ///
     /// # Errors
     /// There is no state folder.
@@ -89,7 +90,7 @@ impl Journal {
         Self { folder: folder.to_owned(), stem: stem(cluster) }
     }
 
-    /// The folder of all journals, and the journals in it, by name.
+    /// Returns the folder of all journals, and the journals in this folder, sorted by name.
     ///
     /// # Errors
     /// There is no state folder, or it cannot be read.
@@ -99,7 +100,7 @@ impl Journal {
         Ok((folder, journals))
     }
 
-    /// The journals in a folder, by name; none if it does not exist.
+    /// Returns the journals in a folder, sorted by name. If the folder does not exist, there are none.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -148,8 +149,8 @@ impl Journal {
                 while let Ok(entry) = written.try_recv() {
                     entries.push(entry);
                 }
-                // The disk may be slow, so each batch is written by a blocking task of its own. A single blocking task
-                // that waits for lines would stop the paused time of tests.
+                // The disk may be slow, so a blocking task writes each batch. No blocking task waits for lines, because
+                // tokio does not advance its paused clock, which tests use, while a blocking task runs.
                 let writing = tokio::task::spawn_blocking(move || {
                     pen.write(entries);
                     pen
@@ -170,7 +171,8 @@ impl Journal {
         OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(self.path())
     }
 
-    /// All lines, oldest first. A line that cannot be read (truncated by a crash) is skipped.
+    /// Returns all lines, oldest first. Skips lines that a crash has truncated or that cannot be read for another
+    /// reason.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -192,7 +194,7 @@ impl Journal {
         Ok(lines)
     }
 
-    /// The interrupted drains, oldest first: those that are not finished and that no process of this machine runs.
+    /// Returns the interrupted drains, oldest first: the unfinished drains that no process of this machine runs.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -230,12 +232,13 @@ impl OperationLockFile {
     }
 }
 
-/// The result of locking a file that was opened at a path.
+/// Result of locking the file at a path.
 enum LockAttempt {
     Locked(OperationLockFile),
     /// Another process holds the lock.
     Taken,
-    /// The last owner removed the file after it was opened. A lock on a removed file excludes no other process.
+    /// The last owner removed the file after this process had opened it. A lock on a removed file excludes no other
+    /// process.
     Removed,
 }
 
@@ -252,7 +255,7 @@ impl LockAttempt {
     }
 }
 
-/// Whether the path still leads to this file.
+/// Whether the path still leads to the opened file.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let opened = file.metadata()?;
     match fs::metadata(path) {
@@ -264,8 +267,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 impl Drop for OperationLockFile {
     fn drop(&mut self) {
-        // The file is removed before it is unlocked. A process that opened the file earlier and locks it now sees that
-        // it was removed, and opens a new one. A file left behind by a crash is not locked.
+        // The file is removed before its lock is released. A process that has opened the file earlier then locks a
+        // removed file, notices that, and opens a new file. A crash leaves the file behind, but unlocked.
         let _ = fs::remove_file(&self.path);
         let _ = self.file.unlock();
     }
@@ -284,7 +287,7 @@ struct Entry {
 }
 
 impl JournalWriter {
-    /// Writes a line. It is on the disk when this returns.
+    /// Writes a line, and returns once the line is on the disk.
     ///
     /// # Errors
     /// The line was not written.
@@ -316,12 +319,13 @@ impl Pen {
                 Ok(()) => Ok(()),
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
-            // The caller may no longer wait for the result.
+            // The result is lost if the caller has stopped waiting.
             let _ = entry.done.send(result);
         }
     }
 
-    /// Starts a new file when the open one is large. If another process has already rotated it, only opens the new one.
+    /// Starts a new file if the open file is large. If another process has already rotated the journal, opens its new
+    /// file.
     fn rotate(&mut self) -> io::Result<()> {
         if self.file.metadata()?.len() < LARGE {
             return Ok(());
@@ -341,7 +345,7 @@ impl Pen {
     }
 }
 
-/// Appends a newline if a crash cut the last line short, so that the next line does not become a part of it.
+/// Appends a newline if a crash has truncated the last line, so that the next line starts on its own.
 fn end_cut_line(file: &mut File) -> io::Result<()> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'];

@@ -24,12 +24,12 @@ pub struct JournaledOperation {
     /// Time of the operation's last line.
     pub last: Timestamp,
     pub start: OperationStart,
-    /// How the operation ended; none if it was interrupted or is still running.
+    /// Kind of the operation's end; none if the operation was interrupted or is still running.
     pub ended: Option<String>,
     /// Whether another operation undid the changes of this one.
     pub undone: bool,
-    /// Undo of each write that may have been made, in the order of the writes: those that succeeded, and those without
-    /// a response.
+    /// Undo of each write that succeeded or has no response, in the order of the writes. A write without a response may
+    /// have been made.
     undos: Vec<NodeUndo>,
     /// Nodes on which a write of this operation succeeded.
     claimed: BTreeSet<NodeName>,
@@ -54,7 +54,7 @@ pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
 /// Reads the lines of one operation.
 struct Reader<'a> {
     found: JournaledOperation,
-    /// Object and undo of each request without an outcome, by id.
+    /// Object and undo of each request that has no outcome yet, by request id.
     in_flight: BTreeMap<u64, (&'a str, Option<&'a NodeUndo>)>,
 }
 
@@ -83,8 +83,8 @@ impl<'a> Reader<'a> {
             LineKind::Outcome { id, outcome, .. } => self.on_outcome(*id, outcome),
             LineKind::Resumed { .. } => {
                 self.found.ended = None;
-                // A resumed operation counts request ids from the start again, so later outcomes are not about the
-                // earlier requests.
+                // A resumed operation counts request ids from the start again. Later outcomes therefore do not belong
+                // to the earlier requests.
                 self.in_flight.clear();
             }
             LineKind::Ended { end, .. } => self.found.ended = Some(end.clone()),
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         let Some((object, undo)) = self.in_flight.remove(&id) else { return };
         match outcome {
             "done" => self.found.claimed.extend(object.strip_prefix("node/").map(NodeName::from)),
-            // Without a response, the write may have been made.
+            // The write has no response, so it may have been made.
             "noResponse" | "unreachable" => {}
             _ => {
                 let of_this = |known: &NodeUndo| Some(known) == undo;
@@ -110,12 +110,13 @@ impl<'a> Reader<'a> {
 }
 
 impl JournaledOperation {
-    /// Whether the operation is a drain that was interrupted or is still running.
+    /// Whether the operation is a drain without a recorded end: it was interrupted or is still running.
     pub fn is_unfinished(&self) -> bool {
         self.ended.is_none() && self.start.drain.is_some()
     }
 
-    /// Undo of all writes that may have been made: for each node the distinct steps, in the order of the writes.
+    /// Returns the undo of all writes that may have been made. Each node has its distinct steps, in the order of the
+    /// writes.
     pub fn undo(&self) -> Undo {
         let mut nodes: Vec<NodeUndo> = Vec::new();
         for undo in &self.undos {
