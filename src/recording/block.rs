@@ -14,34 +14,37 @@ use std::io::{self, Read};
 use super::{FORMAT_VERSION, RecordingError};
 use kordon_time::Timestamp;
 
-/// First bytes of a recording. The first byte is not ASCII, and a transfer in text mode would change the last one.
+/// Magic bytes at the start of a recording. The first byte is not ASCII, and a transfer in text mode would change the
+/// last byte.
 pub const MAGIC: [u8; 8] = *b"\x89kordon\n";
 
 /// Size of a header in bytes.
 pub const HEADER: usize = 36;
 
-/// Limit of the decompressed size of a block, in bytes, because files that are read are not trusted.
+/// Limit of the decompressed size of a block, in bytes. It is checked because files to read are not trusted.
 pub const MAX_RAW: usize = 4 << 20;
 
-/// Limit of the compressed size of a payload, in bytes: data that does not compress becomes a little larger.
+/// Limit of the compressed size of a payload, in bytes. It is above `MAX_RAW`, because incompressible data becomes a
+/// little larger.
 const MAX_PAYLOAD: usize = MAX_RAW + (64 << 10);
 
-/// Kind of a block, by its content.
+/// Kind of a block's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// The first block: settings and metadata, from which a model starts.
     Start = 1,
     /// The first or only part of a keyframe: entries with all objects and the state of all watches.
     Keyframe = 2,
-    /// A further part of a keyframe.
+    /// A middle part of a keyframe.
     KeyframePart = 3,
-    /// The last part of a keyframe. Without it the keyframe is incomplete.
+    /// The last part of a keyframe. A keyframe without this block is incomplete.
     KeyframeEnd = 4,
     /// Entries: the messages of the watches.
     Entries = 5,
     /// The recording ended normally.
     End = 6,
-    /// Entries that start with an empty dictionary. They can be read with or without the keyframe before the block.
+    /// Entries whose dictionary is empty at the start of the block. They can be read with or without the keyframe
+    /// before the block.
     FirstEntries = 7,
 }
 
@@ -72,7 +75,7 @@ pub struct BlockHeader {
 }
 
 impl BlockHeader {
-    /// The header for a payload.
+    /// Returns the header for a payload.
     pub fn for_payload(
         kind: BlockKind,
         payload: &[u8],
@@ -97,7 +100,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// Parses a header; none if the bytes are not a valid header or have an unknown kind.
+    /// Parses a header. Returns none if the bytes are not a valid header or the kind of block is unknown.
     pub fn parse(bytes: &[u8; HEADER]) -> Option<Self> {
         let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let eight =

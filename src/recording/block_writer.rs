@@ -18,26 +18,26 @@ use kordon_time::{Span, Timestamp};
 /// Size in bytes, before compression, at which a block is written.
 const BLOCK: usize = 512 << 10;
 
-/// Fills blocks with entries. Writes each block once it is large enough or the caller asks for it.
+/// Fills blocks with entries. Writes a block once the block is large enough or the caller asks for it.
 pub struct BlockWriter<W> {
     pub out: W,
     compressor: Compressor<'static>,
     dictionary: Dictionary,
-    /// Entries of the block that is being filled. `from` and `last` are the times of its first and last entry.
+    /// Encoded entries of the block that is being filled. `from` and `last` are the times of its first and last entry.
     bytes: Vec<u8>,
     kind: BlockKind,
     from: Timestamp,
     last: Timestamp,
     /// Compressed payload of the last block. The next block reuses its memory.
     payload: Vec<u8>,
-    /// Decompressed size in bytes of the blocks written since the beginning or the last keyframe.
+    /// Decompressed size in bytes of the blocks written since the start of this writer or the last keyframe.
     raw_bytes: usize,
     /// Total size in bytes of all blocks written.
     written: u64,
 }
 
 impl<W: Write> BlockWriter<W> {
-    /// Returns a writer that begins with a block of entries at time `at`.
+    /// Returns a writer whose first block has entries and begins at time `at`.
     ///
     /// # Errors
     /// There is no memory for the compressor.
@@ -62,8 +62,8 @@ impl<W: Write> BlockWriter<W> {
         })
     }
 
-    /// Writes the waiting entries. Then begins a block of this kind, with an empty dictionary. Returns its time: `now`,
-    /// or the time of the last entry if that is later.
+    /// Writes the waiting entries, then begins a block of this kind with an empty dictionary. Returns the time at which
+    /// the block begins: `now`, or the time of the last entry if that is later.
     ///
     /// # Errors
     /// The waiting entries cannot be written.
@@ -95,7 +95,7 @@ impl<W: Write> BlockWriter<W> {
     /// Puts changes into blocks. `write` encodes each change.
     ///
     /// # Errors
-    /// They cannot be encoded or written.
+    /// The changes cannot be encoded or written.
     pub fn put_changes<C>(
         &mut self,
         changes: impl Iterator<Item = C>,
@@ -111,10 +111,10 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Puts a message that has no changes into a block.
+    /// Puts a message without object changes into a block.
     ///
     /// # Errors
-    /// It cannot be encoded or written.
+    /// The message cannot be encoded or written.
     pub fn put(&mut self, message: &PlainMessage<'_>, now: Timestamp) -> Result<(), RecordingError> {
         self.put_entry(now, |since_last, bytes, dictionary| {
             entry::write(message, since_last, bytes, dictionary)
@@ -139,16 +139,16 @@ impl<W: Write> BlockWriter<W> {
     /// Writes the waiting entries, if there are any.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The entries cannot be written.
     pub fn write_waiting(&mut self) -> Result<(), RecordingError> {
         if self.bytes.is_empty() { Ok(()) } else { self.write_block() }
     }
 
-    /// Writes a block with the waiting entries, even if there are none. Returns the time at which the block ends:
+    /// Writes a block with the waiting entries, even if no entry waits. Returns the time at which the block ends:
     /// `now`, or the time of the block's last entry if that is later.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The block cannot be written.
     pub fn write_until(&mut self, now: Timestamp) -> Result<Timestamp, RecordingError> {
         if self.bytes.is_empty() {
             self.from = self.last;
@@ -158,8 +158,8 @@ impl<W: Write> BlockWriter<W> {
         Ok(self.last)
     }
 
-    /// Writes the waiting entries, then an empty block that marks an end. The time of that block is `now`, or the time
-    /// of the last entry if that is later.
+    /// Writes the waiting entries, then an empty block of a kind that marks an end. The time of the empty block is
+    /// `now`, or the time of the last entry if that is later.
     ///
     /// # Errors
     /// One of the blocks cannot be written.
@@ -198,10 +198,10 @@ impl<W: Write> BlockWriter<W> {
         Ok(())
     }
 
-    /// Appends bytes that are whole blocks.
+    /// Appends whole blocks to the output.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The blocks cannot be written.
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), RecordingError> {
         self.out.write_all(bytes).map_err(|error: io::Error| RecordingError::Write(error))?;
         self.written += bytes.len() as u64;

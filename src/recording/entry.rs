@@ -25,7 +25,8 @@ use kordon_time::Span;
 
 type ReadError = minicbor::decode::Error;
 
-/// Approximate limit of the size of an entry, in bytes. The list of a large cluster is one message, which is split.
+/// Approximate limit of the size of an entry, in bytes. A longer message, such as the list of a large cluster, is split
+/// into several entries.
 const ENTRY: usize = 256 << 10;
 
 const CHANGES: u8 = 0;
@@ -34,7 +35,7 @@ const CLOCK_DIFFERENCE: u8 = 2;
 const TROUBLE: u8 = 3;
 const GAP: u8 = 4;
 
-/// Appends one entry with as many changes as fit into it. `write` encodes each change.
+/// Appends one entry with as many of the changes as fit. `write` encodes each change.
 ///
 /// # Errors
 /// An object cannot be encoded.
@@ -56,10 +57,10 @@ pub fn write_changes<C>(
     Encoder::new(bytes).end().map(drop).map_err(encoding)
 }
 
-/// Appends a message that has no changes as an entry.
+/// Appends a message without object changes as an entry.
 ///
 /// # Errors
-/// It cannot be encoded.
+/// The message cannot be encoded.
 pub fn write(
     message: &PlainMessage<'_>,
     since_last: Span,
@@ -92,7 +93,7 @@ pub enum PlainMessage<'a> {
     Health(FeedKind, &'a FeedHealth),
     ClockDifference(Span),
     Trouble(&'a str),
-    /// Why nothing was recorded in the time range of the block.
+    /// A gap in the recording, with the reason. The times of the block are the start and end of the gap.
     Gap(&'a str),
 }
 
@@ -100,7 +101,7 @@ pub enum PlainMessage<'a> {
 #[derive(Debug)]
 pub enum EntryContent {
     Message(FeedEvent),
-    /// Why nothing was recorded in the time range of the block.
+    /// A gap in the recording, with the reason. The times of the block are the start and end of the gap.
     Gap(String),
     /// An entry of a kind that this version of kordon does not know.
     Unknown,
@@ -145,14 +146,14 @@ fn start(bytes: &mut Vec<u8>, since_last: Span, kind: u8) -> Result<(), Recordin
     encoder.array(3).and_then(|encoder| encoder.u64(nanos)?.u8(kind)?.ok()).map_err(encoding)
 }
 
-/// Whether a change is recorded: only if the watch of all objects of a kind reported it. Objects that were read for
-/// display are not recorded. Changes of a kind's `Known` state are not recorded either, because the state follows from
-/// the health of the kind's watch.
+/// Whether a change is recorded. Only changes that come from the watch of a whole kind are recorded, not objects that
+/// were read for display. Changes of a kind's `Known` state are not recorded either, because readers derive this state
+/// from the health of the kind's watch.
 pub fn is_recorded(change: &Change) -> bool {
     !matches!(change, Change::Known(..) | Change::Read(_) | Change::KnownIn(..))
 }
 
-/// Appends one change of an entry.
+/// Appends one change to an entry.
 ///
 /// # Errors
 /// An object cannot be encoded.
@@ -187,7 +188,7 @@ const PREFETCHED: u8 = 3;
 const APPLIED: u8 = 4;
 const DELETED: u8 = 5;
 
-/// Appends one change of an entry: an event about objects of a kind.
+/// Appends one change to an entry: an event about objects of a kind.
 ///
 /// # Errors
 /// An object cannot be encoded.

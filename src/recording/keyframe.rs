@@ -1,4 +1,4 @@
-//! Keyframes: all objects that are known, written as a list of each kind.
+//! Keyframes: all known objects, written as one list for each kind.
 
 use std::{io::Write, sync::Arc};
 
@@ -19,18 +19,19 @@ use kordon_time::{Span, Timestamp};
 /// Content of a keyframe.
 #[derive(Clone, Debug)]
 pub struct KeyframeSource<'a> {
-    /// A copy of the cluster. An outdated version of a pod, which only this copy holds, is freed once it is written.
+    /// A copy of the cluster. Each pod of the copy is released once it is written. An outdated pod, which only this
+    /// copy holds, is then freed.
     pub cluster: Cluster,
     /// The state of the watches.
     pub health: &'a [(FeedKind, &'a FeedHealth)],
-    /// The API server's clock minus ours, if it was measured.
+    /// The API server's clock minus ours; none if it was not measured.
     pub clock_difference: Option<Span>,
 }
 
-/// Writes a keyframe. Returns its time: `now`, or the time of the last entry if that is later.
+/// Writes a keyframe. Returns the time of the keyframe: `now`, or the time of the last entry if that is later.
 ///
 /// # Errors
-/// It cannot be written.
+/// The keyframe cannot be written.
 pub fn write<W: Write>(
     source: KeyframeSource<'_>,
     now: Timestamp,
@@ -41,8 +42,8 @@ pub fn write<W: Write>(
     if let Some(difference) = clock_difference {
         blocks.put(&PlainMessage::ClockDifference(difference), now)?;
     }
-    // The leader is written last. A model starts its engine once nodes, Leases and the leader are known, and then all
-    // other kinds are known too.
+    // The leader is written last, because a model starts its engine once nodes, Leases and the leader are known. With
+    // this order, all other kinds are known by then.
     let (leader, others): (Vec<_>, Vec<_>) =
         health.iter().copied().partition(|(kind, _)| *kind == FeedKind::Leader);
     for (kind, health) in others.into_iter().chain(leader) {
@@ -80,7 +81,7 @@ fn put_objects<W: Write>(
     }
 }
 
-/// Writes a table as a list of its kind. Leaves the list open if the table is not synced.
+/// Writes the table of a kind as a list. If the table is not synced, the end of the list is left out.
 fn put_table<T, W: Write>(
     kind: FeedKind,
     table: Table<T>,

@@ -27,5 +27,5 @@ pub use ring::{Ring, RingLimits, RingReader, SegmentKeyframe};
 pub use start::RecordingStart;
 pub use writer::{RecordingTotals, RecordingWriter};
 
-/// The format that is written; all versions up to it are read.
+/// Version of the format that is written. All versions up to this one can be read.
 pub const FORMAT_VERSION: u16 = 2;

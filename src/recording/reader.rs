@@ -19,11 +19,12 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Limit of the decompressed size, in bytes, of blocks that share a dictionary. A reader keeps the dictionary in
-/// memory. A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file take up to 128 MiB.
+/// Limit of the total decompressed size, in bytes, of blocks that share a dictionary. The size is limited because a
+/// reader keeps the dictionary in memory. A keyframe of 600,000 pods takes 235 MiB, and the blocks after it in a file
+/// take up to 128 MiB.
 const MAX_SEGMENT: u64 = 1 << 30;
 
-/// A recording that is read entry by entry.
+/// Reads a recording entry by entry.
 ///
 /// After an error, reading continues at the next keyframe, which has all objects.
 pub struct RecordingReader<R> {
@@ -55,7 +56,7 @@ pub struct ReadPosition {
     dictionary: DictionaryMark,
 }
 
-/// How a recording ends.
+/// State of the end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingEnd {
     /// The recording ended normally.
@@ -66,7 +67,7 @@ pub enum RecordingEnd {
     DamagedAt(u64),
 }
 
-/// A message of the watches, and when it was received.
+/// A message of the watches, with the time at which it was received.
 #[derive(Clone, Debug)]
 pub struct RecordedEntry {
     pub at: Timestamp,
@@ -74,7 +75,7 @@ pub struct RecordedEntry {
     pub source: EntrySource,
 }
 
-/// Where an entry comes from.
+/// Source of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntrySource {
     /// A watch reported the entry.
@@ -134,7 +135,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         &self.start
     }
 
-    /// How the recording ends.
+    /// Returns the state of the recording's end.
     pub fn end(&self) -> RecordingEnd {
         self.end
     }
@@ -149,8 +150,8 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.segments.iter().map(|block| self.blocks[*block].header.from)
     }
 
-    /// Whether the recording has no entries before its first keyframe. Then that keyframe is new information and
-    /// repeats nothing.
+    /// Whether the recording has no entries before its first keyframe. The entries of that keyframe then repeat no
+    /// earlier entries.
     pub fn begins_with_keyframe(&self) -> bool {
         self.segments.first() == Some(&1)
     }
@@ -166,8 +167,8 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.begin_at(later.checked_sub(1).map_or(1, |place| self.segments[place]));
     }
 
-    /// Whether the position is good to continue from: all entries of the blocks read so far were returned, and the next
-    /// block has entries of the watches.
+    /// Whether a reader can continue from the current position later: all entries of the blocks read so far were
+    /// returned, and the next block has entries of the watches, not a keyframe.
     pub fn is_between_blocks(&self) -> bool {
         let next = self.blocks.get(self.next_block);
         let is_reported =
@@ -188,7 +189,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         self.dictionary.resume(&position.dictionary);
     }
 
-    /// The next entry; none at the end.
+    /// Returns the next entry; none at the end of the recording.
     ///
     /// # Errors
     /// A block cannot be read.
@@ -261,7 +262,7 @@ impl<R: Read + Seek> RecordingReader<R> {
 impl Block {
     fn read(&self, source: &mut (impl Read + Seek)) -> Result<Vec<u8>, RecordingError> {
         source.seek(SeekFrom::Start(self.payload)).map_err(RecordingError::Read)?;
-        // The allocation is bounded: the file had at least this many bytes when it was opened.
+        // The header cannot cause a huge allocation, because the file had at least this many bytes when it was opened.
         let mut payload = vec![0; self.header.length as usize];
         if !block::read_whole(source, &mut payload)? {
             return Err(self.damaged("the file has become shorter".into()));
@@ -306,7 +307,7 @@ fn read_headers(
     }
 }
 
-/// Removes an incomplete keyframe from the end of the blocks.
+/// Removes the last keyframe and all blocks after it if that keyframe is incomplete.
 fn drop_open_keyframe(blocks: &mut Vec<Block>, segments: &[usize]) {
     let is_first_part = |block: &Block| block.header.kind == BlockKind::Keyframe;
     if let Some(last) = blocks.iter().rposition(is_first_part)

@@ -1,17 +1,17 @@
-//! Redaction of recordings that are passed on: hashes every text except Kubernetes' own words.
+//! Redaction of recordings for other people: hashes every text except Kubernetes' own words.
 
 use std::hash::{BuildHasher, RandomState};
 
 use kordon_core::cluster::encoding::Redaction;
 
-/// Hashes texts with a random key that is not stored. Equal texts have equal hashes in one recording, and nobody can
-/// find a name by hashing guesses.
+/// Hashes texts with a random key that is not stored. In one recording, equal texts have equal hashes. Nobody can find
+/// a name by hashing guesses.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor(RandomState);
 
-/// Texts that are kept because they have a meaning in Kubernetes itself.
+/// Texts that are not hashed, because they have a meaning in Kubernetes itself.
 const KEPT: &[&str] = &[
-    // Conditions of nodes, and the reasons in them.
+    // Types of node conditions, and reasons of these conditions.
     "Ready",
     "MemoryPressure",
     "DiskPressure",
@@ -49,7 +49,7 @@ const KEPT: &[&str] = &[
     "Error",
     "OOMKilled",
     "DeadlineExceeded",
-    // Resources, with the names that quotas give them.
+    // Resources, under all names that quotas use for them.
     "cpu",
     "memory",
     "pods",
@@ -87,10 +87,10 @@ const KEPT: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// Prefixes of label keys whose last part is chosen by the owner of the cluster.
+/// Prefixes of label keys after which the cluster's owner chooses the rest of the key.
 const OWN_SUFFIX: [&str; 2] = ["node-role.kubernetes.io/", "node-restriction.kubernetes.io/"];
 
-/// Common last parts of label keys with these prefixes. They are kept.
+/// Common names after the prefixes in `OWN_SUFFIX`. They are not hashed.
 const ROLES: [&str; 3] = ["control-plane", "master", "worker"];
 
 impl Redactor {
@@ -99,7 +99,7 @@ impl Redactor {
         format!("r{:016x}", self.0.hash_one(text))
     }
 
-    /// Returns the function that replaces texts as they are written.
+    /// Returns the function that replaces texts while they are written.
     pub fn redaction(&self) -> Redaction {
         let redactor = self.clone();
         Box::new(move |text| redactor.replace(text))

@@ -1,11 +1,11 @@
-//! The last hours of a session on disk, as a ring of segments: the oldest are dropped by age and by size.
+//! The last hours of a session on disk, as a ring of segments. The oldest segments are dropped by age and by size.
 //!
 //! A segment is two files: one for its keyframe, and one for the entries reported after the time of the keyframe. Both
 //! can be written at the same time, because the keyframe of a large cluster takes some seconds. Until the keyframe is
 //! complete, the entries are read as a continuation of the segment before.
 //!
-//! The files have no names: no other process can open them, and they disappear with the process, however it ends. The
-//! start of the recording is not on disk. It is made for each reader, with the time of the oldest segment.
+//! The files have no names. No other process can open them, and they disappear with the process, however it ends. The
+//! start of the recording is not on disk. It is created for each reader, with the time of the oldest segment.
 
 use std::{
     collections::VecDeque,
@@ -22,36 +22,37 @@ use super::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Divisor of the size limit: a segment is full once its entries have this part of the limit. The ring drops whole
-/// segments, so small segments let it drop less at once.
+/// Divisor of the size limit: a segment is full once its entries take up this fraction of the limit. The ring drops
+/// whole segments, so with smaller segments it drops less at once.
 const SEGMENTS: u64 = 8;
 
 /// Limits of a [`Ring`] by age and by size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingLimits {
-    /// Age at which entries may be dropped. Up to one more segment of older entries is kept.
+    /// Age from which on entries may be dropped. Up to one segment of older entries is kept.
     pub span: Span,
     /// Size limit in bytes. The newest segment is always kept.
     pub size: u64,
 }
 
-/// A recording that keeps only its last part. A [`super::RecordingWriter`] writes it. The owner of the writer has to
-/// write the keyframe of each segment.
+/// A recording that keeps only its last part. A [`super::RecordingWriter`] writes to the ring. The owner of the writer
+/// must write the keyframe of each segment.
 #[derive(Debug)]
 pub struct Ring {
     folder: PathBuf,
     start: RecordingStart,
     limits: RingLimits,
-    /// Oldest segment first; entries are appended to the last one.
+    /// Segments, oldest first. Entries are appended to the last segment.
     segments: VecDeque<Segment>,
-    /// Whether the next segment is the first one or follows a gap.
+    /// Whether the next segment is the first segment or follows a gap.
     is_interrupted: bool,
 }
 
 #[derive(Debug)]
 struct Segment {
     from: Timestamp,
-    /// Whether the segment cannot be read as a continuation of the one before, because that is missing or ends earlier.
+    /// Whether the segment is the first one or follows a gap. Its entries then do not continue the segment before, so
+    /// they can be read only with the keyframe.
     is_alone: bool,
     /// File of the keyframe; none until the keyframe is complete.
     keyframe: Option<SegmentFile>,
@@ -64,7 +65,7 @@ struct SegmentFile {
     bytes: u64,
 }
 
-/// The keyframe of one segment of a [`Ring`]. It is written once.
+/// The keyframe of one segment of a [`Ring`], which the owner of the ring writes once.
 #[derive(Debug)]
 pub struct SegmentKeyframe {
     at: Timestamp,
@@ -81,10 +82,10 @@ impl Ring {
         &self.start
     }
 
-    /// Creates the files of the next segment. Returns its keyframe, which the caller has to write.
+    /// Creates the files of the next segment. Returns the keyframe of this segment, which the caller must write.
     ///
-    /// The keyframe of the segment before has to be complete. The oldest segments are dropped until there is room for a
-    /// keyframe as large as that one.
+    /// The keyframe of the previous segment must be complete. The oldest segments are dropped to make room for another
+    /// keyframe of the same size.
     ///
     /// # Errors
     /// The files cannot be created.
@@ -114,8 +115,8 @@ impl Ring {
         self.drop_oldest(|ring, second| second.from <= oldest || ring.bytes() > ring.limits.size);
     }
 
-    /// Drops the oldest segment as long as `is_enough` returns true for the ring and its second segment, which would
-    /// then be the oldest.
+    /// Drops the oldest segment as long as `is_enough` returns true for the ring and its second segment. The second
+    /// segment then becomes the oldest.
     fn drop_oldest(&mut self, is_enough: impl Fn(&Self, &Segment) -> bool) {
         while let Some(second) = self.segments.get(1)
             && second.keyframe.is_some()
@@ -125,16 +126,16 @@ impl Ring {
         }
     }
 
-    /// Whether the entries of the last segment cannot be read because its keyframe is missing.
+    /// Whether the entries of the last segment cannot be read because the segment has no keyframe yet.
     pub fn needs_keyframe(&self) -> bool {
         self.segments.back().is_some_and(|last| last.is_alone && last.keyframe.is_none())
     }
 
-    /// Whether the last segment is so large that another one should begin.
+    /// Whether the last segment is so large that another segment should begin.
     pub fn is_segment_full(&self) -> bool {
         let full = |segment: &Segment| {
             let keyframe = segment.keyframe.as_ref()?;
-            // The entries become at least as large as the keyframe, so that keyframes take at most half of the space.
+            // The entries must be larger than the keyframe, so that keyframes take at most half of the space.
             Some(segment.reported.bytes > keyframe.bytes.max(self.limits.size / SEGMENTS))
         };
         self.segments.back().and_then(full).unwrap_or(false)
@@ -155,8 +156,10 @@ impl Ring {
         self.limits.size
     }
 
-    /// Returns the kept segments as a whole recording that ends at `until`, which must not be before the last block. It
-    /// stays readable when its segments are dropped from the ring. The last segment must have its keyframe, or [need
+    /// Returns the kept segments as a whole recording that ends at `until`. The recording stays readable after the ring
+    /// has dropped its segments.
+    ///
+    /// `until` must not be before the last block. The last segment must have its keyframe, or [need
     /// none](Ring::needs_keyframe).
     ///
     /// # Errors
@@ -181,7 +184,7 @@ impl Ring {
 }
 
 impl Write for Ring {
-    /// Appends to the last segment. Drops the oldest segments if the ring becomes too large.
+    /// Appends to the last segment. Drops the oldest segments if the ring exceeds its size limit.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let last = self.segments.back_mut().ok_or(io::ErrorKind::NotFound)?;
         let written = last.reported.write(bytes)?;
@@ -220,12 +223,12 @@ impl Write for SegmentFile {
 }
 
 impl SegmentKeyframe {
-    /// Time of the keyframe, at which all its objects were known.
+    /// Time of the keyframe. The keyframe has all objects that were known at this time.
     pub const fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// Output for the bytes of the keyframe.
+    /// Output to which the keyframe is written.
     pub const fn out(&mut self) -> &mut impl Write {
         &mut self.written
     }
@@ -239,7 +242,7 @@ pub struct RingReader {
     position: u64,
 }
 
-/// A part of a recording, with its byte range in the recording.
+/// A part of a recording, with its byte range in that recording.
 #[derive(Debug)]
 struct RingPart {
     begins: u64,
@@ -301,7 +304,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A ring with one segment a minute and one message in each.
+    /// A ring that has one segment for each minute, with one message in each segment.
     struct Fixture {
         writer: RecordingWriter<Ring>,
         _folder: tempfile::TempDir,

@@ -16,7 +16,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct RecordingStart {
-    /// The version of kordon that recorded.
+    /// Version of kordon that made the recording.
     #[cbor(n(0), with = "encoding::text")]
     pub kordon: String,
     /// Time at which the recording started, by the recorder's clock.
@@ -25,19 +25,19 @@ pub struct RecordingStart {
     /// The kubeconfig context, or `demo`.
     #[cbor(n(2), with = "encoding::text")]
     pub context: String,
-    /// The API server's address; empty if names were hashed.
+    /// The API server's address; empty if the recording is redacted.
     #[cbor(n(3), with = "encoding::text")]
     pub server: String,
-    /// The user, as the server names it; empty if it does not say, or names were hashed.
+    /// The user's name as the server reports it; empty if the server does not report it or the recording is redacted.
     #[cbor(n(4), with = "encoding::text")]
     pub identity: String,
-    /// The server's release, for example `v1.36.3`; empty if it does not say.
+    /// The server's release, for example `v1.36.3`; empty if the server does not report it.
     #[cbor(n(5), with = "encoding::text")]
     pub server_version: String,
-    /// The release whose rules the controller follows: major, minor.
+    /// The Kubernetes release whose rules the controller follows, as major and minor version.
     #[n(6)]
     release: (u32, u32),
-    /// The controller's settings by their flags.
+    /// The controller's settings, as flags.
     #[n(7)]
     flags: Vec<RecordedFlag>,
     /// Interval between keyframes.
@@ -48,13 +48,13 @@ pub struct RecordingStart {
     pub redacted: bool,
 }
 
-/// One flag of the controller.
+/// One flag of the controller, with its value and the origin of the value.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 struct RecordedFlag {
     #[cbor(n(0), with = "encoding::text")]
     flag: String,
-    /// Value in the form that [`Settings::set`] reads.
+    /// Value in the form that [`Settings::set`] parses.
     #[cbor(n(1), with = "encoding::text")]
     value: String,
     #[n(2)]
@@ -62,8 +62,8 @@ struct RecordedFlag {
 }
 
 impl RecordingStart {
-    /// Returns the start of a recording at `at`, with these settings of the controller. The fields that identify the
-    /// cluster (`context`, `server`, `identity`) are empty.
+    /// Returns the start of a recording that begins at `at`, with these settings of the controller. The fields that
+    /// identify the cluster (`context`, `server`, `identity`) are empty.
     pub fn new(settings: &Settings, keyframe_every: Span, at: Timestamp) -> Self {
         let flag =
             |(flag, value, origin): (&str, String, Origin)| RecordedFlag { flag: flag.into(), value, origin };
@@ -84,10 +84,10 @@ impl RecordingStart {
     /// Returns the first bytes of the recording: the header of the file, and the first block.
     ///
     /// # Errors
-    /// It cannot be encoded or compressed.
+    /// The start cannot be encoded or compressed.
     pub fn head(&self) -> Result<Vec<u8>, RecordingError> {
         let mut raw = Vec::new();
-        // This dictionary redacts nothing: names of the cluster are removed with `redacted`.
+        // This dictionary redacts nothing. `redacted` removes the names that identify the cluster.
         encoding::encode_into(self, &mut raw, &mut Dictionary::default())
             .map_err(|error| RecordingError::Encoding(error.to_string()))?;
         let block = block::block(BlockKind::Start, &raw, (self.at, self.at))?;
@@ -107,7 +107,7 @@ impl RecordingStart {
         let (major, minor) = self.release;
         let mut settings = Settings::defaults(ServerVersion::new(major, minor));
         for RecordedFlag { flag, value, origin } in &self.flags {
-            // The recording may come from another version of kordon.
+            // An error is ignored, because the recording may come from another version of kordon.
             let _ = settings.set(flag, value, *origin);
         }
         settings

@@ -13,36 +13,36 @@ use crate::k8s::feed::{FeedEvent, FeedState};
 use kordon_core::cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
 use kordon_time::{Span, Timestamp};
 
-/// Longest time that an entry waits before it is written. A crash of the recorder loses up to this much.
+/// Maximum time that an entry waits before it is written. A crash of the recorder loses the entries of up to this time.
 const WRITE_AFTER: Span = Span::from_secs(5);
 
-/// A keyframe is due once the blocks after the last keyframe decompress to this many bytes, because a reader keeps the
-/// texts of these blocks in memory. The size of the keyframe itself does not count: for a large cluster it exceeds this
-/// limit.
+/// A keyframe is due once the blocks since the last keyframe exceed this decompressed size in bytes. Their size is
+/// limited because a reader keeps their texts in memory. The keyframe itself does not count: in a large cluster it
+/// exceeds the limit.
 const SEGMENT: usize = 128 << 20;
 
-/// Zstandard compression level of a file. Higher levels take far more time and save little.
+/// Zstandard compression level of a file. Higher levels take far more time and reduce the size little.
 const LEVEL: i32 = 5;
 
-/// Zstandard compression level of a ring. It is low because a dashboard writes its history by default, so writing has
-/// to be cheap.
+/// Zstandard compression level of a ring. The level is low because every dashboard writes a history by default, and
+/// this must be cheap.
 const RING_LEVEL: i32 = 1;
 
-/// Number of texts, and of parts of objects, that the writer of a ring remembers, which takes a few MiB. The writer of
-/// a file remembers all of them.
+/// Number of texts, and number of parts of objects, that the writer of a ring remembers. They take a few MiB. The
+/// writer of a file remembers all texts and parts.
 const RING_REMEMBERS: usize = 10_000;
 
 /// Writes a recording: the messages of the watches as they are received, and a keyframe from time to time.
 ///
 /// The owner passes every message to [`RecordingWriter::event`] and calls [`RecordingWriter::on_timeout`] at
-/// [`RecordingWriter::poll_timeout`]. It passes a keyframe when [`RecordingWriter::is_keyframe_due`]. After an error
-/// nothing more can be written.
+/// [`RecordingWriter::poll_timeout`]. When [`RecordingWriter::is_keyframe_due`] returns true, the owner passes a
+/// keyframe. After an error nothing more can be written.
 pub struct RecordingWriter<W> {
     blocks: BlockWriter<W>,
     keyframe_every: Span,
     next_keyframe: Timestamp,
-    /// Kinds whose list has started and is not complete. No keyframe is written while there are any: a reader that
-    /// begins at the keyframe would not know which objects are missing from the list.
+    /// Kinds whose list has started and is not complete. While a list is open, no keyframe is written: a reader that
+    /// begins at the keyframe would not know which objects are missing from that list.
     open_lists: BTreeSet<FeedKind>,
     messages: u64,
     changes: u64,
@@ -54,10 +54,10 @@ pub struct RecordingWriter<W> {
 pub struct RecordingTotals {
     /// Messages of the watches.
     pub messages: u64,
-    /// Changes of objects, including each object of a list.
+    /// Changes of objects. Each object of a list counts as a change.
     pub changes: u64,
     pub keyframes: u64,
-    /// The size of the file.
+    /// Total size of all blocks in bytes.
     pub bytes: u64,
 }
 
@@ -71,18 +71,19 @@ impl<W> std::fmt::Debug for RecordingWriter<W> {
 }
 
 impl RecordingWriter<Ring> {
-    /// Starts a recording of which a ring keeps the last part. The first call has to be
+    /// Starts a recording in a ring, which keeps only the last part. The first call must be
     /// [`RecordingWriter::begin_segment`].
     ///
     /// # Errors
-    /// There is no memory for it.
+    /// There is no memory for the compressor.
     pub fn into_ring(ring: Ring) -> Result<Self, RecordingError> {
         let start = ring.start().clone();
         Self::new(ring, &start, RING_LEVEL, Dictionary::remembering(RING_REMEMBERS))
     }
 
-    /// Begins another segment, for the messages from now on. The returned keyframe can be written at the same time,
-    /// with the present state. [`RecordingWriter::complete_segment`] then adds it to the segment.
+    /// Begins another segment for the following messages, and returns its keyframe. The caller writes the current state
+    /// into the keyframe, while messages are written to the segment. [`RecordingWriter::complete_segment`] then adds
+    /// the keyframe to the segment.
     ///
     /// # Errors
     /// Writing fails.
@@ -98,13 +99,14 @@ impl RecordingWriter<Ring> {
         self.blocks.out.complete_segment(keyframe);
     }
 
-    /// Records a gap: the reason why nothing was recorded between `from` and `now`. The next call has to be
+    /// Records a gap between `from` and `now`, with the reason why nothing was recorded. The next call must be
     /// [`RecordingWriter::begin_segment`].
     ///
     /// # Errors
     /// Writing fails.
     pub fn gap(&mut self, from: Timestamp, why: &str, now: Timestamp) -> Result<(), RecordingError> {
-        // The lists that were open before the gap may have been completed during it.
+        // A list that was open before the gap may be completed during the gap, and the recording does not show this. So
+        // no list counts as open any more.
         self.open_lists.clear();
         self.blocks.write_until(from)?;
         self.blocks.put(&PlainMessage::Gap(why), from)?;
@@ -113,8 +115,8 @@ impl RecordingWriter<Ring> {
         Ok(())
     }
 
-    /// Whether another segment should begin: a keyframe is due ([`RecordingWriter::is_keyframe_due`]), or the last
-    /// segment is full and no list is open.
+    /// Whether another segment should begin. It should if a keyframe is due ([`RecordingWriter::is_keyframe_due`]), or
+    /// if the last segment is full and no list is open.
     pub fn is_segment_due(&self, now: Timestamp) -> bool {
         self.is_keyframe_due(now) || (self.blocks.out.is_segment_full() && self.open_lists.is_empty())
     }
@@ -128,7 +130,7 @@ impl SegmentKeyframe {
     /// Writes the content of the keyframe.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The content cannot be written.
     pub fn write(&mut self, source: KeyframeSource<'_>) -> Result<(), RecordingError> {
         let at = self.at();
         let dictionary = Dictionary::remembering(RING_REMEMBERS);
@@ -138,7 +140,7 @@ impl SegmentKeyframe {
 }
 
 impl<W: Write> RecordingWriter<W> {
-    /// Starts a recording. Names are hashed if there is a redactor.
+    /// Starts a recording. Names are hashed if a redactor is given.
     ///
     /// # Errors
     /// Writing fails.
@@ -192,13 +194,13 @@ impl<W: Write> RecordingWriter<W> {
                 self.blocks.put(&PlainMessage::ClockDifference(*difference), now)
             }
             FeedEvent::Trouble(text) => self.blocks.put(&PlainMessage::Trouble(text), now),
-            // This is the state of a watch on a part of a kind. Such watches serve only the screen and are not
-            // recorded.
+            // This is the state of a watch of a scope, which is a part of a kind. Such watches serve only the screen,
+            // so they are not recorded.
             FeedEvent::ScopeState(..) => Ok(()),
         }
     }
 
-    /// Whether a keyframe should be written next. It waits until the open lists are complete.
+    /// Whether the next keyframe is due. While a list is open, no keyframe is due.
     pub fn is_keyframe_due(&self, now: Timestamp) -> bool {
         (now >= self.next_keyframe || self.blocks.raw_bytes() > SEGMENT) && self.open_lists.is_empty()
     }
@@ -214,12 +216,12 @@ impl<W: Write> RecordingWriter<W> {
         Ok(())
     }
 
-    /// When [`RecordingWriter::on_timeout`] must be called next.
+    /// Time at which [`RecordingWriter::on_timeout`] must be called; none if no entry waits.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         self.blocks.waits_from().map(|from| from + WRITE_AFTER)
     }
 
-    /// Writes the waiting entries if the first one has waited long enough.
+    /// Writes the waiting entries if the first of them has waited long enough.
     ///
     /// # Errors
     /// Writing fails.
@@ -227,7 +229,7 @@ impl<W: Write> RecordingWriter<W> {
         if self.poll_timeout().is_some_and(|due| due <= now) { self.blocks.write_waiting() } else { Ok(()) }
     }
 
-    /// Writes the waiting entries. Returns the time at which the recording then ends: `now`, or the time of its last
+    /// Writes the waiting entries. Returns the time at which the recording now ends: `now`, or the time of its last
     /// entry if that is later.
     ///
     /// # Errors
@@ -261,7 +263,7 @@ impl<W: Write> RecordingWriter<W> {
     }
 }
 
-/// Returns the kind of the list that a change starts (`true`) or completes (`false`).
+/// Returns the kind of a list that a change starts (`true`) or completes (`false`); none if the change does neither.
 fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
     fn boundary<T: TableObject>(kind: FeedKind, event: &ObjectEvent<T>) -> Option<(FeedKind, bool)> {
         match event {
