@@ -10,7 +10,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// Access of an approval to the cluster and to the operator.
+/// Connects an approval with the cluster and with the operator.
 #[expect(async_fn_in_trait, reason = "it is driven on the task that implements it")]
 pub trait ApprovalHost {
     /// Returns the newest state.
@@ -21,7 +21,7 @@ pub trait ApprovalHost {
     /// Makes a plan for the newest state.
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String>;
 
-    /// Asks the API server which permissions are missing, and reads the guard rails.
+    /// Asks the API server which permissions the user does not have, and reads the guard rails.
     async fn check(&mut self, permissions: Vec<Permission>) -> Result<Checks, String>;
 
     /// Shows the proposed operation to the operator, and asks the question.
@@ -34,7 +34,7 @@ pub trait ApprovalHost {
     fn tell(&mut self, notice: &OperationNotice);
 }
 
-/// Serves the needs of an approval until it has ended.
+/// Answers the requests of an approval until the approval has ended.
 pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
     loop {
         while let Some(notice) = approval.poll_notice() {
@@ -65,19 +65,19 @@ pub async fn decide(approval: &mut Approval, host: &mut impl ApprovalHost) {
 /// Makes a plan on another thread.
 ///
 /// # Errors
-/// Something that the plan names does not exist; the text says what.
+/// An object that the plan names does not exist; the text names the object.
 pub async fn make_plan(job: PlanJob) -> Result<Box<Plan>, String> {
-    // The snapshot is large, so it is also dropped on that thread.
+    // The snapshot is dropped on that thread too, because dropping a large snapshot takes long.
     match tokio::task::spawn_blocking(move || job.work().plan).await {
         Ok(plan) => plan.map_err(|error| error.to_string()),
         Err(_) => Err("making the plan failed: this is a fault of kordon".into()),
     }
 }
 
-/// Asks the API server which permissions are missing.
+/// Asks the API server which permissions the user does not have.
 ///
 /// # Errors
-/// The server did not answer; the text says why.
+/// The server did not answer; the text gives the reason.
 pub async fn checks(
     context: &WriteContext,
     guards: Guards,

@@ -1,4 +1,4 @@
-//! Background work, on other threads than the loop's: forecasts, plans, headroom, and what operations need from the
+//! Background work on other threads than the loop's: forecasts, plans, headroom, and requests of operations to the
 //! journal and the API server.
 
 use std::time::Duration;
@@ -8,11 +8,13 @@ use tokio::{task::JoinHandle, time::Instant};
 
 use kordon_core::plan::Cancellation;
 
-/// Background work of one kind: one piece at a time, at a limited pace.
+/// Background work of one kind. One piece of work runs at a time, and at a limited pace.
 ///
-/// The owner calls [`Background::start`] when there is something to compute and [`Background::is_due`], and awaits
-/// [`Background::finished`] beside its other events. [`Background::start_waiting`] starts work that waits instead of
-/// computing. The next piece is due after a pause: the pace, or on a very large cluster longer, to keep to [`BESIDE`].
+/// If [`Background::is_due`] and there is something to compute, the owner calls [`Background::start`]. Beside its other
+/// events, the owner awaits [`Background::finished`]. [`Background::start_waiting`] starts work that waits for
+/// something and computes nothing.
+///
+/// The next piece is due after a pause: the pace, or a longer time if [`BESIDE`] requires it on a very large cluster.
 /// Long work that can be interrupted is done in slices ([`Slice`]). A running piece is cancelled when this value is
 /// dropped, or when its result is no longer needed ([`Background::supersede`]).
 pub struct Background<T> {
@@ -20,7 +22,7 @@ pub struct Background<T> {
     pace: Duration,
     started: Instant,
     next: Instant,
-    /// Cancels the piece that was started last.
+    /// Cancels the piece of work that was started last.
     cancellation: Cancellation,
 }
 
@@ -28,7 +30,7 @@ pub struct Background<T> {
 #[derive(Clone, Copy, Debug)]
 pub struct CoreShare(u32);
 
-/// Share of one core that each kind of work beside the loop may use: less than 5 %.
+/// Share of one core for each kind of work beside the loop: less than 5 %.
 pub const BESIDE: CoreShare = CoreShare::one_in(20);
 
 impl CoreShare {
@@ -36,20 +38,20 @@ impl CoreShare {
         Self(parts)
     }
 
-    /// Pause after a piece of work that took this long.
+    /// Pause after a piece of work, computed from the duration of that work.
     pub fn pause_after(self, took: Duration) -> Duration {
         took * self.0
     }
 }
 
-/// Duration of a slice. The step in progress at its end is completed.
+/// Duration of a slice. A step that is in progress at the end of the slice is completed.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Lets long work stop early once its result is no longer needed.
+/// Tells long work that it should stop, because its result is no longer needed.
 #[derive(Clone, Debug)]
 pub struct Cancelled(Cancellation);
 
-/// The work panicked: a fault of kordon.
+/// The work panicked, which is a fault of kordon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
@@ -69,7 +71,7 @@ impl<T: Send + 'static> Background<T> {
         !self.is_running() && Instant::now() >= self.next
     }
 
-    /// When the pace allows the next piece of work; none while one runs.
+    /// Time from which on the pace allows the next piece of work; none while a piece runs.
     pub fn due(&self) -> Option<Instant> {
         (!self.is_running()).then_some(self.next)
     }
@@ -95,13 +97,13 @@ impl<T: Send + 'static> Background<T> {
         self.next = Instant::now() + self.pace.max(BESIDE.pause_after(self.started.elapsed()));
     }
 
-    /// Starts a piece of work that waits for the disk or the API server.
+    /// Starts work that waits for the disk or the API server.
     pub fn start_waiting(&mut self, work: impl Future<Output = T> + Send + 'static) {
         self.started = Instant::now();
         self.task = Some(tokio::spawn(work));
     }
 
-    /// Waits for the result of the running work, forever if none runs. May be dropped and awaited again.
+    /// Waits for the result of the running work. Waits forever if nothing runs. May be dropped and awaited again.
     pub async fn finished(&mut self) -> Result<T, Failed> {
         let Some(task) = &mut self.task else { return std::future::pending().await };
         let result = task.await.map_err(|_| Failed);
@@ -117,8 +119,8 @@ impl<T> Drop for Background<T> {
     }
 }
 
-/// Waits for the first of several pieces of work to finish, and removes it. Waits forever if there are none. May be
-/// dropped and awaited again.
+/// Waits for the first of several pieces of work to finish, and removes that piece. Waits forever if there is none. May
+/// be dropped and awaited again.
 pub async fn first_finished<T: Send + 'static>(pieces: &mut Vec<Background<T>>) -> Result<T, Failed> {
     if pieces.is_empty() {
         return std::future::pending().await;
@@ -134,18 +136,18 @@ impl Cancelled {
         self.0.is_cancelled()
     }
 
-    /// The cancellation, for work that is not done in slices.
+    /// Returns the cancellation for work that is not done in slices.
     pub const fn cancellation(&self) -> &Cancellation {
         &self.0
     }
 
-    /// A slice that starts now, and ends early if the work is cancelled.
+    /// Starts a slice, which ends early if the work is cancelled.
     pub fn slice(&self) -> Slice {
         Slice { cancelled: self.clone(), started: Instant::now() }
     }
 }
 
-/// A slice of longer work.
+/// A slice of a long piece of work.
 #[derive(Clone, Debug)]
 pub struct Slice {
     cancelled: Cancelled,
@@ -164,8 +166,8 @@ fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinH
     run_beside(Box::new(work))
 }
 
-/// Runs boxed work on another thread. The box lets tokio's code be compiled once for each type of result, not for each
-/// closure.
+/// Runs boxed work on another thread. Because of the box, tokio's code is compiled once for each type of result, not
+/// for each closure.
 fn run_beside<T: Send + 'static>(work: Box<dyn FnOnce() -> T + Send>) -> JoinHandle<T> {
     tokio::task::spawn_blocking(|| {
         give_way();
@@ -173,18 +175,18 @@ fn run_beside<T: Send + 'static>(work: Box<dyn FnOnce() -> T + Send>) -> JoinHan
     })
 }
 
-/// Lowers the priority of this thread, so that the threads of the loop and of its keys get a core first if there are
-/// too few cores. Only on Linux, where a thread can have its own priority.
+/// Lowers the priority of this thread. If there are too few cores, the threads of the loop and of its keys then get a
+/// core first. Does nothing except on Linux, where each thread has its own priority.
 pub fn give_way() {
     #[cfg(target_os = "linux")]
     {
         const NICE: i32 = 10;
-        // If the system refuses, all threads have the same priority.
+        // If the system refuses, this thread keeps the same priority as the others.
         let _ = rustix::process::setpriority_process(None, NICE);
     }
 }
 
-/// Drops something large on another thread, so that keys are not delayed.
+/// Drops a large value on another thread, so that keys are not delayed.
 pub fn drop_in_background<T: Send + 'static>(value: T) {
     drop(beside(move || drop(value)));
 }

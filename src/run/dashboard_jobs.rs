@@ -1,5 +1,5 @@
-//! The dashboard's driver of operations: runs the app's jobs, sends the requests of operations, and writes their
-//! journal. It makes no decisions.
+//! The dashboard's driver of operations: runs the app's jobs, sends the requests of operations, and writes the
+//! operations' journal. The driver makes no decisions.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -40,12 +40,13 @@ use kordon_core::{
 pub struct OperationsDriver {
     /// Client and journal for writes; none if nothing can be written.
     context: Option<WriteContext>,
-    /// Jobs of the app in progress. Several run at once, because a job of a closed dialog may take long.
+    /// The app's jobs that are in progress. Several run at once, because a job of a dialog that is already closed may
+    /// take long.
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
 }
 
-/// Result of a job for the app, and the lock of the operation if the job started one.
+/// Result of a job for the app. If the job started an operation, also the lock of the operation.
 struct DoneJob {
     result: JobResult,
     lock: Option<OperationLock>,
@@ -54,12 +55,13 @@ struct DoneJob {
 /// An operation that this process has locked.
 struct RunningOperation {
     lock: OperationLock,
-    /// Channel to the executor. When it is full, requests wait in their operation. None once the operation has ended.
+    /// Channel to the executor. While the channel is full, requests wait in the operation. None once the operation has
+    /// ended.
     requests: Option<mpsc::Sender<Request>>,
     outcomes: mpsc::Receiver<(RequestId, RequestOutcome)>,
-    /// Lines of the journal that wait to be written, oldest first.
+    /// Journal lines that wait to be written, oldest first.
     lines: VecDeque<JournalLine>,
-    /// Writes one batch of lines at a time, so that the lines keep their order.
+    /// Writes the waiting lines in batches, one batch at a time, so that the lines keep their order.
     journal: Background<std::io::Result<()>>,
 }
 
@@ -93,7 +95,7 @@ impl OperationsDriver {
                 self.end(&id);
             }
             Job::FindInterrupted => {
-                // Without a context nothing can be written, so no operation was interrupted.
+                // Without a context this user cannot write, so no operation was interrupted.
                 if self.context.is_some() {
                     self.spawn_in_context(
                         |context| blocking(move || context.interrupted()),
@@ -136,7 +138,7 @@ impl OperationsDriver {
         self.spawn_job(async move { DoneJob { result: work.await, lock: None } });
     }
 
-    /// Starts a job that needs a cluster that may be written to. Without one, the result is an error.
+    /// Starts a job that needs write access to a cluster. Without this access, the result is an error.
     fn spawn_in_context<T, W>(
         &mut self,
         work: impl FnOnce(WriteContext) -> W,
@@ -154,7 +156,7 @@ impl OperationsDriver {
         });
     }
 
-    /// Waits for the next result for the app, forever if nothing runs. May be dropped and awaited again.
+    /// Waits for the next result for the app. Waits forever if nothing runs. May be dropped and awaited again.
     ///
     /// # Errors
     /// A job panicked.
@@ -190,7 +192,7 @@ impl OperationsDriver {
         }
     }
 
-    /// Ends the requests of an operation. Its lock is released once the last line is in the journal.
+    /// Stops the requests of an operation. The lock of the operation is released once the last line is in the journal.
     fn end(&mut self, id: &OperationId) {
         if let Some(running) = self.running.get_mut(id) {
             running.requests = None;
@@ -241,7 +243,7 @@ impl RunningOperation {
     }
 }
 
-/// Waits for the next result of any operation, forever if there is no operation.
+/// Waits for the next result of any operation. Waits forever if there is no operation.
 async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> JobResult {
     let results: Vec<_> = running.map(|running| Box::pin(running.next_result())).collect();
     if results.is_empty() {
@@ -252,13 +254,13 @@ async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> Jo
 
 const NO_CONTEXT: &str = "nothing can be applied here";
 
-/// Asks the API server which permissions are missing, and reads the guard rails.
+/// Asks the API server which permissions the user does not have, and reads the guard rails.
 async fn check(context: &WriteContext, permissions: &[Permission]) -> Result<Checks, String> {
     let guards = guards::read(None).map_err(|error| error.to_string())?;
     checks(context, guards, permissions).await
 }
 
-/// Runs blocking work on another thread. Returns its error as text.
+/// Runs blocking work on another thread. Returns an error of the work as text.
 async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, String>
 where
     T: Send + 'static,
@@ -270,7 +272,7 @@ where
     }
 }
 
-/// Waits until one of the channels has room for a request, forever if there are no channels.
+/// Waits until one of the channels has room for a request. Waits forever if there are no channels.
 pub async fn room(
     channels: Vec<(OperationId, mpsc::Sender<Request>)>,
 ) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {
@@ -281,7 +283,7 @@ pub async fn room(
         .into_iter()
         .map(|(id, requests)| Box::pin(async move { (id, requests.reserve_owned().await) }));
     let ((id, room), ..) = select_all(rooms).await;
-    // The executor ends only with the program.
+    // Reserving fails only if the program ends, because the executor ends only then.
     Some((id, room.ok()?))
 }
 

@@ -2,8 +2,8 @@
 //! why a pod fits nowhere.
 //!
 //! It uses the API as any scheduler does: bindings, the condition PodScheduled, nominations, deletion of preempted
-//! pods. `placement` decides where a pod goes, so that pods land where plans predict. Among equally good nodes it takes
-//! the first by name, as plans do.
+//! pods. `placement` selects the nodes, so that pods land where plans predict. If several nodes are equally good, the
+//! first by name is selected, as in plans.
 
 mod queue;
 
@@ -36,7 +36,7 @@ pub struct PlacementScheduler {
     pub clock: Clock,
 }
 
-/// Kinds that the scheduler reads: everything that placement depends on.
+/// Kinds that the scheduler reads, because placement depends on them.
 const READS: &[FeedKind] = &[
     FeedKind::Nodes,
     FeedKind::Pods,
@@ -53,7 +53,7 @@ const READS: &[FeedKind] = &[
 ];
 
 impl PlacementScheduler {
-    /// Places pods until `cancel`.
+    /// Places pods until `cancel` is cancelled.
     pub async fn run(self, cancel: CancellationToken) {
         let feeds = watch_kinds(&self.connection, READS, false, self.clock, cancel.clone());
         let options = ModelOptions::observer(self.connection.version);
@@ -83,12 +83,13 @@ struct Work {
     /// Snapshot for placement; none until all kinds have been listed.
     snapshot: Option<Snapshot>,
     queue: SchedulingQueue,
-    /// Pods that were bound, until the watch reports the binding. Reports without it are out of date.
+    /// Node of each pod that was bound but whose binding the watch has not reported yet. Reports that lack the binding
+    /// are outdated.
     assumed: BTreeMap<Key, (Uid, NodeName)>,
-    /// Requests that fit nowhere, with the reason, since a change last made room. A pod with an equal request is
-    /// refused without a search.
+    /// Requests that fit nowhere, with the reason. The list is cleared by each change that makes room. A pod with an
+    /// equal request is refused without a search.
     unschedulable: Vec<(SchedulingRequest, String)>,
-    /// Reasons that were written to pods that fit nowhere.
+    /// Reasons that are in the conditions of pods that fit nowhere, by pod.
     reported: BTreeMap<Key, String>,
 }
 
@@ -104,7 +105,7 @@ impl Work {
                 && let Some(pod) = self.queue.pop()
             {
                 self.schedule(&pod).await;
-                // Looking at thousands of nodes takes a while: let other tasks run before the next pod.
+                // Placing a pod on thousands of nodes takes a while, so other tasks may run before the next pod.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -149,7 +150,7 @@ impl Work {
         })
     }
 
-    /// Sets the node of a pod that was bound, if the watch does not report the binding yet.
+    /// Adds the node to a reported pod that is already bound, if the report lacks the binding.
     fn assume(&mut self, change: &mut Change) {
         match change {
             Change::Pod(
@@ -166,7 +167,7 @@ impl Work {
         }
     }
 
-    /// Applies a change that the scheduler made, before the watch reports it.
+    /// Applies a change that the scheduler itself made, without waiting for the report of the watch.
     fn apply(&mut self, change: Change) {
         let changes = self.model.apply(vec![change], self.clock.now());
         self.follow(&changes);
@@ -200,7 +201,7 @@ impl Work {
         }
     }
 
-    /// Queues a pod that waits for a node, and removes a pod that does not.
+    /// Queues a pod that needs a node, and removes any other pod from the queue.
     fn follow_pod(&mut self, delta: &Delta<Pod>) {
         match (&delta.old, &delta.new) {
             (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
@@ -238,7 +239,7 @@ impl Work {
                 }
                 self.refuse(&pod, why, None).await;
             }
-            // The pod belongs to another scheduler or is gated. Its next change queues it again.
+            // The pod belongs to another scheduler or is gated. Its next change adds it to the queue again.
             placement::SchedulingOutcome::NotTried(_) => self.let_go(&pod.key),
         }
     }
@@ -246,7 +247,7 @@ impl Work {
     async fn bind(&mut self, pod: &Arc<Pod>, node: &NodeName) {
         let bound = scheduler_writes::bind(&self.connection.writer, &pod.key, &pod.uid, node).await;
         if self.is_done("bind", &pod.key, bound) {
-            // The binding is applied to the model at once, so that the placement of the next pod counts this pod.
+            // The model has the binding at once, so that the placement of the next pod takes this pod into account.
             self.assumed.insert(pod.key.clone(), (pod.uid.clone(), node.clone()));
             let there = Pod { node: Some(node.clone()), nominated: None, ..(**pod).clone() };
             self.apply(Change::Pod(ObjectEvent::Applied(there)));
@@ -256,7 +257,7 @@ impl Work {
         }
     }
 
-    /// Deletes the pods to preempt. The pod is placed once they are gone.
+    /// Deletes the pods that are preempted. The pod itself is placed once they are gone.
     async fn preempt(&mut self, pod: &Arc<Pod>, candidate: &PreemptionCandidate, why: String) {
         let leaving: Vec<_> =
             candidate.victims.iter().filter(|victim| victim.termination.is_none()).collect();
@@ -272,7 +273,8 @@ impl Work {
         self.apply(Change::Pod(ObjectEvent::Applied(Pod { nominated, ..(**pod).clone() })));
     }
 
-    /// Reports in a pod's condition why it fits nowhere, unless the condition has that reason already. Parks the pod.
+    /// Reports in a pod's condition why the pod fits nowhere, unless the condition already has this reason. Parks the
+    /// pod.
     async fn refuse(&mut self, pod: &Arc<Pod>, why: String, room_on: Option<&NodeName>) {
         let now = self.clock.now();
         if room_on.is_some() || self.reported.get(&pod.key) != Some(&why) {
@@ -285,8 +287,8 @@ impl Work {
         self.queue.park(&pod.key, now);
     }
 
-    /// Returns whether a write succeeded. If the object is gone or has changed in the meantime, the watch will report
-    /// it.
+    /// Returns true if a write succeeded, and logs a failed write. A write to an object that is gone or has changed is
+    /// not logged, because the watch will report the change.
     fn is_done(&self, what: &str, pod: &Key, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Done => return true,
@@ -307,14 +309,15 @@ fn takes_room_on(pod: &Option<Arc<Pod>>) -> Option<&NodeName> {
     pod.as_ref().filter(|pod| !pod.is_finished()).and_then(|pod| pod.node.as_ref())
 }
 
-/// Whether a change of a pod may let other pods fit.
+/// Whether a change of a pod may let other pods fit: the pod leaves its node, or starts or stops terminating.
 fn makes_room(delta: &Delta<Pod>) -> bool {
     let leaves = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.termination.is_some());
     let before = takes_room_on(&delta.old);
     before.is_some() && (before != takes_room_on(&delta.new) || leaves(&delta.old) != leaves(&delta.new))
 }
 
-/// Whether a pod has moved to another node, or its labels have changed. Other pods may select this pod by its labels.
+/// Whether a pod has moved to another node or its labels have changed. Labels matter because other pods may select this
+/// pod by them.
 fn is_elsewhere(delta: &Delta<Pod>) -> bool {
     let labels = |pod: &Option<Arc<Pod>>| pod.as_ref().map(|pod| pod.labels.clone());
     takes_room_on(&delta.old) != takes_room_on(&delta.new) || labels(&delta.old) != labels(&delta.new)

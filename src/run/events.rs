@@ -12,7 +12,8 @@ use crate::{
 };
 use kordon_core::cluster::{EventSubject, ObjectEvents, ObjectRead, Version};
 
-/// Capacity of each queue of reports. When it is full, the sender waits; each report has the full state.
+/// Capacity of each queue of reports. While the queue is full, the sender waits. No report is missed, because each has
+/// the full state.
 const REPORTS: usize = 4;
 
 /// An API server from which Events and objects are read.
@@ -25,17 +26,17 @@ impl fmt::Debug for EventServer {
     }
 }
 
-/// Follows one object at a time, and the Events about it.
+/// Follows one object at a time, and the Events about this object.
 pub struct ShownEvents {
     /// API server from which the object and its Events are read; none if there is no API server.
     server: Option<EventServer>,
     following: Option<Following>,
 }
 
-/// The object that is followed. Following ends when this is dropped.
+/// The object that is followed. Dropping this value ends the following.
 struct Following {
     subject: EventSubject,
-    /// Sends each version of the object that the watches have reported.
+    /// Sends each version of the object that the watches report.
     versions: watch::Sender<Version>,
     events: mpsc::Receiver<ObjectEvents>,
     objects: mpsc::Receiver<ObjectRead>,
@@ -64,7 +65,7 @@ impl ShownEvents {
         }
     }
 
-    /// Waits for the next report, forever if nothing is followed. May be dropped and awaited again.
+    /// Waits for the next report. Waits forever if nothing is followed. May be dropped and awaited again.
     pub async fn next(&mut self) -> (EventSubject, SubjectReport) {
         let Some(following) = &mut self.following else { return std::future::pending().await };
         let report = tokio::select! {
@@ -126,7 +127,7 @@ mod tests {
         })
     }
 
-    /// Returns the reasons of the Events in the next report, and the failure to read them.
+    /// Returns the reasons of the Events in the next report, and the error if they could not be read.
     async fn next(shown: &mut ShownEvents) -> (Vec<String>, Option<String>) {
         loop {
             let report = timeout(Duration::from_secs(30), shown.next()).await.expect("a report");
@@ -136,7 +137,8 @@ mod tests {
         }
     }
 
-    /// Returns the annotation `example.com/note` of the object in the next report, and the failure to read the object.
+    /// Returns the annotation `example.com/note` of the object in the next report, and the error if the object could
+    /// not be read.
     async fn next_object(shown: &mut ShownEvents) -> (Option<String>, Option<String>) {
         loop {
             let report = timeout(Duration::from_secs(90), shown.next()).await.expect("a report");

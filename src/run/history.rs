@@ -1,8 +1,8 @@
 //! The history of the dashboard: a separate thread writes the messages of the watches to a ring on disk.
 //!
 //! The loop sends each message to the thread, and a copy of the cluster for each keyframe. Another thread writes the
-//! keyframe at the same time. The loop never waits: if the thread does not keep up, the loop sends nothing until the
-//! thread has caught up, and the history has a gap.
+//! keyframe at the same time. The loop never waits. If the history's thread does not keep up, the loop sends nothing
+//! until the thread has caught up, and the history has a gap.
 
 use std::{
     env,
@@ -39,26 +39,27 @@ use crate::{
 use kordon_core::{cluster::Cluster, engine::Settings};
 use kordon_time::{Span, Timestamp};
 
-/// Number of keyframes in the time that is kept. The interval between them is at least [`KEYFRAMES`].0 and at most
+/// Number of keyframes in a full history. The interval between two keyframes is at least [`KEYFRAMES`].0 and at most
 /// [`KEYFRAMES`].1, because a keyframe costs as much as some hundred thousand changes.
 const KEYFRAMES_KEPT: i64 = 12;
 const KEYFRAMES: (Span, Span) = (Span::from_secs(60), Span::from_secs(600));
 
-/// Number of changes that are sent to the thread at once: waking it costs more than encoding a change.
+/// Number of changes that are sent to the thread at once. They are batched, because waking the thread costs more than
+/// encoding a change.
 const BATCH: usize = 100;
 
-/// Limits of the queue to the thread: batches, and changes in all of them. Beyond either limit the history has a gap.
-/// 20,000 pods take about 30 MiB.
+/// Limits of the queue to the thread: the number of batches, and the number of changes in all batches. If a limit is
+/// exceeded, the history has a gap. 20,000 changes of pods take about 30 MiB.
 const BATCHES: usize = 1024;
 const CHANGES: usize = 20_000;
 
-/// How often the thread checks whether a keyframe is finished, when no message arrives.
+/// Interval at which the thread checks whether a keyframe is finished, if no message arrives.
 const LOOK_AFTER_KEYFRAME: Duration = Duration::from_secs(1);
 
-/// Reason that is recorded with a gap.
+/// Reason of a gap, as text in the history.
 const TOO_MUCH: &str = "the watches reported more than the history could keep up with";
 
-/// Limits, folder and start of the history.
+/// Options of the history: its limits, its folder, and the start of its recording.
 #[derive(Clone, Debug)]
 pub struct HistoryOptions {
     /// Folder of the files; none if there is no home folder.
@@ -68,62 +69,62 @@ pub struct HistoryOptions {
     pub start: RecordingStart,
 }
 
-/// The loop's end of the history.
+/// The part of the history that the loop owns. It sends messages to the thread.
 #[derive(Debug)]
 pub struct History {
     inbox: mpsc::SyncSender<HistoryMessage>,
     batch: EventBatch,
-    /// Number of changes that wait in the inbox.
+    /// Number of changes in the inbox that the thread has not handled yet.
     waiting: Arc<AtomicUsize>,
     reports: watch::Receiver<HistoryReport>,
     phase: HistoryPhase,
-    /// Value of `HistoryReport::wanted` at the last keyframe that was sent.
+    /// Value of `HistoryReport::wanted` when the last keyframe was sent.
     answered: u64,
 }
 
-/// Messages that the loop sends to the thread.
+/// Phase of the history, which determines the messages that the loop sends to the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HistoryPhase {
-    /// Nothing until the first lists are complete: loading has priority.
+    /// The loop sends nothing until the first lists are complete, because loading has priority.
     Loading,
-    /// All messages.
+    /// The loop sends all messages.
     Recording,
-    /// Nothing from this time until the thread has caught up.
+    /// The loop has sent nothing since this time, until the thread has caught up.
     Behind(Timestamp),
-    /// Nothing: the thread has ended.
+    /// The loop sends nothing more, because the thread has ended.
     Ended,
 }
 
 /// State of the history, as the thread reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryReport {
-    /// Time at which the history begins; none while nothing is kept.
+    /// Time at which the history begins; none while the history is empty.
     pub from: Option<Timestamp>,
-    /// Size on disk, and its limit, in bytes.
+    /// Size on disk in bytes (`bytes`), and its limit (`limit`).
     pub bytes: u64,
     pub limit: u64,
     /// Number of keyframes that the thread has requested.
     wanted: u64,
-    /// Why the history has ended; none while it continues.
+    /// Reason why the history has ended; none while the history continues.
     pub failure: Option<String>,
 }
 
-/// Messages of the watches that are sent to the thread together.
+/// Messages of the watches that are sent to the thread as one batch.
 #[derive(Debug, Default)]
 struct EventBatch {
     events: Vec<(FeedEvent, Timestamp)>,
-    /// Number of changes in the messages; each message counts as at least one.
+    /// Number of changes in the batch. Each message counts as at least one change.
     changes: usize,
 }
 
-/// State of the cluster and of its watches, for a keyframe.
+/// Known state of the cluster and of its watches, for a keyframe.
 #[derive(Debug)]
 struct KnownState {
     cluster: Cluster,
     feeds: Feeds,
 }
 
-/// A thread that writes one keyframe. A keyframe of 600,000 pods takes some seconds.
+/// A thread that writes one keyframe. A keyframe of 600,000 pods takes some seconds to write.
 type KeyframeJob = JoinHandle<Result<SegmentKeyframe, RecordingError>>;
 
 /// A message to the thread.
@@ -134,11 +135,11 @@ enum HistoryMessage {
     Read(Timestamp, oneshot::Sender<RingReader>),
 }
 
-/// Time of a keyframe, and the gap before it.
+/// Time of a keyframe, and the gap before the keyframe.
 #[derive(Clone, Copy, Debug)]
 struct KeyframeTimes {
     now: Timestamp,
-    /// Start of the gap before the keyframe, if there is one.
+    /// Start of the gap before the keyframe; none if there is no gap.
     gap: Option<Timestamp>,
 }
 
@@ -184,8 +185,8 @@ impl History {
         }
     }
 
-    /// Sends a copy of the cluster and its watches if a keyframe is due. The model must have applied all messages that
-    /// were sent.
+    /// Sends a copy of the cluster and of the state of its watches if a keyframe is due. The model must have applied
+    /// all messages that were sent before.
     pub fn on_applied(&mut self, model: &Model, now: Timestamp) {
         let wanted = self.reports.borrow().wanted;
         let (is_due, gap) = match self.phase {
@@ -206,7 +207,7 @@ impl History {
         }
     }
 
-    /// Sends the batch to the thread, unless too many changes wait already.
+    /// Sends the batch to the thread. If too many changes wait already, drops the batch and begins a gap.
     fn send_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         let Some((_, since)) = batch.events.first() else { return };
@@ -226,7 +227,7 @@ impl History {
         }
     }
 
-    /// Handles a message for which the inbox has no room.
+    /// Handles a message that did not fit into the inbox.
     fn on_full(&mut self, message: HistoryMessage) {
         match message {
             HistoryMessage::Events(EventBatch { events, changes }) => {
@@ -238,17 +239,18 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // Dropping the message drops the sender of the answer, so the caller of `read` gets an error.
+            // The message is dropped, and with it the sender of the answer. The caller of `read` then gets an error.
             HistoryMessage::Read(..) => {}
         }
     }
 
-    /// Waits for the next report of the thread, forever once the history has ended. May be dropped and awaited again.
+    /// Waits for the next report of the thread. Waits forever once the history has ended. May be dropped and awaited
+    /// again.
     pub async fn next_report(&mut self) -> HistoryReport {
         if self.reports.changed().await.is_ok() {
             return self.reports.borrow_and_update().clone();
         }
-        // The thread has reported why it ended, or it panicked.
+        // The thread has ended, either with a report of the reason or with a panic.
         if self.reports.borrow().failure.is_some() || self.phase == HistoryPhase::Ended {
             return std::future::pending().await;
         }
@@ -257,8 +259,8 @@ impl History {
         HistoryReport { failure, ..HistoryReport::default() }
     }
 
-    /// Requests a reader of the history up to now. The returned function blocks until the answer arrives, so it must be
-    /// called on another thread than the loop's.
+    /// Requests a reader of the history up to now. The returned function blocks until the reader is available, so it
+    /// must not be called on the loop's thread.
     pub fn read(&mut self, now: Timestamp) -> impl FnOnce() -> Result<RingReader, HistoryError> + use<> {
         let (answer, answered) = oneshot::channel();
         self.send_batch();
@@ -306,7 +308,7 @@ impl<'a> HistoryThread<'a> {
                 }
                 Some(HistoryMessage::Keyframe(state, times)) => self.begin_keyframe(*state, times)?,
                 Some(HistoryMessage::Read(now, answer)) => {
-                    // The receiver may be gone.
+                    // Sending fails if the caller has stopped waiting.
                     if let Some(kept) = self.read(now)? {
                         let _ = answer.send(kept);
                     }
@@ -321,7 +323,8 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Waits for a message; none if it is time to check whether the keyframe is finished.
+    /// Waits for a message. Returns none if no message arrives within `LOOK_AFTER_KEYFRAME` while a keyframe is
+    /// written.
     fn next_message(
         &self,
         messages: &mpsc::Receiver<HistoryMessage>,
@@ -360,7 +363,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Waits until the keyframe in progress, if there is one, is written.
+    /// Waits until the keyframe that is being written is complete. Returns at once if there is none.
     fn end_keyframe(&mut self) -> Result<(), RecordingError> {
         if let Some(keyframe) = self.keyframe.take() {
             let written = keyframe.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked));
@@ -369,7 +372,7 @@ impl<'a> HistoryThread<'a> {
         Ok(())
     }
 
-    /// Returns a reader of the history up to `now`; none while nothing is kept.
+    /// Returns a reader of the history up to `now`; none while the history is empty.
     fn read(&mut self, now: Timestamp) -> Result<Option<RingReader>, RecordingError> {
         if self.writer.ring().needs_keyframe() {
             self.end_keyframe()?;
@@ -404,7 +407,7 @@ fn start_keyframe(mut keyframe: SegmentKeyframe, state: KnownState) -> io::Resul
     thread::Builder::new().name("keyframe".into()).spawn(write)
 }
 
-/// Number of changes in a message; at least one.
+/// Number of changes in a message. A message without object changes counts as one change.
 fn changes(event: &FeedEvent) -> usize {
     match event {
         FeedEvent::Changes(changes) => changes.len().max(1),
@@ -415,13 +418,13 @@ fn changes(event: &FeedEvent) -> usize {
     }
 }
 
-/// Whether the model has an engine and no list is being read. A model that starts from a keyframe of this state then
-/// has an engine at once. Watches that have not reported yet are ignored: their kinds are listed after the nodes.
+/// Whether the model has an engine and no list is being read. A model that starts from a keyframe of such a state has
+/// an engine at once. Watches that have not reported yet are ignored, because their kinds are listed after the nodes.
 fn is_listed(model: &Model) -> bool {
     model.engine.is_some() && model.feeds.iter().all(|(kind, _)| model.feeds.has_answered(kind))
 }
 
-/// Why the history cannot be shown or saved.
+/// Reason why the history cannot be shown or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     #[error("it cannot be read now: try again")]
@@ -436,7 +439,7 @@ pub enum HistoryError {
     },
 }
 
-/// Returns the reason for which the history ended, as text for the user.
+/// Returns the reason why the history ended, as text for the user.
 fn why_ended(error: &RecordingError, folder: &Path) -> String {
     let folder = folder.display();
     match error {
@@ -445,8 +448,8 @@ fn why_ended(error: &RecordingError, folder: &Path) -> String {
     }
 }
 
-/// Returns a player of the history with these settings of the cluster's controller, and the start and end of the
-/// recording.
+/// Returns a player of the history that uses these settings of the cluster's controller. Also returns the start and end
+/// of the recording.
 ///
 /// # Errors
 /// The history cannot be read.
@@ -469,7 +472,7 @@ pub fn player_of(
 /// The file exists or cannot be written.
 pub fn save(mut kept: RingReader, file: &Path) -> Result<u64, HistoryError> {
     let failed = |error| HistoryError::Save { file: file.display().to_string(), error };
-    // Only the owner of the file may read it, because it has the names of objects in the cluster.
+    // The recording has the names of objects in the cluster, so only the owner of the file can read it.
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     let mut saved = opened.map_err(failed)?;
     let size = io::copy(&mut kept, &mut saved).map_err(failed)?;
@@ -483,7 +486,7 @@ pub fn folder() -> Option<PathBuf> {
     Some(cache.join("kordon"))
 }
 
-/// Interval between keyframes of a history that is kept for this long.
+/// Returns the interval between the keyframes of a history whose time limit is `kept`.
 pub fn keyframe_interval(kept: Span) -> Span {
     Span::from_secs(kept.as_secs() / KEYFRAMES_KEPT).clamp(KEYFRAMES.0, KEYFRAMES.1)
 }
@@ -502,7 +505,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A model of a cluster without nodes, whose lists are complete.
+    /// Returns a model of a cluster without nodes, whose lists are complete.
     fn listed_model() -> Model {
         let observer = ModelOptions::observer(ServerVersion::new(1, 36));
         let mut model = Model::new(ModelOptions { role: ControllerRole::Shadow, ..observer }, START);
@@ -537,7 +540,7 @@ mod tests {
         history.on_event(&message("before the first keyframe"), at(0));
         history.on_applied(&model, at(1));
         history.on_event(&message("kept"), at(2));
-        // These changes occupy the thread, so that it does not keep up with the messages that follow.
+        // While the thread handles these changes, it does not keep up with the messages that follow.
         let changes = (0..300_000)
             .map(|number| Change::Node(ObjectEvent::Deleted(NodeName::from(format!("n{number}").as_str()))));
         history.on_event(&FeedEvent::Changes(changes.collect()), at(3));

@@ -1,5 +1,5 @@
-//! Reads measurements from the kubelets of nodes that the user looks at or that report pressure, and from no others.
-//! Reads metrics.k8s.io while its columns are shown.
+//! Reads measurements from kubelets: only from those of nodes that the user looks at or that report pressure. Reads
+//! metrics.k8s.io while its columns are shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,10 +23,11 @@ const AGAIN: Duration = Duration::from_secs(10);
 /// Interval between requests to metrics.k8s.io, which has a new value about every 15 to 60 seconds.
 const METRICS_AGAIN: Duration = Duration::from_secs(30);
 
-/// Interval while metrics.k8s.io does not answer: most clusters without it will not get it soon.
+/// Interval while metrics.k8s.io does not answer. It is long, because most clusters without metrics.k8s.io do not
+/// install it soon.
 const WITHOUT_METRICS: Duration = Duration::from_secs(300);
 
-/// Limit of requests in flight. Kubelets beyond it wait for the next round.
+/// Maximum number of requests in flight. Further kubelets wait for the next round.
 const AT_ONCE: usize = 8;
 
 /// A node whose kubelet is asked, and the pods on it.
@@ -36,15 +37,15 @@ pub struct WantedKubelet {
     pub pods: BTreeSet<Key>,
 }
 
-/// An answer of a kubelet or of metrics.k8s.io.
+/// An answer from a kubelet or from metrics.k8s.io.
 #[derive(Debug)]
 pub enum UsageAnswer {
     Kubelet(NodeName, Box<KubeletReport>),
-    /// The usage of all nodes (metrics.k8s.io), or why it is not known.
+    /// The usage of all nodes (metrics.k8s.io), or the reason why it is not known.
     Nodes(Result<BTreeMap<NodeName, UsageMetric>, String>),
 }
 
-/// Measurements that the dashboard shows.
+/// Measurements that the dashboard shows at the moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LookedAt {
     /// The node whose detail is shown.
@@ -53,7 +54,7 @@ pub struct LookedAt {
     pub usage: bool,
 }
 
-/// Sends requests to kubelets and metrics.k8s.io, at most one to each per interval.
+/// Sends requests to kubelets and metrics.k8s.io. Each of them gets at most one request per interval.
 pub struct KubeletReader {
     /// API server through which kubelets are asked; none if there is no API server.
     server: Option<EventServer>,
@@ -63,7 +64,7 @@ pub struct KubeletReader {
     asked: BTreeMap<NodeName, Instant>,
     metrics_due: Instant,
     looked_at: LookedAt,
-    /// When [`KubeletReader::ask`] should be called next.
+    /// Time at which [`KubeletReader::ask`] should be called next.
     pub due: Instant,
 }
 
@@ -81,7 +82,8 @@ impl KubeletReader {
         }
     }
 
-    /// Sets the measurements that the dashboard shows. If they have changed, the next requests are due at once.
+    /// Sets the measurements that the dashboard shows. If the measurements have changed, the next requests are due at
+    /// once.
     pub fn look_at(&mut self, looked_at: LookedAt) {
         if self.looked_at != looked_at {
             self.due = Instant::now();
@@ -89,7 +91,8 @@ impl KubeletReader {
         }
     }
 
-    /// Sends requests to the wanted kubelets that had none recently, and to metrics.k8s.io if it is due.
+    /// Sends requests to the wanted kubelets that got no request within the interval, and to metrics.k8s.io if it is
+    /// due.
     pub fn ask(&mut self, wanted: Vec<WantedKubelet>) {
         let now = Instant::now();
         self.due = now + AGAIN;
@@ -113,7 +116,7 @@ impl KubeletReader {
         }
     }
 
-    /// Waits for the next answer, forever if no request is in flight. May be dropped and awaited again.
+    /// Waits for the next answer. Waits forever if no request is in flight. May be dropped and awaited again.
     pub async fn next(&mut self) -> UsageAnswer {
         loop {
             match self.asking.join_next().await {

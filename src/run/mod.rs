@@ -1,4 +1,5 @@
-//! Event loops: of the dashboard, of sessions without a screen, and of an operation that the command line started.
+//! Event loops: the loop of the dashboard, of sessions without a screen, and of an operation that the command line
+//! started.
 //!
 //! Each loop is one task that owns its state: no lock guards a model. Long work runs on other threads ([`background`]).
 

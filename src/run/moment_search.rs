@@ -1,5 +1,5 @@
-//! Searches a recording for its notable moments, in slices on another thread. On the way it makes checkpoints, from
-//! which a replay can continue.
+//! Searches a recording for its notable moments, in slices on another thread. During the search, it makes checkpoints
+//! from which a replay can continue.
 
 use std::{
     collections::BTreeSet,
@@ -14,24 +14,24 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A search for notable moments, which passes over a recording once.
+/// A search for notable moments, which plays the recording once from start to end.
 #[derive(Debug)]
 pub struct MomentSearch<R> {
     replay: Replay<R>,
     finder: MomentFinder,
-    /// Start times of the damaged stretches that were already added as moments.
+    /// Start times of the damaged parts of the recording that are already among the moments.
     damaged: BTreeSet<Timestamp>,
     is_done: bool,
 }
 
-/// Results of the search so far.
+/// Results of the search up to now.
 #[derive(Debug, Default)]
 pub struct SearchProgress {
     pub moments: Arc<Vec<Moment>>,
     /// Time up to which the recording was searched.
     pub until: Timestamp,
     pub is_done: bool,
-    /// Checkpoints that the last slice made.
+    /// Checkpoints that were made in the last slice.
     pub checkpoints: Checkpoints,
 }
 
@@ -41,8 +41,8 @@ impl<R: Read + Seek> MomentSearch<R> {
         Self { replay, finder: MomentFinder::default(), damaged: BTreeSet::new(), is_done: false }
     }
 
-    /// Continues the search to the end of the recording, or until `is_over`, which is checked after each second of the
-    /// recording.
+    /// Continues the search until the end of the recording or until `is_over` returns true. `is_over` is called after
+    /// each second of the recording.
     pub fn advance(&mut self, is_over: impl Fn() -> bool) -> SearchProgress {
         let until = self.replay.reader().until();
         while !self.is_done && !is_over() {
@@ -73,7 +73,8 @@ impl<R: Read + Seek> MomentSearch<R> {
         }
     }
 
-    /// Notes why nothing more can be read, if there was an error. Returns whether there was one.
+    /// If there is an error, adds a moment with the reason why nothing more can be read. Returns true if there is an
+    /// error.
     fn note_error(&mut self, played: Result<(), RecordingError>) -> bool {
         let Err(error) = played else { return false };
         let (at, text) = (self.replay.at(), error.to_string());

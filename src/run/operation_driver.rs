@@ -26,12 +26,12 @@ pub struct OperationRun {
     pub model: Model,
     pub feeds: mpsc::Receiver<FeedEvent>,
     pub link: RequestLink,
-    /// Writer of the journal; none in a dry-run.
+    /// Writer of the journal; none in a dry run.
     pub journal: Option<JournalWriter>,
     pub clock: Clock,
 }
 
-/// Input of the operator while an operation is in progress.
+/// Input from the operator while an operation is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorInput {
     Pause,
@@ -39,14 +39,16 @@ pub enum OperatorInput {
     Cancel,
 }
 
-/// How often the operator sees the progress.
+/// Interval at which the operator sees the progress.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// Shortest interval at which the operation looks at changes: a large cluster reports hundreds of changes a second.
+/// Minimum interval between two reactions of the operation to changes, because a large cluster reports hundreds of
+/// changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
 impl OperationRun {
-    /// Runs the operation to its end. `tell` receives notices for the operator. `input` may end before the operation.
+    /// Runs the operation to its end. `tell` receives notices for the operator. The channel `input` may be closed
+    /// before the operation ends.
     pub async fn run(
         &mut self,
         input: &mut mpsc::Receiver<OperatorInput>,
@@ -78,7 +80,7 @@ impl OperationRun {
                             room.send(request);
                         }
                     }
-                    // The executor ends only with the program.
+                    // The receiver is dropped only if the program ends, because the executor ends only then.
                     Err(_) => return,
                 },
                 event = self.feeds.recv(), if is_watching => match event {
@@ -102,7 +104,7 @@ impl OperationRun {
         }
     }
 
-    /// Reports the progress, and the likely end of the operation, to the operator.
+    /// Reports the progress of the operation and its expected end to the operator.
     fn tell_progress(&self, tell: &mut impl FnMut(&OperationNotice)) {
         let now = self.clock.now();
         if let Some(left) = self.operation.time_left(&self.model.cluster, now) {
@@ -120,7 +122,7 @@ impl OperationRun {
         }
     }
 
-    /// Applies a message of a watch. Returns whether it changed the cluster.
+    /// Applies a message of a watch. Returns true if the message changed the cluster.
     fn on_watch_event(&mut self, event: FeedEvent, tell: &mut impl FnMut(&OperationNotice)) -> bool {
         let broken = match &event {
             FeedEvent::Health(kind, FeedHealth { state: FeedState::Broken { error, .. }, .. }) => {

@@ -1,4 +1,4 @@
-//! Plays a recording: another thread makes the model of each moment that is shown.
+//! Plays a recording. Another thread makes the model of each moment that is shown.
 
 use std::{
     fmt,
@@ -24,7 +24,7 @@ use kordon_time::{Span, Timestamp};
 /// Interval at which the next moment is shown while a recording plays.
 const STEP: Duration = Duration::from_millis(200);
 
-/// A source from which a recording is read: a file, or memory in tests.
+/// A source from which a recording is read: a file in general, memory in tests.
 pub trait RecordingSource: Read + Seek + Send {}
 
 impl<S: Read + Seek + Send> RecordingSource for S {}
@@ -37,22 +37,22 @@ type AnySearch = Box<MomentSearch<Box<dyn RecordingSource>>>;
 
 /// Plays a recording, and searches it for notable moments.
 pub struct Player {
-    /// The replay that plays; none while another thread makes a moment with it.
+    /// The replay that plays; none while another thread uses it to make a moment.
     replay: Option<Box<AnyReplay>>,
     step: Background<StepResult>,
     /// The search for notable moments; none while another thread continues it.
     search: Option<AnySearch>,
     searching: Background<(AnySearch, SearchProgress)>,
     number: MomentNumber,
-    /// Checkpoints of the search that the replay gets once its step is finished; and the time up to which the recording
-    /// was searched.
+    /// Checkpoints that the search has made while the replay was in use, and the time up to which the recording was
+    /// searched. The replay gets both when it is returned.
     checkpoints: Checkpoints,
     searched: Timestamp,
-    /// When the latest moment was requested, whether it is shown or still being made.
+    /// Time of the latest request for a moment, even if the moment is already shown.
     asked: Instant,
 }
 
-/// A moment that was made, and the replay that made it.
+/// A moment that another thread made, with the replay that made the moment.
 pub struct StepResult {
     replay: Box<AnyReplay>,
     number: MomentNumber,
@@ -65,8 +65,8 @@ pub struct PlayedMoment {
     pub at: Timestamp,
     pub model: Result<Box<Model>, RecordingError>,
     pub kind: StepKind,
-    /// Time since which events are known. It is set if the search will add earlier events; the moment is then shown
-    /// again.
+    /// Time of the keyframe at which playing began; earlier events are not known yet. None if all events are known.
+    /// Once the search has found the earlier events, the moment is shown again.
     pub known_from: Option<Timestamp>,
 }
 
@@ -82,19 +82,19 @@ impl fmt::Debug for Player {
     }
 }
 
-/// How a moment follows the one before.
+/// Relation of a moment to the moment shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// Time has passed.
+    /// Only time has passed.
     Continued,
-    /// The moment is elsewhere in the recording, or earlier events have become known.
+    /// The moment is at another place in the recording, or events before it have become known.
     Jumped,
 }
 
 impl Player {
-    /// Returns a player of one recording with two replays of it: one plays, the other searches. At a place that was not
-    /// searched yet, only the time since the last keyframe is played. The rest is known once the search has passed the
-    /// place.
+    /// Returns a player of one recording, from two replays of this recording: one plays, and the other searches. A
+    /// moment that the search has not reached is played only from the last keyframe. Earlier events become known once
+    /// the search has passed the moment.
     pub fn new(replay: AnyReplay, search: AnyReplay) -> Self {
         Self {
             replay: Some(Box::new(replay.without_run_up())),
@@ -113,7 +113,7 @@ impl Player {
         self.replay.as_ref().expect("nothing plays yet").model().clone()
     }
 
-    /// When the next moment should be made; none while one is being made, and while nothing changes.
+    /// Time at which the next moment should be made; none while a moment is being made, and while nothing changes.
     pub fn due(&self, playback: &Playback) -> Option<Instant> {
         let replay = self.replay.as_ref()?;
         match playback.target {
@@ -123,20 +123,20 @@ impl Player {
         }
     }
 
-    /// Restarts the clock of the recording: the time before now does not count.
+    /// Restarts the measurement of the time that has passed, so that the time until now does not count.
     pub fn restart_clock(&mut self) {
         self.asked = Instant::now();
     }
 
-    /// Starts to make the next moment: the one that the user wants, or the one that the passing time has reached.
-    /// `before` is the model that is shown now.
+    /// Starts to make the next moment: the one that the user has selected, or the one at which the passing time has
+    /// arrived. `before` is the model that is shown now.
     pub fn start(&mut self, playback: &Playback, before: &Model) {
         let elapsed = self.asked.elapsed();
         self.asked = Instant::now();
         self.start_after(elapsed, playback, before);
     }
 
-    /// Like [`Self::start`], with this much time passed since the last moment.
+    /// Does the same as [`Self::start`], with `elapsed` as the time since the last moment.
     pub fn start_after(&mut self, elapsed: Duration, playback: &Playback, before: &Model) {
         let Some(replay) = self.replay.take() else { return };
         let (to, kind) = match playback.target {
@@ -154,7 +154,7 @@ impl Player {
         self.step.start(move |_| make_moment(replay, before, number, to));
     }
 
-    /// Waits for the next result, forever if nothing runs. May be dropped and awaited again.
+    /// Waits for the next result. Waits forever if nothing runs. May be dropped and awaited again.
     pub async fn next(&mut self) -> PlayerEvent {
         tokio::select! {
             step = self.step.finished() => PlayerEvent::Step(step),
@@ -165,12 +165,12 @@ impl Player {
         }
     }
 
-    /// Waits for the moment that is being made.
+    /// Waits until the moment that is being made is finished.
     pub async fn next_step(&mut self) -> Result<StepResult, Failed> {
         self.step.finished().await
     }
 
-    /// Takes back the replay of a finished step, and returns the moment that the step made.
+    /// Takes the replay back from a finished step, and returns the moment that the step made.
     pub fn on_step(&mut self, step: StepResult) -> PlayedMoment {
         let StepResult { replay, number, moment } = step;
         self.number = number;
@@ -178,7 +178,7 @@ impl Player {
         moment
     }
 
-    /// Starts the next slice of the search, if there is more to search and none runs.
+    /// Starts the next slice of the search, unless the search has ended or a slice is running.
     pub fn start_search(&mut self) {
         if let Some(mut search) = self.search.take_if(|search| !search.is_done()) {
             self.searching.start(move |cancelled| {
@@ -193,14 +193,14 @@ impl Player {
         self.searching.is_running()
     }
 
-    /// Waits for the progress of the search, forever if no search runs. May be dropped and awaited again.
+    /// Waits for the result of a slice of the search. Waits forever if no slice runs. May be dropped and awaited again.
     pub async fn next_found(&mut self) -> Result<SearchProgress, Failed> {
         let (search, progress) = self.searching.finished().await?;
         self.search = Some(search);
         Ok(progress)
     }
 
-    /// Adds checkpoints of the search, which has come as far as `searched`.
+    /// Adds checkpoints of the search, which has reached the time `searched`.
     pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.searched = searched;
         match &mut self.replay {
@@ -210,7 +210,8 @@ impl Player {
     }
 }
 
-/// Goes to a moment. `before` is the model that is shown, if only time has passed since then.
+/// Makes the moment at `at`. `before` is the model that is shown, if only time has passed since then; none after a
+/// jump.
 fn make_moment(
     mut replay: Box<AnyReplay>,
     before: Option<Model>,
@@ -219,7 +220,7 @@ fn make_moment(
 ) -> StepResult {
     let (was_continued, known_from) = (before.is_some(), replay.known_from());
     let sought = if was_continued { replay.seek(at) } else { replay.jump(at) };
-    // Counts continue only if both models know the same earlier events.
+    // The new model continues the counts of the model before only if both know the same earlier events.
     let before = before.filter(|_| replay.known_from() == known_from);
     let kind = if before.is_some() { StepKind::Continued } else { StepKind::Jumped };
     number.jump += u64::from(was_continued && kind == StepKind::Jumped);

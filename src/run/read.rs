@@ -12,13 +12,13 @@ use crate::{
 use kordon_clock::Clock;
 use kordon_core::cluster::{Change, Known, Scope, Version};
 
-/// Requests in flight at once.
+/// Maximum number of requests in flight.
 const AT_ONCE: usize = 10;
 
-/// Reads the scopes that `needs` returns, and calls it again until it returns no new ones. Scopes that may not be read
-/// stay unknown.
+/// Reads the scopes that `needs` returns, then calls `needs` again, until it returns no new scopes. Scopes that the
+/// user has no permission to read stay unknown.
 ///
-/// Each call reads a scope once. A second call brings the model up to date.
+/// One call of this function reads each scope once. A second call brings the model up to date.
 pub async fn read_needed(
     connection: &Connection,
     model: &mut Model,
@@ -40,8 +40,8 @@ pub async fn read_needed(
     }
 }
 
-/// Whether the objects of a scope decide which scopes are needed next. The list of all nodes, the longest list of most
-/// plans, does not decide this.
+/// Whether the objects of a scope decide which scopes are needed next. The scopes in this list do not. One of them is
+/// the list of all nodes, which is the longest list of most plans.
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
@@ -49,7 +49,7 @@ const fn leads_on(scope: &Scope) -> bool {
     )
 }
 
-/// Reads scopes. Scopes that may not be read stay unknown.
+/// Reads scopes. Scopes that the user has no permission to read stay unknown.
 pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Clock, scopes: Vec<Scope>) {
     let mut reads = Reads::over(connection);
     reads.waiting.extend(scopes);
@@ -58,12 +58,13 @@ pub async fn read_scopes(connection: &Connection, model: &mut Model, clock: Cloc
     }
 }
 
-/// Reads of scopes, up to `AT_ONCE` in flight.
+/// Reads of scopes, of which at most `AT_ONCE` are in flight.
 struct Reads<'a> {
     connection: &'a Connection,
     waiting: VecDeque<Scope>,
     running: FuturesUnordered<LocalBoxFuture<'a, (Scope, Vec<Change>)>>,
-    /// Version of the first read of each kind. Later reads of the kind may be as old, but not older.
+    /// Version of the first read of each kind. The results of later reads of the kind must not be older than this
+    /// version.
     versions: BTreeMap<FeedKind, Version>,
 }
 
@@ -77,7 +78,7 @@ impl<'a> Reads<'a> {
         }
     }
 
-    /// Returns the next scope that was read, with its changes; none once all are read.
+    /// Returns the next scope that was read, with its changes; none once all scopes are read.
     async fn next(&mut self) -> Option<(Scope, Vec<Change>)> {
         let free = AT_ONCE.saturating_sub(self.running.len()).min(self.waiting.len());
         for scope in self.waiting.drain(..free) {
@@ -92,7 +93,7 @@ impl<'a> Reads<'a> {
     }
 }
 
-/// Reads a scope without images. Only placement needs images, and it does not run on parts of a cluster.
+/// Reads a scope without images. Images are needed only for placement, which does not run on parts of a cluster.
 async fn read(
     connection: &Connection,
     scope: Scope,

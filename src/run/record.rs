@@ -1,4 +1,4 @@
-//! Records the messages of a cluster's watches, until stopped.
+//! Records the messages of a cluster's watches until it is stopped.
 
 use std::io::Write;
 
@@ -26,7 +26,7 @@ pub struct RecordingResult {
     pub model: Model,
 }
 
-/// Records a session until `stop` is done, its watches end, or the server forbids to list nodes.
+/// Records a session until `stop` is ready, the watches end, or the server forbids the list of nodes.
 ///
 /// # Errors
 /// The recording cannot be written.
@@ -63,7 +63,7 @@ pub async fn record<W: Write>(
     Ok(RecordingResult { totals, until, watch_errors, model: session.model })
 }
 
-/// Writes a keyframe of a model's cluster, if one is due. The model must have applied all messages that were recorded.
+/// Writes a keyframe of a model's cluster if one is due. The model must have applied all recorded messages.
 ///
 /// # Errors
 /// The keyframe cannot be written.
@@ -79,7 +79,7 @@ pub fn write_keyframe_if_due<W: Write>(
     writer.keyframe(keyframe_of(model.cluster.clone(), &model.feeds, &health), now)
 }
 
-/// Content of a keyframe of a cluster. `health` is the state of the watches in `feeds`.
+/// Returns the content for a keyframe of a cluster. `health` is the state of the watches in `feeds`.
 pub const fn keyframe_of<'a>(
     cluster: Cluster,
     feeds: &Feeds,
@@ -103,7 +103,7 @@ pub fn recording_start(
     start
 }
 
-/// Returns the server's error if it forbids to list nodes. Without nodes there is nothing to record.
+/// Returns the server's error if the server forbids the list of nodes. Without nodes there is nothing to record.
 pub fn nodes_forbidden(model: &Model) -> Option<&str> {
     match model.feeds.state(FeedKind::Nodes) {
         Some(FeedState::Forbidden { error }) => Some(error),

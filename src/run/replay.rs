@@ -1,5 +1,5 @@
-//! Plays a recording back into a model: the model that kordon had when it watched the cluster, or the one that it would
-//! have had with other settings of the controller.
+//! Plays a recording back into a model. This is the model that kordon had when it watched the cluster, or the model
+//! that it would have had with other settings of the controller.
 
 use std::{
     collections::BTreeMap,
@@ -19,77 +19,80 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Run-up: time that is played before a moment, if the recording goes back that far. Earlier events are known only from
-/// the objects, as if kordon had been started at the beginning of the run-up.
+/// Run-up: time that is played before a moment, if the recording goes back that far. Events before the run-up are known
+/// only from the objects, as if kordon had been started at the beginning of the run-up.
 const HISTORY: Span = Span::from_secs(3600);
 
-/// Longest time that is played from a state with full knowledge. Beyond it, playing begins at a later keyframe, which
-/// lacks the events before it. `PLAYED_THROUGH` applies when time passes, `PLAYED_TO_JUMP` when the user waits for
-/// another place.
+/// Maximum time that is played from a state with full knowledge. If the moment is further away, playing begins at a
+/// later keyframe, and the events before this keyframe are not known. `PLAYED_THROUGH` applies while time passes,
+/// `PLAYED_TO_JUMP` while the user waits for another moment.
 const PLAYED_THROUGH: Span = Span::from_secs(300);
 const PLAYED_TO_JUMP: Span = Span::from_secs(30);
 
-/// Interval between checkpoints. Playing this much takes some hundredths of a second.
+/// Minimum interval between checkpoints. Playing this much time takes some hundredths of a second.
 const CHECKPOINT_EVERY: Span = Span::from_secs(15);
 
 /// Limits of the checkpoints of long recordings and large clusters. All checkpoints together may have `CHECKPOINT_PODS`
-/// pods, which take about 150 MiB. Their number is between `CHECKPOINTS.0` and `CHECKPOINTS.1`. A node counts as
-/// `PODS_PER_NODE` pods, because its heartbeats are in each checkpoint, while pods that have not changed are shared.
+/// pods, which take about 150 MiB. The number of checkpoints is between `CHECKPOINTS.0` and `CHECKPOINTS.1`. A node
+/// counts as `PODS_PER_NODE` pods, because its heartbeats are in each checkpoint, while pods that have not changed are
+/// shared.
 const CHECKPOINT_PODS: usize = 2_000_000;
 const CHECKPOINTS: (usize, usize) = (16, 512);
 const PODS_PER_NODE: usize = 20;
 
 /// Interval at which the model's views are refreshed while it plays. A state that lasts less than the interval may be
-/// missed. For a moment that will be completed later, views are refreshed only at the end, because refreshing takes a
-/// third of the time.
+/// missed. If earlier events are not known yet, views are refreshed only at the moment that is shown, because
+/// refreshing takes a third of the time.
 const LOOK: Span = Span::from_secs(1);
 
-/// A recording without any message for this long was interrupted, for example because the machine slept. Work of the
-/// engine that falls due during the interruption is done at its end.
+/// Time without any message after which a recording counts as interrupted, for example because the machine slept. Work
+/// of the engine that falls due during the interruption is done at the end of the interruption.
 const SILENCE: Span = Span::from_secs(600);
 
 /// A recording, and the model at one moment of it. The model is a shadow, as in every kordon that only watches. Its
-/// time is the recording's.
+/// time is the time of the recording.
 #[derive(Debug)]
 pub struct Replay<R> {
     reader: RecordingReader<R>,
     settings: Settings,
-    /// Run-up: time that is played before a moment, if no state closer to it is known.
+    /// Run-up: time that is played before a moment, if playing does not begin at a known state closer to the moment.
     run_up: Span,
-    /// Time of the keyframe at which playing began without a run-up. A search can still add the events before it. None
-    /// if playing began elsewhere.
+    /// Time of the keyframe at which playing began without a run-up. Earlier events are not known yet, and a search can
+    /// still add them. None if playing began elsewhere.
     known_from: Option<Timestamp>,
-    /// Time up to which the recording was searched, so that all checkpoints up to it exist.
+    /// Time up to which the recording was searched. All checkpoints up to this time exist.
     searched: Timestamp,
-    /// Other settings of the controller to replay with, if there are any.
+    /// Alternative settings of the controller to replay with; none to replay with the settings of the recording.
     alternative: Option<Alternative>,
     state: ReplayState,
     at: Timestamp,
-    /// The next entry, if it was read already.
+    /// The next entry, if it was already read from the recording.
     next: Option<RecordedEntry>,
-    /// Whether the objects of the next keyframe must be applied: at the beginning, and after a damaged block.
+    /// Whether the objects of the next keyframe must be applied. They must be at the beginning and after a damaged
+    /// block.
     needs_keyframe: bool,
-    /// When the views are refreshed next.
+    /// Time at which the views are next refreshed.
     next_look: Timestamp,
     checkpoints: Checkpoints,
-    /// The time of the last checkpoint that was made, and whether there was a keyframe since then.
+    /// Time of the last checkpoint (`last_checkpoint`), and whether a keyframe was passed since then.
     last_checkpoint: Option<Timestamp>,
     passed_keyframe: bool,
-    /// Stretches that could not be read: start, end and reason.
+    /// Parts of the recording that could not be read: start, end and reason.
     damaged: BTreeMap<Timestamp, (Timestamp, String)>,
 }
 
-/// Checkpoints of a recording, by time.
+/// Checkpoints of a recording, by their time.
 pub type Checkpoints = BTreeMap<Timestamp, Checkpoint>;
 
-/// State at a moment of a recording, with all earlier events, and the position at which reading continues.
+/// State at a moment of a recording, with the position in the recording at which reading continues. The state knows all
+/// earlier events.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     state: ReplayState,
     position: ReadPosition,
 }
 
-/// Where playing to a moment begins.
+/// Start from which a replay plays to a moment.
 #[derive(Clone, Copy, Debug)]
 enum ReplayBase {
     /// The current state of the replay.
@@ -101,13 +104,13 @@ enum ReplayBase {
 }
 
 impl<R: Read + Seek> Replay<R> {
-    /// Returns a replay at the start of the recording. `settings` are the settings of the replay's shadow: the recorded
-    /// ones, or others.
+    /// Returns a replay at the start of the recording. `settings` are the settings of the replay's shadow; they may
+    /// differ from the recorded settings.
     pub fn new(reader: RecordingReader<R>, settings: Settings) -> Self {
         Self::with_alternative(reader, settings, None)
     }
 
-    /// Returns a replay of what would have happened with other settings.
+    /// Returns a replay of what would have happened with the settings of `alternative`.
     pub fn under(reader: RecordingReader<R>, alternative: Alternative) -> Self {
         Self::with_alternative(reader, alternative.settings.clone(), Some(alternative))
     }
@@ -140,9 +143,9 @@ impl<R: Read + Seek> Replay<R> {
         replay
     }
 
-    /// Returns the replay without a run-up: playing to a moment begins at the last keyframe before it. Events before
-    /// the keyframe become known once a search has passed the moment ([`Replay::add_checkpoints`]). Then the moment can
-    /// be [completed](Replay::can_complete).
+    /// Returns the replay without a run-up: playing to a moment begins at the last keyframe before the moment. Events
+    /// before this keyframe become known once a search has passed the moment ([`Replay::add_checkpoints`]). Then the
+    /// moment can be [completed](Replay::can_complete).
     #[must_use]
     pub fn without_run_up(self) -> Self {
         Self { run_up: Span::ZERO, ..self }
@@ -153,7 +156,8 @@ impl<R: Read + Seek> Replay<R> {
         &self.state.model
     }
 
-    /// Returns the effects of the other settings up to the current moment; none if the replay has no other settings.
+    /// Returns what would have happened with other settings up to the current moment; none if the replay has the
+    /// recorded settings.
     pub fn counterfactual(&self) -> Option<&Counterfactual> {
         self.state.counterfactual.as_ref()
     }
@@ -172,19 +176,20 @@ impl<R: Read + Seek> Replay<R> {
         &self.reader
     }
 
-    /// Goes to a moment, or to the nearest one that was recorded.
+    /// Goes to a moment. If the moment is outside the recording, goes to the start or end of the recording.
     ///
     /// # Errors
-    /// The recording cannot be read. A block that is damaged is no error: the model loses its connection for that time.
+    /// The recording cannot be read. A damaged block is not an error: the model loses its connection for the time of
+    /// the block.
     pub fn seek(&mut self, to: Timestamp) -> Result<(), RecordingError> {
         self.go_to(to, PLAYED_THROUGH)
     }
 
-    /// Goes to a moment that the user waits for. Without a run-up, less is played than by [`Replay::seek`], so that
-    /// more is left to be [completed](Replay::can_complete).
+    /// Goes to a moment that the user waits for. Without a run-up, less time is played than by [`Replay::seek`], so
+    /// that more earlier events may be missing until the moment is [completed](Replay::can_complete).
     ///
     /// # Errors
-    /// As [`Replay::seek`].
+    /// See [`Replay::seek`].
     pub fn jump(&mut self, to: Timestamp) -> Result<(), RecordingError> {
         self.go_to(to, PLAYED_TO_JUMP)
     }
@@ -200,17 +205,18 @@ impl<R: Read + Seek> Replay<R> {
         self.play(to)
     }
 
-    /// Returns the time of the keyframe at which playing began, if a search can still add the events before it.
+    /// Returns the time of the keyframe at which playing began, if the events before this keyframe are not known yet.
+    /// None if all events are known.
     pub fn known_from(&self) -> Option<Timestamp> {
         self.known_from
     }
 
-    /// Whether the search has passed the current moment, so that another [`Replay::seek`] adds the missing events.
+    /// Whether the search has passed the current moment. Another [`Replay::seek`] then adds the missing earlier events.
     pub fn can_complete(&self) -> bool {
         self.known_from.is_some() && self.at <= self.searched
     }
 
-    /// Makes a forecast at the current moment, if there is anything to predict. Later events are compared with it.
+    /// Makes a forecast at the current moment, if a node is abnormal. The forecast is compared with later events.
     pub fn run_forecast(&mut self) {
         let model = &mut self.state.model;
         if !model.is_abnormal() {
@@ -221,31 +227,32 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Predicts the outcomes of the pods that are about to leave at the current moment. The actual outcomes are later
-    /// compared with the prediction.
+    /// Predicts the outcomes of the pods that are about to leave at the current moment. The prediction is later
+    /// compared with the actual outcomes.
     pub fn run_outcomes(&mut self) {
         self.state.model.refresh(self.at);
         self.state.model.run_outcomes(self.at);
     }
 
-    /// Returns the stretches that could not be read so far: start, end and reason.
+    /// Returns the parts of the recording that could not be read so far, each with start, end and reason.
     pub fn damaged(&self) -> impl Iterator<Item = (Timestamp, Timestamp, &str)> {
         self.damaged.iter().map(|(from, (until, why))| (*from, *until, why.as_str()))
     }
 
-    /// Returns the checkpoints that were made since the last call, for another replay of the same recording.
+    /// Returns the checkpoints made since the last call. They are for another replay of the same recording.
     pub fn take_checkpoints(&mut self) -> Checkpoints {
         std::mem::take(&mut self.checkpoints)
     }
 
-    /// Adds all checkpoints of another replay of the same recording, which was played from the start up to `searched`.
+    /// Adds the checkpoints of another replay of the same recording. That replay was played from the start up to
+    /// `searched`.
     pub fn add_checkpoints(&mut self, checkpoints: Checkpoints, searched: Timestamp) {
         self.checkpoints.extend(checkpoints);
         self.searched = self.searched.max(searched);
     }
 
-    /// Decides where playing to `to` begins: at a state that knows everything before it, unless playing from there
-    /// takes long and no checkpoint is near.
+    /// Decides where playing to `to` begins. It begins at a state that knows all earlier events, unless playing from
+    /// this state takes long.
     fn base_for(&self, to: Timestamp, patience: Span) -> ReplayBase {
         let is_ahead = self.at <= to;
         let here = Some(self.at).filter(|_| is_ahead && self.known_from.is_none());
@@ -260,7 +267,7 @@ impl<R: Read + Seek> Replay<R> {
         }
         match self.keyframe_for(to).filter(|keyframe| *keyframe > known_at) {
             None => known,
-            // The current state began at this keyframe or an earlier one, so the keyframe would not add anything.
+            // The current state began at this keyframe or an earlier one, so going back to the keyframe adds nothing.
             Some(keyframe) if is_ahead && (self.at >= keyframe || to.since(self.at) <= patience) => {
                 ReplayBase::Here
             }
@@ -268,7 +275,7 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Returns the keyframe at which playing to `to` begins; none if it begins at the start of the recording. With
+    /// Returns the keyframe at which playing to `to` begins; none if playing begins at the start of the recording. With
     /// other settings it always begins at the start, because the result depends on all earlier events.
     fn keyframe_for(&self, to: Timestamp) -> Option<Timestamp> {
         let wanted = to - self.run_up;
@@ -276,7 +283,7 @@ impl<R: Read + Seek> Replay<R> {
         self.reader.keyframes().take_while(is_known).last()
     }
 
-    /// Resets the replay to a keyframe, or to the start.
+    /// Resets the replay to a keyframe. Without a keyframe, resets it to the start.
     fn begin(&mut self, keyframe: Option<Timestamp>) {
         let began = keyframe.unwrap_or(self.reader.start().at);
         self.needs_keyframe = keyframe.is_some() || self.reader.begins_with_keyframe();
@@ -317,7 +324,7 @@ impl<R: Read + Seek> Replay<R> {
         Ok(())
     }
 
-    /// Reads the next entry. At a damaged block the model loses its connection.
+    /// Reads the next entry. If a block is damaged, the model loses its connection.
     fn read_ahead(&mut self) -> Result<(), RecordingError> {
         while self.next.is_none() {
             match self.reader.next_entry() {
@@ -350,8 +357,8 @@ impl<R: Read + Seek> Replay<R> {
         }
     }
 
-    /// Makes a checkpoint between two blocks, if one is due. It is due sooner just after a keyframe, because then
-    /// nothing of the keyframe has to be read again.
+    /// Makes a checkpoint between two blocks if a checkpoint is due. Just after a keyframe it is due sooner: with a
+    /// checkpoint there, a replay need not read the keyframe again.
     fn keep_checkpoint(&mut self) {
         let is_between = self.next.is_none() && self.reader.is_between_blocks();
         if !is_between || self.needs_keyframe || self.known_from.is_some() {
@@ -378,7 +385,7 @@ impl<R: Read + Seek> Replay<R> {
         CHECKPOINT_EVERY.max(Span::from_nanos(length.as_nanos() / most))
     }
 
-    /// Lets time pass up to `to`, and does the work that is due until then.
+    /// Advances the time to `to`, and does the work that is due until then.
     fn pass_time(&mut self, to: Timestamp) {
         if self.known_from.is_some() {
             self.next_look = look_after(to);
@@ -406,8 +413,8 @@ impl<R: Read + Seek> Replay<R> {
     }
 }
 
-/// Returns the first full second after a time. Views are refreshed at full seconds, so the times do not depend on where
-/// playing began.
+/// Returns the first full second after a time. Views are refreshed at full seconds, so that the times of refreshes do
+/// not depend on where playing began.
 pub fn look_after(at: Timestamp) -> Timestamp {
     let second = LOOK.as_nanos();
     Timestamp::from_nanos((at.as_nanos().div_euclid(second) + 1) * second)

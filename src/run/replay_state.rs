@@ -1,4 +1,4 @@
-//! State at a moment of a recording: the model, and the counterfactual that changes its input.
+//! State at a moment of a recording: the model, and the counterfactual that changes the model's input.
 
 use crate::{
     k8s::feed::{FeedEvent, FeedState},
@@ -16,7 +16,8 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct ReplayState {
     pub model: Model,
-    /// Translates recorded changes for a model with other settings; none if the recorded settings are used.
+    /// Counterfactual that translates recorded changes for a model with other settings; none with the recorded
+    /// settings.
     pub counterfactual: Option<Counterfactual>,
 }
 
@@ -51,7 +52,8 @@ impl ReplayState {
         }
     }
 
-    /// Applies a recorded change, translated for a cluster whose controller has other settings.
+    /// Translates a recorded change for a cluster whose controller has other settings, and applies the translated
+    /// change.
     fn on_recorded_change(&mut self, change: Change, at: Timestamp) {
         let Some(counterfactual) = &mut self.counterfactual else { return };
         let mut changes = counterfactual.on_change(change, &self.model.cluster, at);
@@ -86,8 +88,8 @@ impl ReplayState {
         }
     }
 
-    /// Records the effects of the shadow, as a dry run does. With other settings, the effects are also applied to the
-    /// model at once, as that cluster's controller would write them.
+    /// Gives each effect of the shadow the outcome [`Outcome::Recorded`]. With other settings, also applies the effect
+    /// to the model at once, as the cluster's controller would write it.
     fn answer_effects(&mut self, at: Timestamp) {
         while let Some(effect) = self.model.next_effect() {
             self.model.on_outcome(effect.id, Outcome::Recorded, at);
@@ -99,7 +101,7 @@ impl ReplayState {
     }
 }
 
-/// Returns a model before its first message.
+/// Returns a model that has received no message yet.
 fn model(start: &RecordingStart, settings: &Settings, at: Timestamp) -> Model {
     let connection = ConnectionInfo {
         context: start.context.clone(),

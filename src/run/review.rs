@@ -21,10 +21,11 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Interval at which a forecast is made and workloads are counted, in the recording's time.
+/// Interval, in the recording's time, at which a forecast is made and the pods of workloads are counted.
 const EVERY: Span = Span::from_secs(5);
 
-/// Shortest outage of a workload that is reported. In less time a workload only starts or replaces pods.
+/// Minimum duration of an outage of a workload that is reported. A shorter outage occurs whenever pods start or are
+/// replaced.
 const LEAST: Span = Span::from_secs(10);
 
 /// Review of a part of a recording.
@@ -37,31 +38,31 @@ pub struct IncidentReview {
     pub workloads: Vec<WorkloadOutage>,
     pub evictions: Vec<ReviewedEviction>,
     pub accuracy: AccuracyReport,
-    /// Time at which most nodes were down. If no node was ever down, time at which most were silent; none if no node
-    /// was silent either.
+    /// Time at which most nodes were down. If no node was down, the time at which most nodes were silent; none if no
+    /// node was silent either.
     pub peak: Option<Timestamp>,
 }
 
 /// Time range in which a node was silent or not ready. It begins with the node's last heartbeat, or when the node
-/// reported that it is not ready. It ends when the node was Ready and its heartbeats arrived.
+/// reported that it is not ready. It ends when the node is Ready and its heartbeats arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeOutage {
     pub node: NodeName,
     pub zone: String,
     pub from: Timestamp,
-    /// When the node was declared Unknown or reported that it is not ready (`down`), and when it was tainted
-    /// (`evicting`); none if that did not happen.
+    /// Times at which the node was declared Unknown or reported that it is not ready (`down`), and at which it was
+    /// tainted (`evicting`). None if this did not happen.
     pub down: Option<Timestamp>,
     pub evicting: Option<Timestamp>,
-    /// When the node was Ready again, or deleted; none if neither happened.
+    /// Time at which the node was Ready again or was deleted; none if neither happened.
     pub until: Option<Timestamp>,
     pub worst: NodeState,
-    /// Chain of causes as text, as known when the node was in its worst state.
+    /// Chain of causes, as texts, when the node was in its worst state.
     pub why: Vec<String>,
     pub evicted: usize,
 }
 
-/// Time range in which a workload had fewer ready pods than it wants.
+/// Time range in which a workload had fewer ready pods than it should have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadOutage {
     pub kind: WorkloadKind,
@@ -69,9 +70,9 @@ pub struct WorkloadOutage {
     pub from: Timestamp,
     pub until: Option<Timestamp>,
     pub desired: usize,
-    /// Lowest number of ready pods in that time.
+    /// Lowest number of ready pods during the outage.
     pub least_ready: usize,
-    /// Time in which pods were missing, summed over the missing pods.
+    /// Sum over the missing pods of the time for which each pod was missing.
     pub missing: Span,
 }
 
@@ -80,7 +81,7 @@ pub struct WorkloadOutage {
 pub struct ReviewedEviction {
     pub at: Timestamp,
     pub entry: DepartureEntry,
-    /// Time from the eviction until the node was Ready again; none if it never was.
+    /// Time from the eviction until the node was Ready again; none if the node was not Ready again.
     pub back_after: Option<Span>,
 }
 
@@ -92,7 +93,7 @@ struct Collector {
     counted: BTreeSet<DepartureId>,
     departures_revision: u64,
     review: IncidentReview,
-    /// Numbers of nodes at the peak: those that were down, and those that were silent or down.
+    /// Numbers of nodes at the peak: nodes that were down, and nodes that were silent or down.
     most_failing: (usize, usize),
 }
 
@@ -132,8 +133,8 @@ impl IncidentReview {
         Ok(collector.finish(replay.model()))
     }
 
-    /// Returns the taint evictions whose node was Ready again within this time. Longer tolerations would have avoided
-    /// them.
+    /// Returns the taint evictions whose node was Ready again within this time. Longer tolerations would have prevented
+    /// these evictions.
     pub fn unnecessary(&self, within: Span) -> impl Iterator<Item = &ReviewedEviction> {
         let is_by_taint =
             |eviction: &&ReviewedEviction| eviction.entry.departure.kind == DepartureKind::TaintEviction;
@@ -282,13 +283,14 @@ impl Collector {
     }
 }
 
-/// Start of a node's failure: its last heartbeat if heartbeats are missing, otherwise the start of its state.
+/// Returns the start of a node's failure. This is its last heartbeat if heartbeats are missing, otherwise the start of
+/// its state.
 fn began(model: &Model, name: &NodeName, at: Timestamp) -> Timestamp {
     let status = model.cluster.node(name).and_then(|node| model.node_status(node));
     status.and_then(|status| status.since).map_or(at, |since| since.min(at))
 }
 
-/// Returns the causes that have happened or hold, in order of time.
+/// Returns the past and current causes of a node's state, in the order of time.
 fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     let Some(explainer) = model.explainer(at) else { return Vec::new() };
     let steps = model.cluster.node(name).map(|node| explainer.node(node)).unwrap_or_default();
@@ -300,8 +302,8 @@ fn causes(model: &Model, name: &NodeName, at: Timestamp) -> Vec<String> {
     steps.iter().filter(has_happened).map(words).collect()
 }
 
-/// Returns the number of pods that each workload wants, and the number that are ready. DaemonSets are left out: they
-/// want no pod for a node that is gone.
+/// Returns each workload with the number of pods that it should have and the number that are ready. DaemonSets are left
+/// out, because they need no pod on a node that is deleted.
 fn readiness(cluster: &Cluster) -> Vec<((WorkloadKind, Key), usize, usize)> {
     let mut ready_of: BTreeMap<&Uid, usize> = BTreeMap::new();
     for pod in cluster.pods().iter() {

@@ -1,4 +1,4 @@
-//! A model and everything that it is connected to.
+//! A session: a model and its connections.
 
 use std::collections::BTreeSet;
 
@@ -23,36 +23,37 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// A model and everything that it is connected to. The dashboard shows a session; a controller and one-shot commands
-/// run one without a screen.
+/// A model and its connections. The dashboard shows a session on the screen. A controller and one-shot commands run a
+/// session without a screen.
 #[derive(Debug)]
 pub struct Session {
     pub model: Model,
     pub links: Links,
     pub clock: Clock,
-    /// How long the engine's passes over all nodes took.
+    /// Durations of the engine's passes over all nodes.
     pub passes: PassDurations,
 }
 
 /// Channels of a model's input and effects.
 #[derive(Debug)]
 pub struct Links {
-    /// Messages of the watches. When the channel closes, the model no longer changes.
+    /// Messages of the watches. Once the channel is closed, the model no longer changes.
     pub feeds: mpsc::Receiver<FeedEvent>,
-    /// Effects for the executor. While it is full, effects wait in the model; nothing else waits.
+    /// Effects for the executor. While the channel is full, effects wait in the model; nothing else waits.
     pub effects: mpsc::Sender<Effect>,
     pub outcomes: mpsc::Receiver<(EffectId, Outcome)>,
-    /// Scopes that the user looks at. They are read before the whole list of their kind. If the kind is not watched,
-    /// they are read again while they are in this set.
+    /// Scopes that the user looks at. They are read before the whole list of their kind. If their kind is not watched,
+    /// they are read again and again while they are in this set.
     pub wanted: watch::Sender<BTreeSet<Scope>>,
-    /// Server from which Events are read; none if there is no server.
+    /// Server from which Events are read; none if there is no API server.
     pub events: Option<EventServer>,
 }
 
-/// Counts the engine's passes over all nodes by how long they took.
+/// Counts of the engine's passes over all nodes, in buckets of their duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PassDurations {
-    /// Number of passes in each bucket: up to its bound in [`PassDurations::BOUNDS`] and above the bound before.
+    /// Number of passes in each bucket. The upper bound of a bucket is in [`PassDurations::BOUNDS`]; its lower bound is
+    /// the bound before.
     pub counts: [u64; PassDurations::BOUNDS.len()],
     /// Number of all passes.
     pub count: u64,
@@ -61,7 +62,7 @@ pub struct PassDurations {
 }
 
 impl PassDurations {
-    /// The upper bounds of upstream's `node_collector_update_all_nodes_health_duration_seconds`, in seconds.
+    /// Upper bounds in seconds, as in upstream's `node_collector_update_all_nodes_health_duration_seconds`.
     pub const BOUNDS: [f64; 8] = [0.01, 0.04, 0.16, 0.64, 2.56, 10.24, 40.96, 163.84];
 
     fn observe(&mut self, took: Span) {
@@ -74,7 +75,7 @@ impl PassDurations {
     }
 }
 
-/// How an unattended session ended.
+/// Reason why a session without a screen ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// The awaited condition holds.
@@ -83,7 +84,7 @@ pub enum Ended {
     Abandoned,
 }
 
-/// Watches that were started before the model exists. Their reports wait in a channel. When the channel is full, the
+/// Watches that were started before the model exists. Their reports wait in a channel. While the channel is full, the
 /// watches wait.
 #[derive(Debug)]
 pub struct RunningWatches {
@@ -91,11 +92,11 @@ pub struct RunningWatches {
     wanted: watch::Sender<BTreeSet<Scope>>,
 }
 
-/// Capacity of the queue of watch events to apply. When it is full, the watches wait.
+/// Capacity of the queue of watch events. While the queue is full, the watches wait.
 const EVENTS: usize = 32;
 
 impl RunningWatches {
-    /// Starts to watch these kinds, until `cancel` or until the receiver of the reports is gone.
+    /// Starts to watch these kinds, until `cancel` is cancelled or the receiver of the reports is dropped.
     pub fn start(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -117,7 +118,7 @@ impl RunningWatches {
 }
 
 impl Session {
-    /// Starts to watch a cluster, until `cancel` or the end of the session.
+    /// Starts to watch all kinds of a cluster, until `cancel` is cancelled or the session ends.
     pub fn start(
         connection: &Connection,
         options: ModelOptions,
@@ -129,7 +130,7 @@ impl Session {
         Self::watching(&FeedKind::ALL, connection, options, no_pods, executor, clock, cancel)
     }
 
-    /// Starts to watch these kinds of a cluster, until `cancel` or the end of the session.
+    /// Starts to watch these kinds of a cluster, until `cancel` is cancelled or the session ends.
     pub fn watching(
         kinds: &'static [FeedKind],
         connection: &Connection,
@@ -148,7 +149,7 @@ impl Session {
         )
     }
 
-    /// Returns a session with watches that were started before.
+    /// Returns a session with watches that were already started.
     pub fn over(
         watches: RunningWatches,
         connection: &Connection,
@@ -167,7 +168,7 @@ impl Session {
         }
     }
 
-    /// Applies the messages of the watches, wakes the engine and passes its effects on until `arrived`.
+    /// Applies the messages of the watches, wakes the engine, and sends its effects, until `arrived` returns true.
     ///
     /// May be dropped at any time and called again: nothing is lost.
     pub async fn run_until(&mut self, arrived: impl Fn(&Model) -> bool) -> Ended {
@@ -203,7 +204,7 @@ impl Session {
     }
 }
 
-/// Watches these kinds until `cancel`. Returns the channel on which the watches report.
+/// Watches these kinds until `cancel` is cancelled. Returns the channel on which the watches report.
 pub(super) fn watch_kinds(
     connection: &Connection,
     kinds: &'static [FeedKind],
@@ -216,7 +217,8 @@ pub(super) fn watch_kinds(
     feeds
 }
 
-/// Watches the scopes that are sent on the first channel, until `cancel`. The watches report on the second channel.
+/// Watches the scopes that are sent on the first returned channel, until `cancel` is cancelled. The watches report on
+/// the second channel.
 pub fn watch_scopes(
     connection: &Connection,
     clock: Clock,

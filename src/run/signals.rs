@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM while an operation runs.
+//! Handles SIGINT and SIGTERM while an operation runs.
 
 use std::{io, time::Duration};
 
@@ -10,11 +10,11 @@ use tokio::{
 
 use super::operation_driver::OperatorInput;
 
-/// Signals within this time after the first count as the same request: GNU timeout sends SIGTERM to the process and to
-/// its group.
+/// Time after the first signal within which further signals count as the same request. GNU timeout, for example, sends
+/// SIGTERM twice: to the process and to its group.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Requests made by signals: the first signal cancels the operation, a second request stops the program.
+/// Requests made by signals. The first request cancels the operation, and the second stops the program.
 pub struct SignalRequests {
     pub input: mpsc::Receiver<OperatorInput>,
     pub stop: oneshot::Receiver<()>,
@@ -27,7 +27,7 @@ pub struct SignalRequests {
 pub fn listen() -> io::Result<SignalRequests> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    // The capacity is one because further signals add nothing to one that waits.
+    // The capacity is one, because a second waiting signal would add nothing.
     let (sender, signals) = mpsc::channel(1);
     tokio::spawn(async move {
         loop {
@@ -44,7 +44,7 @@ pub fn listen() -> io::Result<SignalRequests> {
 }
 
 fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
-    // The capacity is one because the program ends at the second request.
+    // The capacity is one, because only one request is sent here: the second request ends the program.
     let (cancel, input) = mpsc::channel(1);
     let (second, stop) = oneshot::channel();
     tokio::spawn(async move {
@@ -60,7 +60,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
             }
         }
         let _ = second.send(());
-        // Keeps the sender alive, so that the input stays open.
+        // The task keeps the sender alive, so that the input stays open.
         cancel.closed().await;
     });
     SignalRequests { input, stop }
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the program stops after signals at these times, in milliseconds.
+    /// Returns true if the program stops after signals at these times, in milliseconds.
     async fn stops(times: &[u64]) -> bool {
         let (sender, signals) = mpsc::channel(1);
         let SignalRequests { mut input, stop } = requests(signals);

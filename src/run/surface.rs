@@ -10,28 +10,28 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A terminal, or a screen in memory.
+/// A surface: a terminal, or a screen in memory.
 pub trait Surface {
-    /// Draws the app as it is.
+    /// Draws the current state of the app.
     ///
     /// # Errors
     /// Writing fails.
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn>;
 
-    /// Discards the known content of the terminal, so that the next draw writes every cell.
+    /// Forgets the content of the terminal, so that the next draw writes every cell.
     ///
     /// # Errors
     /// Writing fails.
     fn repaint(&mut self) -> io::Result<()>;
 
-    /// Gives the terminal back to the shell until the program is continued.
+    /// Returns the terminal to the shell until the program is continued.
     ///
     /// # Errors
     /// Writing fails.
     fn suspend(&mut self) -> impl Future<Output = io::Result<()>>;
 }
 
-/// A screen in memory: for snapshots and tests.
+/// A screen in memory, for snapshots and tests.
 impl Surface for Terminal<TestBackend> {
     fn draw_app(&mut self, app: &App, now: Timestamp) -> io::Result<Drawn> {
         let mut drawn = Drawn::default();

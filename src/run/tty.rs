@@ -26,7 +26,8 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// Size in bytes of a frame of a large terminal in truecolour. Without this buffer, stdout would be written every KiB.
+/// Size in bytes of the output buffer. It holds a frame of a large terminal in truecolour. Without it, stdout would be
+/// written every KiB.
 const BUFFER: usize = 1 << 17;
 
 /// Escape sequences that push the title on the terminal's stack of titles, and pop it (XTWINOPS). Terminals without
@@ -34,8 +35,8 @@ const BUFFER: usize = 1 << 17;
 const SAVE_TITLE: &str = "\x1b[22;0t";
 const RESTORE_TITLE: &str = "\x1b[23;0t";
 
-/// How long to wait for SIGCONT after SIGTSTP. Without a shell that could continue the program, it is not stopped at
-/// all, and goes on after this time.
+/// Maximum time to wait for SIGCONT after SIGTSTP. If there is no shell that could continue the program, the system
+/// does not stop the program, which goes on after this time.
 const NOT_STOPPED: Duration = Duration::from_millis(200);
 
 /// The terminal in raw mode on its alternate screen; dropping it restores the terminal.
@@ -52,13 +53,13 @@ impl Tty {
     /// # Errors
     /// There is no terminal, or it cannot be written to.
     pub fn enter() -> io::Result<Self> {
-        // If only the output were redirected, raw mode would apply to the user's terminal, and the screen would be
-        // written elsewhere.
+        // If only the output were redirected, raw mode would affect the user's terminal although the screen is written
+        // elsewhere.
         if !io::stdout().is_terminal() {
             return Err(io::Error::other("standard output is not a terminal"));
         }
-        // With NO_COLOR, crossterm sends a reset for each colour, which also resets bold and reverse. The themes for
-        // that case have no colours.
+        // With NO_COLOR, crossterm replaces each colour by a reset, which also resets bold and reverse. Forcing colours
+        // is safe, because the themes for NO_COLOR have none.
         crossterm::style::force_color_output(true);
         restore_on_panic();
         take()?;
@@ -92,8 +93,7 @@ impl Surface for Tty {
         Ok(drawn)
     }
 
-    /// Does not use `Terminal::clear`, which queries the position of the cursor and may wait two seconds for the
-    /// answer.
+    /// `Terminal::clear` is not used: it queries the position of the cursor, and may wait two seconds for the answer.
     fn repaint(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
@@ -102,9 +102,8 @@ impl Surface for Tty {
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
-        // The signal goes to the whole process group, as when a terminal turns Ctrl-Z into a signal. With several
-        // threads, the process may stop a moment after this call. The terminal must not be taken over again before
-        // that.
+        // The signal is sent to the whole process group, as a terminal does for Ctrl-Z. In a process with several
+        // threads, the stop may happen a moment after this call. The terminal must not be taken over before the stop.
         let stopped = rustix::process::kill_current_process_group(Signal::TSTP);
         let _ = tokio::time::timeout(NOT_STOPPED, continued.recv()).await;
         take()?;
@@ -118,7 +117,7 @@ fn take() -> io::Result<()> {
     execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)
 }
 
-/// Restores the terminal as far as possible: failures are ignored.
+/// Restores the terminal as far as possible. Errors are ignored.
 fn restore() {
     let mut out = io::stdout();
     let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show, Print(RESTORE_TITLE));

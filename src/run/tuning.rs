@@ -1,4 +1,4 @@
-//! Plays a recording under several settings of the controller, and counts the effects that each would have had.
+//! Plays a recording under several settings of the controller, and counts the effects that each of them would have had.
 
 use std::{
     io::{Read, Seek},
@@ -15,18 +15,18 @@ use kordon_core::counterfactual::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time range of a trial, and thresholds of its counts.
+/// Time range that a trial covers, and thresholds for its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct TuningScope {
     pub from: Timestamp,
     pub until: Timestamp,
-    /// An eviction counts as unnecessary if the pod's node was back within this time.
+    /// Time within which a node must be back for an eviction of its pods to count as unnecessary.
     pub back_within: Span,
-    /// An outage shorter than this, counted from the last heartbeat, is a blip.
+    /// Limit for blips. An outage that is shorter than this, counted from the last heartbeat, is a blip.
     pub blip: Span,
 }
 
-/// Result of a recording played with one set of settings.
+/// Result of playing a recording with one set of settings.
 #[derive(Clone, Debug)]
 pub struct SettingsTrial {
     pub alternative: Alternative,
@@ -34,9 +34,9 @@ pub struct SettingsTrial {
     pub uncertain: Uncertainties,
     /// Cost of the outages with these settings.
     pub paid: Paid,
-    /// Acts of the recorded controllers; the same for all settings.
+    /// Acts of the recorded controllers. They are the same for all settings.
     pub happened: ActsTotals,
-    /// Cost of the outages as recorded.
+    /// Cost of the outages in the recording.
     pub happened_paid: Paid,
     /// Time that a replacement takes to become Ready.
     pub start: Span,
@@ -91,7 +91,7 @@ impl SettingsTrial {
         let alternatives: Vec<Alternative> =
             alternatives.iter().map(|one| Alternative { least_silence: least, ..one.clone() }).collect();
         let workers = std::thread::available_parallelism().map_or(1, usize::from).min(alternatives.len());
-        // Unbounded: there are never more messages than trials.
+        // The channel is unbounded, because it never has more messages than there are trials.
         let ((send, trials), next) = (mpsc::channel(), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..workers {
@@ -102,7 +102,7 @@ impl SettingsTrial {
                     {
                         let trial =
                             open().and_then(|reader| Ok(Self::run(reader, alternative.clone(), counted)?));
-                        // The receiver lives as long as this function.
+                        // Sending cannot fail, because the receiver lives as long as this function.
                         let _ = send.send((place, trial));
                     }
                 });

@@ -1,5 +1,5 @@
 //! Writes figures about the dashboard itself to the log: tasks, objects and watches. A number that only grows shows a
-//! leak. An age that only grows shows a watch that was lost.
+//! leak. An age that only grows shows that a watch was lost.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Reads scopes again and again while they are wanted and their kind is not watched. With `--no-pods`, these are for
-//! example the pods of the nodes of an open plan.
+//! Reads scopes again and again while the scopes are wanted and their kind is not watched. With `--no-pods`, an example
+//! is the pods of the nodes in an open plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,10 +16,10 @@ use kordon_clock::Clock;
 use kordon_core::cluster::{Change, Known, ReadBy, Scope, ScopeRead, Version};
 use kordon_time::Timestamp;
 
-/// How often a scope is read again while it is wanted.
+/// Interval at which a wanted scope is read again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Timeout of a read. After it, the result of the last read counts as stale.
+/// Timeout of a read. After a timeout, the result of the last read counts as stale.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reads the wanted scopes until `wanted` or `reports` is closed.
@@ -72,7 +72,8 @@ impl WantedReader {
     }
 }
 
-/// Returns changes that remove the objects of a scope, because nothing keeps them up to date any more.
+/// Returns changes that remove the objects of a scope. The scope is no longer wanted, so its objects are no longer
+/// updated.
 fn forget(scope: Scope) -> Vec<Change> {
     let nothing = ScopeRead {
         scope: scope.clone(),

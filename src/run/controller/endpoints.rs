@@ -1,6 +1,6 @@
 //! `/metrics`, `/healthz`, `/livez` and `/readyz` over HTTP.
 //!
-//! The loop that owns the model answers each request, so an answer shows that the loop works.
+//! The loop that owns the model answers each request. An answer therefore shows that the loop works.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// An endpoint.
+/// An endpoint of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     Metrics,
@@ -52,16 +52,16 @@ pub struct EndpointAnswer {
     pub text: String,
 }
 
-/// Capacity of the queue of requests for the loop. When it is full, further requests wait, until they time out.
+/// Capacity of the queue of requests to the loop. While the queue is full, further requests wait until they time out.
 pub const WAITING: usize = 16;
 
-/// Limit of open connections. Further ones are closed.
+/// Maximum number of open connections. Further connections are closed.
 const CONNECTIONS: usize = 64;
 
-/// Time after which a loop that does not answer counts as hanging.
+/// Time within which the loop must answer. A loop that does not answer in time counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a client may take to send the head of a request.
+/// Time within which a client must send the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
 /// Serves the endpoints until `stop`, then closes all connections.

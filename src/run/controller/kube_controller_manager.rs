@@ -17,19 +17,19 @@ use kordon_clock::Clock;
 use kordon_core::engine::Controllers;
 use kordon_time::{Span, Timestamp};
 
-/// Whether this process may hold its Lease, and why.
+/// Whether this process may hold its Lease, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayLead {
     pub is_allowed: bool,
-    /// What was found, and what the operator can do if the process may not hold the Lease.
+    /// The reason. If the process may not hold the Lease, the text also says what the operator can do.
     pub text: String,
 }
 
-/// Which controllers kube-controller-manager runs.
+/// The controllers that kube-controller-manager runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerControllers {
-    /// The controllers are known: stated by the operator, or read from the command line of kube-controller-manager.
-    /// `origin` says which.
+    /// The controllers are known. `origin` says whether the operator stated them or they were read from the command
+    /// line of kube-controller-manager.
     Known {
         controllers: Controllers,
         elects: Elects,
@@ -44,34 +44,34 @@ pub enum ManagerControllers {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elects {
     Yes,
-    /// `--leader-elect=false`: the controllers run no matter who holds the Lease.
+    /// `--leader-elect=false`: the controllers run even if another process holds the Lease.
     No,
 }
 
 /// State of the controller managers' Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ManagerActivity {
-    /// The Lease was renewed within its duration, as far as this process has seen.
+    /// The Lease is held. As far as this process knows, it was renewed within its duration.
     Active {
         holder: String,
     },
-    /// The Lease has expired according to its renewTime. This process has not watched it for a whole duration yet, and
-    /// the clocks may differ.
+    /// The Lease has expired according to its renewTime. This is not certain: the clocks may differ, and this process
+    /// has not watched the Lease for a whole duration yet.
     Expired {
         holder: String,
         renewed: Timestamp,
         duration: Span,
     },
-    /// The Lease has no holder, or it was watched for its duration and not renewed.
+    /// The Lease has no holder, or was not renewed while this process watched it for a whole duration.
     Quiet,
     NoLease,
-    /// This process may not read the Lease.
+    /// This process has no permission to read the Lease.
     Unreadable {
         why: String,
     },
 }
 
-/// Decides whether kordon may run `ours`.
+/// Decides whether kordon may run the controllers `ours`.
 pub fn may_lead(ours: Controllers, theirs: &ManagerControllers, activity: &ManagerActivity) -> MayLead {
     let both = match theirs {
         ManagerControllers::Known { controllers, .. } => ours.and(*controllers),
@@ -123,21 +123,23 @@ pub struct ManagerWatch {
     pub every: Span,
     /// Controllers that kordon runs.
     pub ours: Controllers,
-    /// Controllers that kube-controller-manager runs, if the operator states them.
+    /// Controllers that kube-controller-manager runs according to the operator; none if the operator does not state
+    /// them.
     pub stated: Option<Controllers>,
 }
 
-/// Interval at which the command line is read again. It changes with the manifest of the static pod.
+/// Interval at which the command line of kube-controller-manager is read again, because the manifest of its static pod
+/// may change.
 const FLAGS_EVERY: Span = Span::from_secs(30);
 
 /// Timeout of a read of the Lease.
 const PATIENCE: Span = Span::from_secs(5);
 
-/// Duration of a Lease that specifies none.
+/// Duration of a Lease that has no duration in its spec.
 const LEASE_DURATION: Span = Span::from_secs(15);
 
 impl ManagerWatch {
-    /// Reports whether this process may lead, whenever that changes. Does not return.
+    /// Reports whether this process may lead: at the start and after each change. Does not return.
     pub async fn run(self, reported: watch::Sender<MayLead>, allowed: watch::Sender<bool>) {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), MANAGER_LEASE.0);
         let mut seen: Option<(LeaseSpec, Timestamp)> = None;
@@ -155,7 +157,7 @@ impl ManagerWatch {
                 Some(Err(kube::Error::Api(status))) if status.is_forbidden() => {
                     Some(ManagerActivity::Unreadable { why: status.message })
                 }
-                // The last answer remains valid: while the API server does not answer, this process cannot renew its
+                // The last result remains valid. While the API server does not answer, this process cannot renew its
                 // own Lease either.
                 Some(Err(error)) => {
                     tracing::warn!(error = words(&error), "cannot read the lease of kube-controller-manager");
@@ -206,7 +208,8 @@ fn of_flags(found: ControllerFlags) -> ManagerControllers {
     }
 }
 
-/// Returns the state of the Lease. Its duration counts from the time at which this version of the Lease was first seen.
+/// Returns the state of the Lease. The duration of the Lease counts from the time at which this process first saw this
+/// version of the Lease.
 fn activity(
     spec: Option<LeaseSpec>,
     seen: &mut Option<(LeaseSpec, Timestamp)>,

@@ -22,9 +22,10 @@ pub struct ControllerLine {
     /// Object in kubectl's notation, such as `node/a` or `pod/shop/web-1`; empty if the line is not about an object.
     pub object: String,
     pub text: String,
-    /// Why an effect was decided; otherwise empty.
+    /// Reason of an effect; empty if the line is not about an effect.
     pub why: String,
-    /// Outcome of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; otherwise empty.
+    /// Outcome of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; empty if the line is not
+    /// about an effect.
     pub outcome: &'static str,
 }
 
@@ -123,14 +124,14 @@ impl ControllerLine {
     }
 }
 
-/// Sends lines to a [`LineReader`]. A reader that is too slow loses lines; it never delays the controller.
+/// Sends lines to a [`LineReader`]. If the reader is too slow, lines are lost, so that the controller never waits.
 #[derive(Clone, Debug)]
 pub struct LineWriter {
     lines: mpsc::Sender<ControllerLine>,
     effects: mpsc::Sender<ExecutedEffect>,
 }
 
-/// Capacity of each queue to the reader.
+/// Capacity of each of the two queues to the reader.
 const WAITING: usize = 4096;
 
 impl LineWriter {
@@ -159,7 +160,7 @@ pub struct LineReader {
 }
 
 impl LineReader {
-    /// Waits for the next line; none once all writers are gone.
+    /// Waits for the next line; none once all writers are dropped.
     pub async fn next(&mut self) -> Option<ControllerLine> {
         tokio::select! {
             biased;

@@ -27,7 +27,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A metric: its name without the suffix `_total`, and what it means.
+/// A metric: its name without the suffix `_total`, and its description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
     pub name: &'static str,
@@ -38,7 +38,7 @@ pub struct Metric {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// A number that only grows until the controller restarts. The names of its samples end in `_total`.
+    /// A number that never decreases while the controller runs. The names of its samples end in `_total`.
     Counter,
     Gauge,
     Histogram,
@@ -55,7 +55,7 @@ impl MetricKind {
 }
 
 impl Metric {
-    /// Name of the samples in queries. The name of a histogram is without the suffixes of its samples.
+    /// Returns the name that queries use for the metric. For a histogram, this name lacks the suffixes of its samples.
     pub fn sample_name(&self) -> String {
         match self.kind {
             MetricKind::Counter => format!("{}_total", self.name),
@@ -76,7 +76,7 @@ const fn histogram(name: &'static str, help: &'static str) -> Metric {
     Metric { name, kind: MetricKind::Histogram, labels: &[], help }
 }
 
-/// Region and zone of nodes, from their labels.
+/// Names of the labels of metrics about a zone.
 const ZONE: &[&str] = &["region", "zone"];
 
 const HEALTH: &str = "node_collector_zone_health";
@@ -111,7 +111,7 @@ const OVERRUNS: &str = "kordon_eviction_limit_reached";
 const CLOCK: &str = "kordon_clock_difference_seconds";
 const BUILD: &str = "kordon_build_info";
 
-/// Every metric, in the order of the exposition.
+/// All metrics, in the order in which `/metrics` has them.
 pub const METRICS: &[Metric] = &[
     gauge(HEALTH, &["zone"], "Percentage of the zone's nodes that are Ready (as kube-controller-manager)"),
     gauge(SIZE, &["zone"], "Nodes of the zone (as kube-controller-manager)"),
@@ -212,7 +212,7 @@ pub const METRICS: &[Metric] = &[
     gauge(BUILD, &["version"], "1, with the version of kordon"),
 ];
 
-/// State from which the exposition is made.
+/// State from which `/metrics` is written.
 #[derive(Clone, Copy, Debug)]
 pub struct MetricsView<'a> {
     pub model: &'a Model,
@@ -225,7 +225,7 @@ pub struct MetricsView<'a> {
 }
 
 impl MetricsView<'_> {
-    /// The text of `/metrics`.
+    /// Returns the text of `/metrics`.
     pub fn exposition(&self) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self.samples()));
@@ -244,7 +244,7 @@ impl MetricsView<'_> {
         samples
     }
 
-    /// Adds the samples about the controllers, most of which kube-controller-manager also has.
+    /// Adds the samples about the controllers. Most of these metrics also exist in kube-controller-manager.
     fn controllers(&self, samples: &mut Samples) {
         let Self { model, passes, .. } = self;
         let Some(engine) = &model.engine else { return };
@@ -370,7 +370,7 @@ impl MetricsView<'_> {
     }
 }
 
-/// Returns the health checks that readiness depends on: the name of each, and the reason if it fails.
+/// Returns the health checks that readiness depends on. Each has a name and, if it fails, a reason.
 pub fn watch_checks(model: &Model) -> Vec<(String, Result<(), String>)> {
     use kordon_core::cluster::FeedKind;
     let check = |kind: FeedKind| {
@@ -404,7 +404,7 @@ impl Value {
     }
 }
 
-/// The samples of one scrape, by metric.
+/// The samples of one scrape, grouped by metric.
 #[derive(Debug, Default)]
 struct Samples(BTreeMap<&'static str, Vec<(Labels, Value)>>);
 
@@ -417,7 +417,7 @@ impl Samples {
         self.0.entry(name).or_default().push((labels, Value::Count(number)));
     }
 
-    /// Adds a histogram. Each count is for one bucket and not cumulative.
+    /// Adds a histogram. Each of the `counts` is the number in one bucket, not the cumulative number.
     fn buckets(&mut self, name: &'static str, bounds: &[f64], counts: &[u64], count: u64, sum: f64) {
         let beyond = count - counts.iter().sum::<u64>().min(count);
         let bounded = bounds.iter().copied().zip(counts.iter().copied());

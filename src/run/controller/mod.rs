@@ -33,12 +33,12 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Runs until `cancel`. Each time it acquires the Lease, it acts as the controller in a new session, until it loses
-    /// the Lease.
+    /// Runs until `cancel` is cancelled. While this process holds the Lease, a session acts as the controller. Each
+    /// time the process acquires the Lease, it starts a new session.
     pub async fn run(self, cancel: CancellationToken) {
         let mut leadership = LeaderElector::new(
             self.connection.writer.clone(),
-            // Without jitter, the demo is the same for the same seed.
+            // There is no jitter, so that the demo does the same each time it runs with the same seed.
             ElectionOptions { jitter: 0.0, ..ElectionOptions::for_manager() },
             self.identity.clone(),
             self.clock,
@@ -54,7 +54,7 @@ impl Controller {
                 () = cancel.cancelled() => false,
                 () = leadership.keep() => true,
                 ended = session.run_until(|_| false) => {
-                    // At the end of the program the watches end too, which is not an error.
+                    // When the program ends, the watches end too. Only another end is an error.
                     if !cancel.is_cancelled() {
                         tracing::error!(?ended, "the watches of the controller ended");
                     }
@@ -75,7 +75,7 @@ impl Controller {
         }
     }
 
-    /// Runs for `dies`, then stops without releasing the Lease. Starts the successor `starts` after the call.
+    /// Runs for `dies`, then stops without releasing the Lease. The successor starts `starts` after this call.
     pub async fn run_until_replaced(
         self,
         successor: Self,

@@ -1,8 +1,8 @@
-//! The process of `kordon controller`: watches and decides. As a shadow it only records its decisions. With enforcement
-//! it writes them while it holds its Lease.
+//! The process of `kordon controller`, which watches and decides. As a shadow it only records its decisions. With
+//! enforcement it writes them while it holds its Lease.
 //!
 //! One task owns the model. Other tasks run the candidate for the Lease, the watch of kube-controller-manager, and the
-//! endpoints. They communicate through channels.
+//! endpoints. The tasks communicate through channels.
 
 use std::{future::Future, time::Duration};
 
@@ -55,7 +55,7 @@ use kordon_time::Span;
 pub struct ControllerProcess {
     pub connection: Connection,
     pub info: ConnectionInfo,
-    /// Settings of the cluster's controller for a shadow; settings of kordon itself if it enforces.
+    /// Settings of the controller: kordon's own settings if it enforces, otherwise those of the cluster's controller.
     pub settings: Settings,
     pub clock: Clock,
     /// Options for writing to the cluster; none if the process writes nothing.
@@ -75,11 +75,12 @@ pub struct Enforcement {
     pub journal: Journal,
     /// Limit of evictions per minute and zone.
     pub evictions_per_minute: Option<usize>,
-    /// Controllers that kube-controller-manager runs, if the operator states them.
+    /// Controllers that kube-controller-manager runs according to the operator; none if the operator does not state
+    /// them.
     pub manager_controllers: Option<Controllers>,
 }
 
-/// Why the controller ended without being asked to stop.
+/// Reason why the controller ended without a request to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
     #[error("the watches of the cluster have ended")]
@@ -91,23 +92,24 @@ pub enum ControllerError {
 /// Interval at which views are refreshed, due background work is started, and messages are reported.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shortest interval between two forecasts, and between two slices of headroom.
+/// Minimum interval between two forecasts, and between two slices of work on headroom.
 const FORECAST: Duration = Duration::from_secs(5);
 
-/// How long writes in flight may take when the controller is asked to stop.
+/// Maximum time for writes in flight when the controller is asked to stop.
 const LAST_WRITES: Duration = Duration::from_millis(500);
 
-/// How long releasing the Lease may take when the controller is asked to stop.
+/// Maximum time for the release of the Lease when the controller is asked to stop.
 const LAST_RELEASE: Duration = Duration::from_millis(400);
 
-/// How long the Lease may have been expired before the process counts as dead (client-go's health check takes 20 s).
+/// Time after the expiry of the Lease from which on a leader that does not renew it counts as dead (20 s in client-go's
+/// health check).
 const UNRENEWED: Span = Span::from_secs(20);
 
-/// Kinds that a controller watches. Headroom (N-1) and other predictions need more kinds.
+/// Kinds that a controller needs. Headroom (N-1) and other predictions need more kinds.
 const OWN_KINDS: [FeedKind; 4] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Leader];
 
 impl ControllerProcess {
-    /// Runs until `stop`. Then it waits a moment for writes in flight, and releases the Lease.
+    /// Runs until `stop` is cancelled. Then waits a moment for writes in flight, and releases the Lease.
     ///
     /// # Errors
     /// See [`ControllerError`].
@@ -156,7 +158,8 @@ impl ControllerProcess {
     /// Starts a term as a shadow: the engine decides, and nothing is written.
     fn shadow(&self) -> Term {
         let writer = EffectWriter::new(EffectTarget::Recorded, self.clock);
-        // A standby watches the kinds that it needs as the controller. Without enforcement, all kinds are watched.
+        // With enforcement, this shadow is on standby and watches only the kinds that the controller needs. Without
+        // enforcement, all kinds are watched.
         let kinds = if self.enforcement.is_some() { &OWN_KINDS[..] } else { &FeedKind::ALL[..] };
         Term::start(self, ControllerRole::Shadow, kinds, writer, None)
     }
@@ -225,12 +228,12 @@ impl ControllerProcess {
                 checks(&watch_checks(&term.session.model), &[role])
             }
         };
-        // The receiver may be gone.
+        // Sending fails if the client has disconnected.
         let _ = answer.send(reported);
     }
 
-    /// Health check of leader election, as client-go's: fails for a leader that has not renewed its Lease for too long
-    /// without noticing it.
+    /// Health check of leader election, like client-go's. The check fails if this process has not renewed its Lease for
+    /// too long but still counts itself as leader.
     fn renews(&self, candidate: Option<&Candidate>, state: Option<&LeaseState>) -> Result<(), String> {
         let (Some(candidate), Some(state)) = (candidate, state) else { return Ok(()) };
         let Some(renewed) = state.renewed.filter(|_| state.is_held()) else { return Ok(()) };
@@ -240,7 +243,7 @@ impl ControllerProcess {
     }
 }
 
-/// Formats checks as Kubernetes components do.
+/// Formats health checks as Kubernetes components do.
 fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> EndpointAnswer {
     let mut text = String::new();
     for (name, state) in checks {
@@ -256,12 +259,12 @@ fn checks(checks: &[(String, Result<(), String>)], notes: &[String]) -> Endpoint
     EndpointAnswer { is_ok, text: text + if is_ok { "check passed\n" } else { "check failed\n" } }
 }
 
-/// A candidate for the Lease, which runs in separate tasks.
+/// The candidate of this process for the Lease, which runs in separate tasks.
 struct Candidate {
     enforcement: Enforcement,
     state: watch::Receiver<LeaseState>,
     may_lead: watch::Receiver<MayLead>,
-    /// Whether this process leads, and who holds the Lease, as last reported.
+    /// Last reported leadership: whether this process leads, and the holder of the Lease.
     reported: (bool, String),
     stop: CancellationToken,
     elector: JoinHandle<()>,
@@ -278,7 +281,8 @@ impl Candidate {
         if election.is_of_manager() {
             let text = "--take-over: replaces kube-controller-manager".into();
             may_sender.send_replace(MayLead { is_allowed: true, text });
-            // With --take-over, the permission to lead never changes. This task only keeps the senders alive.
+            // With --take-over, the permission to lead never changes. The task does nothing except keep the senders
+            // alive.
             tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
                 let _kept = (may_sender, allowed);
                 std::future::pending::<()>().await;
@@ -301,7 +305,8 @@ impl Candidate {
         Self { enforcement, state, may_lead, reported, stop, elector, _ends_with_us }
     }
 
-    /// Waits for the next change of leadership to report, and returns its line. May be dropped and awaited again.
+    /// Waits for the next change of leadership that must be reported, and returns its line. May be dropped and awaited
+    /// again.
     async fn changed(&mut self) -> ControllerLine {
         let ElectionOptions { namespace, name, .. } = &self.enforcement.election;
         loop {
@@ -339,23 +344,23 @@ impl Candidate {
     /// Releases the Lease.
     async fn stop(self) {
         self.stop.cancel();
-        // If the API server does not respond, the Lease expires.
+        // The wait is limited. If the API server does not respond, the Lease expires instead.
         let _ = timeout(LAST_RELEASE, self.elector).await;
     }
 }
 
-/// The time between two changes of the role: shadow or controller.
+/// The time in which the process has the same role: shadow or controller.
 struct Term {
     session: Session,
     clock: Clock,
-    /// Cancelled when no more writes may start.
+    /// Token that is cancelled when no more writes may start.
     stopping: CancellationToken,
-    /// Tracks the executor until its writes in flight have finished.
+    /// Tracks whether the executor still has writes in flight.
     running: TaskTracker,
     journal: Option<EffectJournal>,
     next_tick: Instant,
     beside: BesideWork,
-    /// Number of the first message of the journal that was not reported yet.
+    /// Number of the first message in the journal that was not reported yet.
     untold: usize,
     _watches: DropGuard,
 }
@@ -443,7 +448,7 @@ impl Term {
         self.tell(lines);
     }
 
-    /// Reports new warnings and errors. Outcomes of effects are reported when they arrive.
+    /// Reports new warnings and errors. Outcomes of effects are reported elsewhere, when they arrive.
     fn tell(&mut self, lines: &LineWriter) {
         let mut untold = self.untold;
         for (number, entry) in
@@ -475,7 +480,7 @@ impl Term {
         }
     }
 
-    /// Starts no more writes, and waits a moment for those in flight. Returns a text on how the writes ended.
+    /// Stops sending writes, and waits a moment for the writes in flight. Returns a text about how these writes ended.
     async fn end(self) -> String {
         self.stopping.cancel();
         let Self { session, running, journal, clock, .. } = self;
@@ -484,7 +489,7 @@ impl Term {
         let crate::run::Links { effects, mut outcomes, .. } = links;
         drop(effects);
         let finished = timeout(LAST_WRITES, async {
-            // Outcomes must be received, or the executor would wait for room.
+            // The outcomes are received, because otherwise the executor would wait for room in the channel.
             while outcomes.recv().await.is_some() {}
             running.wait().await;
         });
@@ -509,7 +514,8 @@ struct BesideWork {
     leaving: Background<CountedLeaving>,
     outcomes: Background<EvictionOutcomes>,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Progress of the headroom, while no slice runs.
+    /// Progress of the computation of headroom. While a slice runs, the slice has the progress, and this is the
+    /// default.
     progress: HeadroomProgress,
 }
 

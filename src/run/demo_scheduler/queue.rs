@@ -1,5 +1,5 @@
-//! Queue of pods to schedule: highest priority first, then longest wait. A pod that fits nowhere is retried with a
-//! backoff.
+//! Queue of pods to schedule. The pod with the highest priority is first, then the pod that has waited longest. A pod
+//! that fits nowhere is retried with a backoff.
 
 use std::{
     cmp::Reverse,
@@ -13,42 +13,42 @@ use kordon_time::{Span, Timestamp};
 #[derive(Debug, Default)]
 pub struct SchedulingQueue {
     pods: BTreeMap<Key, Waiting>,
-    /// Pods to try.
+    /// Pods that can be tried now.
     active: BTreeSet<Turn>,
-    /// Pods that fit nowhere, by the time of their next try.
+    /// Pods that fit nowhere, by the time of their next attempt.
     parked: BTreeSet<(Timestamp, Key)>,
 }
 
-/// Sort key of a pod that is to be tried.
+/// Sort key of a pod that can be tried now.
 type Turn = (Reverse<i32>, Timestamp, Key);
 
 #[derive(Debug)]
 struct Waiting {
     priority: i32,
-    /// Number of tries in which the pod fitted nowhere.
+    /// Number of attempts that found no node for the pod.
     tries: u32,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The pod is to be tried; it has waited since this time.
+    /// The pod can be tried now. It has waited since this time.
     Active(Timestamp),
-    /// The pod is being tried.
+    /// The pod is being tried: it was returned by [`SchedulingQueue::pop`].
     Out,
     /// The pod fits nowhere for now.
     Parked {
-        /// Time before which the pod is not tried: the end of its backoff.
+        /// End of the backoff. The pod is not tried earlier, even if a change makes room.
         earliest: Timestamp,
-        /// Time at which the pod is tried.
+        /// Time of the next attempt.
         again: Timestamp,
     },
 }
 
-/// First backoff of a pod that fits nowhere. It doubles each time, up to the maximum.
+/// Backoff after the first attempt. It doubles with each attempt, up to `MAX_BACK_OFF`.
 const BACK_OFF: Span = Span::from_secs(1);
 const MAX_BACK_OFF: Span = Span::from_secs(10);
-/// Time after which a pod is tried even if nothing seems to have changed.
+/// Time after which a pod is tried again even without a change that makes room.
 const AT_LATEST: Span = Span::from_secs(300);
 
 impl SchedulingQueue {
@@ -72,7 +72,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// The next pod to try; the caller withdraws or parks it.
+    /// Returns the next pod to try. The caller must then withdraw or park the pod.
     pub fn pop(&mut self) -> Option<Key> {
         let (_, _, pod) = self.active.pop_first()?;
         if let Some(waiting) = self.pods.get_mut(&pod) {
@@ -81,7 +81,7 @@ impl SchedulingQueue {
         Some(pod)
     }
 
-    /// Parks a pod that fits nowhere.
+    /// Parks a pod that was tried and fits nowhere.
     pub fn park(&mut self, pod: &Key, now: Timestamp) {
         let Some(waiting) = self.pods.get_mut(pod).filter(|waiting| waiting.state == State::Out) else {
             return;
@@ -93,7 +93,8 @@ impl SchedulingQueue {
         self.parked.insert((again, pod.clone()));
     }
 
-    /// Schedules parked pods for the end of their backoff, after a change that may let them fit.
+    /// Schedules the next attempt of these parked pods at the end of their backoff. Called after a change that may make
+    /// room.
     pub fn retry(&mut self, which: impl Fn(&Key) -> bool) {
         for (pod, waiting) in self.pods.iter_mut().filter(|(pod, _)| which(pod)) {
             if let State::Parked { earliest, again } = &mut waiting.state
@@ -106,7 +107,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// Moves parked pods whose time has come to the pods to try.
+    /// Activates the parked pods whose next attempt is due.
     pub fn wake(&mut self, now: Timestamp) {
         while let Some((again, pod)) = self.parked.first().filter(|(again, _)| *again <= now).cloned() {
             self.parked.remove(&(again, pod.clone()));
@@ -117,7 +118,7 @@ impl SchedulingQueue {
         }
     }
 
-    /// When [`SchedulingQueue::wake`] must be called; none if no pod is parked.
+    /// Time at which [`SchedulingQueue::wake`] must be called; none if no pod is parked.
     pub fn wakes_at(&self) -> Option<Timestamp> {
         self.parked.first().map(|(again, _)| *again)
     }
