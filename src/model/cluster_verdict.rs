@@ -1,5 +1,5 @@
-//! The verdict on the cluster: one line that says how bad things are. The worst problem comes first, then what happens
-//! next, then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
+//! The verdict on the cluster: one line about its worst problem. The worst problem comes first, then what happens next,
+//! then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,11 +21,11 @@ use kordon_time::{Span, Timestamp};
 /// Severity of a verdict, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum VerdictLevel {
-    /// Every node is Ready and sends heartbeats, or somebody works on it.
+    /// Every node is Ready and sends heartbeats, or is under maintenance.
     Healthy,
-    /// Nothing is wrong that needs an action yet.
+    /// A problem exists, but needs no action yet.
     Notice,
-    /// Something is wrong, or a node is silent.
+    /// A problem needs attention, or a node is silent.
     Warning,
     /// Nodes are down, or most of a zone is silent.
     Critical,
@@ -55,7 +55,7 @@ impl VerdictLevel {
         }
     }
 
-    /// The level of a cluster whose worst node has this role.
+    /// Returns the level of a cluster whose worst node has this role.
     pub(super) const fn from_role(role: StateRole) -> Self {
         match role {
             StateRole::Critical => Self::Critical,
@@ -70,9 +70,9 @@ impl VerdictLevel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterVerdict {
     pub level: VerdictLevel,
-    /// Parts of the verdict, the worst problem first; never empty. Where space is short, the last parts are left out.
+    /// Parts of the verdict, the worst problem first; never empty. If space is short, the last parts are left out.
     pub parts: Vec<String>,
-    /// All parts without countdowns and ages, which change only because time passes.
+    /// All parts without countdowns and ages. Those change merely because time passes.
     pub outline: String,
 }
 
@@ -91,7 +91,7 @@ impl ClusterVerdict {
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let users = nowhere(model, now);
-        // Problems that users notice come first, unless another problem is worse.
+        // Pods that have nowhere to run come first, because users notice them, unless another problem is worse.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
         findings.extend(
@@ -118,11 +118,11 @@ impl ClusterVerdict {
 
 const SEPARATOR: &str = " · ";
 
-/// Text that may contain times.
+/// A text that may contain times, such as countdowns.
 #[derive(Debug)]
 struct Phrase {
     text: String,
-    /// The text without the times.
+    /// The same text without its times.
     outline: String,
 }
 
@@ -161,8 +161,8 @@ impl Finding {
     }
 }
 
-/// Finding about the connection: the watches are down, the controller is missing, or nodes and Leases are not listed
-/// yet.
+/// Returns the finding about the connection: the watches are down, the controller is missing, or nodes and Leases are
+/// not listed yet.
 fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     let confidence = model.views.confidence;
     let finding = match confidence {
@@ -184,7 +184,7 @@ fn connection(model: &Model, now: Timestamp) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Findings about zones and nodes.
+/// Returns the findings about zones and nodes.
 fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     let zones = &model.views.zones;
     let mut findings = zones_down(zones, model.watchlist.zone_names());
@@ -204,7 +204,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         }
     }
     let is_silent = by_state.contains_key(&NodeState::Silent);
-    // Nodes that are Late, Silent or down are merged into one finding.
+    // The counts of nodes that are Late, Silent or down are merged into one finding.
     let is_missing = |state: NodeState| state.is_failing() || state == NodeState::Late;
     let worst = by_state.first_key_value();
     if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
@@ -235,7 +235,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     findings
 }
 
-/// Level of a finding about nodes in this state.
+/// Returns the level of a finding about nodes in this state.
 fn level(model: &Model, state: NodeState) -> VerdictLevel {
     match state {
         NodeState::Draining => VerdictLevel::Notice,
@@ -244,16 +244,16 @@ fn level(model: &Model, state: NodeState) -> VerdictLevel {
     }
 }
 
-/// The nodes in one state.
+/// The nodes of a cluster that are in the same state.
 struct NodesInState<'a> {
     nodes: usize,
     first: &'a NodeName,
-    /// The zone of all these nodes; `None` if they are in several zones.
+    /// The zone of these nodes; `None` if they are in several zones.
     zone: Option<&'a ZoneKey>,
 }
 
-/// Finding about several nodes that are down, late or in one state: `23 of 24 nodes Silent`, `zone a: 3 of 8 nodes
-/// Silent, 5 Late`.
+/// Returns the finding about several nodes that are down, late or in the same state: `23 of 24 nodes Silent`, `zone a:
+/// 3 of 8 nodes Silent, 5 Late`.
 fn several_nodes(model: &Model, states: &[(&NodeState, &NodesInState<'_>)]) -> Phrase {
     let zones = model.watchlist.zones();
     let zone =
@@ -301,8 +301,9 @@ fn runs_nowhere(model: &Model) -> bool {
     nowhere_now(model) > 0
 }
 
-/// Pods that have nowhere to run now, or will have nowhere once they are evicted: `10 pods Pending 1m58s`, `15 pods
-/// have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`, `2 pods will have nowhere to run`.
+/// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`, `2
+/// pods will have nowhere to run`.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     let (waiting, stuck) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
@@ -348,7 +349,7 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
     };
-    // The advice has the same level as the findings about drains, so that sorting keeps it after them.
+    // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
     findings.push(Finding::new(VerdictLevel::Warning, "scale up its workload, or relax the budget"));
     findings
 }
@@ -364,8 +365,8 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, text))
 }
 
-/// Kinds that the verdict depends on and that are not listed yet: `loading: pods 120,000 of 150,000, services`,
-/// `loading: pods, jobs, services and 4 more`.
+/// Returns the finding about kinds that the verdict needs but that are not listed yet: `loading: pods 120,000 of
+/// 150,000, services`, `loading: pods, jobs, services and 4 more`.
 fn loading(model: &Model) -> Option<Finding> {
     model.views.confidence?;
     let missing = model.loading();
@@ -389,11 +390,11 @@ fn loading(model: &Model) -> Option<Finding> {
     })
 }
 
-/// Number of loading kinds that the verdict names.
+/// Maximum number of loading kinds that the verdict names.
 const NAMED: usize = 3;
 
-/// Evictions by kubelets, which neither budgets nor rate limits hold back: `kubelet of n-3 evicts up to 5 pods
-/// (MemoryPressure)`, `… (MemoryPressure) in 29s`.
+/// Returns the findings about evictions by kubelets, which no budget and no rate limit delays: `kubelet of n-3 evicts
+/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure) in 29s`.
 fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
     let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
@@ -422,8 +423,8 @@ pub fn is_every_zone_down(zones: &[ZoneView]) -> bool {
     counted.peek().is_some() && counted.all(|zone| zone.state == ZoneState::FullDisruption)
 }
 
-/// Reason why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is down (24 of 24
-/// nodes)`. `None` if it evicts.
+/// Returns the reason why the controller evicts nothing now: `evictions paused until a node is Ready: every zone is
+/// down (24 of 24 nodes)`. `None` if the controller evicts.
 pub fn pause(zones: &[ZoneView]) -> Option<String> {
     let down = || zones.iter().map(|zone| zone.not_ready).sum::<usize>();
     let size = || zones.iter().map(|zone| zone.size).sum::<usize>();
@@ -458,7 +459,7 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     texts.into_iter().map(|text| Finding::new(VerdictLevel::Critical, text)).collect()
 }
 
-/// Whether a zone would be disrupted if its Silent nodes were down.
+/// Whether at least one zone would be disrupted if its Silent nodes were down.
 fn disrupts_a_zone(model: &Model) -> bool {
     let threshold = model.settings.unhealthy_zone_threshold.value;
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^24 nodes")]
@@ -471,7 +472,8 @@ fn disrupts_a_zone(model: &Model) -> bool {
     zones.any(|nodes| nodes.states().contains(&NodeState::Silent) && would_be_disrupted(nodes.states()))
 }
 
-/// Counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready, 2 Cordoned`.
+/// Returns the counts of all nodes, for a cluster without other findings: `all 30 nodes Ready`, `28 of 30 nodes Ready,
+/// 2 Cordoned`.
 fn all_well(model: &Model) -> Option<Finding> {
     let counts = model.watchlist.counts();
     let nodes = model.cluster.nodes().len();
@@ -490,24 +492,23 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// Whether the verdict may state predictions: they can be trusted, and not every zone is down.
+/// Whether the verdict may contain predictions: they are reliable, and at least one zone is not down.
 fn is_predicted(model: &Model) -> bool {
     let views = &model.views;
     views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
 }
 
-/// The next event of the node that the worst finding names: `Unknown in 14s`.
+/// Returns the next event of the node in the worst finding: `Unknown in 14s`.
 fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
     let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
     Some(Finding::new(VerdictLevel::Notice, phrase))
 }
 
-/// The next pods to be evicted: those of the node that the worst finding is about, if there is one, then those of all
-/// nodes.
+/// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
+/// node come first, then those of all nodes.
 ///
-/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted,
-/// next in 1m12s`.
+/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`.
 fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -524,8 +525,8 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
                 phrases.push("none of its pods is left to evict".into());
             }
             match views.leaving.first.filter(|_| total > own) {
-                // After the pods of one node, the second part omits the word "pods", so that both parts fit into a
-                // line.
+                // The part before this one already has the word "pods". The word is omitted here, so that both parts
+                // fit into a line.
                 Some(first) if own > 0 => {
                     phrases.push(
                         Phrase::from(format!("all nodes: {total}, next ")).time(time_until(first, now)),
@@ -546,8 +547,8 @@ fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Findin
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// What became of evicted pods, and when the next node is tainted. The time is left out if a pod is evicted at the same
-/// time.
+/// Returns the findings about the outcomes of evicted pods, and about the time at which the next node is tainted. This
+/// time is left out if a pod is evicted at the same time.
 ///
 /// `2 of them stuck until their node is back, deleted or tainted out-of-service · 5 evicted and replaced · eviction
 /// slot in 6s (1 node waiting)`
@@ -584,7 +585,8 @@ fn why_pending(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 
-/// `44 pods to be evicted, next in 1m12s`. It says "next" because other pods may have been evicted before.
+/// Returns the phrase about the next eviction: `44 pods to be evicted, next in 1m12s`. It says "next" because other
+/// pods may have been evicted before.
 fn leave(whose: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
     let phrase = Phrase::from(whose).and(" to be evicted").and(if pods == 1 { " " } else { ", next " });
     phrase.time(time_until(next, now))
@@ -597,13 +599,13 @@ fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
     (times.len(), times.iter().min().copied())
 }
 
-/// Whether every eviction on the node has a known time: the node has its taint, and the pods are known.
+/// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.
 fn is_evicted(model: &Model, node: &NodeName) -> bool {
     let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
     is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
 }
 
-/// What happens to the node itself; `None` for evictions, which happen to its pods.
+/// Returns the word for an event of the node itself; `None` for evictions, which are events of its pods.
 const fn state_word(what: NextEventKind) -> Option<&'static str> {
     match what {
         NextEventKind::Unknown => Some("Unknown"),
@@ -612,7 +614,7 @@ const fn state_word(what: NextEventKind) -> Option<&'static str> {
     }
 }
 
-/// The next change of any node: `n-3 Unknown in 17s`.
+/// Returns the next event of any node: `n-3 Unknown in 17s`.
 fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     let timed =
         model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
@@ -620,10 +622,10 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
-/// Finding about missing knowledge of pods: they are stale, or may not be listed.
+/// Returns the finding about pods that are not known: they are stale, or kordon has no permission to list them.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
-        // Another finding already says that the watches are disconnected or that lists are missing.
+        // Another finding already reports that the watches are disconnected or that lists are missing.
         return None;
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;
@@ -634,15 +636,15 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         }
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
-        // `loading` reports kinds that are not listed yet.
+        // Pods that are not listed yet are reported by `loading`.
         Known::Live | Known::NotListed | Known::Off { .. } => return None,
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }
 
-/// Headroom, or the progress of computing it: `N-1: losing n-3 would leave 4 pods Pending (2m ago)`. It is stated only
-/// if no other finding is worse than Notice. A result marked "likely" is Notice instead of Healthy, because missing
-/// data could change it.
+/// Returns the headroom, or the progress of its computation: `N-1: losing n-3 would leave 4 pods Pending (2m ago)`. The
+/// headroom is left out if another finding is worse than Notice. A result marked "likely" has the level Notice instead
+/// of Healthy, because missing data could change it.
 fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Option<Finding> {
     if model.cluster.nodes().is_empty() {
         return None;
@@ -666,7 +668,7 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
     (worst <= Some(VerdictLevel::Notice)).then(|| Finding::new(level, phrase))
 }
 
-/// Adds the progress of computing the headroom: `working out 12 %`.
+/// Adds the progress of the computation of headroom: `working out 12 %`.
 fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     let HeadroomRest { percent, goes_on } = rest;
     match goes_on {
@@ -675,10 +677,11 @@ fn progress(phrase: Phrase, rest: HeadroomRest) -> Phrase {
     }
 }
 
-/// Minimum age of an answer that is shown with its age. For younger answers the age would flicker with each change.
+/// Minimum age from which on an answer is shown with its age. The age of a younger answer would flicker with each
+/// change.
 const TELLS_AGE: Span = Span::from_secs(5);
 
-/// The age in seconds, or in whole minutes from one minute on: `12s`, `2m`.
+/// Returns the age in seconds or, from one minute on, in whole minutes: `12s`, `2m`.
 fn coarse(age: Span) -> String {
     match age.as_secs() {
         secs @ ..60 => format!("{secs}s"),
@@ -686,7 +689,7 @@ fn coarse(age: Span) -> String {
     }
 }
 
-/// Time until `at`, rounded up to seconds: `in 1m12s`. Once it has passed: `now`.
+/// Returns the time until `at`, rounded up to seconds: `in 1m12s`. If `at` has passed, returns `now`.
 fn time_until(at: Timestamp, now: Timestamp) -> String {
     let left = at.since(now);
     if left <= Span::ZERO {

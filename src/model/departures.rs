@@ -1,5 +1,5 @@
-//! The pods that left in the last two hours: who removed each pod and why, and the number of departures of each kind a
-//! minute.
+//! The pods that left in the last two hours. Each departure has a cause and the component that removed the pod. The
+//! departures of each kind are also counted by minute.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -11,25 +11,26 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Retention time of a departure.
+/// Time for which a departure is kept.
 const KEPT_FOR: Span = Span::from_secs(2 * 3600);
 
-/// Maximum number of departures kept. Completed pods are dropped first, then the oldest; the counts a minute stay.
+/// Maximum number of departures that are kept. Departures of completed pods are dropped first, then the oldest ones.
+/// The counts by minute remain.
 const CAPACITY: usize = 4000;
 
 const MINUTE: Span = Span::from_secs(60);
 
-/// Identifies a departure; ids sort by time.
+/// Identifies a departure. Ids sort by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DepartureId(Timestamp, u64);
 
 impl DepartureId {
-    /// When the departure began, or was noticed.
+    /// Time at which the departure began or was noticed.
     pub const fn at(self) -> Timestamp {
         self.0
     }
 
-    /// An id that sorts before all departures at this time.
+    /// Returns an id that sorts before the ids of all departures at this time.
     pub(super) const fn first_at(at: Timestamp) -> Self {
         Self(at, 0)
     }
@@ -41,7 +42,7 @@ pub struct DepartureEntry {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
-    /// When the pod left: when it finished or when its deletion began, whichever was earlier; `None` if unknown.
+    /// Time at which the pod finished or its deletion began, whichever was earlier; `None` if unknown.
     pub at: Option<Timestamp>,
     pub stage: DepartureStage,
     pub departure: PodDeparture,
@@ -53,25 +54,25 @@ pub enum DepartureStage {
     Terminating,
     /// The pod has Succeeded or Failed, and its object remains.
     Finished,
-    /// The object was removed at this time.
+    /// The pod's object was removed at this time.
     Gone {
         at: Timestamp,
     },
-    /// The pod still runs: a container was OOM-killed and restarted.
+    /// The pod still runs; one of its containers was OOM-killed and restarted.
     Restarted,
 }
 
-/// The departures of the last two hours. Clones share their entries.
+/// The departures of the last two hours. Clones share the entries.
 #[derive(Clone, Debug, Default)]
 pub struct Departures {
     entries: CowMap<DepartureId, Arc<DepartureEntry>>,
     /// The newest departure of each pod.
     by_pod: CowMap<Key, DepartureId>,
-    /// Number of departures of each kind a minute, the oldest minute first.
+    /// Number of departures of each kind in each minute, oldest minute first.
     minutes: VecDeque<Minute>,
-    /// Number of all departures so far; it makes ids unique.
+    /// Number of all departures so far, which makes their ids unique.
     count: u64,
-    /// Number of changes to the entries.
+    /// Revision of the entries: the number of their changes.
     revision: u64,
 }
 
@@ -83,8 +84,8 @@ struct Minute {
 }
 
 impl Model {
-    /// Returns who removes a pod that still exists, from the cluster and the given Events about the pod and its owner.
-    /// `None` for a pod that is not leaving.
+    /// Returns the departure of a pod that still exists, with the component that removes it. The evidence is the
+    /// cluster and the given Events about the pod and its owner. `None` for a pod that is not leaving.
     pub fn departure_of(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<DepartureEntry> {
         let cluster = &self.cluster;
         let entry = |at, stage, departure| DepartureEntry::new(pod, at, stage, departure);
@@ -92,7 +93,7 @@ impl Model {
             return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
         }
         let departure = PodDeparture::new(pod, PodPresence::Present, cluster, events)?;
-        // The departure that was recorded earlier may have evidence that the cluster no longer shows.
+        // An earlier record of this departure may have evidence that is no longer in the cluster.
         let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
         if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
             return Some(seen.clone());
@@ -125,9 +126,11 @@ impl DepartureStage {
 }
 
 impl Departures {
-    /// Records a change of a pod. Returns the id of its departure if that is new or its kind has changed.
+    /// Records a change of a pod. Returns the id of the pod's departure if the departure is new or its kind has
+    /// changed.
     ///
-    /// `feed` is the state of the watch of pods. If that is not live, the time at which missing pods left is unknown.
+    /// `feed` is the state of the watch of pods. If the watch is not live, the time at which missing pods left is
+    /// unknown.
     pub fn on_applied(
         &mut self,
         applied: &Applied,
@@ -152,7 +155,7 @@ impl Departures {
         }
     }
 
-    /// Drops entries and counts older than two hours.
+    /// Drops entries and counts that are older than two hours.
     pub fn expire(&mut self, now: Timestamp) {
         while let Some(oldest) = self.oldest().filter(|oldest| !is_recent(oldest.0, now)) {
             self.drop_entry(oldest);
@@ -167,7 +170,7 @@ impl Departures {
         self.entries.is_empty()
     }
 
-    /// Number of changes: equal numbers mean equal entries.
+    /// Revision of the entries. As long as it stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
@@ -177,7 +180,7 @@ impl Departures {
         self.revision += apart;
     }
 
-    /// Number of departures in the last two hours, dropped entries included.
+    /// Number of departures in the last two hours, including those whose entries were dropped.
     pub fn total(&self) -> usize {
         self.minutes.iter().flat_map(|minute| minute.counts).map(|count| count as usize).sum()
     }
@@ -187,7 +190,7 @@ impl Departures {
         self.entries.iter().rev().map(|(id, entry)| (*id, &**entry))
     }
 
-    /// When a pod of this node last began to leave; `None` if none did.
+    /// Time at which a pod of this node last began to leave; `None` if no pod of the node has left.
     pub fn last_of_node(&self, node: &NodeName) -> Option<Timestamp> {
         let of_node = self.newest().find(|(_, entry)| entry.node.as_ref() == Some(node));
         of_node.map(|(id, entry)| entry.at.unwrap_or(id.at()))
@@ -202,7 +205,7 @@ impl Departures {
         self.entry(*self.by_pod.get(pod)?)
     }
 
-    /// Returns the kinds that occurred with their counts, those that need attention first.
+    /// Returns the kinds of departures that have occurred, with their counts. Kinds that need attention come first.
     pub fn counts(&self) -> Vec<(DepartureKind, usize)> {
         let of = |kind: DepartureKind| {
             self.minutes.iter().map(|minute| minute.counts[kind as usize] as usize).sum::<usize>()
@@ -210,8 +213,8 @@ impl Departures {
         DepartureKind::ALL.into_iter().map(|kind| (kind, of(kind))).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Returns the number of departures in each of the last `minutes`, the current minute last. Without `kind`, of all
-    /// kinds.
+    /// Returns the number of departures in each of the last `minutes`, the current minute last. Counts only departures
+    /// of `kind`, or of all kinds if `kind` is `None`.
     pub fn per_minute(&self, kind: Option<DepartureKind>, minutes: usize, now: Timestamp) -> Vec<u32> {
         let mut counts = vec![0; minutes];
         let last = minute(now);
@@ -243,9 +246,9 @@ impl Departures {
         if old.is_some_and(|old| stated(old) == stated(new)) {
             return None;
         }
-        // A pod that had already left when it was first seen has no departure time unless its object states one.
+        // If the pod had already left when it was first seen, the time is known only if the pod's object states it.
         let at = departed_at(new, cluster).or(old.map(|_| now));
-        // A list may have thousands of pods that finished long ago. They are not classified, to save time.
+        // To save time, pods that finished long ago are not classified: a list may have thousands of them.
         if self.known(new).is_none() && !at.is_some_and(|at| is_recent(at, now)) {
             return None;
         }
@@ -253,7 +256,7 @@ impl Departures {
         self.record(new, at, DepartureStage::from_pod(new), departure, now)
     }
 
-    /// Records a container that was OOM-killed and restarted.
+    /// Records that a container was OOM-killed and restarted.
     fn on_restart(
         &mut self,
         old: Option<&Pod>,
@@ -283,7 +286,7 @@ impl Departures {
         if let Some(known) = self.known(pod)
             && finished
         {
-            // The pod departed when it finished; now only its object is deleted.
+            // The departure began when the pod finished. Now only the pod's object is deleted.
             if let Some(entry) = self.entries.get_mut(&known) {
                 Arc::make_mut(entry).stage = stage;
                 self.revision += 1;
@@ -297,14 +300,14 @@ impl Departures {
         }
     }
 
-    /// Returns the departure of this pod, compared by UID, if it has begun.
+    /// Returns the id of the departure of this pod, if it has begun. Pods are compared by UID.
     fn known(&self, pod: &Pod) -> Option<DepartureId> {
         let id = *self.by_pod.get(&pod.key)?;
         let entry = self.entries.get(&id)?;
         (entry.uid == pod.uid && entry.stage != DepartureStage::Restarted).then_some(id)
     }
 
-    /// Records a departure or updates a known one. Returns its id if it is new or its kind has changed.
+    /// Records a departure, or updates a known one. Returns its id if the departure is new or its kind has changed.
     fn record(
         &mut self,
         pod: &Pod,
@@ -376,8 +379,8 @@ impl Departures {
     }
 }
 
-/// Whether a newer classification replaces an older one. Evidence seen when the deletion began is not replaced by a
-/// mere fallback.
+/// Whether a newer classification replaces an older one. A mere fallback does not replace evidence that was seen when
+/// the deletion began.
 fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     let is_fallback = |departure: &PodDeparture| {
         departure.evidence.first().is_none_or(|evidence| evidence.source == EvidenceSource::Deletion)
@@ -389,7 +392,7 @@ fn tells_more(new: &PodDeparture, old: &PodDeparture) -> bool {
     }
 }
 
-/// Whether a departure at this time is within the retention time.
+/// Whether this time is within the time for which departures are kept.
 fn is_recent(at: Timestamp, now: Timestamp) -> bool {
     now.since(at) <= KEPT_FOR
 }
@@ -443,7 +446,7 @@ mod tests {
         Pod { phase, ending: Some(ending.into()), ..pod.clone() }
     }
 
-    /// Applies the versions of one pod, each at the given second; `None` removes the pod.
+    /// Records the versions of one pod, each at the given second; `None` means that the pod is removed.
     fn record(departures: &mut Departures, versions: &[(i64, Option<Pod>)]) {
         let mut old: Option<Arc<Pod>> = None;
         for (secs, version) in versions {

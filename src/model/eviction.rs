@@ -7,7 +7,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// A pod that is leaving, will leave, or was to leave until its eviction was cancelled.
+/// A pod that is leaving or will leave, or whose eviction was cancelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionRow {
     pub node: NodeName,
@@ -31,8 +31,8 @@ pub enum EvictionState {
 }
 
 impl EvictionState {
-    /// Time of the eviction, of the end of the grace period, or of the cancellation. `None` for a pod that is never
-    /// evicted.
+    /// Time of the eviction, of the end of the grace period, or of the cancellation, depending on the state. `None` for
+    /// a pod that is never evicted.
     pub fn at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } | Self::Cancelled { at } => Some(*at),
@@ -41,7 +41,7 @@ impl EvictionState {
         }
     }
 
-    /// When the deletion begins; `None` if it has begun or will not.
+    /// Time at which the deletion begins; `None` if the deletion has begun or will not begin.
     pub const fn leaves_at(&self) -> Option<Timestamp> {
         match self {
             Self::Scheduled { at, .. } | Self::Predicted { at, .. } => Some(*at),
@@ -49,7 +49,7 @@ impl EvictionState {
         }
     }
 
-    /// When the grace period of a terminating pod ends.
+    /// Time at which the grace period of a terminating pod ends; `None` in all other states.
     pub const fn ends_at(&self) -> Option<Timestamp> {
         match self {
             Self::Terminating { deadline, .. } => Some(*deadline),
@@ -57,7 +57,7 @@ impl EvictionState {
         }
     }
 
-    /// Sort key: by [`rank`](Self::rank), then by time, the earliest first.
+    /// Sort key: first the [`rank`](Self::rank), then the time, the earliest first.
     pub fn urgency(&self) -> (u8, i64) {
         (self.rank(), self.at().map_or(i64::MAX, Timestamp::as_nanos))
     }

@@ -58,9 +58,10 @@ pub(super) struct OutcomesBasis {
 /// Number of evictions of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EvictionCounts {
-    /// Outcomes of the pods that leave, scheduled and predicted, as far as they are computed.
+    /// Outcomes of the pods that leave, whether scheduled or predicted. Outcomes that are still being computed are
+    /// missing.
     pub outcomes: OutcomeCounts,
-    /// Pods that leave and whose outcome is still being computed.
+    /// Number of pods that leave and whose outcome is still being computed.
     pub working_out: usize,
     /// Outcomes of the pods that are preempted on other nodes to make room for replacements.
     pub preempted: OutcomeCounts,
@@ -70,12 +71,13 @@ pub struct EvictionCounts {
     /// Outcomes of terminating pods whose kubelet is down. These pods stay Terminating until the kubelet is back.
     pub hanging: OutcomeCounts,
     pub cancelled: usize,
-    /// Pods that tolerate the taint without a limit.
+    /// Number of pods that tolerate the taint without a limit.
     pub never: usize,
 }
 
 impl Model {
-    /// Returns the outcome of an evicted pod; `None` for a pod that stays, and while the outcome is being computed.
+    /// Returns the outcome of an evicted pod. `None` for a pod that stays, or while the outcome is still being
+    /// computed.
     pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, PodOutcome>> {
         match row.state {
             EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
@@ -88,7 +90,8 @@ impl Model {
         }
     }
 
-    /// Whether a budget would refuse the eviction of a pod. Taint eviction ignores budgets. `None` while unknown.
+    /// Whether a budget would refuse the eviction of a pod; `None` if unknown. Taint evictions go ahead even so,
+    /// because they ignore budgets.
     pub fn would_be_refused(&self, pod: &Key) -> Option<bool> {
         Some(self.outcomes.as_ref()?.refused.as_ref()?.contains(pod))
     }
@@ -111,7 +114,8 @@ impl EvictionCounts {
         self.outcomes.total() + self.working_out
     }
 
-    /// Number of pods that will have nowhere to run, among those that leave and those preempted for them.
+    /// Number of pods that will have nowhere to run: leaving pods, and pods that are preempted for the replacements of
+    /// leaving pods.
     pub fn will_have_nowhere(&self) -> usize {
         self.outcomes.nowhere() + self.preempted.nowhere()
     }

@@ -35,7 +35,7 @@ impl Feeds {
         self.by_kind.insert(kind, health);
     }
 
-    /// Requests made and bytes received by all watches together.
+    /// Numbers of requests made and of bytes received by all watches together.
     pub fn traffic(&self) -> (u64, u64) {
         self.by_kind.values().fold((0, 0), |(requests, bytes), health| {
             (requests.saturating_add(health.requests), bytes.saturating_add(health.bytes))
@@ -46,7 +46,7 @@ impl Feeds {
         self.by_kind.values().fold(0, |sum, health| sum.saturating_add(health.relists))
     }
 
-    /// Whether the first answer is there: the watch is live, broken, forbidden or off.
+    /// Whether the server has answered for the first time, so that the watch is live, broken, forbidden or off.
     pub fn has_answered(&self, kind: FeedKind) -> bool {
         match self.state(kind) {
             None | Some(FeedState::Connecting | FeedState::Listing { .. }) => false,
@@ -56,8 +56,7 @@ impl Feeds {
         }
     }
 
-    /// Returns how well objects are known when their watch is in this state. While a watch reconnects, the previous
-    /// value stays.
+    /// Returns how well the objects of a watch in this state are known. While the watch reconnects, this is `before`.
     pub fn known(before: Known, state: &FeedState) -> Known {
         match state {
             FeedState::Live => Known::Live,
@@ -75,7 +74,7 @@ impl Feeds {
         }
     }
 
-    /// Returns the state of the watches as the approval of a plan checks it.
+    /// Returns the state of the watches in the form that the approval of a plan checks.
     pub fn for_approval(&self) -> Watches {
         let live = |kind| self.state(kind) == Some(&FeedState::Live);
         let is_listed = |kind: &FeedKind| {
@@ -88,7 +87,7 @@ impl Feeds {
         }
     }
 
-    /// When this watch broke; `None` unless it is broken.
+    /// Time at which this watch broke; `None` unless the watch is broken.
     pub fn stale_since(&self, kind: FeedKind) -> Option<Timestamp> {
         match &self.health(kind)?.state {
             FeedState::Broken { since, .. } => Some(*since),
@@ -100,8 +99,8 @@ impl Feeds {
         }
     }
 
-    /// Whether the watches of nodes and Leases are live. `before` is the previous result, which holds while a watch
-    /// reconnects. A forbidden or disabled watch counts as disconnected since `started_at`.
+    /// Returns whether the watches of nodes and Leases are live. While a watch reconnects, the result is the previous
+    /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`.
     pub fn watch_health(&self, before: WatchHealth, started_at: Timestamp) -> WatchHealth {
         let mut pending = false;
         let mut missing = None;
@@ -118,8 +117,8 @@ impl Feeds {
             missing = [missing, since].into_iter().flatten().min();
         }
         match (missing, before) {
-            // An outage lasts from the first failure until both watches are live again: a later failure does not
-            // shorten it.
+            // An outage begins with the first failure and lasts until both watches are live again. A later failure does
+            // not move its beginning.
             (Some(since), WatchHealth::Disconnected { since: first }) => {
                 WatchHealth::Disconnected { since: since.min(first) }
             }

@@ -1,16 +1,18 @@
-//! Replaces a shown model by the model of another moment: what is carried over, and how revisions are kept distinct.
+//! Replaces the model that is shown by the model of another moment. Some results are carried over, and revisions stay
+//! distinct.
 
 use super::Model;
 use kordon_time::{Span, Timestamp};
 
-/// Maximum age of a forecast that is carried over to another moment.
+/// Maximum age of a forecast that is carried over to the model of another moment.
 const STILL_NEW: Span = Span::from_secs(1);
 
-/// Bits by which the numbers of jumps and moments are shifted. The offset keeps revisions unique across seeks, so that
-/// everything cached by revision is recomputed.
+/// Number of bits by which the numbers of jumps and moments are shifted to get an offset for revisions. The offset
+/// keeps revisions unique across seeks, so that everything that is cached by revision is recomputed.
 const APART: u32 = 40;
 
-/// Position of a model in the playback of a recording: the number of jumps, and of moments shown, so far.
+/// Position of a model in the playback of a recording: the number of jumps (`jump`) and of shown moments (`shown`) so
+/// far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MomentNumber {
     pub jump: u64,
@@ -18,7 +20,8 @@ pub struct MomentNumber {
 }
 
 impl Model {
-    /// Offsets the revisions of this model, which could equal those of another moment's model by coincidence.
+    /// Adds an offset to the revisions of this model. Without it, they could by coincidence equal the revisions of
+    /// another moment's model.
     pub fn number(&mut self, number: MomentNumber) {
         let jump = number.jump << APART;
         for count in [
@@ -35,11 +38,11 @@ impl Model {
         }
         self.journal.add_to_revision(jump);
         self.departures.add_to_revision(jump);
-        // Node states depend on the time at which they were computed.
+        // Node states get an offset at every moment, because they depend on the time at which they were computed.
         self.watchlist.add_to_revision(number.shown << APART);
     }
 
-    /// Carries over the results that were computed for a moment shortly before this one, until they are recomputed.
+    /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.
     pub fn continue_from(&mut self, before: &Self, now: Timestamp) {
         self.forecast = before.forecast.clone().filter(|forecast| now.since(forecast.made) <= STILL_NEW);
         self.outlook = before.outlook.clone();

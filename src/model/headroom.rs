@@ -1,5 +1,6 @@
-//! N-1: what the cluster can lose. It is computed in the background in slices ([`Model::next_headroom_job`],
-//! [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until a newer result arrives.
+//! Headroom (N-1): the nodes and zones that the cluster can lose. It is computed in the background in slices
+//! ([`Model::next_headroom_job`], [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until a newer result
+//! arrives.
 
 use super::Model;
 use kordon_core::{
@@ -10,11 +11,11 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What the cluster can lose at a point in time, as far as it is computed.
+/// The headroom of the cluster at a point in time, as far as it is computed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadroomSnapshot {
     pub headroom: Headroom,
-    /// Time of the newest cluster state that an answer is based on.
+    /// Time of the newest cluster state on which an answer is based.
     pub at: Timestamp,
     /// [`Model::headroom_revision`] of the cluster state at `at`.
     revision: u64,
@@ -23,7 +24,7 @@ pub struct HeadroomSnapshot {
 }
 
 impl HeadroomSnapshot {
-    /// Marks the computation as stopped: no further slices follow.
+    /// Marks the computation as stopped, so that no further slices follow.
     pub fn stopped(self) -> Self {
         Self { is_stopped: true, ..self }
     }
@@ -34,15 +35,16 @@ impl HeadroomSnapshot {
     }
 }
 
-/// The headroom as far as it can be shown.
+/// The part of the headroom that can be shown now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KnownHeadroom<'a> {
-    /// The headroom, the clause that states it, and the progress of the losses that are not answered yet.
+    /// The headroom, the clause that states it, and the progress of the computation; `rest` is `None` if it is
+    /// complete.
     Known { headroom: &'a Headroom, clause: HeadroomClause, rest: Option<HeadroomRest> },
-    /// There is no answer yet, or only answers too old to show.
+    /// There is no answer yet, or all answers are too old to show.
     Computing(HeadroomRest),
-    /// No answer is shown: nodes or pods are not live, something that the answer depends on is not listed yet, a zone
-    /// is down, or there is nothing to lose.
+    /// No answer is shown, because nodes or pods are not live, an input is not listed yet, a zone is down, or there is
+    /// nothing to lose.
     Withheld,
 }
 
@@ -55,10 +57,10 @@ impl<'a> KnownHeadroom<'a> {
     }
 }
 
-/// Losses that are not answered yet.
+/// Progress of a computation that has not answered all losses yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadroomRest {
-    /// Share of all losses that is answered.
+    /// Share of the losses that are answered, in percent.
     pub percent: usize,
     /// Whether the computation continues.
     pub goes_on: bool,
@@ -76,7 +78,7 @@ pub struct HeadroomJob {
 }
 
 impl Model {
-    /// Returns what the cluster can lose, if that is known now.
+    /// Returns the headroom of the cluster, as far as it can be shown at `now`.
     pub fn known_headroom(&self, now: Timestamp) -> KnownHeadroom<'_> {
         let is_missing = |kind| self.cluster.gap(kind).is_some();
         let is_down = |zone: &ZoneView| zone.state == ZoneState::FullDisruption;
@@ -106,13 +108,13 @@ impl Model {
         }
     }
 
-    /// Revision of the state that headroom is computed from: the number of changes that affect placement. `None` until
-    /// everything that headroom depends on and that kordon reads is listed.
+    /// Revision of the state from which headroom is computed: the number of changes that affect placement. `None` until
+    /// all inputs that kordon reads are listed.
     pub fn headroom_revision(&self) -> Option<u64> {
         self.headroom_gaps().is_empty().then_some(self.placement_changes)
     }
 
-    /// Returns the next slice of headroom to compute; `None` if it is complete, or if its inputs are not known.
+    /// Returns the next slice of the computation; `None` if the headroom is complete or its inputs are not known.
     pub fn next_headroom_job(&self, now: Timestamp) -> Option<HeadroomJob> {
         let revision = self.headroom_revision().filter(|_| !self.cluster.nodes().is_empty())?;
         if self.headroom.as_ref().is_some_and(|known| known.is_finished && known.revision == revision) {
@@ -123,36 +125,36 @@ impl Model {
     }
 }
 
-/// Minimum time between two snapshots of the cluster. Taking one costs time for everything that has changed.
+/// Minimum time between two snapshots of the cluster. Taking a snapshot costs time for everything that has changed.
 const ROUND: Span = Span::from_secs(5);
 
-/// Headroom that is computed in slices.
+/// Progress of the headroom, which is computed in slices.
 #[derive(Debug, Default)]
 pub struct HeadroomProgress {
     work: HeadroomWork,
-    /// Revision of the state that was started last.
+    /// Revision of the state for which a computation was started last.
     started: Option<u64>,
-    /// Revision of the state whose losses are being answered.
+    /// Revision of the state from which the current answers are computed.
     revision: Option<u64>,
 }
 
 impl HeadroomProgress {
-    /// Copy of the state that was started last; `None` before the first.
+    /// Returns a copy of the newest state whose snapshot is complete; `None` before the first such state.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.work.state()
     }
 
-    /// Whether a state is available.
+    /// Whether a state has a complete snapshot, so that [`state`](Self::state) returns it.
     pub const fn has_state(&self) -> bool {
         self.work.has_state()
     }
 
-    /// Whether the next slices will complete a state.
+    /// Whether a state is being started: the next slices will complete its snapshot.
     pub const fn is_starting(&self) -> bool {
         self.work.is_starting()
     }
 
-    /// Removes the limit on the work for zones: all zones are answered, however long that takes.
+    /// Removes the limit on the work for zones, so that all zones are answered, however long that takes.
     pub const fn with_all_zones(mut self) -> Self {
         self.work.limit_looks(usize::MAX);
         self
@@ -160,19 +162,20 @@ impl HeadroomProgress {
 }
 
 impl HeadroomJob {
-    /// Makes [`advance`](Self::advance) complete the snapshot in one slice, for another job that waits for it.
+    /// If `is_awaited` is true, [`advance`](Self::advance) completes the snapshot in one slice, because another job
+    /// waits for it.
     pub const fn awaited(mut self, is_awaited: bool) -> Self {
         self.is_awaited = is_awaited;
         self
     }
 
-    /// Computes the headroom in one go.
+    /// Computes the whole headroom without interruption.
     pub fn work(self) -> Option<HeadroomSnapshot> {
         self.advance(&mut HeadroomProgress::default(), || true)
     }
 
-    /// Continues the computation of earlier slices. `goes_on` is called before each small step; the slice ends when it
-    /// returns false. Returns `None` until a state is available.
+    /// Continues the computation. `goes_on` is called before each small step; when it returns false, the slice ends.
+    /// Returns `None` until the first snapshot is complete.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,

@@ -1,6 +1,6 @@
-//! Evictions that the controller holds back: because of their zone's limit a minute, or until pods are live again.
+//! Evictions that the controller holds back because of their zone's limit per minute, or until pods are live again.
 //!
-//! A held eviction is not lost: it is released as soon as possible, unless its reason has gone meanwhile.
+//! A held eviction is not lost. It is released as soon as possible, unless the pod need not be evicted any more.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,21 +10,21 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Window of the limit.
+/// Time to which the limit applies.
 const MINUTE: Span = Span::from_secs(60);
 
-/// Delay before the first retry of a failed eviction; it doubles with each failure.
+/// Delay before the first retry of a failed eviction. The delay doubles with each failure, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Span = Span::from_secs(1);
 const LONGEST_PAUSE: Span = Span::from_secs(30);
 
-/// Evictions that the controller holds back, and the times of recent evictions, which count against the limit.
+/// Evictions that the controller holds back, with the times of recent evictions, which count towards the limit.
 #[derive(Clone, Debug, Default)]
 pub struct HeldEvictions {
-    /// Maximum number of pods evicted in a zone a minute; `None` for no limit.
+    /// Maximum number of pods that are evicted in each zone per minute; `None` for no limit.
     limit: Option<usize>,
     /// Held evictions, in the order of their decisions.
     waiting: VecDeque<Effect>,
-    /// Times of the evictions of the last minute in each zone, at most as many as the limit.
+    /// Times of the evictions of the last minute, by zone. At most as many times are kept as the limit allows.
     evicted: BTreeMap<ZoneKey, VecDeque<Timestamp>>,
     overruns: u64,
     /// Failed evictions, each with the time of its next retry.
@@ -33,7 +33,7 @@ pub struct HeldEvictions {
     failures: BTreeMap<EffectId, u32>,
 }
 
-/// Whether the watch of pods shows the present state.
+/// Whether the watch of pods shows their current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodSight {
     Live,
@@ -46,10 +46,10 @@ impl HeldEvictions {
         self.limit = limit;
     }
 
-    /// Takes an eviction, which is held until it is released.
+    /// Takes an eviction, and holds it until it is released.
     ///
     /// # Errors
-    /// Returns the effect if it is not an eviction.
+    /// The effect is not an eviction. It is returned.
     pub fn take(&mut self, effect: Effect) -> Result<(), Box<Effect>> {
         if !is_eviction(&effect.write) {
             return Err(Box::new(effect));
@@ -62,7 +62,7 @@ impl HeldEvictions {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Takes a failed eviction, which is retried with exponential backoff. Returns false if the effect is not an
+    /// Takes a failed eviction, and retries it with exponential backoff. Returns false if the effect is not an
     /// eviction.
     pub fn retry(&mut self, effect: Option<Effect>, now: Timestamp) -> bool {
         let Some(effect) = effect.filter(|effect| is_eviction(&effect.write)) else { return false };
@@ -73,7 +73,7 @@ impl HeldEvictions {
         true
     }
 
-    /// Resets the failures of an eviction whose outcome is not a failure.
+    /// Forgets the failures of an eviction that has ended without another failure.
     pub fn on_done(&mut self, id: EffectId) {
         self.failures.remove(&id);
     }
@@ -87,12 +87,12 @@ impl HeldEvictions {
         counts
     }
 
-    /// Number of times a zone reached its limit while more of its evictions were held.
+    /// Number of times that a zone reached its limit while it had more held evictions.
     pub const fn overruns(&self) -> u64 {
         self.overruns
     }
 
-    /// Removes and returns the evictions whose reason has gone.
+    /// Removes and returns the held evictions that are no longer needed.
     pub fn withdraw(&mut self, cluster: &Cluster) -> Vec<Effect> {
         if self.is_empty() {
             return Vec::new();
@@ -111,7 +111,8 @@ impl HeldEvictions {
         withdrawn
     }
 
-    /// Returns the evictions to execute now, and the zones that have just reached their limit while others are held.
+    /// Returns the evictions to execute now. Also returns the zones that have just reached their limit and still have
+    /// held evictions.
     pub fn release(
         &mut self,
         cluster: &Cluster,
@@ -121,7 +122,7 @@ impl HeldEvictions {
         if self.is_empty() || sight == PodSight::Stale {
             return (Vec::new(), Vec::new());
         }
-        // Retries were counted against the limit at their first attempt.
+        // Retries ignore the limit, because they were counted at their first attempt.
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.retries).into_iter().partition(|(at, _)| *at <= now);
         self.retries = later;
@@ -154,7 +155,7 @@ impl HeldEvictions {
         (released, full)
     }
 
-    /// When the next eviction held by a limit or a backoff can be released.
+    /// Time at which the next eviction can be released that waits for a limit or a backoff; `None` if there is none.
     pub fn next(&self, cluster: &Cluster) -> Option<Timestamp> {
         let retry = self.retries.iter().map(|(at, _)| *at).min();
         [retry, self.next_below_limit(cluster)].into_iter().flatten().min()
@@ -188,7 +189,7 @@ const fn is_eviction(write: &Write) -> bool {
     }
 }
 
-/// Zone of the pod's node; the default zone if the node does not exist.
+/// Returns the zone of the pod's node; the default zone if the node does not exist.
 fn zone_of(effect: &Effect, cluster: &Cluster) -> ZoneKey {
     match &effect.write {
         Write::DeletePod { node, .. } => cluster.node(node).map(|node| node.zone()).unwrap_or_default(),
@@ -196,12 +197,12 @@ fn zone_of(effect: &Effect, cluster: &Cluster) -> ZoneKey {
     }
 }
 
-/// Whether the pod still exists and still has a reason to be evicted. A pod that is already terminating counts as well:
-/// the taint eviction controller marks it too, and deleting it again changes nothing.
+/// Whether the pod still exists and must still be evicted. This includes a pod that is already terminating: upstream's
+/// taint eviction controller also marks such a pod, and deleting it again changes nothing.
 fn is_wanted(effect: &Effect, cluster: &Cluster) -> bool {
     let Write::DeletePod { pod, uid, node, deletion } = &effect.write else { return true };
     let Some(pod) = cluster.pod(pod).filter(|pod| pod.uid == *uid) else { return false };
-    // The eviction timers of a node's pods outlive the node (docs/upstream/node-lifecycle.md#12.35).
+    // The node is gone, but the eviction timers of its pods remain (docs/upstream/node-lifecycle.md#12.35).
     let Some(node) = cluster.node(node) else { return true };
     match deletion {
         Deletion::ByTaint { .. } => {

@@ -4,8 +4,8 @@ use super::Model;
 use kordon_core::forecast::Forecast;
 use kordon_time::Span;
 
-/// Horizon of the usual forecast, whatever horizon the chart shows. Within it, a node that fails now loses its pods, if
-/// these have the default tolerations.
+/// Horizon of the usual forecast, whatever the horizon of the chart. It is long enough that a node which fails now
+/// loses its pods within it, if the pods have the default tolerations.
 pub const HORIZON: Span = Horizon::TenMinutes.span();
 
 /// Horizon of the forecast chart.
@@ -36,7 +36,7 @@ impl Horizon {
         }
     }
 
-    /// The next longer horizon; after the longest, the shortest.
+    /// Returns the next longer horizon. After the longest horizon, returns the shortest.
     #[must_use]
     pub const fn next(self) -> Self {
         match self {
@@ -46,14 +46,14 @@ impl Horizon {
         }
     }
 
-    /// Maximum time difference between nodes that share a lane of the chart.
+    /// Maximum time difference between the events of nodes that share a lane of the chart.
     pub const fn alike(self) -> Span {
         Span::from_nanos(self.span().as_nanos() / 20)
     }
 }
 
 impl Model {
-    /// Returns the forecast for this horizon, or the usual one while the longer one is missing.
+    /// Returns the forecast for this horizon. While a longer forecast is missing, returns the usual one.
     pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
         let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
         far.or(self.forecast.as_deref())

@@ -1,24 +1,25 @@
-//! What a change of the cluster affects. It is determined once for all consumers of changes.
+//! The effects of a change of the cluster. They are determined once for all consumers of changes.
 
 use kordon_core::cluster::Applied;
 
-/// A change applied to the cluster, and what it affects.
+/// A change that was applied to the cluster, with its effects.
 #[derive(Clone, Debug)]
 pub struct AppliedChange {
     pub applied: Applied,
     pub impact: Impact,
 }
 
-/// What a change affects.
+/// The part of the model that a change affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impact {
     /// Heartbeats only: a Lease, or a node status without other changes.
     Heartbeat,
-    /// A node: its health, its place in lists, and where pods can be placed.
+    /// A node: its health, its place in lists, and the placement of pods.
     Node,
-    /// A pod: evictions, plans, and where pods can be placed.
+    /// A pod: evictions, plans, and the placement of pods.
     Pod,
-    /// Only the status of a pod, for example its readiness: evictions and plans, but not the room that it takes.
+    /// Only the status of a pod, for example its readiness. This affects evictions and plans, but not placement,
+    /// because the pod takes the same room.
     PodStatus,
     /// Only the resource version of a pod.
     PodVersion,
@@ -53,7 +54,7 @@ impl Impact {
         }
     }
 
-    /// Whether the change may alter plans and placements.
+    /// Whether the change may alter plans.
     pub const fn bears_on_plans(self) -> bool {
         match self {
             Self::Node | Self::Pod | Self::PodStatus | Self::Other => true,
@@ -61,7 +62,7 @@ impl Impact {
         }
     }
 
-    /// Whether the change may alter where pending pods can be placed.
+    /// Whether the change may alter the placement of pending pods.
     pub const fn bears_on_placement(self) -> bool {
         match self {
             Self::Node | Self::Pod | Self::Other => true,

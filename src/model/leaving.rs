@@ -1,6 +1,6 @@
 //! Leaving pods: every eviction that is predicted, scheduled or in progress, and the next event of each node.
 //!
-//! When a zone fails, tens of thousands of pods leave. They are then computed in the background
+//! When a zone fails, tens of thousands of pods leave. Their evictions are then computed in the background
 //! ([`Model::leaves_many`], [`Model::next_leaving_job`], [`LeavingJob::work`], [`Model::set_leaving`]), by the same
 //! rules as in [`Model::refresh`].
 
@@ -21,47 +21,49 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How long a cancelled eviction stays in the list.
+/// Time for which a cancelled eviction stays in the list.
 const REMEMBERED: Span = Span::from_secs(120);
 
-/// Maximum number of evictions that are computed in the loop; more take some milliseconds and run in the background.
+/// Maximum number of evictions that are computed on the loop's thread. More evictions take some milliseconds, and are
+/// computed in the background.
 const MANY: usize = 2_000;
 
-/// The evictions and next events at a point in time.
+/// The evictions, and the next event of each node, at a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Leaving {
     pub taken: Timestamp,
     pub evictions: BTreeMap<Key, EvictionRow>,
-    /// Keys of the evictions in the order of [`EvictionState::urgency`], then by name.
+    /// Keys of the evictions, sorted by [`EvictionState::urgency`] and then by name.
     pub by_urgency: Arc<Vec<Key>>,
-    /// The next event of each node that has one.
+    /// The next event of each node, without nodes that have no next event.
     pub next: BTreeMap<NodeName, NextEvent>,
-    /// Time of the first eviction whose deletion has not begun; `None` if there is none.
+    /// Time of the first eviction whose deletion has not begun; `None` if there is no such eviction.
     pub first: Option<Timestamp>,
     /// Ends of the grace periods of the terminating pods, the earliest first.
     pub deadlines: Vec<Timestamp>,
     pub changes: LeavingChanges,
 }
 
-/// Revisions of the parts: while a revision stays the same, so does its part.
+/// Revisions of the parts of [`Leaving`]. As long as a revision stays the same, so does its part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeavingChanges {
     pub evictions: u64,
     pub next: u64,
-    /// Revision of the set of pods that leave and whose deletion has not begun. Changed times do not count.
+    /// Revision of the set of leaving pods whose deletion has not begun. A change of only their times does not change
+    /// it.
     pub pods: u64,
 }
 
 /// The next event of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextEvent {
-    /// Time of the event; `None` if the event waits for something without a known time.
+    /// Time of the event; `None` if this time is not known yet.
     pub at: Option<Timestamp>,
     pub what: NextEventKind,
     /// Whether the time is an estimate.
     pub estimated: bool,
     pub why: Why,
-    /// Chance that the event happens at this time, if several nodes wait for one token.
+    /// Chance that the event happens at this time; `None` unless several nodes wait for one token.
     pub chance: Option<forecast::Chance>,
 }
 
@@ -81,7 +83,7 @@ pub enum NextEventKind {
     },
 }
 
-/// Copies of all inputs of the computation.
+/// Copies of all inputs of [`Leaving`].
 #[derive(Debug)]
 pub struct LeavingJob {
     engine: Engine,
@@ -93,7 +95,7 @@ pub struct LeavingJob {
     now: Timestamp,
 }
 
-/// The leaving pods, and how many there are of each kind.
+/// The leaving pods, with the number of evictions of each kind.
 #[derive(Debug)]
 pub struct CountedLeaving {
     leaving: Leaving,
@@ -101,12 +103,12 @@ pub struct CountedLeaving {
 }
 
 impl Leaving {
-    /// Returns the pods that leave and whose deletion has not begun, each with the time at which it begins.
+    /// Returns the leaving pods whose deletion has not begun, each with the time at which the deletion begins.
     pub fn pods(&self) -> impl Iterator<Item = (Key, Timestamp)> {
         self.evictions.iter().filter_map(|(key, row)| Some((key.clone(), row.state.leaves_at()?)))
     }
 
-    /// Whether the same pods leave. Their times may differ.
+    /// Whether the same pods leave in both, even if their times differ.
     fn has_pods_of(&self, other: &BTreeMap<Key, EvictionRow>) -> bool {
         leaving_keys(&self.evictions).eq(leaving_keys(other))
     }
@@ -117,13 +119,13 @@ fn leaving_keys(evictions: &BTreeMap<Key, EvictionRow>) -> impl Iterator<Item = 
 }
 
 impl Model {
-    /// Whether so many pods leave that they are computed in the background.
+    /// Whether so many pods leave that their evictions are computed in the background.
     pub fn leaves_many(&self) -> bool {
         let predicted = self.forecast.as_ref().map_or(0, |forecast| forecast.steps.len());
         self.views.leaving.evictions.len() + predicted > MANY
     }
 
-    /// Computes at once what leaves. Returns the previous result.
+    /// Computes the leaving pods at once. Returns the previous result.
     pub(super) fn refresh_leaving(&mut self, now: Timestamp) -> Option<Arc<Leaving>> {
         let sources = Sources {
             engine: self.engine.as_ref()?,
@@ -137,7 +139,7 @@ impl Model {
         self.set_leaving(counted)
     }
 
-    /// Returns the job that computes what leaves; `None` before the engine has started.
+    /// Returns the job that computes the leaving pods; `None` before the engine has started.
     pub fn next_leaving_job(&self, now: Timestamp) -> Option<LeavingJob> {
         Some(LeavingJob {
             engine: self.engine.clone()?,
@@ -150,7 +152,7 @@ impl Model {
         })
     }
 
-    /// Stores a result unless a newer one is known. Returns the previous result.
+    /// Stores a result, unless the known result is newer. Returns the previous result.
     pub fn set_leaving(&mut self, counted: CountedLeaving) -> Option<Arc<Leaving>> {
         let CountedLeaving { leaving, counts } = counted;
         if leaving.taken < self.views.leaving.taken {
@@ -215,7 +217,8 @@ impl Sources<'_> {
         Leaving { taken: now, evictions, by_urgency, next, first, deadlines, changes }
     }
 
-    /// Returns every eviction that the forecast predicts, that the engine has scheduled, or that is in progress.
+    /// Returns every eviction that the forecast predicts, that the engine has scheduled, or that is already in
+    /// progress.
     fn evictions(self) -> BTreeMap<Key, EvictionRow> {
         let Self { engine, cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
@@ -245,9 +248,10 @@ impl Sources<'_> {
         rows
     }
 
-    /// Adds cancelled evictions: they were scheduled, no longer are, and their pod still exists.
+    /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
+    /// still exists.
     ///
-    /// A forecast older than the cancellation does not revive an eviction.
+    /// A forecast that is older than the cancellation does not bring the eviction back.
     fn remember_cancelled(self, rows: &mut BTreeMap<Key, EvictionRow>) {
         let Self { cluster, before, now, .. } = self;
         let predicted_at = self.forecast.map_or(Timestamp::EPOCH, |forecast| forecast.made);
@@ -276,8 +280,8 @@ impl Sources<'_> {
         }
     }
 
-    /// Returns the next event of each node: the predicted one, else its first eviction, else the event that follows
-    /// from its silence or its wait for a taint.
+    /// Returns the next event of each node: the predicted event if there is one; else the node's first eviction; else
+    /// the event that follows because the node is silent or waits for a taint.
     fn next_events(self, evictions: &BTreeMap<Key, EvictionRow>) -> BTreeMap<NodeName, NextEvent> {
         let Self { engine, cluster, now, .. } = self;
         let mut next = self.predicted_events();
@@ -324,7 +328,7 @@ impl Sources<'_> {
         node.is_ready() && self.engine.is_silent(self.cluster, node, self.now)
     }
 
-    /// Whether a predicted time depends on an estimate, or on chance among several waiting nodes.
+    /// Whether a predicted time depends on an estimate, or on chance because several nodes wait.
     fn is_estimated(self, node: &NodeName, why: &Why) -> bool {
         let waits = why.0.iter().any(|cause| matches!(cause, Cause::Queued { .. } | Cause::Token { .. }));
         let health = || self.engine.node_view(self.cluster.node(node)?);
@@ -334,7 +338,7 @@ impl Sources<'_> {
 
 fn by_urgency(evictions: &BTreeMap<Key, EvictionRow>) -> Vec<Key> {
     let mut ranked: Vec<_> = evictions.iter().map(|(key, row)| (row.state.urgency(), key)).collect();
-    // The sort is stable: rows of equal urgency stay in the order of their names.
+    // The sort is stable, so rows of equal urgency stay sorted by name.
     ranked.sort_by_key(|(urgency, _)| *urgency);
     ranked.into_iter().map(|(_, key)| key.clone()).collect()
 }
@@ -350,7 +354,7 @@ fn terminating(cluster: &Cluster, pod: &Pod, node: &Node) -> Option<EvictionRow>
     Some(EvictionRow { node: node.name.clone(), state, why: Why::default() })
 }
 
-/// Adds, for each node without an event, its first eviction and the number of its evictions.
+/// Adds an event for each node that has none: the node's first eviction, with the number of its evictions.
 fn add_evictions(evictions: &BTreeMap<Key, EvictionRow>, next: &mut BTreeMap<NodeName, NextEvent>) {
     let mut scheduled: BTreeMap<&NodeName, Vec<(Timestamp, Certainty, &Why)>> = BTreeMap::new();
     for row in evictions.values().filter(|row| !next.contains_key(&row.node)) {

@@ -1,4 +1,4 @@
-//! Notable moments of a period: marks on a time line, and targets to jump to.
+//! Notable moments of a period of time. They are marks on a time line, and targets for jumps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,17 +10,16 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time within which the same event of another object joins an existing moment.
+/// Time after a moment within which the same event of another object joins this moment.
 const JOINS: Span = Span::from_secs(10);
 
-/// Maximum number of moments kept; later ones are dropped.
+/// Maximum number of moments. Later moments are dropped.
 const CAPACITY: usize = 20_000;
 
-/// Maximum age of departures that are examined. Ids of departures that already belong to a moment are kept for this
-/// time.
+/// Maximum age of departures that are examined. For this time, the ids of departures that belong to a moment are kept.
 const REMEMBERED: Span = Span::from_secs(600);
 
-/// Something notable that happened, to one object or to several at about the same time.
+/// A notable event of one object, or of several objects at about the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub at: Timestamp,
@@ -28,7 +27,7 @@ pub struct Moment {
     pub level: VerdictLevel,
     /// Name of the first object, or a description of the event.
     pub subject: String,
-    /// Number of objects.
+    /// Number of objects to which the event happened.
     pub count: usize,
 }
 
@@ -43,12 +42,12 @@ pub enum MomentKind {
     Zone(ZoneState),
     /// Pods were evicted, by any component.
     Eviction,
-    /// The controller did something other than its shadow predicted.
+    /// The controller acted otherwise than its shadow predicted.
     Disagreement,
     /// The watches of nodes or Leases broke.
     Disconnected,
     Reconnected,
-    /// The controller stopped being active.
+    /// The controller is no longer active.
     NoController,
     ControllerBack,
     /// A part of the recording is missing or unreadable.
@@ -56,7 +55,7 @@ pub enum MomentKind {
 }
 
 impl Moment {
-    /// Creates a moment of one object.
+    /// Returns a moment with one object.
     pub fn new(at: Timestamp, kind: MomentKind, level: VerdictLevel, subject: &str) -> Self {
         Self { at, kind, level, subject: subject.into(), count: 1 }
     }
@@ -110,11 +109,11 @@ const fn zone_word(state: ZoneState) -> &'static str {
     }
 }
 
-/// Finds notable moments by comparing successive states of a model.
+/// Finds notable moments by comparing each state of a model with the state before.
 #[derive(Clone, Debug, Default)]
 pub struct MomentFinder {
     found: Vec<Moment>,
-    /// State at the last look; `None` until the engine has started.
+    /// State of the model at the last look; `None` until the engine has started.
     known: Option<Known>,
 }
 
@@ -129,7 +128,7 @@ struct Known {
     connection: Connection,
     departures_revision: u64,
     counted: BTreeSet<DepartureId>,
-    /// Number of the next journal entry.
+    /// Number of the next journal entry to examine.
     next_entry: usize,
 }
 
@@ -148,8 +147,8 @@ impl MomentFinder {
         &self.found
     }
 
-    /// Adds the moments since the last call. The model must be refreshed at `now`, and `now` must be later than at the
-    /// last call.
+    /// Adds the moments since the last call. The model must be refreshed at `now`, which must be later than at the last
+    /// call.
     pub fn look(&mut self, model: &Model, now: Timestamp) {
         let Some(confidence) = model.views.confidence else { return };
         let connection = Connection::from(confidence);
@@ -167,7 +166,7 @@ impl MomentFinder {
         self.known = Some(Known { connection, ..known });
     }
 
-    /// Adds a moment that is not derived from a model.
+    /// Adds a moment that does not come from the comparison of models.
     pub fn add(&mut self, moment: Moment) {
         if self.found.len() == CAPACITY {
             return;
@@ -316,8 +315,8 @@ impl From<Confidence> for Connection {
     }
 }
 
-/// States of the nodes that are not Ready. A late node keeps its previous state, because most late heartbeats arrive
-/// after all.
+/// Returns the states of the nodes that are not Ready. A late node keeps the state it had before, because most late
+/// heartbeats arrive after all.
 fn notable_states<'a>(
     states: impl Iterator<Item = (&'a NodeName, NodeState)>,
     before: &BTreeMap<NodeName, NodeState>,
@@ -329,12 +328,12 @@ fn notable_states<'a>(
     notable.collect()
 }
 
-/// Whether the same event of another object joins the moment.
+/// Whether the same event of another object joins a moment of this kind.
 const fn joins(kind: MomentKind) -> bool {
     !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
 }
 
-/// Whether a departure of this kind is an eviction, not the end of a pod or the removal of an unwanted one.
+/// Whether a departure of this kind is an eviction. The end of a pod is not, nor the removal of an unwanted pod.
 pub const fn is_eviction(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

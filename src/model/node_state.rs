@@ -1,5 +1,5 @@
-//! The state of a node: the most urgent fact about it, in one word. Glyph, word, role and sort order follow from it
-//! everywhere.
+//! The state of a node: the most urgent fact about the node, as one word. The glyph, the word, the visual role and the
+//! sort order follow from the state everywhere.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -12,7 +12,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The state of a node, the most urgent first.
+/// The states of a node, the most urgent state first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeState {
     /// The controller tainted the node NoExecute, and its pods are leaving or about to leave.
@@ -23,30 +23,30 @@ pub enum NodeState {
     NotReady,
     /// The Ready condition is True, but the node is silent ([`Silence`]).
     Silent,
-    /// The Ready condition is True, but the heartbeat is late.
+    /// The Ready condition is True, but a heartbeat is late.
     Late,
-    /// Ready, with a condition that reports a problem.
+    /// The node is Ready, but one of its conditions reports a problem.
     Pressure,
     /// The node's kubelet has never posted a status.
     Starting,
     /// A drain claims the node.
     Draining,
-    /// Cordoned, a drain has ended, and no pods are left except static pods and pods of DaemonSets.
+    /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left.
     Drained,
-    /// Unschedulable.
+    /// The node is marked unschedulable.
     Cordoned,
     Ready,
 }
 
-/// Visual role of a state, the most urgent first.
+/// Visual role of a state, the most urgent role first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StateRole {
     Critical,
     Warning,
     Notice,
-    /// Somebody works on the node.
+    /// The node is under maintenance.
     Maintenance,
-    /// Nothing to report.
+    /// There is nothing to report.
     Ready,
 }
 
@@ -135,15 +135,16 @@ impl NodeState {
         }
     }
 
-    /// Returns the most urgent of these states; `None` if there are none.
+    /// Returns the most urgent of these states; `None` if the slice is empty.
     pub fn worst(states: &[Self]) -> Option<Self> {
-        // A minimum over bytes can be vectorised; the screen needs it for tens of thousands of nodes.
+        // The minimum is computed over bytes, so that it can be vectorised: the screen needs it for tens of thousands
+        // of nodes.
         let first = states.iter().map(|state| *state as u8).fold(u8::MAX, u8::min);
         Self::ALL.get(usize::from(first)).copied()
     }
 
-    /// Whether the node is Ready and its heartbeats arrive. Late and Starting nodes are neither well nor failing, so
-    /// these states count as no change.
+    /// Whether the node is Ready and its heartbeats arrive. Late and Starting nodes count neither as well nor as
+    /// failing. A change to one of these states therefore does not count as a change.
     pub const fn is_well(self) -> bool {
         match self {
             Self::Pressure | Self::Draining | Self::Drained | Self::Cordoned | Self::Ready => true,
@@ -153,7 +154,7 @@ impl NodeState {
         }
     }
 
-    /// Whether the node is down, or will be declared down unless it renews its Lease.
+    /// Whether the node is down, or will be declared down if it does not renew its Lease.
     pub const fn is_failing(self) -> bool {
         self.is_down() || matches!(self, Self::Silent)
     }
@@ -177,18 +178,20 @@ pub struct NodeFacts<'a> {
     pub stage: NodeStage,
     pub silence: Silence,
     pub pods: NodePods,
-    /// The current time, or the time at which the watches broke: heartbeats that cannot arrive do not count as missing.
+    /// The current time. While the watches are broken, the time at which they broke, so that heartbeats that cannot
+    /// arrive do not count as missing.
     pub now: Timestamp,
-    /// Time at which facts may change although the node, its Lease and its pods do not.
+    /// Time at which the facts may change even if the node, its Lease and its pods do not change.
     pub expiry: Expiry,
 }
 
-/// The pods of a node, as far as its state depends on them.
+/// Facts about the pods of a node that determine the node's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NodePods {
-    /// Whether the node is tainted and has known pods that are terminating or have a time for their eviction.
+    /// Whether the node is tainted and at least one of its known pods is terminating or has a time for its eviction.
     pub leaving: bool,
-    /// Number of pods that a drain removes ([`Cluster::workload_pods`]); `None` if they are unknown or not needed.
+    /// Number of pods that a drain removes ([`Cluster::workload_pods`]); `None` if the pods are unknown or the number
+    /// is not needed.
     pub workload: Option<usize>,
 }
 
@@ -197,8 +200,8 @@ impl NodeFacts<'_> {
     pub fn new<'a>(engine: &Engine, cluster: &Cluster, node: &'a Node, now: Timestamp) -> NodeFacts<'a> {
         let is_known = cluster.knows(&Scope::PodsOn(node.name.clone()));
         let stage = engine.node_stage(node).unwrap_or(NodeStage::Healthy);
-        // Only few nodes need their pods. A node that waits for its taint has no leaving pods, and a large zone may
-        // have a thousand such nodes: checking each would be slow.
+        // The leaving pods are looked up only for tainted nodes. A large zone may have a thousand nodes that wait for
+        // their taint; they have no leaving pods, and looking them up would be slow.
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         let counts = node.unschedulable && node.drained.is_some() && is_known;
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
@@ -206,7 +209,7 @@ impl NodeFacts<'_> {
             leaving: leaving.is_some_and(|leaving| leaving.any),
             workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
-        // Pods may become known or unknown without a change of a node or pod.
+        // The number of pods may become known or unknown at any time, without a change of a node or pod.
         let is_counted = node.unschedulable && node.drained.is_some() && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
@@ -224,14 +227,14 @@ impl NodeFacts<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeStateView {
     pub state: NodeState,
-    /// Start of the state, or the last heartbeat if heartbeats are missing; `None` if unknown.
+    /// Time at which the state began; if heartbeats are missing, the time of the last heartbeat. `None` if unknown.
     pub since: Option<Timestamp>,
     /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
 }
 
 impl NodeStateView {
-    /// The progress of a drain, or else the duration of the state; `None` if neither is known.
+    /// Returns the progress of the drain, or, without a drain, the duration of the state. `None` if neither is known.
     pub fn detail(&self, now: Timestamp) -> Option<StateDetail> {
         let lasting = |since| StateDetail::Lasting(Span::from_secs(now.since(since).or_zero().as_secs()));
         self.drain.map(StateDetail::Progress).or(self.since.map(lasting))
@@ -251,11 +254,11 @@ impl NodeStateView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateDetail {
     Progress(DrainCount),
-    /// Whole seconds.
+    /// Duration of the state, in whole seconds.
     Lasting(Span),
 }
 
-/// Progress of a drain that this process runs.
+/// Progress of the drain of a node by an operation that runs in this process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDrainCount {
     pub operation: OperationId,
@@ -270,8 +273,8 @@ impl Model {
         Some(NodeStateView { state, since: self.state_since(node, state), drain })
     }
 
-    /// Returns the progress of a drain: from the operation if it runs in this process, or else from the claim on the
-    /// node.
+    /// Returns the progress of a drain. If the operation runs in this process, the progress comes from the operation,
+    /// otherwise from the claim on the node.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
         let of_ours = self.drains.get(&node.name).filter(|drain| drain.operation == claim.operation);
@@ -300,14 +303,14 @@ impl Model {
     }
 }
 
-/// Period in which changes count for the badge of a flapping node.
+/// Period of time whose changes count towards the badge of a flapping node.
 const FLAP_WINDOW: Span = Span::from_secs(600);
 
-/// Minimum number of changes for the badge.
+/// Minimum number of changes for the badge of a flapping node.
 const FLAPS: usize = 3;
 
-/// Nodes that go down and come back. An outage is one change, whatever states the node passes through. A late heartbeat
-/// is not an outage.
+/// Records of nodes that go down and come back. An outage is one change, even if the node passes through several
+/// states. A late heartbeat is not an outage.
 #[derive(Clone, Debug, Default)]
 pub struct Flaps(BTreeMap<NodeName, Flapping>);
 
@@ -319,7 +322,7 @@ struct Flapping {
 }
 
 impl Flaps {
-    /// Records the current state of a node; `is_new` if the node was not known before.
+    /// Records the current state of a node. `is_new` means that the node was not known before.
     pub fn record(&mut self, node: &NodeName, state: NodeState, is_new: bool, now: Timestamp) {
         let is_failing = state.is_failing();
         if !is_failing && !state.is_well() {
@@ -343,7 +346,8 @@ impl Flaps {
         self.0.remove(node);
     }
 
-    /// Undoes changes recorded after the watches broke. They only show that no heartbeats were received.
+    /// Removes the changes that were recorded after the watches broke. These changes show only that no heartbeats were
+    /// received.
     pub fn undo_after(&mut self, broke: Timestamp) {
         for known in self.0.values_mut() {
             while known.changes.pop_if(|at| *at > broke).is_some() {
@@ -352,14 +356,15 @@ impl Flaps {
         }
     }
 
-    /// Returns how often the node went down or came back within ten minutes, if at least three times.
+    /// Returns the number of times that the node went down or came back within ten minutes; `None` if it is less than
+    /// three.
     pub fn count(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         let changes = self.0.get(node)?.changes.iter();
         let count = changes.filter(|at| now.since(**at) < FLAP_WINDOW).count();
         (count >= FLAPS).then_some(count)
     }
 
-    /// Returns the flapping nodes with their counts, by name.
+    /// Returns the flapping nodes by name, each with its number of changes.
     pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
         self.0.keys().filter_map(move |node| Some((node, self.count(node, now)?)))
     }
@@ -374,7 +379,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// A node with these facts, whose last heartbeat was `heartbeat_age` seconds ago.
+    /// A node with these facts. Its last heartbeat was `heartbeat_age` seconds ago.
     struct Case {
         ready: Option<ConditionStatus>,
         stage: NodeStage,

@@ -1,5 +1,5 @@
-//! History of nodes and their pods, as the watches report it: journal entries for changes, and for decisions of the
-//! shadow on which the controller did not act.
+//! Journal entries about nodes and their pods: for changes that the watches report, and for decisions of the shadow on
+//! which the controller did not act.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,42 +18,42 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time after which a decision of the shadow counts as missed: two monitor passes.
+/// Time after which a decision of the shadow counts as missed. It is the time of two monitor passes.
 const SOON: Span = Span::from_secs(10);
 
-/// Maximum number of pending decisions of the shadow; the oldest are dropped first.
+/// Maximum number of pending decisions of the shadow. The oldest decisions are dropped first.
 const WAITING: usize = 2000;
 
-/// A change that deserves a journal entry.
+/// A change that is worth a journal entry.
 #[derive(Clone, Debug, PartialEq)]
 struct Observation {
     entry: JournalEntry,
-    /// Event of the controller that caused the change; `None` if another component caused it.
+    /// The controller's event that caused the change; `None` if another component caused the change.
     event: Option<(EventKind, Subject)>,
 }
 
-/// Identifies the object of a controller event.
+/// The object of an event of the controller.
 #[derive(Clone, Debug, PartialEq)]
 enum Subject {
     Node(NodeName),
-    /// Any node of the zone: chance decides which of the waiting nodes is tainted.
+    /// Any node of the zone, because chance decides which of the waiting nodes is tainted.
     Zone(ZoneKey),
     Pod(Key),
 }
 
-/// A decision of the shadow on which nobody has acted yet.
+/// A decision of the shadow on which the controller has not acted yet.
 #[derive(Clone, Debug)]
 struct Expected {
     at: Timestamp,
     kind: EventKind,
     subject: Subject,
     node: NodeName,
-    /// The pod, if the decision deletes one.
+    /// The pod that the decision deletes; `None` if it deletes no pod.
     pod: Option<(Key, Uid)>,
     entry: JournalEntry,
 }
 
-/// Decisions of the shadow on which the controller has not acted yet.
+/// Decisions of the shadow on which the controller has not acted yet, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct Expectations(VecDeque<Expected>);
 
@@ -72,7 +72,7 @@ impl Expectations {
         self.0.clear();
     }
 
-    /// Removes the overdue decisions and returns entries for those that are still due.
+    /// Removes the overdue decisions. Returns an entry for each of them that the shadow would still make.
     pub fn missed(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> Vec<JournalEntry> {
         let due = self.0.iter().take_while(|expected| now.since(expected.at) > SOON).count();
         let missed = self.0.drain(..due).filter(|expected| expected.still_holds(engine, cluster, now));
@@ -109,7 +109,7 @@ impl Expected {
         Some(Self { at: now, kind, subject, node: node.clone(), pod, entry })
     }
 
-    /// Whether the shadow would still make this decision. A node that has sent a heartbeat since then is not a miss.
+    /// Whether the shadow would still make this decision. It would not if the node has sent a heartbeat since then.
     fn still_holds(&self, engine: &Engine, cluster: &Cluster, now: Timestamp) -> bool {
         let Some(node) = cluster.node(&self.node) else { return false };
         match (self.kind, &self.pod) {
@@ -132,24 +132,24 @@ fn has_no_execute(node: &Node) -> bool {
     node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
 }
 
-/// Context of a change that is entered into the journal.
+/// Context of a change for which journal entries are made.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryContext<'a> {
     pub cluster: &'a Cluster,
     pub role: ControllerRole,
-    /// The node monitor grace period: how long a node may be without a heartbeat.
+    /// The node monitor grace period: the time without a heartbeat after which a node becomes Unknown.
     pub grace: Span,
-    /// The pod that left by this change, or whose departure the change explains.
+    /// The pod that left because of this change, or whose departure the change explains.
     pub departed: Option<&'a DepartureEntry>,
-    /// How right the forecasts were about the controller's actions in this change.
+    /// Accuracy of the forecasts about the controller's actions in this change.
     pub judged: &'a [(EventKind, Judgement)],
     pub now: Timestamp,
 }
 
 impl Expectations {
-    /// Returns the journal entries for a change. Heartbeats have none; pods have one only if they left because of their
-    /// node or were evicted. If kordon is the controller, its own actions are left out: their writes are already in the
-    /// journal.
+    /// Returns the journal entries for a change. Heartbeats have no entries. A pod has one only if it left because of
+    /// its node or was evicted. If kordon is the controller, its own actions are left out, because their writes are in
+    /// the journal already.
     pub fn on_change(&mut self, change: &Applied, context: &HistoryContext) -> Vec<JournalEntry> {
         let observations = match change {
             Applied::Node(delta) => match (&delta.old, &delta.new) {
@@ -224,7 +224,7 @@ fn status(node: &Node) -> Option<ConditionStatus> {
     node.ready().map(|ready| ready.status)
 }
 
-/// Entry for a change of the Ready condition: `became Unknown: no heartbeat for 50s`.
+/// Returns the entry for a change of the Ready condition: `became Unknown: no heartbeat for 50s`.
 fn of_status(old: &Node, new: &Node, context: &HistoryContext) -> Option<Observation> {
     let (before, after) = (status(old), status(new)?);
     if before == Some(after) {
@@ -253,8 +253,8 @@ fn of_status(old: &Node, new: &Node, context: &HistoryContext) -> Option<Observa
     Some(seen)
 }
 
-/// Entries for changes of taints: `tainted node a-03 unreachable:NoExecute`. NoSchedule taints that follow from
-/// conditions and cordons are left out, because those have entries of their own.
+/// Returns the entries for changes of taints: `tainted node a-03 unreachable:NoExecute`. NoSchedule taints that follow
+/// from conditions or a cordon are left out, because conditions and cordons have entries of their own.
 fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
     let difference = |of: &Node, without: &Node| -> Vec<Taint> {
         let is_known = |taint: &Taint| {
@@ -281,7 +281,7 @@ fn of_taints(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observatio
     added.chain(removed.iter().map(|taint| entry("untainted", taint))).collect()
 }
 
-/// Entries for problems that a node began or stopped reporting: `reported MemoryPressure`.
+/// Returns the entries for problems that a node has begun or stopped to report: `reported MemoryPressure`.
 fn of_problems(old: &Node, new: &Node, context: &HistoryContext) -> Vec<Observation> {
     let has = |node: &Node, kind: &str| node.problems().any(|problem| problem.kind == *kind);
     let begun = new.problems().filter(|problem| !has(old, &problem.kind));
@@ -323,7 +323,7 @@ fn of_pod(old: &Pod, new: Option<&Arc<Pod>>, context: &HistoryContext) -> Option
     Some(Observation { entry, event })
 }
 
-/// What happened to a pod.
+/// Change of a pod that leaves.
 #[derive(Clone, Copy)]
 struct PodChange {
     /// Whether the pod's deletion began.
@@ -332,8 +332,9 @@ struct PodChange {
     gone: bool,
 }
 
-/// The verb, the text after the pod, and the detail of a departure caused by the node or by another pod: `evicted pod
-/// shop/web-1 by the kubelet (MemoryPressure): from node a`. `None` for other departures.
+/// Returns the words for a departure that the node or another pod caused: the verb, the text after the pod, and the
+/// detail. An example is `evicted pod shop/web-1 by the kubelet (MemoryPressure): from node a`. `None` for other
+/// departures.
 fn departure_words(
     departed: &DepartureEntry,
     pod: &Pod,
@@ -367,7 +368,8 @@ fn departure_words(
     })
 }
 
-/// The verb, the text after the pod, and the detail; `None` for a pod that left for another reason than its node.
+/// Returns the words for a pod that left because of its node: the severity, the verb, the text after the pod, and the
+/// detail. `None` for other pods.
 fn words(
     pod: &Pod,
     change: PodChange,
@@ -524,7 +526,7 @@ mod tests {
         );
     }
 
-    /// Returns the entry for a change of a pod on node `a`, after recording it as a departure.
+    /// Returns the entries for a change of a pod on node `a`. The change is first recorded as a departure.
     fn of_departure(old: Pod, new: Pod) -> Vec<String> {
         let cluster = cluster(node(ConditionStatus::True));
         let change = Applied::Pod(Delta { old: Some(old.into()), new: Some(new.into()) });
@@ -588,8 +590,8 @@ mod tests {
         Effect { id: EffectId(1), at: NOW, write, why: Why::default() }
     }
 
-    /// Returns the misses that a shadow reports after it has decided that node `a` becomes Unknown. `node` is what the
-    /// cluster then shows.
+    /// Returns the misses that a shadow reports after its decision that node `a` becomes Unknown. `node` is the state
+    /// of the node in the cluster at that time.
     fn missed(node: Node, change: Option<Applied>, after: i64) -> Vec<String> {
         let cluster = cluster(node);
         let engine = Engine::attach(Settings::defaults(ServerVersion::new(1, 36)), &cluster, NOW);

@@ -33,11 +33,12 @@ pub struct OutcomesJob {
     at: Timestamp,
 }
 
-/// Maximum number of node checks for placing, which are pods times nodes. With more pods, only the first are placed.
+/// Maximum number of node checks for the placement of pods: the number of pods, times the number of nodes. If there are
+/// more pods, only the first are placed.
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
-    /// Returns the next outcomes to compute; `None` if they are up to date, nothing leaves, or nodes or pods are
+    /// Returns the next outcomes to compute; `None` if the outcomes are up to date, no pod leaves, or nodes or pods are
     /// unknown.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
@@ -67,8 +68,8 @@ impl Model {
 }
 
 impl OutcomesJob {
-    /// Computes the outcomes. Once cancelled, it returns early and the result must be discarded. The snapshot of an
-    /// earlier state, if given, saves much time and memory.
+    /// Computes the outcomes. After a cancellation it returns early, and the result must be discarded. A given snapshot
+    /// of an `earlier` state saves much time and memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();
@@ -82,7 +83,7 @@ impl OutcomesJob {
     }
 }
 
-/// The pods that have nowhere to run, by node.
+/// Returns the pods that have nowhere to run, grouped by node.
 fn nowhere(
     cluster: &Cluster,
     by_pod: &BTreeMap<Key, PodOutcome>,
@@ -98,8 +99,8 @@ fn nowhere(
     nowhere
 }
 
-/// Pods whose eviction a budget would refuse. The pods are evicted in order of time, as if now, and each eviction uses
-/// up one allowed disruption. `None` if budgets are unknown.
+/// Returns the pods whose eviction a budget would refuse; `None` if budgets are unknown. The evictions are simulated in
+/// the order of their times, as if all happened now. Each eviction uses up one allowed disruption.
 fn refused(
     cluster: &Cluster,
     leaving: &BTreeMap<Key, Timestamp>,

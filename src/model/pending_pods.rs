@@ -1,5 +1,5 @@
-//! Pods that wait for a node: the cause, the time, and what would help. It is computed in the background
-//! ([`Model::next_pending_job`], [`PendingJob::work`]) with the scheduler's own filters.
+//! Pods that wait for a node: the cause and time of each wait, and what would help. The advice is computed in the
+//! background ([`Model::next_pending_job`], [`PendingJob::work`]) with the scheduler's own filters.
 
 use std::{cmp::Reverse, collections::BTreeMap, sync::Arc};
 
@@ -12,22 +12,22 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Advice for the pods that wait for a node, at a point in time.
+/// Advice at a point in time for the pods that wait for a node.
 #[derive(Clone, Debug)]
 pub struct PendingPods {
-    /// Number of changes that may alter placements, as of the computation.
+    /// Number of changes that may alter placements, at the time of the computation.
     changes: u64,
     by_pod: BTreeMap<Key, PendingAdvice>,
-    /// The most common cause among the pods that fit no node; `None` if there are none.
+    /// The most common cause among the pods that fit no node; `None` if every pod fits a node.
     most_common_cause: Option<Name>,
 }
 
-/// What would help a pod that waits for a node.
+/// Advice for a pod that waits for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PendingAdvice {
-    /// The pod fits this node now; the scheduler has not retried yet.
+    /// The pod already fits this node, but the scheduler has not retried yet.
     Fits { node: NodeName },
-    /// The pod fits the node after preempting pods of lower priority.
+    /// The pod fits the node after `pods` pods of lower priority are preempted.
     Preempts { node: NodeName, pods: usize },
     /// The pod fits no node.
     Unschedulable {
@@ -38,23 +38,25 @@ pub enum PendingAdvice {
     },
     /// The default scheduler does not try to place the pod.
     NotTried { why: Name },
-    /// There are too many different pods to compute advice for each.
+    /// There are too many different pods, so no advice is computed for this pod.
     LeftOut,
 }
 
-/// Number of the pods that wait for a node, and their longest wait.
+/// Number of pods that wait for a node, and the start of the longest wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PendingSummary {
-    /// Pods that the scheduler could not place, or has not tried for 30 s.
+    /// Number of pods that the scheduler could not place, or has not tried for 30 s.
     pub pods: usize,
-    /// When the longest wait began.
+    /// Time at which the longest wait began; `None` if no pod waits.
     pub since: Option<Timestamp>,
 }
 
-/// Time after which a pod that the scheduler has not tried counts as Pending. It usually tries within a second.
+/// Time after which a pod counts as Pending even if the scheduler has not tried it. The scheduler usually tries a pod
+/// within a second.
 const NOT_TRIED: Span = Span::from_secs(30);
 
-/// PodScheduled reason of a pod with scheduling gates. Such a pod is held back on purpose, so it is not Pending here.
+/// PodScheduled reason of a pod with scheduling gates. Such a pod is held back on purpose, so it does not count as
+/// Pending.
 const GATED: &str = "SchedulingGated";
 
 impl PendingSummary {
@@ -81,9 +83,10 @@ pub struct PendingJob {
     changes: u64,
 }
 
-/// Maximum number of node checks for the advice: different pods, times nodes, times [`LOOKS_PER_POD`].
+/// Maximum number of node checks for the advice: the number of different pods, times the number of nodes, times
+/// [`LOOKS_PER_POD`].
 const MAX_LOOKS: usize = 10_000_000;
-/// Number of times all nodes are checked for one pod, with constraints lifted in turn.
+/// Number of times that all nodes are checked for one pod, while constraints are lifted one after the other.
 const LOOKS_PER_POD: usize = 14;
 
 impl PendingAdvice {
@@ -98,7 +101,7 @@ impl PendingAdvice {
         }
     }
 
-    /// The most helpful remedy in a few words; `None` if none is known.
+    /// Returns the most helpful remedy in a few words; `None` if no remedy is known.
     pub fn first(&self) -> Option<String> {
         match self {
             Self::Fits { node } => Some(format!("fits {node} now: wait for the scheduler")),
@@ -112,7 +115,7 @@ impl PendingAdvice {
         }
     }
 
-    /// All remedies, one a line.
+    /// Returns all remedies, one on each line.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Unschedulable { help, .. } => help.clone(),
@@ -121,14 +124,15 @@ impl PendingAdvice {
     }
 }
 
-/// When the wait of a pod began: when the scheduler reported it, or else when the pod was created.
+/// Returns the time at which the wait of a pod began: the time that the scheduler reported or, without it, the creation
+/// of the pod.
 pub fn pending_since(cluster: &Cluster, pod: &Pod) -> Timestamp {
     let said = pod.unscheduled.as_ref().and_then(|unscheduled| unscheduled.since);
     cluster.local(said.unwrap_or(pod.created))
 }
 
-/// The cause of a pod's wait, shortened from the scheduler's PodScheduled condition: `3 Insufficient cpu, 21 had
-/// untolerated taint {dedicated: gpu}`.
+/// Returns the cause of a pod's wait, shortened from the message of the PodScheduled condition: `3 Insufficient cpu, 21
+/// had untolerated taint {dedicated: gpu}`.
 pub fn pending_cause(pod: &Pod) -> String {
     let Some(unscheduled) = pod.unscheduled.as_deref() else {
         return "the scheduler has not tried yet".into();
@@ -145,20 +149,20 @@ pub fn pending_cause(pod: &Pod) -> String {
 }
 
 impl Model {
-    /// Returns the pods that wait for a node, the longest wait first.
+    /// Returns the pods that wait for a node. The pod with the longest wait is first.
     pub fn pending_pods(&self) -> Vec<&Arc<Pod>> {
         let mut pods: Vec<&Arc<Pod>> = self.cluster.unscheduled_pods().collect();
         pods.sort_by_cached_key(|pod| (pending_since(&self.cluster, pod), pod.key.clone()));
         pods
     }
 
-    /// Returns the advice for a pod that waits for a node; `None` while it is being computed.
+    /// Returns the advice for a pod that waits for a node; `None` while the advice is being computed.
     pub fn pending_advice(&self, pod: &Key) -> Option<&PendingAdvice> {
         self.pending.as_ref()?.by_pod.get(pod)
     }
 
-    /// Returns the most common cause among pods that fit no node: `no node has 4 CPU free`. `None` if there are none,
-    /// and while it is being computed.
+    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. `None` if every pod
+    /// fits a node, or while the causes are being computed.
     pub fn most_common_pending_cause(&self) -> Option<&Name> {
         self.pending.as_ref()?.most_common_cause.as_ref()
     }
@@ -168,7 +172,8 @@ impl Model {
         self.headroom_gaps()
     }
 
-    /// Returns the next advice to compute; `None` if it is up to date, no pod waits, or an input is missing.
+    /// Returns the next job that computes advice; `None` if the advice is up to date, no pod waits, or an input is
+    /// missing.
     pub fn next_pending_job(&self) -> Option<PendingJob> {
         if self.cluster.unscheduled_count() == 0 || !self.headroom_gaps().is_empty() {
             return None;
@@ -195,14 +200,14 @@ impl Model {
 }
 
 impl PendingJob {
-    /// Computes the advice. The snapshot of an earlier state, if given, saves much time and memory.
+    /// Computes the advice. A given snapshot of an `earlier` state saves much time and memory.
     pub fn work(self, earlier: Option<ClusterSnapshot>) -> PendingPods {
         let Self { cluster, version, changes } = self;
         let ClusterSnapshot { cluster, mut snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = (MAX_LOOKS / LOOKS_PER_POD / cluster.nodes().len().max(1)).max(1);
         let mut pods: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
         pods.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
-        // Pods of one workload mostly differ only in their names.
+        // The advice is shared by equal pods, because most pods of a workload differ only in their names.
         let mut known: Vec<(SchedulingRequest, PendingAdvice)> = Vec::new();
         let mut by_pod = BTreeMap::new();
         for pod in pods {

@@ -1,4 +1,5 @@
-//! Node pressure: measurements of kubelets, taken while somebody looked, and their consequences.
+//! Node pressure: measurements of kubelets, taken while a user looked at a node or the node reported pressure, and the
+//! consequences.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -17,25 +18,26 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Maximum number of measurements kept for a node: one hour.
+/// Maximum number of measurements that are kept for a node: those of one hour.
 const MOST_SAMPLES: usize = 360;
 
-/// Maximum number of nodes with measurements; those of the node whose last measurement is the oldest are dropped first.
+/// Maximum number of nodes with measurements. The measurements of the node with the oldest last measurement are dropped
+/// first.
 const MOST_NODES: usize = 64;
 
-/// Readings of the kubelets that were queried.
+/// Readings from the kubelets that were queried.
 #[derive(Clone, Debug, Default)]
 pub struct PressureReadings(BTreeMap<NodeName, Arc<NodeReadings>>);
 
-/// Readings of one kubelet.
+/// Readings from one kubelet.
 #[derive(Clone, Debug)]
 struct NodeReadings {
     last: KubeletReport,
-    /// Levels of the signals, oldest first.
+    /// Levels of the signals at each measurement, oldest first.
     samples: VecDeque<(Timestamp, Vec<(EvictionSignal, i64)>)>,
     manager: EvictionManager,
     pass: PressurePass,
-    /// Eviction that the kubelet performs now, or after the grace period of a soft threshold.
+    /// Eviction that the kubelet performs now, or after the grace period of a soft threshold; `None` if there is none.
     eviction: Option<KubeletEviction>,
 }
 
@@ -43,14 +45,14 @@ struct NodeReadings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KubeletEviction {
     pub condition: PressureCondition,
-    /// Maximum number of evicted pods. Deleting images may free enough, so that fewer are evicted.
+    /// Maximum number of evicted pods. Fewer are evicted if deleting images frees enough.
     pub pods: usize,
-    /// Start of the eviction, unless the resource recovers earlier.
+    /// Time at which the eviction starts, unless the resource recovers earlier.
     pub at: Timestamp,
 }
 
 impl PressureReadings {
-    /// Stores a report, and simulates the next pass of the kubelet's eviction manager on it.
+    /// Stores a report, and simulates the next pass of the kubelet's eviction manager with its measurements.
     fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
         let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
@@ -85,54 +87,54 @@ pub struct NodeUsage {
     pub nodes: BTreeMap<NodeName, UsageMetric>,
 }
 
-/// What is known about pressure on a node.
+/// Information about pressure on a node.
 #[derive(Clone, Debug)]
 pub struct NodePressure {
     /// The pressure conditions that the node reports as True.
     pub conditions: Vec<PressureCondition>,
-    /// Source and time of the usage, or why it is unknown.
+    /// Source and time of the usage; if the usage is unknown, the reason.
     pub usage: Result<(UsageSource, Timestamp), String>,
     /// Reason why upstream's default thresholds are used; `None` if the kubelet's own thresholds are known.
     pub assumed_thresholds: Option<String>,
     /// Thresholds of the kubelet that could not be parsed.
     pub ignored_thresholds: Vec<String>,
-    /// Signals that have a threshold, and memory, disk and process ids if measured.
+    /// Signals that have a threshold. Also memory, disk and process ids, if they are measured.
     pub signals: Vec<SignalPressure>,
-    /// Eviction order for the requested signal, or for the one nearest to its threshold.
+    /// Order of eviction for the requested signal. Without a request, for the signal nearest to its threshold.
     pub order: EvictionOrder,
     pub rules: KubeletRules,
     /// Memory capacity in bytes; `None` if unknown.
     pub memory_capacity: Option<i64>,
 }
 
-/// One signal of a node.
+/// A signal of a node, with its level and thresholds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignalPressure {
     pub signal: EvictionSignal,
     pub level: Option<SignalLevel>,
     pub thresholds: Vec<Threshold>,
-    /// Levels of this session, oldest first.
+    /// Levels of the signal in this session, oldest first.
     pub samples: Vec<i64>,
-    /// Time until the level reaches the nearest threshold at the current trend.
+    /// Time until the level reaches the nearest threshold, if the current trend continues.
     pub reaches_threshold: Option<Span>,
-    /// The threshold that is met, and when the kubelet evicts because of it.
+    /// The threshold that is met, and the time at which the kubelet evicts because of it.
     pub evicts: Option<(Threshold, Timestamp)>,
 }
 
 impl SignalPressure {
-    /// The threshold that a falling level meets first.
+    /// Returns the threshold that a falling level meets first.
     pub fn nearest(&self) -> Option<&Threshold> {
         let capacity = self.level?.capacity;
         self.thresholds.iter().max_by_key(|threshold| threshold.level(capacity))
     }
 
-    /// Distance of the level from its nearest threshold; negative below it.
+    /// Distance of the level from its nearest threshold. It is negative if the level is below the threshold.
     pub fn distance(&self) -> Option<i64> {
         let level = self.level?;
         Some(level.available.saturating_sub(self.nearest()?.level(level.capacity)))
     }
 
-    /// The distance as a share of the capacity, in thousandths.
+    /// The distance as a share of the resource's capacity, in thousandths.
     fn distance_share(&self) -> Option<i64> {
         let capacity = self.level?.capacity.max(1);
         Some(i64::try_from(i128::from(self.distance()?) * 1000 / i128::from(capacity)).unwrap_or(i64::MAX))
@@ -140,7 +142,8 @@ impl SignalPressure {
 }
 
 impl Model {
-    /// Returns what is known about pressure on a node, for `signal` or for the signal nearest to its threshold.
+    /// Returns the information about pressure on a node. The order of eviction is for `signal`; if that is `None`, for
+    /// the signal nearest to its threshold.
     pub fn node_pressure(&self, node: &Node, signal: Option<EvictionSignal>) -> Option<NodePressure> {
         let readings = self.pressure.0.get(&node.name)?;
         let rules = rules_of(node, self.settings.version);
@@ -187,8 +190,8 @@ impl Model {
         (pods > 0).then_some(KubeletEviction { condition: signal.condition(), pods, at })
     }
 
-    /// Returns the nodes whose kubelets evict pods, or will if nothing changes. Only nodes that were queried and still
-    /// report pressure are included.
+    /// Returns the nodes whose kubelets evict pods now, or will if nothing changes. Only nodes whose kubelets were
+    /// queried, and which still report pressure, are included.
     pub fn evicting_kubelets(&self) -> impl Iterator<Item = (&NodeName, KubeletEviction)> {
         let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
             self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
@@ -197,7 +200,8 @@ impl Model {
         evicting.filter(move |(name, eviction)| reports_it(name, eviction))
     }
 
-    /// Stores the usage of all nodes from metrics.k8s.io. After an error, the previous usage is kept for three minutes.
+    /// Stores the usage of all nodes from metrics.k8s.io. After an error, the previous usage is kept until it is three
+    /// minutes old.
     pub fn on_node_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
         const STALE: Span = Span::from_secs(180);
         match usage {
@@ -209,10 +213,10 @@ impl Model {
         }
     }
 
-    /// Nodes that report pressure. Their kubelets are queried even if nobody looks.
+    /// Returns the nodes that report pressure. Their kubelets are queried even if no user looks at the nodes.
     pub fn nodes_under_pressure(&self) -> BTreeSet<NodeName> {
         let nodes: Vec<&Arc<Node>> = if self.engine.is_some() {
-            // Ready nodes are not under pressure, and most nodes are Ready.
+            // Only nodes in another state than Ready can be under pressure, and these are few.
             self.watchlist.notable().filter_map(|(name, _)| self.cluster.node(name)).collect()
         } else {
             self.cluster.nodes().iter().collect()
@@ -223,7 +227,7 @@ impl Model {
 }
 
 impl NodeReadings {
-    /// The relevant signals in their usual order.
+    /// Returns the signals that are shown, in their usual order.
     fn signals(&self, settings: &EvictionSettings, stats: &NodeStats) -> Vec<SignalPressure> {
         let signals = EvictionSignal::ALL.into_iter().map(|signal| SignalPressure {
             signal,
@@ -253,7 +257,7 @@ impl NodeReadings {
         })
     }
 
-    /// Time until the threshold is reached, if the trend of the last ten minutes continues.
+    /// Returns the time until the threshold is reached, if the trend of the last ten minutes continues.
     fn reaches(&self, signal: &SignalPressure) -> Option<Span> {
         const RECENT: Span = Span::from_secs(600);
         let (level, threshold) = (signal.level?, signal.nearest()?);
@@ -263,32 +267,32 @@ impl NodeReadings {
 }
 
 impl KubeletReport {
-    /// Source of the usage, and when it was measured by the local clock.
+    /// Returns the source of the usage, and the time of the measurement by the local clock.
     fn usage(&self, cluster: &Cluster) -> Result<(UsageSource, Timestamp), String> {
         let stats = self.stats.as_ref().map_err(Clone::clone)?;
         Ok((self.source, stats.measured.map_or(self.at, |at| cluster.local(at))))
     }
 }
 
-/// The signal nearest to its threshold; memory if none is measured.
+/// Returns the signal nearest to its threshold. If no signal is measured, returns memory.
 fn most_pressing(signals: &[SignalPressure]) -> EvictionSignal {
     let distances = signals.iter().filter_map(|signal| Some((signal.distance_share()?, signal.signal)));
     distances.min().map_or(EvictionSignal::Memory, |(_, signal)| signal)
 }
 
-/// The kubelet's thresholds; upstream's defaults if they could not be read.
+/// Returns the kubelet's thresholds. If they could not be read, returns upstream's defaults.
 fn thresholds(report: &KubeletReport, rules: KubeletRules) -> EvictionSettings {
     report.settings.clone().unwrap_or_else(|_| EvictionSettings::defaults(rules))
 }
 
-/// The rules of the node's own kubelet, which may be older than the API server.
+/// Returns the rules of the node's kubelet, which may have an older release than the API server.
 fn rules_of(node: &Node, version: ServerVersion) -> KubeletRules {
     KubeletRules::for_version(ServerVersion::parse(&node.kubelet_version).unwrap_or(version))
 }
 
 /// The pressure conditions that a node reports as True.
 fn reported(node: &Node) -> Vec<PressureCondition> {
-    // Most nodes have only Ready as True, so checking the status first avoids comparing names.
+    // The status is checked first, because in most nodes only Ready is True. This avoids comparing names.
     let is_true = |kind: &PressureCondition| {
         let mut conditions = node.conditions.iter();
         conditions

@@ -1,4 +1,4 @@
-//! The session journal: decisions, actions and failures, newest last.
+//! The session journal: decisions, actions and failures in this session, newest last.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -14,51 +14,53 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Maximum number of entries; the oldest are dropped first.
+/// Maximum number of entries. The oldest entries are dropped first.
 pub const CAPACITY: usize = 2000;
 
-/// Verb prefix of entries about decisions of the shadow on which the controller did not act.
+/// Start of the verb in entries about decisions of the shadow on which the controller did not act.
 pub const MISSED: &str = "expected, did not happen";
 
-/// Time within which the same event of another object joins an existing entry; slightly more than a monitor pass.
+/// Time after an entry within which the same event of another object joins it. The time is slightly longer than a
+/// monitor pass.
 const JOINS: Span = Span::from_secs(6);
 
-/// Number of newest entries that a repeat may join; several, so that interleaved repeats are joined too.
+/// Number of newest entries that a repeated event may join. It is more than one, so that interleaved repetitions are
+/// joined too.
 const NEIGHBOURS: usize = 6;
 
-/// The entries, newest last. Clones share them.
+/// The entries of the journal, newest last. Clones share the entries.
 #[derive(Clone, Debug, Default)]
 pub struct SessionJournal {
     entries: VecDeque<Arc<JournalEntry>>,
-    /// Number of dropped entries, which is the number of the oldest kept entry.
+    /// Number of dropped entries. It equals the number of the oldest entry that is kept.
     gone: usize,
-    /// Numbers of the entries about each node or its pods, ascending.
+    /// Numbers of the entries about each node and its pods, in ascending order.
     by_node: BTreeMap<NodeName, VecDeque<usize>>,
-    /// Subjects of the newest entries, as sets for fast lookups. When a zone fails, tens of thousands of pods join one
-    /// entry.
+    /// Subjects of the newest entries. They are sets, because lookups must be fast: when a zone fails, tens of
+    /// thousands of pods join one entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
-    /// Number of changes.
+    /// Revision of the entries: the number of their changes.
     revision: u64,
 }
 
-/// Something that happened, once or repeatedly: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for
+/// An event that happened once or repeatedly: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for
 /// 50s`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JournalEntry {
-    /// Times of the first and of the last occurrence.
+    /// Times of the first occurrence (`at`) and of the last (`last`).
     pub at: Timestamp,
     pub last: Timestamp,
     pub level: Severity,
     /// The action in the past tense, written before the subjects; may be empty.
     pub verb: String,
-    /// Objects of the event. The text names the first one.
+    /// Objects of the event, of which the text names the first.
     pub subjects: Vec<JournalSubject>,
-    /// The text after the subjects, or the whole text if there are none.
+    /// The text after the subjects. Without subjects, the whole text.
     pub text: String,
-    /// Further text, shown where there is room.
+    /// Further text, which is shown if there is room.
     pub detail: String,
     pub why: Why,
-    /// Accuracy of the forecasts about this event, if the controller caused it.
+    /// Accuracy of the forecasts about this event; `None` if the controller did not cause the event.
     pub judgement: Option<Judgement>,
     /// Number of occurrences with the same subjects.
     pub times: usize,
@@ -68,14 +70,14 @@ pub struct JournalEntry {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JournalSubject {
     Node(NodeName),
-    /// A pod and, if known, its node.
+    /// A pod, with its node if the node is known.
     Pod(Key, Option<NodeName>),
     /// A part of kordon, a watch or an operation.
     Other(String),
 }
 
 impl JournalSubject {
-    /// Returns the object of a write.
+    /// Returns the subject of a write: the object that is written.
     pub fn from_write(write: &Write) -> Self {
         let of_pod = |pod: &Key, node: &NodeName| Self::Pod(pod.clone(), Some(node.clone()));
         match write {
@@ -109,7 +111,7 @@ impl JournalSubject {
         })
     }
 
-    /// The kind in words: `node`, `pods`; `None` for parts of kordon.
+    /// Returns the kind of the subject in words: `node`, `pods`. `None` for parts of kordon.
     pub const fn word(&self, count: usize) -> Option<&'static str> {
         match (self, count) {
             (Self::Node(_), 0 | 1) => Some("node"),
@@ -120,7 +122,7 @@ impl JournalSubject {
         }
     }
 
-    /// The node, or the pod's node.
+    /// Returns the node itself, or the node of the pod.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Node(node) | Self::Pod(_, Some(node)) => Some(node),
@@ -137,7 +139,7 @@ impl JournalSubject {
     }
 }
 
-/// The name without the kind: `a-03`, `shop/web-1`
+/// Writes the name without the kind: `a-03`, `shop/web-1`.
 impl fmt::Display for JournalSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -165,7 +167,7 @@ impl JournalEntry {
         }
     }
 
-    /// Replaces the subjects by this one.
+    /// Replaces all subjects by this subject.
     #[must_use]
     pub fn about(self, subject: JournalSubject) -> Self {
         Self { subjects: vec![subject], ..self }
@@ -176,12 +178,12 @@ impl JournalEntry {
         Self { verb: verb.into(), ..self }
     }
 
-    /// Whether the entry says that the controller did something other than its shadow predicted.
+    /// Whether the entry says that the controller acted otherwise than its shadow predicted.
     pub fn is_disagreement(&self) -> bool {
         self.verb.starts_with(MISSED) || self.text.ends_with(WOULD_EXPLAIN)
     }
 
-    /// The text of the entry without its prediction: `evicted pod shop/web-1 and 3 more: from node a`.
+    /// Returns the text of the entry without its prediction: `evicted pod shop/web-1 and 3 more: from node a`.
     pub fn words(&self) -> String {
         let subject = self.subject();
         let others = match self.others() {
@@ -196,8 +198,8 @@ impl JournalEntry {
         format!("{}{detail}", parts.join(" "))
     }
 
-    /// Accuracy of the prediction as text: `predicted 6s before`, `not predicted`. `None` if the event was not compared
-    /// with forecasts or was unforeseeable.
+    /// Returns the accuracy of the prediction as text: `predicted 6s before`, `not predicted`. `None` if the event
+    /// could not be predicted or was not compared with forecasts.
     pub fn prediction(&self) -> Option<String> {
         let whole = |span: Span| Span::from_secs(span.as_secs());
         match self.judgement? {
@@ -211,17 +213,17 @@ impl JournalEntry {
         }
     }
 
-    /// The subject that the text names.
+    /// Returns the first subject, which the text names.
     pub fn subject(&self) -> Option<&JournalSubject> {
         self.subjects.first()
     }
 
-    /// Number of further subjects.
+    /// Returns the number of subjects after the first.
     pub const fn others(&self) -> usize {
         self.subjects.len().saturating_sub(1)
     }
 
-    /// Merges another entry that says the same into this one.
+    /// Merges another entry about the same event into this entry.
     fn join(&mut self, other: Self) {
         self.last = other.last;
         if other.subjects == self.subjects {
@@ -232,7 +234,7 @@ impl JournalEntry {
         if self.detail != other.detail {
             self.detail.clear();
         }
-        // A wrong or missing prediction is more important than right ones.
+        // A wrong or missing prediction replaces a right one, because it is more important.
         if let Some(Judgement::Off(_) | Judgement::NotPredicted) = other.judgement {
             self.judgement = other.judgement;
         }
@@ -252,7 +254,7 @@ impl SessionJournal {
         self.entries.is_empty()
     }
 
-    /// Returns the entries with their numbers, which never change.
+    /// Returns the entries with their numbers. The number of an entry never changes.
     pub fn numbered(&self) -> impl DoubleEndedIterator<Item = (usize, &JournalEntry)> + ExactSizeIterator {
         self.entries().enumerate().map(|(place, entry)| (self.gone + place, entry))
     }
@@ -262,7 +264,7 @@ impl SessionJournal {
         self.entries.get(number.checked_sub(self.gone)?).map(|entry| &**entry)
     }
 
-    /// Returns the entries about a node or pods that were on it, oldest first.
+    /// Returns the entries about a node and about pods on this node, oldest first.
     pub fn about_node(&self, node: &NodeName) -> impl DoubleEndedIterator<Item = &JournalEntry> {
         self.by_node.get(node).into_iter().flatten().filter_map(|number| self.entry(*number))
     }
@@ -274,7 +276,7 @@ impl SessionJournal {
         self.entries().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
-    /// Number of changes: equal numbers mean equal entries.
+    /// Revision of the entries. As long as it stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
         self.revision
     }
@@ -284,12 +286,12 @@ impl SessionJournal {
         self.revision += apart;
     }
 
-    /// Number of the entry that is added next.
+    /// Returns the number that the next added entry gets.
     pub fn next_number(&self) -> usize {
         self.gone + self.entries.len()
     }
 
-    /// Adds an entry, or joins it with a recent one that says the same.
+    /// Adds an entry. If a recent entry is about the same event, joins both.
     pub fn add(&mut self, entry: JournalEntry) {
         self.revision += 1;
         let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
@@ -354,14 +356,14 @@ impl SessionJournal {
         self.add(entry);
     }
 
-    /// Adds a failure outside of the engine; `subject` may name a part of kordon (`watch/pods`).
+    /// Adds a failure outside of the engine. `subject` may name a part of kordon (`watch/pods`).
     pub fn trouble(&mut self, now: Timestamp, subject: &str, text: &str) {
         self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
-    /// Adds the outcome of an effect. Recorded or successful Events are left out, as they only describe other effects.
-    /// Decisions of a shadow are left out too: actual changes come from the watches, and missed decisions from
-    /// [`super::observations`].
+    /// Adds the outcome of an effect. Events that were recorded or written are left out, because they only describe
+    /// other effects. Decisions of a shadow are left out too: actual changes come from the watches, and missed
+    /// decisions from [`super::observations`].
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {
@@ -387,7 +389,7 @@ impl SessionJournal {
     }
 }
 
-/// Whether the new entry joins a known one, whose subjects `has` looks up.
+/// Whether the new entry joins a known entry. `has` looks up a subject in the known entry.
 fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject) -> bool) -> bool {
     let soon = new.at.since(known.last) <= JOINS;
     let alike = || match (known.subject(), new.subject()) {
@@ -404,7 +406,7 @@ fn folds(known: &JournalEntry, new: &JournalEntry, has: impl Fn(&JournalSubject)
         }
 }
 
-/// The part before the slash: `watch` of `watch/pods`.
+/// Returns the part before the slash: `watch` in `watch/pods`.
 fn kind(subject: &str) -> &str {
     subject.split_once('/').map_or("", |(kind, _)| kind)
 }
@@ -435,7 +437,8 @@ mod tests {
         };
         (0..300).for_each(|number| add(&mut journal, number));
         let copy = journal.clone();
-        // The entry already names pod 7, so its repetition starts a new entry. Pod 300 joins that new entry.
+        // The event of pod 7 starts a new entry, because the existing entry has this pod already. Pod 300 joins the new
+        // entry.
         [7, 300].into_iter().for_each(|number| add(&mut journal, number));
         let subjects = |journal: &SessionJournal| -> Vec<usize> {
             journal.entries().map(|entry| entry.subjects.len()).collect()

@@ -1,13 +1,13 @@
-//! Timeline of a node or a pod: journal entries of this session and Events, merged by time.
+//! Timeline of a node or a pod: Events and the session's journal entries, merged by time.
 
 use super::{JournalEntry, JournalSubject, Model};
 use kordon_core::cluster::{ClusterEvent, Key, NodeName, event::fold};
 use kordon_time::Timestamp;
 
-/// Maximum number of entries shown; the journal has the others.
+/// Maximum number of entries that are shown. Older entries are in the journal.
 const SHOWN: usize = 60;
 
-/// An event of a timeline, at the time of its last occurrence.
+/// An entry of a timeline. It stands at the time of the event's last occurrence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TimelineEntry {
     /// Time of the last occurrence; `None` for an Event without a time.
@@ -15,36 +15,36 @@ pub struct TimelineEntry {
     pub source: TimelineSource,
 }
 
-/// Source of an entry.
+/// Source of an entry, with its content.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TimelineSource {
     /// The journal of this session.
     Session(JournalEntry),
-    /// A component of the cluster: Events of one reason, type and source, folded into one.
+    /// A component of the cluster. Events with the same reason, type and source are folded into one.
     Cluster(ClusterEvent),
 }
 
-/// The newest entries, and the total number.
+/// The newest entries of a timeline, and the total number of its entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
-    /// Newest first.
+    /// Entries, newest first.
     pub entries: Vec<TimelineEntry>,
     pub total: usize,
 }
 
 impl Model {
-    /// Timeline of a node and of pods while they were on it.
+    /// Returns the timeline of a node, and of pods while they were on this node.
     pub fn timeline_of_node(&self, node: &NodeName, events: &[ClusterEvent]) -> Timeline {
         self.timeline(self.journal.about_node(node), |subject| subject.node() == Some(node), events)
     }
 
-    /// Timeline of a pod.
+    /// Returns the timeline of a pod.
     pub fn timeline_of_pod(&self, pod: &Key, events: &[ClusterEvent]) -> Timeline {
         let is_it = |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
         self.timeline(self.journal.about_pod(pod), is_it, events)
     }
 
-    /// Merges journal entries with Events. Entries about several objects are reduced to those that `is_meant` selects.
+    /// Merges journal entries with Events. If an entry has several objects, only those that `is_meant` selects remain.
     fn timeline<'a>(
         &self,
         seen: impl DoubleEndedIterator<Item = &'a JournalEntry>,
@@ -72,7 +72,7 @@ impl Model {
 }
 
 impl TimelineEntry {
-    /// Whether two entries are about the same thing, which may have happened again in between.
+    /// Whether two entries are about the same event, even if the event has occurred again in between.
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.source, &other.source) {
             (TimelineSource::Session(one), TimelineSource::Session(other)) => {

@@ -1,22 +1,22 @@
-//! Upgrades of nodes that run in this session, and how many nodes have the new version.
+//! Upgrades of nodes that are in progress in this session, with the number of upgraded nodes.
 
 use std::{collections::BTreeMap, fmt};
 
 use kordon_core::cluster::{Applied, Name, Node};
 
-/// Number of nodes with each version.
+/// Versions of kubelets and kernels, with the number of nodes that have each version.
 #[derive(Clone, Debug, Default)]
 pub struct NodeUpgrades {
     kubelet: Versions,
     kernel: Versions,
 }
 
-/// The versions of one program on the nodes.
+/// The versions of one program, with the number of nodes that have each version.
 #[derive(Clone, Debug, Default)]
 struct Versions {
-    /// Number of nodes with each version; never zero.
+    /// Number of nodes with each version. Versions without nodes are left out.
     counts: BTreeMap<Name, usize>,
-    /// The version to which a node changed last.
+    /// The version to which a node has changed last; `None` if no node has changed.
     newest: Option<Name>,
 }
 
@@ -46,7 +46,7 @@ impl NodeUpgrades {
         self.kernel.on_change(version(|node| &node.kernel_version));
     }
 
-    /// Returns the upgrades that began in this session and have not reached all nodes.
+    /// Returns the upgrades that began in this session and have not reached all nodes yet.
     pub fn running(&self) -> impl Iterator<Item = NodeUpgrade> {
         [("kubelet", &self.kubelet), ("kernel", &self.kernel)]
             .into_iter()
@@ -103,7 +103,7 @@ mod tests {
             applied.iter().for_each(|applied| upgrades.on_applied(applied));
             upgrades.running().map(|upgrade| upgrade.to_string()).collect::<Vec<_>>().join(" · ")
         };
-        // Node pools with different versions are not an upgrade.
+        // Different versions in different node pools are not an upgrade.
         assert_eq!(running("a", Some("6.1")), "");
         assert_eq!(running("b", Some("6.1")), "");
         assert_eq!(running("gpu", Some("5.15")), "");

@@ -14,7 +14,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// State of the engine at one time.
+/// State of the engine at one time, for the screen.
 #[derive(Clone, Debug, Default)]
 pub struct Views {
     pub taken: Timestamp,
@@ -23,45 +23,45 @@ pub struct Views {
     pub zones: Vec<ZoneView>,
     pub leaving: Arc<Leaving>,
     pub counts: EvictionCounts,
-    /// The pods that wait for a node.
+    /// Summary of the pods that wait for a node.
     pub pending: PendingSummary,
-    /// Drains that a budget blocks, by node.
+    /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
     pub revision: Revision,
 }
 
-/// Revisions as of the last refresh. If they have not changed, neither have the lists made from the model: a screen
-/// that shows these lists only has to update times.
+/// Revisions at the last refresh. As long as they stay the same, so do the lists made from the model, and a screen that
+/// shows these lists only has to update times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Revision {
-    /// Changes of node objects other than heartbeats.
+    /// Number of changes of node objects, without heartbeats.
     pub nodes: u64,
-    /// Changes of the nodes' states.
+    /// Number of changes of the nodes' states.
     pub states: u64,
-    /// Changes of zones and of the confidence of predictions.
+    /// Number of changes of zones and of the confidence in predictions.
     pub zones: u64,
-    /// Changes of the next events of nodes.
+    /// Number of changes of the nodes' next events.
     pub next: u64,
-    /// Changes of evictions and their outcomes.
+    /// Number of changes of evictions and their outcomes.
     pub evictions: u64,
-    /// Changes of the pods that wait for a node.
+    /// Number of changes of the pods that wait for a node.
     pub unscheduled: u64,
-    /// Pods that came to a node or left one.
+    /// Number of pods that came to a node or left one.
     pub moves: u64,
     pub departures: u64,
     pub journal: u64,
-    /// Results of forecasts and other background work.
+    /// Number of results of forecasts and other background work.
     pub results: u64,
 }
 
-/// Who the controller is, as far as it is known.
+/// The holder of the controller's Lease, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leadership<'a> {
     /// A controller manager holds the Lease kube-system/kube-controller-manager.
     Held(&'a LeaderLease),
     /// The Lease exists but has no holder.
     Released,
-    /// The Lease does not exist: no controller runs, or one without leader election.
+    /// The Lease does not exist. Either no controller runs, or the controller does not use leader election.
     NoLease,
     /// kordon has no permission to read the Lease.
     Forbidden,
@@ -79,13 +79,13 @@ impl Views {
 
 impl Model {
     /// Updates the views: zones, abnormal nodes, and the pods that leave. The health of any other node is looked up
-    /// when it is shown ([`Model::health`]), because with 5,000 nodes most are healthy and few are on screen.
+    /// only when the node is shown ([`Model::health`]), because of 5,000 nodes most are healthy and few are on screen.
     pub fn refresh(&mut self, now: Timestamp) {
         self.refresh_nodes(now);
         self.refresh_leaving(now);
     }
 
-    /// Updates the views of nodes and zones only. The leaving pods are then computed in the background.
+    /// Updates the views of nodes and zones only. The leaving pods are computed in the background in this case.
     pub fn refresh_nodes(&mut self, now: Timestamp) {
         self.departures.expire(now);
         let counted = Revision {
@@ -129,7 +129,7 @@ impl Model {
         };
     }
 
-    /// Drains that budgets block, those of other clients included.
+    /// Returns the drains that budgets block, including drains by other clients.
     fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
         let rules = EvictionRules::for_version(self.settings.version);
         let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
@@ -142,7 +142,7 @@ impl Model {
             .collect()
     }
 
-    /// Returns who the controller is, as far as it is known.
+    /// Returns the holder of the controller's Lease, as far as it is known.
     pub fn leadership(&self) -> Leadership<'_> {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
@@ -153,25 +153,26 @@ impl Model {
         }
     }
 
-    /// Returns the controller's view of a node; `None` until the engine has started and a monitor pass has seen the
+    /// Returns the controller's view of a node; `None` before the engine has started or a monitor pass has seen the
     /// node.
     pub fn health(&self, node: &Node) -> Option<NodeView> {
         self.engine.as_ref()?.node_view(node)
     }
 
-    /// Returns the last heartbeat of a node and when it becomes late or silent; `None` until the engine has started.
+    /// Returns the last heartbeat of a node, and the times at which the node becomes late and silent. `None` until the
+    /// engine has started.
     pub fn silence(&self, node: &Node) -> Option<Silence> {
         Some(self.engine.as_ref()?.silence(&self.cluster, node))
     }
 
-    /// Returns the last heartbeat of a node as seen by the engine. Before the engine has started, it is the renew time
-    /// of the Lease, if listed.
+    /// Returns the last heartbeat of a node that the engine has seen. Before the engine has started, returns the renew
+    /// time of the node's Lease, if the Lease is listed.
     pub fn last_heartbeat(&self, node: &Node) -> Option<Timestamp> {
         let renewed = || self.cluster.lease(&node.name)?.renewed.map(|renewed| self.cluster.local(renewed));
         self.silence(node).map(|silence| silence.heartbeat).or_else(renewed)
     }
 
-    /// Whether any node was abnormal at the last refresh, so that there is something to predict.
+    /// Whether at least one node was abnormal at the last refresh. Only then is there something to predict.
     pub fn is_abnormal(&self) -> bool {
         !self.watchlist.abnormal().is_empty()
     }

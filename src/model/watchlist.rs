@@ -1,5 +1,5 @@
-//! Abnormal nodes and the state of every node, updated incrementally: a refresh costs time for changes only, not for
-//! the whole cluster.
+//! The abnormal nodes, and the state of every node. Both are updated incrementally, so a refresh costs time only for
+//! nodes that have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,62 +13,65 @@ use kordon_core::{
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
 
-/// Look-ahead for late nodes. One search for all of them costs less than a look at every node that renews its Lease.
+/// Time by which a search for late nodes looks ahead. One search for all nodes costs less than a look at every node
+/// that renews its Lease.
 const LOOK_AHEAD: Span = Span::from_secs(1);
 
-/// Maximum time between two searches. New nodes have a time of their own until the next search.
+/// Maximum time between two searches. Until the next search, a new node has its own time at which it is examined.
 const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
-/// One nanosecond. A node is not yet late at `late_from` itself, only after it.
+/// One nanosecond. At the time `late_from` a node is not late yet; it is late after this time.
 const MOMENT: Span = Span::from_nanos(1);
 
-/// Abnormal nodes, and the state of every node.
+/// The abnormal nodes, and the state of every node.
 ///
-/// A node is examined after it changed, when its heartbeat is late, and when a known fact about it expires. If it is
-/// abnormal or in another state than Ready, it is also examined after its Lease or its pods changed. Otherwise it costs
-/// no time, even as one of the thousand nodes of a failed zone.
+/// A node is examined after it has changed, when its heartbeat is late, and when a known fact about it expires. A node
+/// that is abnormal or not Ready is also examined after its Lease or its pods have changed. All other nodes cost no
+/// time, even a thousand nodes of a failed zone.
 #[derive(Clone, Debug, Default)]
 pub struct NodeWatchlist {
     seen: BTreeMap<NodeName, Seen>,
     abnormal: BTreeSet<NodeName>,
     silent: BTreeSet<NodeName>,
-    /// The nodes and their states by zone. No zone is empty.
+    /// The nodes of each zone, with their states. No zone is empty.
     zones: BTreeMap<ZoneKey, ZoneNodes>,
     zone_names: ZoneNames,
     /// Length of the longest node name so far, in characters.
     longest_name: usize,
     /// Nodes that are not Ready.
     notable: BTreeSet<NodeName>,
-    /// Number of nodes in each state; never zero.
+    /// Number of nodes in each state. States without nodes are left out.
     counts: BTreeMap<NodeState, usize>,
     flaps: Flaps,
     /// Number of state changes.
     revision: u64,
-    /// Nodes that changed since the last update, or whose Lease was created or deleted.
+    /// Nodes that have changed since the last update, or whose Lease was created or deleted.
     changed: BTreeSet<NodeName>,
-    /// Nodes whose Lease changed since the last update. Renewals that change nothing are left out.
+    /// Nodes whose Lease has changed since the last update. Renewals that cannot change a node's state are left out.
     renewed: BTreeSet<NodeName>,
     /// Whether the next update examines all nodes that are abnormal or not Ready.
     all_changed: bool,
-    /// Times at which nodes must be examined without a change, by time and name.
+    /// Times at which nodes must be examined even if nothing has changed, sorted by time and name.
     due: BTreeSet<(Timestamp, NodeName)>,
-    /// Time up to which `due` has every Ready node that becomes late unless it renews its Lease.
+    /// Time up to which `due` is complete: it has every Ready node that becomes late by then if it does not renew its
+    /// Lease.
     calm_until: Timestamp,
-    /// Clock with which the times of nodes were computed; `None` if the next update examines all nodes.
+    /// Clock offset with which the times of nodes were computed. `None` makes the next update examine all nodes.
     clock: Option<ClusterClock>,
     /// Time of the last update.
     updated: Timestamp,
 }
 
-/// The nodes of a zone by name, with the state of each.
+/// The nodes of a zone, sorted by name, with their states.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNodes {
     names: Vec<NodeName>,
-    /// Parallel to `names`, in one array because each frame reads all states.
+    /// State of the node at the same index in `names`. The states have an array of their own, because each frame reads
+    /// all of them.
     states: Vec<NodeState>,
 }
 
-/// What the last look at a node found, and its zone.
+/// Result of the last look at a node, and the node's zone.
 #[derive(Clone, Debug)]
 struct Seen {
     zone: ZoneKey,
@@ -81,12 +84,12 @@ struct Look {
     state: NodeState,
     is_abnormal: bool,
     is_silent: bool,
-    /// When to look again without a change; `None` if not needed.
+    /// Time of the next look if nothing changes; `None` if no such look is needed.
     again: Option<Timestamp>,
 }
 
 impl NodeWatchlist {
-    /// Records a change of the cluster. The engine must have handled it before.
+    /// Records a change of the cluster. The engine must have handled the change before.
     pub fn on_applied(&mut self, applied: &Applied, engine: Option<&Engine>) {
         match applied {
             Applied::Node(delta) => {
@@ -95,8 +98,8 @@ impl NodeWatchlist {
             Applied::Lease(Delta { old: Some(_), new: Some(lease) }) => {
                 let name = &lease.node;
                 let is_hastened = || engine.is_some_and(|engine| engine.heartbeats().is_hastened(name));
-                // Most nodes are Ready and renew their Leases every few seconds, and each renewal postpones the time at
-                // which they are late.
+                // A renewal only postpones the time at which a node is late. Renewals of Ready nodes are therefore left
+                // out; there are many, because most nodes are Ready and renew their Leases every few seconds.
                 if self.abnormal.contains(name) || self.notable.contains(name) || is_hastened() {
                     self.renewed.insert(name.clone());
                 }
@@ -115,19 +118,19 @@ impl NodeWatchlist {
         }
     }
 
-    /// Makes the next update examine all nodes, because the engine has reread all heartbeats.
+    /// Makes the next update examine all nodes, because the engine has read all heartbeats again.
     pub fn on_engine_restarted(&mut self) {
         self.clock = None;
     }
 
-    /// Examines the nodes whose state may have changed since the last update. While the watches are down, `now` is the
+    /// Examines the nodes whose state may have changed since the last update. If the watches are broken, `now` is the
     /// time at which they broke.
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),
             Some(clock) if clock != cluster.clock() => {
-                // Only nodes without Lease renewals need a new look: renewals were converted to local time when they
-                // arrived.
+                // Only nodes without Lease renewals need a new look. The renewals of other nodes were converted to
+                // local time when they arrived.
                 self.changed.extend(engine.without_renewals(cluster).map(|node| node.name.clone()));
                 self.all_changed = true;
             }
@@ -162,8 +165,8 @@ impl NodeWatchlist {
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
     }
 
-    /// Finds the nodes that will be late within the next second unless they renew their Leases. Each gets a time at
-    /// which it is examined; the others need none.
+    /// Finds the nodes that will be late within [`LOOK_AHEAD`] if they do not renew their Leases. Each of these nodes
+    /// gets a time at which it is examined; all other nodes need none.
     fn look_ahead(&mut self, engine: &Engine, now: Timestamp) {
         let horizon = now + LOOK_AHEAD;
         self.calm_until = now + LOOK_AHEAD_EVERY;
@@ -251,17 +254,18 @@ impl NodeWatchlist {
         &self.counts
     }
 
-    /// Returns how often a node went down or came back within ten minutes, if at least three times.
+    /// Returns the number of times that a node went down or came back within ten minutes; `None` if it is less than
+    /// three.
     pub fn flaps(&self, node: &NodeName, now: Timestamp) -> Option<usize> {
         self.flaps.count(node, now)
     }
 
-    /// Returns the flapping nodes, and how often each went down or came back.
+    /// Returns the flapping nodes, each with the number of times that it went down or came back.
     pub fn flapping(&self, now: Timestamp) -> impl Iterator<Item = (&NodeName, usize)> {
         self.flaps.flapping(now)
     }
 
-    /// Number of state changes: equal numbers mean equal states.
+    /// Number of state changes. As long as it stays the same, so do the states.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -271,8 +275,8 @@ impl NodeWatchlist {
         self.revision += apart;
     }
 
-    /// Records a look at a node, with its zone if the node object changed. Nothing is written if the result is the
-    /// same, as for most of the thousand nodes of a failed zone.
+    /// Records a look at a node. `zone` is the node's zone if the node object has changed. Writes nothing if the result
+    /// is the same as before, as it is for most nodes of a failed zone.
     fn look_at(&mut self, facts: &NodeFacts, zone: Option<ZoneKey>) {
         let (name, look) = (&facts.node.name, Look::from_facts(facts, self.calm_until));
         let known = self.seen.get(name);
@@ -299,7 +303,7 @@ impl NodeWatchlist {
         self.set(name, None);
     }
 
-    /// Stores the result of a look, and updates all indexes.
+    /// Stores the result of a look at a node, and updates all indexes.
     fn set(&mut self, name: &NodeName, seen: Option<Seen>) {
         let before = match seen.clone() {
             Some(seen) => self.seen.insert(name.clone(), seen),
@@ -357,7 +361,7 @@ impl ZoneNodes {
         &self.names
     }
 
-    /// The states in the order of the names.
+    /// Returns the states, in the order of [`names`](Self::names).
     pub fn states(&self) -> &[NodeState] {
         &self.states
     }
@@ -392,8 +396,8 @@ impl ZoneNodes {
 }
 
 impl Look {
-    /// Evaluates the facts. A Ready node with a Lease gets a time for its next examination only if it becomes late by
-    /// `calm_until`.
+    /// Returns the result of a look for these facts. A Ready node with a Lease gets a time for its next look only if it
+    /// becomes late by `calm_until`.
     fn from_facts(facts: &NodeFacts, calm_until: Timestamp) -> Self {
         let NodeFacts { node, silence, now, .. } = *facts;
         let (state, is_silent) = (NodeState::from_facts(facts), silence.is_silent(now));
@@ -401,7 +405,8 @@ impl Look {
         let look = Self { state, is_abnormal, is_silent, again: None };
         let of_silence = next_without_renewal(silence, now);
         let again = match facts.expiry {
-            // The controller's view of a healthy node matters only after the node has changed or is late.
+            // The expiry of the facts is ignored for a healthy node: the controller's view of the node matters only
+            // once the node has changed or is late.
             _ if look.is_calm() => of_silence.filter(|from| !silence.is_of_lease || *from <= calm_until),
             Expiry::AnyTime => Some(Timestamp::EPOCH),
             Expiry::At(at) => Some(of_silence.map_or(at, |from| from.min(at))),
@@ -410,13 +415,13 @@ impl Look {
         Self { again, ..look }
     }
 
-    /// Whether lateness and silence are the only changes of state to expect while the node and its pods stay unchanged.
+    /// Whether the node can only become late or silent, as long as the node and its pods do not change.
     fn is_calm(&self) -> bool {
         self.state == NodeState::Ready && !self.is_abnormal && !self.is_silent
     }
 }
 
-/// When a node becomes late or silent, whichever is next, unless it renews its Lease.
+/// Returns the next time at which a node becomes late or silent if it does not renew its Lease.
 fn next_without_renewal(silence: Silence, now: Timestamp) -> Option<Timestamp> {
     let next = [silence.late_from, silence.silent_from].map(|from| from + MOMENT);
     next.into_iter().filter(|from| *from > now).min()
@@ -507,7 +512,7 @@ mod tests {
             self.apply(Change::Lease(ObjectEvent::Applied(lease)), at(seconds));
         }
 
-        /// Returns the abnormal nodes, after checking that incremental updates give the same result as examining every
+        /// Returns the abnormal nodes. First checks that incremental updates give the same result as a look at every
         /// node.
         fn abnormal(&mut self, seconds: i64) -> Vec<String> {
             let now = at(seconds);

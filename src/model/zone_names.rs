@@ -2,7 +2,7 @@
 
 use kordon_core::cluster::ZoneKey;
 
-/// Common prefix of all zone names, which short names leave out: `b` is zone `eu-central-1b`.
+/// Common prefix of all zone names. Short names leave it out: `b` is zone `eu-central-1b`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ZoneNames {
     prefix: String,
@@ -14,7 +14,7 @@ impl ZoneNames {
         Self { prefix: common_prefix(&names).to_owned() }
     }
 
-    /// The name of a zone without the common prefix.
+    /// Returns the name of a zone without the common prefix.
     pub fn short(&self, zone: &ZoneKey) -> String {
         let name = zone.short();
         match name.strip_prefix(&self.prefix) {
@@ -24,7 +24,7 @@ impl ZoneNames {
     }
 }
 
-/// The common prefix of all names. It ends at a word or number boundary and leaves a part of each name.
+/// Returns the common prefix of all names. It ends at a boundary of a word or number, and leaves a part of each name.
 fn common_prefix(names: &[String]) -> &str {
     let [first, rest @ ..] = names else { return "" };
     if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Remedies for evictions of an operation that budgets refuse.
+//! Remedies for budgets that refuse the evictions of an operation.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ pub struct BlockingBudget {
     pub budget: Key,
     /// State of the budget: `grafana needs 2 healthy, has 2`.
     pub numbers: String,
-    /// What would let the budget allow an eviction, the smallest change first.
+    /// Changes that would let the budget allow an eviction, the smallest change first.
     pub freed_by: Vec<String>,
 }
 
 impl Model {
-    /// Returns the budgets that refuse to evict any of these pods, and what would free them.
+    /// Returns the budgets that refuse the eviction of at least one of these pods, with remedies.
     pub fn blocking_budgets(&self, pods: &[Key], now: Timestamp) -> Vec<BlockingBudget> {
         let rules = EvictionRules::from(&self.settings);
         let pods: Vec<&Arc<Pod>> = pods.iter().filter_map(|pod| self.cluster.pod(pod)).collect();

@@ -24,7 +24,7 @@ pub const MOST_BUDGETS: usize = 2;
 pub struct RefusingBudget<'a> {
     budget: &'a Budget,
     pod: &'a Arc<Pod>,
-    /// Whether the budget refuses evictions even if all of its pods are Ready.
+    /// Whether the budget would refuse the eviction even if all of its pods were Ready.
     pub is_final: bool,
     /// State of the budget: `grafana needs 2 healthy, has 2`.
     pub numbers: String,
@@ -36,7 +36,7 @@ impl RefusingBudget<'_> {
     }
 }
 
-/// Returns the budgets that refuse the eviction of any of these pods.
+/// Returns the budgets that refuse the eviction of at least one of these pods.
 pub fn refusing<'a>(
     cluster: &'a Cluster,
     pods: impl IntoIterator<Item = &'a Arc<Pod>>,
@@ -46,7 +46,7 @@ pub fn refusing<'a>(
     let mut known: BTreeSet<Key> = BTreeSet::new();
     let mut found = Vec::new();
     for pod in pods.into_iter().filter(|pod| eviction::asks_budgets(pod)) {
-        // One decision per budget is enough: the one about its first pod.
+        // Only the first pod of each budget is examined, because one decision for each budget is enough.
         if cluster.budgets_of(pod).all(|budget| known.contains(&budget.key)) {
             continue;
         }
@@ -85,8 +85,8 @@ pub fn suggestions(
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
 }
 
-/// Suggests one more replica, if the budget then allows a disruption. A budget that forbids every disruption never
-/// does.
+/// Suggests one more replica, if the budget then allows a disruption. A budget that forbids every disruption gets no
+/// such suggestion.
 fn scale_up(
     budget: &Budget,
     pod: &Arc<Pod>,
@@ -131,7 +131,7 @@ fn scale_up(
     (allowed > 0).then(|| suggestion.risk("an autoscaler or GitOps may scale it back"))
 }
 
-/// Suggests a budget that lets one of the currently healthy pods leave.
+/// Suggests a change of the budget that allows the eviction of one currently healthy pod.
 fn relax(budget: &Budget, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Option<Suggestion> {
     let numbers = budget::numbers(cluster, budget, rules, now).ok()?;
     let desired = numbers.healthy.checked_sub(1).filter(|desired| *desired >= 0)?;

@@ -9,14 +9,15 @@ use kordon_core::{
 /// Effect of an action's plan, in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanEffect {
-    /// For example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan adds nothing to the action.
+    /// The effect, for example `7 pods leave: 6 move, 1 finds no node; ends in ~40s`. Empty if the plan says no more
+    /// than the action does.
     pub text: String,
-    /// What must be overridden before the plan is applied, and the plan's warnings.
+    /// The objections that must be overridden before the plan is applied, and the plan's warnings.
     pub cautions: Vec<String>,
 }
 
 impl PlanEffect {
-    /// Returns the effect of a plan, with the objections of guard rails.
+    /// Returns the effect of a plan. The cautions include the objections of the guard rails.
     pub fn new(plan: &Plan, guards: &Result<Guards, String>, cluster: &Cluster) -> Self {
         let refused = match guards {
             Ok(guards) => {
@@ -31,7 +32,7 @@ impl PlanEffect {
         Self { text: text(plan), cautions }
     }
 
-    /// Returns what becomes of the pods of a lost node.
+    /// Returns the effect of the loss of a node: the outcomes of its pods.
     pub fn from_loss(failover: &Failover) -> Self {
         let outcomes = failover.all_counts();
         let text = match outcomes.total() {
@@ -42,7 +43,7 @@ impl PlanEffect {
     }
 }
 
-/// Whether the warning adds something to the numbers and the risk of the action.
+/// Whether the warning says something that the action's numbers and risk do not say.
 const fn is_worth_a_line(warning: &Warning) -> bool {
     match warning {
         Warning::ZoneLosesLastReady { .. }
@@ -82,7 +83,7 @@ fn text(plan: &Plan) -> String {
         }
         Action::Evict { .. } | Action::Delete { .. } => match &plan.pods[..] {
             [pod] => of_pod(pod, plan),
-            // The effect of a shorter grace period is not predicted.
+            // All pods are already terminating. The effect of a shorter grace period is not predicted.
             _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
@@ -99,7 +100,7 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
         (Verdict::Leaves(_) | Verdict::Terminating, Some(landing), _) => {
             format!("gone {}, replacement: {}", plan.ends(), landing.text())
         }
-        // The effect of a shorter grace period is not predicted.
+        // The pod is already terminating. The effect of a shorter grace period is not predicted.
         (Verdict::Terminating, None, _) => String::new(),
         (Verdict::Leaves(_), None, Some(_)) => format!("gone {}; no controller recreates it", plan.ends()),
         (Verdict::Leaves(_), None, None) => format!("gone {}", plan.ends()),
@@ -122,10 +123,10 @@ fn of_pods(plan: &Plan) -> String {
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
 }
 
-/// Numbers of pods by outcome.
+/// Numbers of pods, by their outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeavingPods {
-    /// Pods that leave, with or without a replacement.
+    /// Pods that leave, whether they have a replacement or not.
     leave: usize,
     /// Pods whose replacements find no node.
     pending: usize,
@@ -138,7 +139,7 @@ struct LeavingPods {
 }
 
 impl LeavingPods {
-    /// Text of the counts: `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`.
+    /// Returns the counts as text: `7 pods leave: 5 move, 1 finds no node, 1 is not recreated; 1 is blocked`.
     fn text(self) -> String {
         let moved = self.leave.saturating_sub(self.pending + self.lost);
         let become_of = joined([
@@ -161,7 +162,7 @@ impl LeavingPods {
     }
 }
 
-/// The counts above zero in words: `1 finds no node, 2 lose data`.
+/// Returns the counts above zero in words: `1 finds no node, 2 lose data`.
 fn joined<const N: usize>(counts: [(usize, &str, &str); N]) -> String {
     let there = counts.into_iter().filter(|(count, ..)| *count > 0);
     there.map(|(count, one, many)| counted(count, one, many)).collect::<Vec<_>>().join(", ")

@@ -20,15 +20,15 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-/// The guard rails, or why they are unknown.
+/// The guard rails, or the reason why they are unknown.
 pub type Guarding = Result<Guards, String>;
 
-/// Whether suggestions are planned to obtain numbers.
+/// Source of the numbers in suggestions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Plans over the whole cluster.
+    /// The suggested actions are planned over the whole cluster.
     OfPlans,
-    /// No plans, because the cluster is not known well enough.
+    /// There are no numbers: nothing is planned, because too little of the cluster is known.
     None,
 }
 
@@ -119,7 +119,8 @@ impl Model {
 }
 
 impl SuggestionJob {
-    /// Returns the suggestions that need no computation: without plans, budgets, and placements of a Pending pod.
+    /// Returns the suggestions that need no computation. The numbers of plans, the remedies for budgets, and the
+    /// placements of a Pending pod are missing.
     pub fn at_once(&self) -> Vec<Suggestion> {
         match &self.case {
             Case::Node(case) => case.suggestions(&self.cluster, self.now),
@@ -127,13 +128,12 @@ impl SuggestionJob {
         }
     }
 
-    /// Attaches a cancellation. Once it is cancelled, [`work`](Self::work) returns early and its result must be
-    /// discarded.
+    /// Attaches a cancellation. After it, [`work`](Self::work) returns early and its result must be discarded.
     pub fn until_cancelled(self, cancellation: &Cancellation) -> Self {
         Self { cancellation: cancellation.clone(), ..self }
     }
 
-    /// Computes the suggestions with everything that takes time.
+    /// Computes the suggestions, including the parts that take time.
     pub fn work(self, numbers: Numbers, guards: &Guarding) -> Vec<Suggestion> {
         let mut suggestions = self.at_once();
         self.add_budgets(&mut suggestions);
@@ -165,8 +165,8 @@ impl SuggestionJob {
             }
             Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
                 let mut refusing = budgets::refusing(cluster, cluster.pods_on(&node.name), rules, *now);
-                // Only budgets that refuse even with all pods Ready need a remedy. The others allow the next eviction
-                // once a replacement is Ready.
+                // A budget needs a remedy only if it refuses the eviction even with all pods Ready. Any other budget
+                // allows the next eviction once a replacement is Ready.
                 refusing.retain(|budget| budget.is_final);
                 refusing
             }
@@ -183,7 +183,7 @@ impl SuggestionJob {
         suggestions.splice(after_wait..after_wait, found);
     }
 
-    /// Returns changes that would let a Pending pod be placed.
+    /// Returns changes that would allow the placement of a Pending pod.
     fn placing(&self, pod: &Pod, snapshot: &Snapshot) -> Vec<Suggestion> {
         let mut environment = PlacingEnvironment::new(&self.cluster, snapshot.clone(), self.now)
             .until_cancelled(&self.cancellation);
@@ -205,7 +205,7 @@ impl SuggestionJob {
         uncordon.into_iter().chain(place).collect()
     }
 
-    /// Returns the effect of a suggestion's plan; `None` if nothing is planned or predicted.
+    /// Returns the effect of a suggestion; `None` if the suggestion has no plan and no prediction.
     fn effect(&self, suggestion: &Suggestion, snapshot: &Snapshot, guards: &Guarding) -> Option<PlanEffect> {
         let Self { cluster, rules, now, .. } = self;
         match (&suggestion.means, suggestion.kind) {
@@ -225,7 +225,7 @@ impl SuggestionJob {
         }
     }
 
-    /// Returns what becomes of the pods of a node once it is lost.
+    /// Returns the effect of the loss of a node: the outcomes of its pods.
     fn loss(
         &self,
         node: &NodeName,

@@ -1,8 +1,8 @@
-//! Suggestions for a node or a pod: for each state, the few actions that an experienced operator considers, each with
-//! its effect, its risk and its command.
+//! Suggestions for a node or a pod: for each state, the few actions that an experienced operator considers. Each action
+//! has its effect, its risk and its command.
 //!
-//! The modules `nodes` and `pods` choose the actions of each state. [`SuggestionJob`] adds, in the background, what
-//! takes longer: the numbers of the plans, budgets, and placements of a Pending pod.
+//! The modules `nodes` and `pods` choose the actions of each state. [`SuggestionJob`] adds the parts that take longer
+//! in the background: the numbers of the plans, the remedies for budgets, and the placements of a Pending pod.
 
 mod blocked;
 mod budgets;
@@ -26,11 +26,11 @@ use kordon_time::Timestamp;
 pub struct Suggestion {
     pub kind: SuggestionKind,
     pub means: Means,
-    /// When something happens if nobody acts, or when a wait ends; `None` if no time is known.
+    /// Time at which something happens if nobody acts, or at which a wait ends; `None` if no such time is known.
     pub at: Option<Timestamp>,
-    /// What the action does.
+    /// Description of the action.
     pub text: String,
-    /// Special risk in a few words; may be empty.
+    /// Special risk of the action in a few words; empty if there is none.
     pub risk: String,
     /// Effect of the action's plan; `None` if there is no plan.
     pub effect: Option<PlanEffect>,
@@ -59,7 +59,7 @@ pub enum SuggestionKind {
     /// Scale a workload up by one, so that its budget allows a disruption.
     ScaleUp,
     RelaxBudget,
-    /// Change what keeps a Pending pod from a node.
+    /// Change the constraint that keeps a Pending pod from a node.
     Place,
 }
 
@@ -83,7 +83,7 @@ impl SuggestionKind {
         Self::Place,
     ];
 
-    /// Name on screen.
+    /// Name of the action on the screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Wait => "wait",
@@ -128,25 +128,25 @@ impl SuggestionKind {
     }
 }
 
-/// Means by which an action is done.
+/// Means of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Means {
-    /// Nothing is done.
+    /// Nobody acts: the operator waits.
     Wait,
     /// kordon plans the action and applies the plan.
     Plan(Action),
     /// kordon predicts the failure of this node.
     WhatIf(NodeName),
-    /// The operator runs this command. kordon does not perform the action.
+    /// The operator runs this kubectl command. kordon does not perform the action.
     Kubectl(String),
     /// The operator runs this command on the node's machine.
     Machine(&'static str),
-    /// An edit of an object, for which there is no command.
+    /// The operator edits an object. There is no command for the edit.
     Edit,
 }
 
 impl Means {
-    /// Stable word for who performs the action.
+    /// Stable word for the party that performs the action.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Wait => "nobody",
@@ -157,8 +157,8 @@ impl Means {
         }
     }
 
-    /// Command that performs or predicts the action: kubectl's, or kordon's if kubectl has none. `None` for a wait or
-    /// an edit.
+    /// Returns the command that performs or predicts the action. This is a kubectl command, or a kordon command if
+    /// kubectl has none. `None` for a wait or an edit.
     pub fn command(&self) -> Option<String> {
         match self {
             Self::Plan(action) => Some(kubectl::command(action).unwrap_or_else(|| action.kordon())),
@@ -183,13 +183,13 @@ impl Suggestion {
         Self { risk: risk.into(), ..self }
     }
 
-    /// What the action does: according to its plan, if there is one.
+    /// Returns the effect of the action's plan. Without a plan, returns the description of the action.
     pub fn outcome(&self) -> &str {
         let effect = self.effect.as_ref().map(|effect| &effect.text).filter(|text| !text.is_empty());
         effect.unwrap_or(&self.text)
     }
 
-    /// Risk of the action, and the warnings and objections of its plan.
+    /// Returns the risk of the action, followed by the warnings and objections of its plan.
     pub fn cautions(&self) -> Vec<&str> {
         let cautions = self.effect.iter().flat_map(|effect| &effect.cautions).map(String::as_str);
         Some(&*self.risk).filter(|risk| !risk.is_empty()).into_iter().chain(cautions).collect()

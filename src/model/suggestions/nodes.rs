@@ -17,19 +17,19 @@ use kordon_time::{Span, Timestamp};
 pub struct NodeCase {
     pub node: Arc<Node>,
     pub state: NodeState,
-    /// How often the node went down or came back within ten minutes; `None` unless it flaps.
+    /// Number of times that the node went down or came back within ten minutes; `None` if the node does not flap.
     pub flaps: Option<usize>,
-    /// When the node's grace period ends, or when its first pod is evicted.
+    /// Time at which the node's grace period ends, or at which its first pod is evicted; `None` if neither is known.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
-    /// Whether the cluster acts on the out-of-service taint.
+    /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Pods of the node that are Terminating beyond their grace periods.
+    /// Pods of the node that are still Terminating after their grace periods.
     pub stuck: Vec<Key>,
 }
 
 impl NodeCase {
-    /// Actions that an experienced operator considers, in display order.
+    /// Returns the actions that an experienced operator considers, in display order.
     pub fn kinds(&self, now: Timestamp) -> Vec<SuggestionKind> {
         use SuggestionKind::{
             BackInService, Cordon, DeleteNode, Drain, ForceDelete, OutOfService, RestartKubelet, Uncordon,
@@ -37,15 +37,15 @@ impl NodeCase {
         };
         let kubelet_is_silent = self.is_silent();
         let mut kinds = match self.state {
-            // Without its kubelet, deletions and drains on the node cannot complete.
+            // The kubelet does not answer, so deletions and drains on the node cannot complete.
             NodeState::Evicting | NodeState::Unknown if kubelet_is_silent => {
                 vec![Wait, RestartKubelet, OutOfService, ForceDelete, DeleteNode]
             }
             NodeState::Evicting | NodeState::Unknown | NodeState::NotReady => {
                 vec![Wait, RestartKubelet, Cordon, Drain]
             }
-            // A cordon is useful: until the controller declares a silent node Unknown, new pods are still scheduled to
-            // it.
+            // A cordon is useful here. Until the controller declares the silent node Unknown, the scheduler still
+            // places new pods on the node.
             NodeState::Silent => vec![Wait, RestartKubelet, Cordon],
             NodeState::Late => vec![Wait, WhatIf],
             NodeState::Pressure => vec![Wait, Cordon, Drain],
@@ -154,8 +154,8 @@ impl NodeCase {
         Suggestion::wait(at.filter(|at| *at > now), text)
     }
 
-    /// Suggests deleting the Node. The pod garbage collector removes the pods 40 to 60 s later
-    /// (docs/upstream/neighbours.md#1), and their volumes are detached 6 min after that
+    /// Suggests the deletion of the Node object. The pod garbage collector removes the node's pods 40 to 60 s later
+    /// (docs/upstream/neighbours.md#1). The volumes of these pods are detached 6 min after that
     /// (docs/upstream/neighbours.md#4).
     fn delete_node(&self) -> Suggestion {
         let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
@@ -176,7 +176,7 @@ impl NodeCase {
     }
 }
 
-/// Whether the node is Unknown: the controller has declared that its kubelet does not answer.
+/// Whether the node is Unknown: the controller has declared that the node's kubelet does not answer.
 pub fn is_silent(node: &Node) -> bool {
     node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
 }
@@ -191,8 +191,8 @@ fn is_kubelets(condition: &str) -> bool {
     PressureCondition::ALL.iter().any(|pressure| pressure.as_str() == condition)
 }
 
-/// Suggests the out-of-service taint. Its effect, and why the machine must be off:
-/// docs/upstream/operator-actions.md#2.5.
+/// Suggests the out-of-service taint. docs/upstream/operator-actions.md#2.5 explains its effect, and why the machine
+/// must be off.
 pub fn out_of_service(node: &Node) -> Suggestion {
     let words = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
     let edits = TaintEdits::parse([&*words], false).unwrap_or_default();
@@ -211,7 +211,7 @@ fn back_in_service(node: &Node) -> Suggestion {
     Suggestion::new(SuggestionKind::BackInService, means, text)
 }
 
-/// Suggests deletion with a grace period of zero. It removes objects whose containers may still run
+/// Suggests the deletion of pods with a grace period of zero. This removes objects whose containers may still run
 /// (docs/upstream/operator-actions.md#4.4).
 pub fn force_delete(pods: &[Key]) -> Suggestion {
     let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };

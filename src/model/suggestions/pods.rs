@@ -17,15 +17,15 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct PodCase {
     pub pod: Arc<Pod>,
-    /// The pod's node and its state; `None` unless the pod is bound to an existing node.
+    /// The pod's node, with the node's state; `None` if the pod is not bound to an existing node.
     pub node: Option<(Arc<Node>, NodeState)>,
     pub state: PodTrouble,
-    /// When the pod is evicted, or when its grace period ends.
+    /// Time at which the pod is evicted, or at which its grace period ends; `None` if neither is known.
     pub next: Option<Timestamp>,
     pub knows_out_of_service: bool,
 }
 
-/// State of a pod that an operator may want to act on.
+/// State of a pod that may need an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodTrouble {
     /// A static pod: only its kubelet starts and stops it.
@@ -44,13 +44,14 @@ pub enum PodTrouble {
     NodeGone,
     /// The node is down, or will be declared down.
     NodeDown,
-    /// An eviction would be refused.
+    /// An eviction of the pod would be refused.
     Blocked,
     Running,
 }
 
 impl PodTrouble {
-    /// Returns the first variant that applies. `node` is `None` if the pod has no node, or one that does not exist.
+    /// Returns the first variant that applies to the pod. `node` is `None` if the pod has no node or its node does not
+    /// exist.
     pub fn new(
         pod: &Arc<Pod>,
         node: Option<(&Node, NodeState)>,
@@ -76,7 +77,7 @@ impl PodTrouble {
 }
 
 impl PodCase {
-    /// Actions that an experienced operator considers, in display order.
+    /// Returns the actions that an experienced operator considers, in display order.
     pub fn kinds(&self) -> Vec<SuggestionKind> {
         use SuggestionKind::{
             Delete, DeleteNode, Evict, ForceDelete, OutOfService, RemoveFinalizers, RestartKubelet, Wait,
@@ -151,7 +152,7 @@ impl PodCase {
             PodTrouble::Pending => {
                 "until the scheduler finds a node: it tries again when nodes or pods change".into()
             }
-            // Delay of the pod garbage collector: docs/upstream/neighbours.md#1.
+            // The delay is that of the pod garbage collector: docs/upstream/neighbours.md#1.
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
             }
@@ -190,7 +191,8 @@ mod tests {
     use super::*;
     use kordon_core::cluster::{Condition, ConditionStatus, Key, Owner, READY};
 
-    /// Each trouble, with its actions while the kubelet of the node answers, and while it does not.
+    /// Each state of a pod has its actions: first those while the kubelet of the node answers, then those while it does
+    /// not.
     #[test]
     fn each_trouble_of_a_pod_has_its_few_actions() {
         let table = [
