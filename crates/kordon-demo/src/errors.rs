@@ -11,7 +11,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct AgentError {
     pub at: Timestamp,
-    /// The agent and its action.
+    /// The name of the agent, with its action.
     pub agent: String,
     pub text: String,
 }
@@ -23,7 +23,7 @@ pub struct ErrorReporter {
     sender: mpsc::Sender<AgentError>,
 }
 
-/// Capacity of the channel. When it is full, later errors are dropped, because the first ones show the cause.
+/// Capacity of the channel. While it is full, later errors are dropped, because the first errors show the cause.
 const KEPT: usize = 256;
 
 impl ErrorReporter {
@@ -34,7 +34,7 @@ impl ErrorReporter {
 
     pub fn report(&self, agent: impl Into<String>, trouble: &dyn fmt::Display) {
         let trouble = AgentError { at: self.clock.now(), agent: agent.into(), text: trouble.to_string() };
-        // Fails if the channel is full (see KEPT) or has no receiver.
+        // Sending fails if the channel is full (see KEPT) or has no receiver. The error is then lost.
         let _ = self.sender.try_send(trouble);
     }
 }

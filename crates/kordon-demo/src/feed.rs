@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Timeout of a watch. The server then ends it, and the next one starts.
 const WATCH_SECONDS: u32 = 290;
 
-/// One watch that serves any number of agents. Each object is decoded once.
+/// One watch that serves any number of agents. Each object is decoded only once.
 pub struct Feed<K> {
     inboxes: Vec<Inbox<K>>,
 }
@@ -54,8 +54,8 @@ where
         Self { inboxes: Vec::new() }
     }
 
-    /// Adds an agent that gets all changes, wrapped in the agent's message type. While its inbox is full, the watch
-    /// waits. If the watch waits too long, it starts again with a list.
+    /// Adds an agent that gets all changes. `wrap` puts a change into the agent's message type. While the agent's inbox
+    /// is full, the watch waits. A watch that waits too long starts again with a list.
     pub fn deliver<M: Send + 'static>(
         mut self,
         inbox: &mpsc::Sender<M>,
@@ -65,14 +65,14 @@ where
         self.inboxes.push(Box::new(move |change| {
             let (inbox, message) = (inbox.clone(), wrap(change));
             Box::pin(async move {
-                // A stopped agent has no receiver and needs no messages.
+                // Sending fails if the agent has stopped. It needs no messages then.
                 let _ = inbox.send(message).await;
             })
         }));
         self
     }
 
-    /// Watches the objects under `path` until cancelled. Starts again with a list after an error.
+    /// Watches the objects under `path` until `cancel` is cancelled. After an error, starts again with a list.
     pub async fn run(self, client: Client, path: String, errors: ErrorReporter, cancel: CancellationToken) {
         let follow = async {
             loop {
@@ -85,7 +85,7 @@ where
         cancel.run_until_cancelled(follow).await;
     }
 
-    /// Lists all objects, then watches from the version of the list until something fails.
+    /// Lists all objects, then watches from the version of the list on, until an error occurs.
     async fn list_and_watch(&self, client: &Client, path: &str) -> kube::Result<()> {
         let get = |uri: &str| Request::get(uri).body(Vec::new()).map_err(kube::Error::HttpError);
         let list: List<K> = client.request(get(path)?).await?;
@@ -139,7 +139,7 @@ enum Event<K> {
 }
 
 impl<K: Object + DeserializeOwned> Event<K> {
-    /// Parses a line: first the type of the event, then its object.
+    /// Parses a line of the watch. Parses the type of the event first, and then its object.
     fn read(line: &str) -> kube::Result<Self> {
         #[derive(Deserialize)]
         struct Header<'a> {
@@ -180,16 +180,16 @@ fn read<'a, T: Deserialize<'a>>(json: &'a str) -> kube::Result<T> {
     serde_json::from_str(json).map_err(kube::Error::SerdeError)
 }
 
-/// All objects of a kind that an agent knows, from a feed and from responses to its own writes.
+/// All objects of a kind that an agent knows. They come from a feed and from the responses to the agent's own writes.
 ///
-/// An agent records the response to its own write instead of waiting for the watch, so it never does anything twice.
-/// Older versions that arrive late are ignored.
+/// An agent records the response to its own write at once, without waiting for the watch, so that it does nothing
+/// twice. Older versions that arrive later are ignored.
 #[derive(Debug)]
 pub struct KnownObjects<K> {
     objects: BTreeMap<Key, Arc<K>>,
 }
 
-/// An object before and after a change. At least one of the two is Some.
+/// The versions of an object before and after a change. At least one of them is Some.
 #[derive(Debug)]
 pub struct ObjectChange<K> {
     pub before: Option<Arc<K>>,
@@ -220,7 +220,7 @@ impl<K: Object> KnownObjects<K> {
         self.objects.len()
     }
 
-    /// All objects, starting with those after `key`.
+    /// Returns all objects. Begins with those after `key`, and continues with the others.
     pub fn after(&self, key: &Key) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         let later = self.objects.range((Bound::Excluded(key), Bound::Unbounded));
         later.chain(self.objects.range(..=key))
@@ -241,8 +241,8 @@ impl<K: Object> KnownObjects<K> {
         }
     }
 
-    /// Records a version of an object and returns the change. Returns None if the version is not newer than the known
-    /// one.
+    /// Records a version of an object and returns the change. Returns None if a version that is at least as new is
+    /// known.
     pub fn record(&mut self, object: Arc<K>) -> Option<ObjectChange<K>> {
         let key = Key::from_object(&*object);
         if self.objects.get(&key).is_some_and(|known| known.revision() >= object.revision()) {
@@ -252,7 +252,7 @@ impl<K: Object> KnownObjects<K> {
         Some(ObjectChange { before, after: Some(object) })
     }
 
-    /// Replaces an object with its expected state, until the watch reports the actual state.
+    /// Records an expected state of an object, until the watch reports the actual state.
     pub fn assume(&mut self, object: Arc<K>) -> ObjectChange<K> {
         let before = self.objects.insert(Key::from_object(&*object), object.clone());
         ObjectChange { before, after: Some(object) }

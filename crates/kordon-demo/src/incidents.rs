@@ -28,16 +28,16 @@ pub struct ScriptStep {
 /// An event of a script.
 #[derive(Clone, Debug)]
 pub enum DemoEvent {
-    /// A fault of a node, or its end.
+    /// A fault of a node begins or ends.
     NodeFault(String, NodeFault),
-    /// An operator drains a node, reboots it with this kernel and uncordons it. The node is number `place` of `of`
-    /// nodes.
+    /// An operator drains a node, reboots it with this kernel and uncordons it. In the upgrade of `of` nodes, this node
+    /// is number `place`.
     Upgrade { node: String, kernel: &'static str, place: usize, of: usize },
-    /// An operator drains the node of the first pod of a workload, without a time limit.
+    /// An operator drains a node, without a time limit. It is the node of the first pod of a workload.
     DrainNodeOf { namespace: &'static str, workload: &'static str },
-    /// A Deployment recreates its pods, as by `kubectl rollout restart`.
+    /// A Deployment recreates its pods, as after `kubectl rollout restart`.
     Rollout { namespace: &'static str, deployment: &'static str },
-    /// The first pod of a workload takes more memory each second, until its node has only `leaves_mib` left.
+    /// The first pod of a workload uses more memory each second, until its node has only `leaves_mib` left.
     Leak { namespace: &'static str, workload: &'static str, mib_per_second: i64, leaves_mib: i64 },
     /// Somebody scales a Deployment.
     Scale { namespace: &'static str, deployment: &'static str, replicas: usize },
@@ -54,25 +54,25 @@ const NEW_KERNEL: &str = "6.1.0-41-cloud-amd64";
 /// Time limit of a drain by the operator.
 const DRAIN_TIMEOUT: Span = Span::from_secs(180);
 
-/// Annotations of kordon that record who cordoned a node and who drains it (docs/acting.md).
+/// Annotations of kordon: who cordoned a node, who is draining it, and which drain has emptied it (docs/acting.md).
 const CORDON: &str = "kordon.dev/cordon";
 const DRAIN: &str = "kordon.dev/drain";
 const DRAINED: &str = "kordon.dev/drained";
 const CLAIM_RENEWAL: Span = Span::from_secs(20);
-/// The user who operates, and the id of this user's operation.
+/// The user in the role of the operator, and the id of this user's operation.
 const OPERATOR: &str = "ops@example.com";
 const DRAIN_NAME: &str = "drain-of-the-demo";
 
-/// Creates the steps of a scenario for its machines.
+/// A function that returns the steps of a scenario for the given machines.
 pub type Script = fn(&[Machine]) -> Vec<ScriptStep>;
 
 pub fn empty(_: &[Machine]) -> Vec<ScriptStep> {
     Vec::new()
 }
 
-/// Two hours of the default scenario: a rollout every 50 seconds; every four minutes pressure on a node for 100
-/// seconds, which the kubelet reports for five minutes longer; every ten minutes a node that disconnects for five
-/// minutes.
+/// Two hours of events for the default scenario. Every 50 seconds, a Deployment is rolled out. Every four minutes, a
+/// node is under pressure for 100 seconds; its kubelet reports the pressure for five minutes longer. Every ten minutes,
+/// a node disconnects for five minutes.
 pub fn tour(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let node = |round: usize| workers.get(round * 7 % workers.len().max(1));
@@ -115,7 +115,7 @@ pub fn silent_node(machines: &[Machine]) -> Vec<ScriptStep> {
     workers(machines).first().map(|node| fault(5, node, NodeFault::Disconnect)).into_iter().collect()
 }
 
-/// One node disconnects every 90 seconds. Another loses its container runtime for four minutes.
+/// One node disconnects every 90 seconds. The container runtime of another node stops for four minutes.
 pub fn flapping(machines: &[Machine]) -> Vec<ScriptStep> {
     let workers = workers(machines);
     let [flaps, broken, ..] = workers.as_slice() else { return Vec::new() };
@@ -136,7 +136,7 @@ pub fn zone_outage(machines: &[Machine]) -> Vec<ScriptStep> {
     fall.chain(rise).collect()
 }
 
-/// Two thirds of a large zone disconnect, one node every two seconds.
+/// Two thirds of a large zone disconnect: one node every two seconds.
 pub fn partial_disruption(machines: &[Machine]) -> Vec<ScriptStep> {
     let zone: Vec<_> =
         machines.iter().filter(|machine| machine.zone == 0 && !machine.is_control_plane()).collect();
@@ -163,21 +163,22 @@ pub fn kernel_upgrade(machines: &[Machine]) -> Vec<ScriptStep> {
     workers.into_iter().zip(1..).map(upgrade).collect()
 }
 
-/// Drains the node of grafana, whose budget requires its only replica.
+/// Drains the node of grafana. The budget of grafana requires its only replica, so it refuses the eviction.
 pub fn blocked_drain(_: &[Machine]) -> Vec<ScriptStep> {
     let what = DemoEvent::DrainNodeOf { namespace: "monitoring", workload: "grafana" };
     vec![ScriptStep { after: secs(5), what }]
 }
 
-/// Drains the node of payments/api, whose pods take a minute to end and count in the quota until then.
+/// Drains the node of payments/api. The pods of this Deployment take a minute to end, and count in the quota until
+/// then.
 pub fn drain_under_quota(_: &[Machine]) -> Vec<ScriptStep> {
     let what = DemoEvent::DrainNodeOf { namespace: "payments", workload: "api" };
     vec![ScriptStep { after: secs(5), what }]
 }
 
-/// One pod grows until its node has 1200 MiB left, which is below the soft threshold. After a grace period of 90
-/// seconds the kubelet evicts pods without requests and with low priority, then the pod that grew. Another pod grows up
-/// to its own limit, again and again.
+/// The memory of one pod grows until its node has 1200 MiB left, which is below the soft threshold. After a grace
+/// period of 90 seconds the kubelet evicts pods: first pods without requests and with low priority, then the pod that
+/// has grown. Another pod repeatedly grows up to its own limit.
 pub fn memory_pressure(_: &[Machine]) -> Vec<ScriptStep> {
     vec![
         step(
@@ -193,12 +194,13 @@ pub fn memory_pressure(_: &[Machine]) -> Vec<ScriptStep> {
     ]
 }
 
-/// Scales up a service with high priority. Each new pod needs the resources of two other pods, so it preempts them.
+/// Scales up a service with high priority. Each new pod preempts two other pods, because it needs the resources of
+/// both.
 pub fn preemption(_: &[Machine]) -> Vec<ScriptStep> {
     vec![step(10, DemoEvent::Scale { namespace: "payments", deployment: "risk-model", replicas: 4 })]
 }
 
-/// Pods leave in all possible ways, one after another. Jobs complete without a step here.
+/// Pods leave in all possible ways, one way after another. No step is needed for Jobs, which complete on their own.
 pub fn departures(machines: &[Machine]) -> Vec<ScriptStep> {
     let last_of = |pool: &str, zone: usize| {
         let mut found =
@@ -241,7 +243,7 @@ fn step(after: i64, what: DemoEvent) -> ScriptStep {
     ScriptStep { after: secs(after), what }
 }
 
-/// The names of the worker nodes that are healthy at the start.
+/// Returns the names of the worker nodes that are healthy at the start.
 fn workers(machines: &[Machine]) -> Vec<String> {
     let is_healthy = |machine: &&Machine| {
         !machine.is_control_plane() && machine.history == super::seed::MachineHistory::Healthy
@@ -259,7 +261,7 @@ pub struct Incidents {
 }
 
 impl Incidents {
-    /// Runs the steps of a script in order. A step that takes time delays the next.
+    /// Runs the steps of a script in order. A step that takes long delays the next step.
     pub async fn play(self, script: Vec<ScriptStep>, cancel: CancellationToken) {
         let started = self.clock.now();
         for step in script {
@@ -277,7 +279,8 @@ impl Incidents {
     async fn run_event(&self, what: DemoEvent) {
         let task = format!("{what:?}");
         match self.perform(what).await {
-            // A small cluster does not have every workload, and other agents may have changed the object first.
+            // These errors are expected: a small cluster lacks some workloads, and other agents may have changed the
+            // object.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => self.errors.report(task, &error),
         }
@@ -332,7 +335,7 @@ impl Incidents {
         Ok(self.writer.client().request(request).await?)
     }
 
-    /// The first pod of a workload that is bound to a node.
+    /// Returns the first pod of a workload that is bound to a node.
     async fn first_pod(&self, namespace: &str, workload: &str) -> Result<Pod, WriteError> {
         let is_of_it = |pod: &Pod| {
             let key = Key::from_object(pod);
@@ -343,7 +346,7 @@ impl Incidents {
     }
 
     async fn inject(&self, node: String, fault: NodeFault) {
-        // Fails if the kubelets have already stopped.
+        // Sending fails if the kubelets have already stopped.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node, fault)).await;
     }
 
@@ -352,7 +355,7 @@ impl Incidents {
         self.drain(node, task, Some(end)).await?;
         self.delete_from(node).await?;
         self.end_drain(node).await?;
-        // Keeps the node visible as drained for a while.
+        // The pause lets viewers see that the node is drained.
         self.clock.sleep(secs(4)).await;
         self.cordon(node, &format!("{task}: rebooting")).await?;
         self.inject(node.to_owned(), NodeFault::Reboot { down: secs(15), kernel: kernel.to_owned() }).await;
@@ -365,8 +368,8 @@ impl Incidents {
         Ok(())
     }
 
-    /// Cordons a node and evicts its pods until it is empty or `end` is reached. Like `kordon drain`, it claims the
-    /// node and renews the claim.
+    /// Cordons a node, then evicts its pods until it is empty or `end` is reached. Claims the node and renews the
+    /// claim, as `kordon drain` does.
     async fn drain(&self, node: &str, task: &str, end: Option<Timestamp>) -> Result<(), WriteError> {
         self.cordon(node, task).await?;
         let mut renew = self.clock.now();
@@ -389,7 +392,7 @@ impl Incidents {
         Ok(())
     }
 
-    /// Removes the claim from a drained node, and adds a note of the drain.
+    /// Removes the claim from a drained node, and records in an annotation that the node is drained.
     async fn end_drain(&self, node: &str) -> Result<(), WriteError> {
         let now = self.clock.now().to_time();
         let drained = json!({"by": OPERATOR, "operation": DRAIN_NAME, "at": now});
@@ -397,7 +400,7 @@ impl Incidents {
         self.annotate(node, DRAIN, Value::Null).await
     }
 
-    /// Cordons a node, with a note that says who did it and why.
+    /// Cordons a node, and records in an annotation who did this and why.
     async fn cordon(&self, node: &str, why: &str) -> Result<(), WriteError> {
         let now = self.clock.now().to_time();
         let note = json!({"by": OPERATOR, "why": why, "at": now, "until": null, "operation": DRAIN_NAME});
@@ -411,7 +414,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path::node(node), Patch::Merge, &patch).await.map(drop)
     }
 
-    /// Requests the eviction of every pod that a drain removes. Returns how many of them still exist.
+    /// Requests the eviction of every pod that a drain removes. Returns the number of these pods that still exist.
     async fn evict_from(&self, node: &str) -> Result<usize, WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         let leaving: Vec<&Pod> = pods.iter().filter(|pod| drains(pod)).collect();
@@ -425,7 +428,8 @@ impl Incidents {
             });
             let path = format!("{}/eviction", path::pod(&key));
             match self.writer.create::<IgnoredAny>(&path, &eviction).await {
-                // A budget may allow the eviction later. A pod that is gone or replaced needs none.
+                // These errors need no action. A budget may allow the eviction later, and a pod that is gone or
+                // replaced needs no eviction.
                 Ok(_)
                 | Err(WriteError::TooManyRequests(_) | WriteError::NotFound | WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
@@ -434,7 +438,7 @@ impl Incidents {
         Ok(leaving.len())
     }
 
-    /// Deletes the pods that budgets protect from eviction.
+    /// Deletes the pods that remain because budgets refuse their eviction.
     async fn delete_from(&self, node: &str) -> Result<(), WriteError> {
         let pods = list_pods(&self.writer.client(), &format!("fieldSelector=spec.nodeName%3D{node}")).await?;
         for pod in pods.iter().filter(|pod| drains(pod) && !pod.is_deleted()) {
@@ -463,7 +467,7 @@ impl Incidents {
         self.writer.patch::<IgnoredAny>(&path, Patch::Merge, patch).await.map(drop)
     }
 
-    /// Changes an annotation of random pods, at this rate per second.
+    /// Changes an annotation of random pods. `a_second` is the number of changes per second.
     pub async fn run_background_changes(self, a_second: f64, cancel: CancellationToken) {
         if a_second <= 0.0 {
             return;

@@ -157,7 +157,7 @@ pub struct Resources {
     pub limits: BTreeMap<String, String>,
 }
 
-/// The part of a pod's affinity that DaemonSets use to bind pods to nodes.
+/// The part of a pod's affinity with which DaemonSets bind their pods to nodes.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
@@ -206,7 +206,7 @@ pub struct ContainerStatus {
     pub image: String,
     pub ready: bool,
     pub restart_count: i64,
-    /// The field `lastState` as stored. Agents write it back unchanged.
+    /// The field `lastState` as it is stored. Agents write it back without changes.
     #[serde(default = "empty_object")]
     pub last_state: Value,
     state: ContainerState,
@@ -242,7 +242,7 @@ pub struct Workload {
     pub metadata: ObjectMeta,
     #[serde(default)]
     pub spec: WorkloadSpec,
-    /// The status as stored. Agents write a new status only if it differs.
+    /// The status as it is stored. Agents write a new status only if it differs from this status.
     #[serde(default)]
     pub status: Value,
 }
@@ -389,7 +389,7 @@ impl Pod {
         matches!(self.status.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Whether the pod is neither finished nor terminating. Its owner then counts it.
+    /// Whether the pod is neither finished nor terminating, so that its owner counts it.
     pub fn is_active(&self) -> bool {
         !self.is_finished() && !self.is_deleted()
     }
@@ -468,7 +468,7 @@ impl WorkloadKind {
     }
 }
 
-/// Whether a selector matches these labels. None matches nothing, an empty selector everything.
+/// Whether a selector matches these labels. None matches no labels, and an empty selector matches all.
 pub fn selects(selector: Option<&LabelSelector>, labels: Option<&BTreeMap<String, String>>) -> bool {
     let Some(selector) = selector else { return false };
     let value = |key: &str| labels.and_then(|labels| labels.get(key)).map(String::as_str);

@@ -1,11 +1,12 @@
-//! ResourceQuotas of the embedded cluster: how pods count. Admission and the quota controller both use this module.
+//! ResourceQuotas of the embedded cluster: the amounts that they count for pods. Admission and the quota controller
+//! both use this module.
 
 use serde_json::{Map, Value};
 
 use super::objects::{Object, Pod, cpu_milli, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// Amount of a resource that a quota counts for a pod; None if the resource does not count pods.
+/// Returns the amount of a resource that a quota counts for a pod; None if quotas of this resource do not count pods.
 pub fn charge(resource: &str, pod: &Pod) -> Option<i64> {
     let (cpu, memory) = pod.requests();
     let (cpu_limit, memory_limit) = pod.limits();
@@ -54,7 +55,7 @@ fn unit(resource: &str) -> Unit {
     }
 }
 
-/// Whether a pod matches the scopes of a quota. For priority classes, only the operator In is supported.
+/// Whether a pod matches all scopes of a quota. For priority classes, only the operator In is supported.
 pub fn covers(spec: &Value, pod: &Pod) -> bool {
     let names = spec["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut names = names.map(|name| match name {
@@ -73,20 +74,20 @@ pub fn covers(spec: &Value, pod: &Pod) -> bool {
     names.all(|holds| holds) && classes.all(|holds| holds)
 }
 
-/// Whether quotas count a pod. They do not count finished pods, nor pods that have been terminating for more than twice
-/// their grace period.
+/// Whether quotas count a pod. Finished pods are not counted, nor are pods that have been terminating for more than
+/// twice their grace period.
 pub fn counts(pod: &Pod, now: Timestamp) -> bool {
     !pod.is_finished() && counts_until(pod).is_none_or(|until| now <= until)
 }
 
-/// The time from which quotas no longer count a terminating pod.
+/// Returns the time after which quotas no longer count a terminating pod; None if the pod is not terminating.
 pub fn counts_until(pod: &Pod) -> Option<Timestamp> {
     let deadline = Timestamp::parse(&pod.metadata.deletion_timestamp.as_ref()?.0.to_string())?;
     let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
     Some(deadline + Span::from_secs(grace)).filter(|_| pod.is_deleted())
 }
 
-/// The amounts that pods use of each limit of a quota.
+/// Returns the amount that the pods use of each resource that a quota limits.
 pub fn used(spec: &Value, pods: &[&Pod], now: Timestamp) -> Map<String, Value> {
     let limits = spec["hard"].as_object().into_iter().flatten();
     let used = limits.filter_map(|(resource, _)| {

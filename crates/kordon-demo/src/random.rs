@@ -4,9 +4,9 @@ use fastrand::Rng;
 
 /// The source of all randomness in the embedded cluster.
 ///
-/// Agents are tasks, and the order in which they handle events differs between runs. So each decision has its own
-/// generator, made from the seed and from names that identify the decision. A seed then gives the same cluster and the
-/// same incidents in any order.
+/// Agents are tasks, and the order in which they handle events differs between runs. Each decision therefore has its
+/// own generator, which depends on the seed and on names that identify the decision. The same seed then gives the same
+/// cluster and the same incidents, whatever the order of events.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomSource {
     seed: u64,
@@ -17,7 +17,7 @@ impl RandomSource {
         Self { seed }
     }
 
-    /// The generator of the decision that `words` identify.
+    /// Returns the generator of the decision that `words` identify.
     pub fn rng(&self, words: &[&str]) -> Rng {
         let mut hash = Hash::new(self.seed);
         for word in words {
@@ -50,8 +50,8 @@ pub fn uid(rng: &mut Rng) -> String {
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// FNV-1a hash. It is the same on all machines and in all releases, which the standard library's hasher does not
-/// guarantee.
+/// FNV-1a hash. Unlike the standard library's hash, it is guaranteed to be the same on all machines and in all
+/// releases.
 struct Hash(u64);
 
 impl Hash {

@@ -23,15 +23,16 @@ pub struct Scenario {
     pub pods: usize,
     /// The default rate of background pod changes per second.
     pub pod_changes_per_second: f64,
-    /// The histories of machines before the start.
+    /// A function that returns the histories of machines before the start.
     pub(super) history: fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
     /// The script of events after the start.
     pub(super) script: Script,
-    /// Services in addition to those of every cluster.
+    /// Services in addition to the services that every cluster has.
     pub(super) services: &'static [CatalogueService],
-    /// Namespaces with a ResourceQuota that allows as many pods as there are at the start.
+    /// Namespaces with a ResourceQuota that allows exactly the pods that the namespace has at the start.
     pub(super) quotas: &'static [&'static str],
-    /// Times after the start at which the node lifecycle controller stops and its successor starts.
+    /// Times after the start at which the node lifecycle controller stops and at which its successor starts; None if
+    /// the controller does not stop.
     pub controller_away: Option<(Span, Span)>,
 }
 
@@ -161,19 +162,20 @@ fn find(machines: &[Machine], pool: &str, zone: usize) -> Option<usize> {
     machines.iter().position(|machine| machine.pool.name == pool && machine.zone == zone)
 }
 
-/// A node of a pool and zone that became Unknown `seconds` ago.
+/// Returns the history of a node of this pool and zone that became Unknown `seconds` ago.
 fn lost(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
     let lost = find(machines, pool, zone).into_iter();
     lost.map(|machine| (machine, MachineHistory::UnknownFor(Span::from_secs(seconds)))).collect()
 }
 
-/// A node of a pool and zone whose last heartbeat was `seconds` ago.
+/// Returns the history of a node of this pool and zone whose last heartbeat was `seconds` ago.
 fn disconnected(machines: &[Machine], pool: &str, zone: usize, seconds: i64) -> Vec<(usize, MachineHistory)> {
     let silent = find(machines, pool, zone).into_iter();
     silent.map(|machine| (machine, MachineHistory::DisconnectedFor(Span::from_secs(seconds)))).collect()
 }
 
-/// One node became Unknown four minutes ago, one has been disconnected for 25 seconds, one has memory pressure.
+/// One node became Unknown four minutes ago, one node has been disconnected for 25 seconds, and one has memory
+/// pressure.
 fn default_history(machines: &[Machine]) -> Vec<(usize, MachineHistory)> {
     let mut histories = lost(machines, "general", 1, 245);
     histories.extend(disconnected(machines, "memory", 2, 25));

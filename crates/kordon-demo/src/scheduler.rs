@@ -31,15 +31,15 @@ pub struct SimpleScheduler {
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
     usage: BTreeMap<String, NodeUsage>,
-    /// Pods of each controller (by uid) on each node.
+    /// Number of pods of each controller on each node, by the controller's uid and the node's name.
     siblings: BTreeMap<String, BTreeMap<String, usize>>,
-    /// Pods waiting to be bound.
+    /// Pods that wait to be bound, by priority.
     queue: BTreeSet<(Reverse<i64>, Key)>,
-    /// Pods that fit on no node. They are retried when capacity may have become free.
+    /// Pods that fit on no node. They are tried again when capacity may have become free.
     unschedulable: BTreeSet<Key>,
-    /// The next retry of unschedulable pods.
+    /// Time of the next retry of unschedulable pods.
     retry_at: Timestamp,
-    /// The node after which the next search starts. In a large cluster, a search does not check every node.
+    /// Name of the node after which the next search starts. In a large cluster, one search does not check every node.
     cursor: String,
     listed: (bool, bool),
 }
@@ -66,13 +66,13 @@ struct Amount {
     pods: i64,
 }
 
-/// Delay of a retry after a change, so that several changes share a retry.
+/// Delay of a retry after a change. Several changes within this time share a retry.
 const RETRY_AFTER_CHANGE: Span = Span::from_secs(1);
 /// Interval between retries without a change.
 const RETRY_INTERVAL: Span = Span::from_secs(30);
 /// Delay before a failed binding is retried.
 const RETRY_AFTER_ERROR: Span = Span::from_secs(1);
-/// Maximum number of nodes compared in one search.
+/// Maximum number of nodes that one search compares.
 const MAX_CANDIDATES: usize = 100;
 
 impl SimpleScheduler {
@@ -167,7 +167,8 @@ impl SimpleScheduler {
             self.queue.remove(&(Reverse(before.spec.priority), key.clone()));
         }
         match change.after.as_ref().filter(|pod| pod.spec.node_name.is_empty() && pod.is_active()) {
-            // A change of an unschedulable pod is usually our own condition on it.
+            // The pod is already known to be unschedulable. Its change is usually the condition that this scheduler
+            // wrote.
             Some(_) if self.unschedulable.contains(&key) => {}
             Some(pod) => drop(self.queue.insert((Reverse(pod.spec.priority), key))),
             None => drop(self.unschedulable.remove(&key)),
@@ -178,7 +179,7 @@ impl SimpleScheduler {
         let node = &pod.spec.node_name;
         let usage = self.usage.entry(node.clone()).or_default();
         usage.requested = usage.requested.with(Amount::requested(pod), sign);
-        // Terminating pods do not count for spreading.
+        // Terminating pods do not count when pods are spread.
         let Some(owner) = pod.controller().filter(|_| !pod.is_deleted()) else { return };
         let here = self.siblings.entry(owner.uid.clone()).or_default().entry(node.clone()).or_insert(0);
         *here = match sign {
@@ -207,7 +208,7 @@ impl SimpleScheduler {
             None => self.mark_unschedulable(&pod, &key).await,
         };
         match done {
-            // The pod is gone or was bound by somebody else. The watch reports it.
+            // The pod is gone, or another client has bound it. The watch will report this.
             Ok(()) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors.report(format!("scheduler, pod {}/{}", key.namespace, key.name), &error);
@@ -225,7 +226,8 @@ impl SimpleScheduler {
             "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         });
         self.writer.create::<IgnoredAny>(&format!("{}/binding", path::pod(key)), &binding).await?;
-        // The binding is recorded immediately, so that the next pod takes it into account. The watch reports it later.
+        // The binding is recorded immediately, so that the search for the next pod takes it into account. The watch
+        // reports it later.
         let mut bound = (**pod).clone();
         bound.spec.node_name = node;
         let change = self.pods.assume(Arc::new(bound));
@@ -233,7 +235,7 @@ impl SimpleScheduler {
         Ok(())
     }
 
-    /// Sets the condition PodScheduled=False if it is not set, and keeps the pod until capacity may be free.
+    /// Sets the condition PodScheduled=False if it is not set, and keeps the pod until capacity may have become free.
     async fn mark_unschedulable(&mut self, pod: &Pod, key: &Key) -> Result<(), WriteError> {
         self.unschedulable.insert(key.clone());
         self.retry_at = self.retry_at.min(self.clock.now() + RETRY_INTERVAL);
@@ -249,7 +251,8 @@ impl SimpleScheduler {
         self.writer.patch::<IgnoredAny>(&path, Patch::Strategic, &patch).await.map(drop)
     }
 
-    /// Chooses the zone and then the node with the fewest pods of the same controller, then the least loaded node.
+    /// Chooses a node: first the zone and then the node with the fewest pods of the same controller. Among equal nodes,
+    /// the least loaded one.
     fn choose_node(&mut self, pod: &Pod) -> Option<String> {
         if let Some(name) = pod.pinned_to() {
             let node = self.nodes.object(&node_key(name))?;
@@ -283,7 +286,8 @@ impl SimpleScheduler {
         Some(name)
     }
 
-    /// The share of the node's CPU and memory that is requested with the pod on it; None if the pod does not fit.
+    /// Returns the fraction of the node's CPU and memory that is requested once the pod is on the node. None if the pod
+    /// does not fit.
     fn load_with(&self, node: &Node, pod: &Pod) -> Option<f64> {
         let is_tolerated = |taint| pod.spec.tolerations.iter().any(|toleration| toleration.tolerates(taint));
         let mut hard = node.spec.taints.iter().filter(|taint| taint.effect != "PreferNoSchedule");

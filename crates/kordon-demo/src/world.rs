@@ -25,10 +25,10 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::Timestamp;
 
-/// Capacity of an agent's inbox. While it is full, the sending watch or request waits.
+/// Capacity of an agent's inbox. While the inbox is full, the watch or request that sends a message waits.
 const INBOX: usize = 1024;
 
-/// The agents of one embedded cluster. They stop when their token is cancelled.
+/// The agents of one embedded cluster. They stop once their cancellation token is cancelled.
 pub struct World {
     tasks: TaskTracker,
     kubelets: mpsc::Sender<kubelets::KubeletMessage>,
@@ -42,7 +42,7 @@ pub struct WorldOptions {
     pub nodes: Option<usize>,
     /// Number of pods at the start; None for the scenario's default.
     pub pods: Option<usize>,
-    /// Equal seeds give equal worlds.
+    /// Seed of the world. Equal seeds give equal worlds.
     pub seed: u64,
     /// Background pod changes per second; None for the scenario's default.
     pub pod_changes_per_second: Option<f64>,
@@ -52,10 +52,10 @@ pub struct WorldOptions {
 /// The scheduler that binds pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduling {
-    /// The built-in small scheduler.
+    /// The built-in scheduler, which is small.
     #[default]
     BuiltIn,
-    /// An external scheduler that uses the API.
+    /// An external scheduler, which uses the API.
     External,
 }
 
@@ -162,9 +162,9 @@ impl World {
         Self { tasks, kubelets }
     }
 
-    /// Injects a fault of a node, in addition to the scenario.
+    /// Injects a fault of a node, in addition to the events of the scenario.
     pub async fn inject(&self, node: &str, fault: NodeFault) {
-        // Fails if the kubelets have already stopped.
+        // Sending fails if the kubelets have already stopped.
         let _ = self.kubelets.send(kubelets::KubeletMessage::Fault(node.to_owned(), fault)).await;
     }
 
@@ -209,7 +209,7 @@ fn load(api: &Api, object: Value) {
     api.load(kind.plural, object);
 }
 
-/// Starts an agent. The future is boxed so that the code that runs tasks is compiled only once.
+/// Starts an agent. The future is boxed, so that the code that runs a task is compiled only once.
 fn start_agent(tasks: &TaskTracker, agent: impl Future<Output = ()> + Send + 'static) {
     tasks.spawn(agent.boxed());
 }

@@ -5,7 +5,7 @@ use kube::Client;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Value, json};
 
-/// Writes on behalf of one agent.
+/// Client with which one agent writes.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
@@ -30,7 +30,7 @@ pub enum WriteError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
     Merge,
-    /// Merges lists such as conditions by key.
+    /// A strategic merge patch, which merges lists such as conditions by key.
     Strategic,
 }
 
@@ -105,7 +105,7 @@ impl WriteError {
 pub mod path {
     use crate::objects::{Key, WorkloadKind};
 
-    /// The collection of all objects of a kind. `group` is empty for the core group.
+    /// Returns the path of the collection that has all objects of a kind. `group` is empty for the core group.
     pub fn all(group: &str, plural: &str) -> String {
         if group.is_empty() { format!("/api/v1/{plural}") } else { format!("/apis/{group}/v1/{plural}") }
     }

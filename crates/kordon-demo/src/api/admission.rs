@@ -43,7 +43,7 @@ pub fn on_update(kind: &Kind, value: &mut Value, options: &ApiOptions) {
     on_write(kind, value);
 }
 
-/// Removes fields that Go's `omitempty` omits, so that writing the same object again changes nothing.
+/// Removes the fields that Go's `omitempty` omits. Writing the same object again then changes nothing.
 fn on_write(kind: &Kind, value: &mut Value) {
     drop_nulls(value);
     let metadata = metadata(value);
@@ -68,7 +68,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Removes nulls, which mean absent fields, except inside lists.
+/// Removes null fields, because null means that a field is absent. Nulls inside lists stay.
 fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -146,7 +146,8 @@ fn quality_of_service(spec: &mut Value) -> &'static str {
     }
 }
 
-/// The Priority admission plugin: sets the priority to the value of the pod's class, of the default class, or 0.
+/// The Priority admission plugin: sets a pod's priority to the value of its priority class. Without a class, the value
+/// of the default class applies, or 0.
 fn resolve_priority(pod: &mut Value, store: &Store) -> Result<(), Refusal> {
     let classes = kinds::named("priorityclasses");
     let named = text(pod, "/spec/priorityClassName");
@@ -191,8 +192,8 @@ fn add_default_tolerations(pod: &mut Value, options: &ApiOptions) {
     }
 }
 
-/// The TaintNodesByCondition admission plugin: taints a new node so that it gets no pods until the controller finds it
-/// Ready.
+/// The TaintNodesByCondition admission plugin. It taints a new node, so that the node gets no pods until the controller
+/// finds it Ready.
 fn new_node(node: &mut Value, options: &ApiOptions) {
     if !options.taint_new_nodes {
         return;

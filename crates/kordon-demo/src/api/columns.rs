@@ -14,7 +14,7 @@ pub struct TableColumn {
     pub kind: &'static str,
     /// Whether kubectl shows the column only with `-o wide`.
     pub wide: bool,
-    /// Computes the cell of an object at a time.
+    /// Returns the cell of an object, as of the given time.
     pub cell: fn(&Value, Timestamp) -> Value,
 }
 
@@ -236,7 +236,7 @@ fn pod_ready(pod: &Value) -> String {
     format!("{ready}/{}", pod["spec"]["containers"].as_array().map_or(0, Vec::len))
 }
 
-/// The STATUS column of a pod: the reason why the pod does not run, else its phase.
+/// The STATUS column of a pod: the reason why the pod does not run or, without a reason, its phase.
 fn pod_status(pod: &Value) -> String {
     let given = |pointer: &str| Some(text(pod, pointer)).filter(|text| !text.is_empty());
     if given("/metadata/deletionTimestamp").is_some() {

@@ -47,7 +47,8 @@ fn check_shape(eviction: &Value, key: &ObjectKey) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether the eviction is a dry run. Query and body can both request one; if both are given, they must agree.
+/// Whether the eviction is a dry run. Query and body can both request a dry run; if both have the option, they must
+/// agree.
 fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal> {
     let query = request.dry_run()?;
     let body = dry_run_in(options)?;
@@ -58,8 +59,8 @@ fn agreed_dry_run(request: &ApiRequest, options: &Value) -> Result<bool, Refusal
     Ok(query || body)
 }
 
-/// Evicts a pod. Returns the revision of the deletion. For a pod that was already terminating, returns the revision of
-/// its last change.
+/// Evicts a pod. Returns the revision of the deletion. If the pod was already terminating, returns the revision of its
+/// last change.
 fn evict(
     transaction: &mut Transaction<'_>,
     key: &ObjectKey,
@@ -85,8 +86,8 @@ fn evict(
             }
         }
         set_disruption_target(transaction, pods, key)?;
-        // The condition was written as a new version. A precondition on the version before it is dropped, so that the
-        // deletion does not fail.
+        // Writing the condition has created a new version of the pod. A precondition on the previous version would make
+        // the deletion fail, so it is dropped.
         if options.revision.as_deref() == Some(stored.revision.to_string().as_str()) {
             options.revision = None;
         }
@@ -94,7 +95,7 @@ fn evict(
     Ok(transaction.delete(pods, key, &options)?.object.revision)
 }
 
-/// Whether a pod can be evicted without a budget, because it is not running or is terminating.
+/// Whether the eviction of a pod needs no budget, because the pod is not running or is already terminating.
 fn needs_no_budget(pod: &Value) -> bool {
     matches!(text(pod, "/status/phase"), "Succeeded" | "Failed" | "Pending")
         || !pod["metadata"]["deletionTimestamp"].is_null()
@@ -116,7 +117,7 @@ fn budgets_of(transaction: &Transaction<'_>, pod_key: &ObjectKey, pod: &Value) -
         .collect()
 }
 
-/// Consumes one disruption of the budget, if the eviction of the pod counts as a disruption.
+/// Uses up one disruption of the budget, if the eviction of the pod counts as a disruption.
 fn check_budget(
     transaction: &mut Transaction<'_>,
     budget: &Value,

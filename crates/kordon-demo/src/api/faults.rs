@@ -18,12 +18,12 @@ pub struct Fault {
     pub user: Option<String>,
     /// Verbs of the requests; empty for all verbs.
     pub verbs: Vec<Verb>,
-    /// Plural of a resource, optionally with a subresource (`pods/eviction`); for metrics with the group
-    /// (`pods.metrics.k8s.io`). None for all requests, including health checks.
+    /// Plural of a resource, optionally with a subresource (`pods/eviction`). The name of a metrics resource includes
+    /// its group (`pods.metrics.k8s.io`). None for all requests, including health checks.
     pub resource: Option<String>,
-    /// The namespace of the requests; None for all, and for requests of a whole kind.
+    /// The namespace of the requests. None for the requests of all namespaces, including requests without a namespace.
     pub namespace: Option<String>,
-    /// The share of matching requests that fail, 0 to 1.
+    /// The share of the matching requests that fail, from 0 to 1.
     pub share: f64,
     pub answer: FaultAnswer,
 }
@@ -31,20 +31,20 @@ pub struct Fault {
 /// How a request fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultAnswer {
-    /// 403, and "no" in access reviews: a missing permission.
+    /// Response 403, and the answer "no" in access reviews: a missing permission.
     Forbidden,
-    /// 403 with this message.
+    /// Response 403 with this message.
     Refused(&'static str),
-    /// 429 of an overloaded server: plain text, no `Status`.
+    /// Response 429 of an overloaded server, as plain text instead of a `Status`.
     Overloaded {
         /// The value of the Retry-After header.
         retry_after_secs: u32,
     },
-    /// 500.
+    /// Response 500.
     InternalError,
-    /// 409 for every write.
+    /// Response 409 to every write.
     Conflict,
-    /// No response.
+    /// No response: the request hangs.
     Hang,
     /// The connection breaks.
     Reset,
@@ -80,7 +80,7 @@ impl Fault {
     }
 }
 
-/// The active faults; the first that matches applies.
+/// The active faults. The first fault that matches a request applies.
 #[derive(Default)]
 pub struct Faults(Vec<Fault>);
 
@@ -109,7 +109,7 @@ impl Faults {
         matching.find(|fault| fault.share >= 1.0 || rng.f64() < fault.share).map(|fault| fault.answer)
     }
 
-    /// Whether a fault takes a permission away from all requests; used by access reviews.
+    /// Whether a fault takes this permission away, so that all such requests fail. Access reviews use this.
     pub fn forbids(&self, user: &str, verb: Verb, kind: &'static Kind, sub: Option<Subresource>) -> bool {
         let lacking = |fault: &&Fault| fault.answer == FaultAnswer::Forbidden && fault.share >= 1.0;
         self.0.iter().filter(lacking).any(|fault| fault.matches(user, verb, Some((kind, sub))))
@@ -151,21 +151,22 @@ pub fn forbidden(identity: &Requester, verb: Verb, resource: &Resource) -> Refus
     Refusal::forbidden(kind, resource.name.as_deref().unwrap_or_default(), &why)
 }
 
-/// The state of the server as watches and connections see it.
+/// Health of the server, as connections and watches notice it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Refuses all requests and closes all connections.
+    /// Whether the server refuses all requests and closes all connections.
     pub down: bool,
-    /// Watches stay open and send nothing, as on a connection that drops packets.
+    /// Whether watches stay open but send nothing, as on a connection that drops packets.
     pub stalled: bool,
-    /// Number of times that all watches were cut.
+    /// Number of times that all watches were disconnected.
     pub cuts: u64,
-    /// Number of times that the watches of a kind were cut, by the plural name of the kind.
+    /// Number of times that the watches of one kind were disconnected, by the plural name of the kind.
     pub cuts_of_kind: BTreeMap<String, u64>,
 }
 
 impl Health {
-    /// The number of times that watches of a kind were cut, cuts of all watches included.
+    /// Returns the number of times that the watches of a kind were disconnected. Disconnections of all watches count
+    /// too.
     pub fn cuts_of(&self, kind: &str) -> u64 {
         self.cuts + self.cuts_of_kind.get(kind).copied().unwrap_or(0)
     }

@@ -1,5 +1,5 @@
-//! Requests that the API server forwards: to a kubelet (`nodes/NAME/proxy/…`), or to the metrics server
-//! (metrics.k8s.io).
+//! Requests that the API server forwards. Requests to a node's proxy (`nodes/NAME/proxy/…`) go to the kubelet, and
+//! requests for metrics.k8s.io go to the metrics server.
 
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -15,11 +15,11 @@ use super::{
 };
 use kordon_time::Span;
 
-/// A request for another server.
+/// A request that is forwarded to another server.
 #[derive(Debug)]
 pub struct ForwardedRequest {
     pub target: ForwardTarget,
-    /// The body of the response as JSON.
+    /// Channel for the body of the response, as JSON.
     pub reply: oneshot::Sender<Result<Value, ForwardFailure>>,
 }
 
@@ -34,28 +34,28 @@ pub enum ForwardTarget {
     PodMetrics(Vec<(String, String)>),
 }
 
-/// The reason why another server returned no body.
+/// The reason why the other server returned no body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForwardFailure {
-    /// The server has nothing at this path.
+    /// The other server has nothing at this path.
     NoSuchPath,
-    /// Nothing answers at the server's address.
+    /// Nothing answers at the other server's address.
     Unreachable,
 }
 
 /// Time after which the network reports that there is no route to a machine.
 const NO_ROUTE_AFTER: Span = Span::from_secs(3);
 
-/// Whether requests for a resource are forwarded.
+/// Whether requests for this resource are forwarded.
 pub fn is_forwarded(resource: &Resource) -> bool {
     resource.kind.group == METRICS_GROUP || resource.subresource == Some(Subresource::Proxy)
 }
 
 impl Api {
-    /// Sets the server that answers for kubelets and metrics. Without one, no kubelet is reachable, and metrics.k8s.io
-    /// does not exist. Only the first call has an effect.
+    /// Sets the server that answers for kubelets and metrics. Until a server is set, no kubelet is reachable, and
+    /// metrics.k8s.io does not exist. Only the first call has an effect.
     pub fn forward_to(&self, server: mpsc::Sender<ForwardedRequest>) {
-        // A server that is already set stays.
+        // A later call fails, and the server that is already set stays.
         let _ = self.inner.forward.set(server);
     }
 
@@ -114,7 +114,7 @@ impl Api {
         Ok(reply::json(200, &list))
     }
 
-    /// The metrics of the given nodes or pods, as a list.
+    /// Requests the metrics of the given nodes or pods, and returns them as a list.
     async fn metrics(&self, resource: &Resource, keys: Vec<ObjectKey>) -> Result<Value, Refusal> {
         let target = if resource.kind.is_namespaced() {
             let pair = |key: ObjectKey| (key.namespace.to_string(), key.name.to_string());
@@ -131,7 +131,7 @@ impl Api {
     async fn send(&self, target: ForwardTarget) -> Result<Value, ForwardFailure> {
         let server = self.inner.forward.get().ok_or(ForwardFailure::Unreachable)?;
         let (reply, answer) = oneshot::channel();
-        // A server that has stopped is unreachable.
+        // Sending fails if the server has stopped, which makes it unreachable.
         server.send(ForwardedRequest { target, reply }).await.map_err(|_| ForwardFailure::Unreachable)?;
         answer.await.unwrap_or(Err(ForwardFailure::Unreachable))
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The metadata of an object. Creates it if it is missing or is not an object.
+/// Returns the metadata of an object. Creates the metadata if it is missing or is not a JSON object.
 pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -14,12 +14,12 @@ pub fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     metadata.as_object_mut().expect("made an object above")
 }
 
-/// The string at `pointer`; empty if there is none.
+/// Returns the string at `pointer`; an empty string if there is no string.
 pub fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Sets a condition in an object's status. It replaces the condition of the same type.
+/// Sets a condition in an object's status. An existing condition of the same type is replaced.
 pub fn set_condition(object: &mut Value, condition: Value) {
     if !object["status"]["conditions"].is_array() {
         object["status"]["conditions"] = json!([]);

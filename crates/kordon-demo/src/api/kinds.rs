@@ -2,13 +2,13 @@
 
 use super::columns::{self, TableColumn};
 
-/// One resource type. Everything else in this API is generic over it.
+/// A kind of resource. Everything else in this API is generic over the kind.
 #[derive(Debug)]
 pub struct Kind {
     /// The API group; empty for the core group.
     pub group: &'static str,
     pub version: &'static str,
-    /// The plural name, as in URLs. Kinds with the same plural share their storage (both kinds of Events do).
+    /// The plural name, as in URLs. Kinds with the same plural share their storage, as the two kinds of Events do.
     pub plural: &'static str,
     pub singular: &'static str,
     /// The kind, as in the field `kind`.
@@ -18,7 +18,8 @@ pub struct Kind {
     pub categories: &'static [&'static str],
     pub scope: ResourceScope,
     pub subresources: &'static [Subresource],
-    /// Field selectors besides metadata.name and metadata.namespace, as name and JSON pointer.
+    /// Fields for field selectors, as name and JSON pointer. metadata.name and metadata.namespace are left out, because
+    /// every kind has them.
     pub selectable: &'static [(&'static str, &'static str)],
     /// Whether metadata.generation counts changes of the spec.
     pub generation: bool,
@@ -96,12 +97,12 @@ pub fn find(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
     all.find(|k| k.group == group && k.version == version && k.plural == plural)
 }
 
-/// The kind of an object by its `apiVersion` and `kind`.
+/// Returns the kind with this `apiVersion` and `kind`.
 pub fn of_object(api_version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|k| k.name == kind && k.api_version() == api_version)
 }
 
-/// The first kind with this plural. Panics if there is none, so use it only with names from our own code.
+/// Returns the first kind with this plural. Panics if there is no such kind, so it is only for names in our own code.
 pub fn named(plural: &str) -> &'static Kind {
     KINDS.iter().find(|k| k.plural == plural).expect("plurals in our code are in the table")
 }

@@ -1,4 +1,4 @@
-//! Lists: complete, in pages, or as tables. They are streamed in chunks, because a list of pods may have a size of 1
+//! Lists: complete, in pages, or as tables. They are streamed in chunks, because a list of pods may be as large as 1
 //! GB.
 
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub struct List {
     remaining: Option<usize>,
 }
 
-/// The `continue` parameter: a paged list and the offset of the next page.
+/// The `continue` parameter: the id of a paged list, and the offset of the next page in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ContinueToken {
     list: u64,
@@ -50,7 +50,7 @@ impl List {
             return Self::next_page(store, kind, selection, query.text("continue"), limit);
         }
         check_revision(store, query)?;
-        // A list from the cache (resourceVersion 0) ignores the limit.
+        // The limit is ignored if the list comes from the cache (resourceVersion 0).
         let limit = limit.filter(|_| query.text("resourceVersion") != "0").unwrap_or(usize::MAX);
         let revision = store.revision();
         let all = store.objects_of(kind).select(selection);
@@ -138,7 +138,7 @@ impl List {
         reply::stream("application/json", futures::stream::iter(reply::chunks(pieces).map(Ok)))
     }
 
-    /// Streams the list as protobuf. The envelope has the total length of the items, so all items are encoded first.
+    /// Streams the list as protobuf. All items are encoded first, because the envelope has their total length.
     fn stream_protobuf(self) -> Reply {
         let encoded = |object: &Arc<Stored>| view::shown(self.kind, object, View::Protobuf);
         let objects: Vec<Bytes> = self.objects.iter().map(encoded).collect();

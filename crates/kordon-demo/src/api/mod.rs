@@ -79,11 +79,12 @@ pub struct Api {
 pub struct ApiOptions {
     /// Seed of uids, generated names and random faults.
     pub seed: u64,
-    /// History that each kind keeps, in bytes of objects. A watch that falls further behind gets 410.
+    /// Size of the history that each kind keeps, in bytes of objects. A watch that falls behind the history gets 410.
     pub history_bytes: usize,
-    /// `tolerationSeconds` of new pods for not-ready and unreachable; None disables the admission plugin.
+    /// `tolerationSeconds` that new pods get for the taints not-ready and unreachable. None disables the admission
+    /// plugin.
     pub default_toleration_seconds: Option<i64>,
-    /// Whether a new node gets the taint not-ready:NoSchedule, as set by the plugin TaintNodesByCondition.
+    /// Whether new nodes get the taint not-ready:NoSchedule, which the admission plugin TaintNodesByCondition sets.
     pub taint_new_nodes: bool,
     /// Whether `sendInitialEvents` is supported. Servers before 1.32 refuse it.
     pub streaming_lists: bool,
@@ -91,7 +92,7 @@ pub struct ApiOptions {
     pub protobuf: bool,
     /// The minor version that `/version` reports; the major version is 1.
     pub minor_version: u32,
-    /// Bearer tokens and their users. If there are any, each HTTP request needs one of them (else 401).
+    /// Bearer tokens and their users. If there is at least one token, each HTTP request needs a valid token (else 401).
     pub tokens: BTreeMap<String, String>,
     /// Number of latest requests that [`Api::log`] keeps.
     pub log_entries: usize,
@@ -116,7 +117,7 @@ impl Default for ApiOptions {
     }
 }
 
-/// The user and agent of a request.
+/// The user and the user agent of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
     /// The name of the user, for example `system:node:n1`.
@@ -197,7 +198,7 @@ impl Api {
         self.transaction(&mut state, false).load(kind, object);
     }
 
-    /// The number of objects of a kind.
+    /// Returns the number of objects of the kind with this plural name.
     pub fn count(&self, plural: &str) -> usize {
         self.state().store.objects_of(kinds::named(plural)).count()
     }
@@ -226,7 +227,7 @@ impl Api {
         self.inner.health.send_modify(|health| health.down = down);
     }
 
-    /// Stalls or resumes watches: a stalled watch stays open and sends nothing.
+    /// Stalls or resumes the watches. A stalled watch stays open and sends nothing.
     pub fn stall_watches(&self, stalled: bool) {
         self.inner.health.send_modify(|health| health.stalled = stalled);
     }
@@ -241,7 +242,7 @@ impl Api {
         self.inner.health.send_modify(|health| *health.cuts_of_kind.entry(kind.into()).or_default() += 1);
     }
 
-    /// Compacts all history. Watches and pages that start before now get 410.
+    /// Removes all history. A watch from an earlier revision, or the next page of an earlier list, then gets 410.
     pub fn compact_history(&self) {
         self.state().store.compact();
     }
@@ -319,7 +320,8 @@ impl Api {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic under the lock leaves a consistent state, because objects are replaced and never edited.
+        // The state is used even if a thread has panicked while it held the lock. It is consistent then, because
+        // objects are replaced and never edited.
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

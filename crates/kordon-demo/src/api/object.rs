@@ -1,5 +1,5 @@
-//! A stored object: JSON that is ready to send, protobuf on demand, and the few fields that lists and watches select
-//! by.
+//! A stored object: JSON that is ready to send, protobuf on demand, and the few fields by which lists and watches
+//! select objects.
 
 use std::{fmt, sync::OnceLock};
 
@@ -31,7 +31,7 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// One version of an object. It never changes once stored.
+/// One version of an object. A stored version never changes.
 ///
 /// The body is encoded once, on write, and every list and watch sends these bytes. The parsed fields are kept small:
 /// during a rolling change, 150,000 pods must fit into memory twice.
@@ -42,7 +42,7 @@ pub struct Stored {
     pub revision: u64,
     /// Keys and values of the labels, sorted by key.
     labels: Box<[(CompactString, CompactString)]>,
-    /// The values of the fields in `Kind::selectable`, in the same order.
+    /// The values of the fields in `Kind::selectable`, in the order of that list.
     fields: Box<[CompactString]>,
     pub body: Bytes,
     /// The object as protobuf, encoded on demand; empty if the kind has no protobuf message.
@@ -50,7 +50,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Encodes `value` as the version written at `revision`.
+    /// Encodes `value` as the version of the object with this `revision`.
     pub fn encode(kind: &Kind, key: ObjectKey, revision: u64, mut value: Value) -> Self {
         metadata(&mut value).insert("resourceVersion".into(), revision.to_string().into());
         let labels = value["metadata"]["labels"].as_object().map_or_else(Box::default, |labels| {

@@ -15,7 +15,8 @@ pub fn apply(kind: &Kind, way: PatchType, object: &Value, patch: Value) -> Resul
             let error = "the server rejected our request due to an error in our request";
             json_patch::patch(&mut patched, &patch).map_err(|_| Refusal::new(422, "Invalid", error))?;
         }
-        // Server-side apply without field ownership: fields that a later apply omits are kept.
+        // Server-side apply without field ownership. Fields that an earlier apply has set stay, even if this apply
+        // omits them.
         PatchType::Strategic | PatchType::Apply => {
             let Value::Object(patch) = patch else {
                 return Err(Refusal::bad_request("a strategic merge patch must be a JSON object"));
@@ -58,14 +59,14 @@ fn as_object(value: &mut Value) -> &mut Map<String, Value> {
     value.as_object_mut().expect("made an object above")
 }
 
-/// How a list is merged.
+/// Rule for merging a list.
 #[derive(Clone, Copy)]
 enum ListRule {
-    /// Replaced as a whole, for example `spec.taints` and `tolerations`.
+    /// The list is replaced as a whole, for example `spec.taints` and `tolerations`.
     Atomic,
-    /// Merged element by element; this field identifies an element.
+    /// The lists are merged element by element. This field identifies an element.
     ByKey(&'static str),
-    /// A set of plain values.
+    /// The list is a set of plain values.
     Set,
 }
 
@@ -212,7 +213,8 @@ fn merge_item(kind: &Kind, list: &mut Vec<Value>, item: Value, key: &str) -> Res
     }
 }
 
-/// Sorts a list: first the elements that `order` names, in its order, then all others in their own order.
+/// Sorts a list. The elements that are in `order` come first, in the order of `order`. All others follow, and keep
+/// their order.
 fn put_in_order(list: &mut [Value], order: &[Value], rule: ListRule) {
     let place = |item: &Value| {
         let same = |wanted: &&Value| match rule {

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{json::text, kinds, refusal::Refusal};
 use crate::{objects::Pod, quota};
 
-/// The use of one limit by a new pod: the resource, the amount needed, and the amounts used and allowed.
+/// Amounts for one limit of a quota: the resource, the amount that a new pod needs, the amount already used, and the
+/// limit.
 struct Request<'a> {
     resource: &'a str,
     needed: i64,
@@ -13,8 +14,8 @@ struct Request<'a> {
     hard: i64,
 }
 
-/// Admits a new pod by the quotas of its namespace. Returns the quotas that count the pod, with the pod added to their
-/// use.
+/// Admits a new pod if the quotas of its namespace allow it. Returns the quotas that count the pod, with the pod's
+/// amounts added.
 ///
 /// # Errors
 /// A quota would be exceeded, or the pod cannot be parsed.
@@ -38,7 +39,7 @@ pub fn admit(quotas: &[Value], pod: &Value) -> Result<Vec<Value>, Refusal> {
     Ok(counting.into_iter().map(|found| counted(found, &pod)).collect())
 }
 
-/// The limits of a quota that the pod uses, with the amounts.
+/// Returns the limits of a quota that the pod counts towards, with their amounts.
 fn requests<'a>(found: &'a Value, pod: &Pod) -> Vec<Request<'a>> {
     let hard = found["status"]["hard"].as_object().into_iter().flatten();
     let request = |(resource, hard): (&'a String, &Value)| {
@@ -62,7 +63,7 @@ fn message(found: &Value, exceeded: &[Request<'_>]) -> String {
     format!("exceeded quota: {name}, requested: {needed}, used: {used}, limited: {hard}")
 }
 
-/// Returns the quota with the pod added to its use.
+/// Returns the quota with the pod's amounts added to the used amounts.
 fn counted(found: &Value, pod: &Pod) -> Value {
     let mut counted = found.clone();
     for Request { resource, needed, used, .. } in requests(found, pod) {

@@ -9,10 +9,10 @@ use super::{kinds::Kind, object::ObjectKey};
 pub struct Refusal {
     /// The HTTP status code.
     pub code: u16,
-    /// The machine-readable reason, for example `Conflict`; empty if a real server gives none.
+    /// The machine-readable reason, for example `Conflict`; empty where a real server gives no reason.
     pub reason: &'static str,
     pub message: String,
-    /// Seconds in the Retry-After header and in `details.retryAfterSeconds`.
+    /// Delay in seconds for the Retry-After header and for `details.retryAfterSeconds`.
     pub retry_after: Option<u32>,
     details: Map<String, Value>,
 }
@@ -28,7 +28,7 @@ pub struct FieldCause {
 }
 
 impl Refusal {
-    /// A refusal without details.
+    /// Returns a refusal without details.
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into(), retry_after: None, details: Map::new() }
     }
@@ -69,7 +69,7 @@ impl Refusal {
         Self::conflict(kind, key, why)
     }
 
-    /// The object is invalid. Expects at least one cause.
+    /// Refuses an invalid object. `causes` must have at least one cause.
     pub fn invalid(kind: &Kind, name: &str, causes: Vec<FieldCause>) -> Self {
         let found: Vec<String> = causes.iter().map(|c| format!("{}: {}", c.field, c.message)).collect();
         let found =

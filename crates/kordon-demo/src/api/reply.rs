@@ -33,7 +33,7 @@ pub fn stream(media: &'static str, body: impl Stream<Item = io::Result<Bytes>> +
     with_headers(Response::new(body.boxed_unsync()), 200, media)
 }
 
-/// A `Status` object that reports success, with the resourceVersion of the write, if there was one.
+/// Returns a `Status` object that reports success. If there was a write, the object has its resourceVersion.
 pub fn success(code: u16, version: Option<u64>) -> Reply {
     let metadata =
         version.map_or_else(|| json!({}), |version| json!({"resourceVersion": version.to_string()}));
@@ -54,7 +54,7 @@ pub fn refusal(refusal: &Refusal, view: View) -> Reply {
     reply
 }
 
-/// Sets the Date header from the API's clock. Clients use it to measure the offset between the clocks.
+/// Sets the Date header from the API's clock. Clients measure the difference of the clocks with this header.
 pub fn date(reply: &mut Reply, now: Timestamp) {
     let date = now.utc().format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     if let Ok(date) = HeaderValue::try_from(date) {

@@ -20,7 +20,7 @@ pub struct ApiRequest {
     pub verb: Verb,
     pub query: Query,
     pub view: View,
-    /// The type of a PATCH; None if it is not known.
+    /// The type of a PATCH; None if the type is not supported or the request is not a PATCH.
     pub patch: Option<PatchType>,
     /// Whether the body is protobuf instead of JSON.
     pub protobuf: bool,
@@ -41,11 +41,11 @@ pub enum RequestTarget {
     Nothing,
 }
 
-/// The objects of one kind that a URL names.
+/// The objects of one kind that a URL selects.
 #[derive(Clone, Debug)]
 pub struct Resource {
     pub kind: &'static Kind,
-    /// The namespace; empty for cluster-scoped kinds and for all namespaces.
+    /// The namespace. Empty if the kind is cluster-scoped, or if the URL selects all namespaces.
     pub namespace: String,
     pub name: Option<String>,
     pub subresource: Option<Subresource>,
@@ -177,7 +177,7 @@ impl Query {
         Self(pairs.filter(|(key, _)| !key.is_empty()).collect())
     }
 
-    /// The first value of a parameter; empty if absent.
+    /// Returns the first value of a parameter; an empty string if the parameter is absent.
     pub fn text(&self, key: &str) -> &str {
         self.0.iter().find(|(k, _)| k == key).map_or("", |(_, value)| value)
     }
@@ -260,7 +260,7 @@ fn resource(group: &str, version: &str, rest: &[&str]) -> RequestTarget {
         })
     };
     match rest {
-        // `namespaces/x/pods` names the pods in x; `namespaces/x/status` is a subresource of the namespace itself.
+        // `namespaces/x/pods` selects the pods in x, but `namespaces/x/status` is a subresource of the namespace x.
         ["namespaces", namespace, plural, rest @ ..]
             if find(plural).is_some_and(Kind::is_namespaced) && rest.len() <= 2 =>
         {
@@ -296,7 +296,7 @@ fn verb(method: &Method, target: &RequestTarget, query: &Query) -> Verb {
     }
 }
 
-/// The view of a target: JSON instead of protobuf for kinds without a message.
+/// Returns the form for a target. Kinds without a protobuf message are sent as JSON.
 fn encodable(view: View, target: &RequestTarget) -> View {
     match target {
         RequestTarget::Resource(resource) if protobuf::is_encodable(resource.kind) => view,
@@ -305,7 +305,7 @@ fn encodable(view: View, target: &RequestTarget) -> View {
     }
 }
 
-/// The first known form in the Accept header, as a real server chooses it.
+/// Returns the first known form in the Accept header, as a real server does.
 fn view(headers: &HeaderMap) -> View {
     let accept = headers.get(header::ACCEPT).and_then(|a| a.to_str().ok()).unwrap_or_default();
     for range in accept.split(',') {

@@ -120,7 +120,7 @@ fn patched(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply
         return Ok(shown(api, 201, request, kind, &object));
     }
     let change = |present: &Value| {
-        // Events of events.k8s.io are patched in their own form.
+        // An Event of events.k8s.io is patched in the form of that group.
         let patched = patch::apply(kind, way, &from_stored(kind, present.clone()), body)?;
         Ok(to_stored(kind, patched))
     };
@@ -136,7 +136,7 @@ fn delete(api: &Api, request: &ApiRequest, resource: &Resource) -> Result<Reply,
     let mut state = api.state();
     let deleted = api.transaction(&mut state, dry_run).delete(kind, &key, &options)?;
     drop(state);
-    // For pods and services, a real server responds with the last state even after removal.
+    // After a removal, a real server sends a `Status`, except for pods and services: it sends their last state.
     if deleted.gone && !matches!(kind.name, "Pod" | "Service") {
         return Ok(reply::json(200, &gone(kind, &deleted.object)));
     }

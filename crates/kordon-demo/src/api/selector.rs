@@ -6,7 +6,7 @@ use super::{
     refusal::Refusal,
 };
 
-/// The objects that a list, watch or collection delete selects.
+/// The objects that a list, a watch or a collection delete selects.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// The namespace; empty for all namespaces.
@@ -31,13 +31,13 @@ impl Selection {
             && self.labels.iter().all(|requirement| requirement.matches(object.label(&requirement.key)))
     }
 
-    /// Reduces the selection to one object, for a watch of a single name.
+    /// Restricts the selection to the object of this name, for a watch of a single object.
     pub fn only(mut self, name: &str) -> Self {
         self.fields.push(FieldTerm { field: Field::Name, value: name.to_owned(), equal: true });
         self
     }
 
-    /// The only object that the selection can match, if it names one.
+    /// Returns the key of the only object that can match; None if the selection does not name an object.
     pub fn key(&self) -> Option<ObjectKey> {
         let name = self.fields.iter().find(|term| term.field == Field::Name && term.equal)?;
         (!self.namespace.is_empty()).then(|| ObjectKey::new(&self.namespace, &name.value))
@@ -60,7 +60,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Matches other values, and objects without the label.
+    /// The value is none of these. Objects without the label match too.
     NotIn(Vec<String>),
     Above(i64),
     Below(i64),
@@ -80,8 +80,8 @@ impl Requirement {
     }
 }
 
-/// Whether a `LabelSelector` in an object matches a set of labels. Null matches nothing, an empty selector everything.
-/// Returns None for an invalid selector.
+/// Whether a `LabelSelector` in an object matches a set of labels. Null matches no labels, and an empty selector
+/// matches all. Returns None for an invalid selector.
 pub fn label_selector_matches(
     selector: &serde_json::Value,
     label: impl Fn(&str) -> Option<String>,

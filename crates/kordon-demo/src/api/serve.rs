@@ -47,7 +47,8 @@ impl Api {
 
     /// Serves HTTP/1.1 until `stop`, then closes all connections.
     pub async fn serve(&self, listener: TcpListener, stop: CancellationToken) -> io::Result<()> {
-        // One task per connection, because a local server has few clients. Dropping the set aborts the tasks.
+        // Each connection has its own task, which is cheap enough for the few clients of a local server. Dropping the
+        // set aborts the tasks.
         let mut connections = JoinSet::new();
         let mut health = self.inner.health.subscribe();
         loop {
@@ -55,11 +56,12 @@ impl Api {
                 () = stop.cancelled() => return Ok(()),
                 accepted = listener.accept() => {
                     let Ok((stream, _)) = accepted else {
-                        // The process may be out of file descriptors, for example. A later attempt may succeed.
+                        // Accepting fails if the process is out of file descriptors, for example. A later attempt may
+                        // succeed.
                         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                         continue;
                     };
-                    // While the server is down, connections are closed immediately.
+                    // While the server is down, new connections are closed immediately.
                     if !health.borrow().down {
                         connections.spawn(self.clone().connection(stream));
                     }
@@ -101,7 +103,7 @@ impl Api {
         self.answer(head, body, identity).await
     }
 
-    /// The identity of a request; None if tokens are required and the request has no valid one.
+    /// Returns the identity of a request; None if tokens are required and the request has no valid token.
     fn identity(&self, headers: &HeaderMap) -> Option<Requester> {
         let tokens = &self.inner.options.tokens;
         let token = header_text(headers, header::AUTHORIZATION.as_str());

@@ -32,13 +32,13 @@ pub struct KindStore {
     latest: watch::Sender<u64>,
 }
 
-/// One write, in the form that watches send.
+/// One write of an object, in the form that watches need.
 #[derive(Clone, Debug)]
 pub struct StoredWrite {
     pub revision: u64,
-    /// The previous version; None if the object was created.
+    /// The version before the write; None if the object was created.
     pub before: Option<Arc<Stored>>,
-    /// The new version. For a removal, the last state with the revision of the removal.
+    /// The version after the write. For a removal, this is the last state, with the revision of the removal.
     pub object: Arc<Stored>,
     pub removed: bool,
 }
@@ -50,7 +50,7 @@ pub struct TooOld {
     pub oldest: u64,
 }
 
-/// The objects at one revision, to be read in pages.
+/// The objects of a kind at one revision, which are read in pages.
 struct PagedList {
     id: u64,
     plural: &'static str,
@@ -61,11 +61,11 @@ struct PagedList {
 
 /// Lifetime of a paged list. It matches etcd, which is compacted every five minutes.
 const PAGED_LIST_TTL: Duration = Duration::from_secs(300);
-/// Maximum number of paged lists. If there are more, the oldest is dropped; its reader gets 410 and starts again.
+/// Maximum number of paged lists. If there are more, the oldest list is dropped. Its reader gets 410 and starts again.
 const MAX_PAGED_LISTS: usize = 32;
 
 impl Store {
-    /// Creates an empty store that keeps about `history_bytes` of changes for each kind.
+    /// Returns an empty store. The history of each kind keeps about `history_bytes` of changes.
     pub fn new(history_bytes: usize) -> Self {
         let store = || KindStore {
             objects: BTreeMap::new(),
@@ -99,7 +99,7 @@ impl Store {
         object
     }
 
-    /// Removes an object with the last state `value`.
+    /// Removes an object. `value` is its last state.
     pub fn remove(&mut self, kind: &Kind, key: &ObjectKey, value: Value) -> Arc<Stored> {
         let revision = self.next_revision();
         let object = Arc::new(Stored::encode(kind, key.clone(), revision, value));
@@ -109,7 +109,7 @@ impl Store {
         object
     }
 
-    /// Keeps the current objects of a kind for a paged list. Returns the id of the list.
+    /// Keeps the current objects of a kind as a paged list. Returns the id of the list.
     pub fn start_paged_list(&mut self, kind: &Kind) -> u64 {
         self.paged_lists.retain(|list| list.taken.elapsed() < PAGED_LIST_TTL);
         let plural = self.kinds.get_key_value(kind.plural).expect("a store for each kind").0;
@@ -133,13 +133,14 @@ impl Store {
         self.next_paged_list
     }
 
-    /// The objects of a paged list and its revision; None if the list has expired.
+    /// Returns the objects of a paged list and the revision of the list; None if the list has expired.
     pub fn paged_list(&self, kind: &Kind, id: u64) -> Option<(Arc<[Arc<Stored>]>, u64)> {
         let list = self.paged_lists.iter().find(|p| p.id == id && p.plural == kind.plural)?;
         (list.taken.elapsed() < PAGED_LIST_TTL).then(|| (list.objects.clone(), list.revision))
     }
 
-    /// Removes all history and all paged lists. Watches from earlier revisions and continued lists get 410.
+    /// Removes all history and all paged lists. A watch from an earlier revision, or the next page of a list, then gets
+    /// 410.
     pub fn compact(&mut self) {
         let revision = self.revision;
         for store in self.kinds.values_mut() {
@@ -185,12 +186,12 @@ impl KindStore {
         from.take_while(|key| key.namespace == namespace).cloned().collect()
     }
 
-    /// Up to `max` changes after `revision`.
+    /// Returns the changes after `revision`, at most `max` of them.
     pub fn changes_after(&self, revision: u64, max: usize) -> Result<Vec<StoredWrite>, TooOld> {
         self.history.after(revision, max)
     }
 
-    /// Receives the revision of each new change.
+    /// Returns a channel that receives the revision of each new change.
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.latest.subscribe()
     }
@@ -202,12 +203,12 @@ impl KindStore {
     }
 }
 
-/// The latest changes of one kind, limited by their size.
+/// The latest changes of one kind, up to a limit in bytes.
 struct History {
     changes: VecDeque<StoredWrite>,
     size: usize,
     limit: usize,
-    /// The revision of the newest change that was removed.
+    /// The revision of the newest change that is no longer in the history.
     compacted: u64,
 }
 

@@ -18,7 +18,7 @@ use super::{
     validation,
 };
 
-/// A write in progress on the locked store. A dry run makes all checks and changes nothing.
+/// A write in progress on the locked store. A dry run makes all checks but changes nothing.
 pub struct Transaction<'a> {
     pub store: &'a mut Store,
     pub rng: &'a mut Rng,
@@ -37,11 +37,11 @@ pub enum Part {
     Main,
     /// The status, and the metadata that the status subresource may change.
     Status,
-    /// All fields, for changes by the server itself.
+    /// All fields. Only the server itself changes all fields.
     Whole,
 }
 
-/// The method of a write. It decides which error a wrong uid gives.
+/// The method of a write. It determines the error for a wrong uid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMethod {
     Put,
@@ -58,9 +58,9 @@ pub struct DeleteOptions {
 
 /// The result of a delete.
 pub struct Deleted {
-    /// The last state of a removed object, or the state of a terminating one.
+    /// The last state of a removed object, or the state of an object that is now terminating.
     pub object: Arc<Stored>,
-    /// Whether the object is removed. False while a grace period or a finalizer keeps it.
+    /// Whether the object is removed. A grace period or a finalizer keeps the object for now.
     pub gone: bool,
 }
 
@@ -90,7 +90,7 @@ impl Transaction<'_> {
         Ok(self.put(kind, key, value))
     }
 
-    /// Admits a new pod by the quotas of its namespace, and adds the pod to their use.
+    /// Checks that the quotas of the namespace allow a new pod, and adds the pod's amounts to the quotas.
     fn count_in_quotas(&mut self, namespace: &str, pod: &Value) -> Result<(), Refusal> {
         let kind = kinds::named("resourcequotas");
         let quotas = self.store.objects_of(kind).objects().filter(|quota| quota.key.namespace == namespace);
@@ -168,7 +168,8 @@ impl Transaction<'_> {
         Ok(self.put(kind, key.clone(), after))
     }
 
-    /// Deletes an object: immediately, after its grace period, or when its finalizers are removed.
+    /// Deletes an object. The object is removed immediately, after its grace period, or once its finalizers are
+    /// removed.
     pub fn delete(
         &mut self,
         kind: &Kind,
@@ -191,7 +192,8 @@ impl Transaction<'_> {
             return Ok(Deleted { object: self.remove(kind, key, value), gone: true });
         }
         let due = match terminating {
-            // A later, shorter grace period also counts from the start of the deletion.
+            // The object is already terminating. The new, shorter grace period also counts from the start of the
+            // deletion.
             Some(due) => due + Span::from_secs(grace - so_far),
             None => self.now + Span::from_secs(grace),
         };
@@ -400,7 +402,7 @@ fn check_identity(
     Ok(())
 }
 
-/// Restores the fields that a client must not change.
+/// Restores the fields of `before` that a client must not change.
 fn keep_server_fields(before: &Value, after: &mut Value) {
     let fields = metadata(after);
     for owned in [
@@ -442,7 +444,7 @@ fn increment_generation(value: &mut Value) {
     metadata(value).insert("generation".into(), (generation + 1).into());
 }
 
-/// Whether only finalizers kept the object, and none is left.
+/// Whether the object can be removed: it is terminating without a grace period, and has no finalizers left.
 fn is_released(value: &Value) -> bool {
     let fields = &value["metadata"];
     !fields["deletionTimestamp"].is_null()
@@ -451,7 +453,8 @@ fn is_released(value: &Value) -> bool {
         && value["kind"] != "Namespace"
 }
 
-/// The grace period of a delete (docs/upstream/operator-actions.md#4.4). Only pods have one.
+/// Returns the grace period of a deletion in seconds (docs/upstream/operator-actions.md#4.4). Only pods have a grace
+/// period.
 fn grace_of(kind: &Kind, value: &Value, options: &DeleteOptions) -> i64 {
     if kind.name != "Pod" {
         return 0;

@@ -9,7 +9,7 @@ use super::{
     selector::label_selector_matches,
 };
 
-/// Validates a new object, or the new state of a changed object; `before` is then the old state.
+/// Validates a new object, or the new state of a changed object. For a changed object, `before` is the old state.
 pub fn check(kind: &Kind, value: &Value, before: Option<&Value>) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     let name = text(value, "/metadata/name");
@@ -46,7 +46,7 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         !part.is_empty() && part.chars().all(inner) && !part.starts_with('-') && !part.ends_with('-')
     };
-    // Upstream allows a colon in names of RBAC objects, which are not served here.
+    // Upstream also allows a colon in the names of RBAC objects, but this API has no such objects.
     if name.len() > 253 || !name.split('.').all(part_fits) {
         let why = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
                    and must start and end with an alphanumeric character";
@@ -54,7 +54,8 @@ fn name_is_valid(name: &str, causes: &mut Vec<FieldCause>) {
     }
 }
 
-/// Validates taints (docs/upstream/operator-actions.md#2.4). The field paths start with `metadata`, as in upstream.
+/// Validates taints (docs/upstream/operator-actions.md#2.4). The paths of the fields start with `metadata`, as in
+/// upstream.
 fn taints_are_valid(node: &Value, causes: &mut Vec<FieldCause>) {
     let Some(taints) = node.pointer("/spec/taints").and_then(Value::as_array) else { return };
     let mut seen: Vec<(&str, &str)> = Vec::new();
@@ -156,7 +157,7 @@ fn toleration_is_valid(toleration: &Value, path: &str, causes: &mut Vec<FieldCau
     }
 }
 
-/// Checks that a pod's spec changes only in images, additional tolerations and the deadline.
+/// Checks that only these parts of a pod's spec change: images, added tolerations, and the deadline.
 fn pod_changed_only_what_it_may(before: &Value, after: &Value, causes: &mut Vec<FieldCause>) {
     let fixed = |pod: &Value| {
         let mut spec = pod["spec"].clone();

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::{events, kinds::Kind, object::Stored, protobuf, request::View};
 
-/// The body of an object in the requested form. A complete object is not encoded again.
+/// Returns the body of an object in the requested form. A complete object has its body already, so it is not encoded
+/// again.
 pub fn shown(kind: &Kind, object: &Stored, form: View) -> Bytes {
     match form {
         View::Object | View::Table if kind.group == events::GROUP => {

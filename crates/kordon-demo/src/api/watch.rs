@@ -36,7 +36,7 @@ struct Watch {
     cursor: u64,
     /// Objects of the initial list that are not sent yet.
     initial: VecDeque<Arc<Stored>>,
-    /// Whether the bookmark that ends a streaming list still has to be sent.
+    /// Whether the bookmark that ends a streaming list must still be sent.
     initial_end: bool,
     bookmarks: Option<Instant>,
     deadline: Instant,
@@ -100,7 +100,7 @@ pub fn open(
     Ok(reply::stream(media, chunks))
 }
 
-/// Checks the parameters of a streaming list. A server without streaming lists refuses them (422).
+/// Checks the parameters of a streaming list. If this server does not support streaming lists, refuses them (422).
 fn check_streaming_list(api: &Api, kind: &Kind, request: &ApiRequest) -> Result<(), Refusal> {
     let query = &request.query;
     let asked = !query.text("sendInitialEvents").is_empty();
@@ -153,7 +153,7 @@ impl Watch {
         None
     }
 
-    /// Waits until there may be something to send. A stalled watch sends no bookmarks.
+    /// Waits until there may be something to send. A stalled watch does not wait for bookmarks.
     async fn wait(&mut self, stalled: bool) {
         let bookmark = self.bookmarks.filter(|_| !stalled).unwrap_or(self.deadline);
         let timer = pin!(tokio::time::sleep_until(bookmark.min(self.deadline)));
@@ -210,7 +210,7 @@ impl Watch {
         self.event("ERROR", &Refusal::expired(message).to_value())
     }
 
-    /// Returns a bookmark if one is due. Everything up to `revision` must have been sent.
+    /// Returns a bookmark if one is due. All changes up to `revision` must have been sent.
     fn due_bookmark(&mut self, revision: u64) -> Option<Bytes> {
         if self.bookmarks.is_none_or(|at| Instant::now() < at) {
             return None;
@@ -220,7 +220,7 @@ impl Watch {
         Some(self.bookmark(self.cursor, false))
     }
 
-    /// Writes a change as an event of this watch. By a change, an object can enter or leave the selection.
+    /// Writes a change as an event of this watch. The change may make the object enter or leave the selection.
     fn write_change(&self, chunk: &mut BytesMut, change: &StoredWrite) {
         let was_in = change.before.as_ref().is_some_and(|before| self.selection.matches(before));
         let is_in = !change.removed && self.selection.matches(&change.object);
@@ -228,7 +228,8 @@ impl Watch {
             (false, false, _) => {}
             (false, true, _) => self.write_event(chunk, "ADDED", &change.object),
             (true, true, _) => self.write_event(chunk, "MODIFIED", &change.object),
-            // The object left the selection: it is sent in its last selected state, with the revision at which it left.
+            // The object has left the selection. The event has its last selected state, with the revision of this
+            // change.
             (true, false, Some(before)) if !change.removed => {
                 let last = Stored::encode(self.kind, before.key.clone(), change.revision, before.value());
                 self.write_event(chunk, "DELETED", &last);
@@ -237,7 +238,8 @@ impl Watch {
         }
     }
 
-    /// Copies the object's bytes. Encoding the object again for each watch would be most of the server's work.
+    /// Writes an event by copying the object's bytes. Encoding the object again for each watch would be most of the
+    /// server's work.
     fn write_event(&self, chunk: &mut BytesMut, what: &str, object: &Stored) {
         let body = match self.form {
             View::Protobuf => {
@@ -269,7 +271,7 @@ impl Watch {
         self.event("BOOKMARK", &json!({"kind": kind, "apiVersion": api_version, "metadata": metadata}))
     }
 
-    /// An event about an object that is not stored.
+    /// Returns an event whose object is not stored, such as a `Status`.
     fn event(&self, what: &str, object: &Value) -> Bytes {
         match protobuf::object(object).filter(|_| self.form == View::Protobuf) {
             Some(object) => protobuf::frame(what, &object),

@@ -9,7 +9,7 @@ use kordon_time::Span;
 #[derive(Clone, Copy, Debug)]
 pub struct DemoThreshold {
     pub signal: &'static str,
-    /// A quantity, or a percentage of the capacity.
+    /// An amount of the signal, or a percentage of its capacity.
     quantity: &'static str,
 }
 
@@ -18,7 +18,7 @@ impl DemoThreshold {
         Self { signal, quantity }
     }
 
-    /// The threshold in the unit of the signal: bytes, inodes or processes.
+    /// Returns the threshold in the unit of the signal: bytes, inodes or processes.
     pub fn bytes(&self, capacity: i64) -> i64 {
         match self.quantity.strip_suffix('%') {
             Some(percent) => capacity * percent.parse::<i64>().unwrap_or(0) / 100,
@@ -30,7 +30,7 @@ impl DemoThreshold {
 pub const SOFT_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "1536Mi");
 pub const SOFT_DISK: DemoThreshold = DemoThreshold::new("nodefs.available", "20%");
 pub const SOFT_PROCESSES: DemoThreshold = DemoThreshold::new("pid.available", "10%");
-/// The hard memory threshold. It is part of the memory that is not allocatable.
+/// The hard memory threshold. The memory that is not allocatable includes this amount.
 pub const HARD_MEMORY: DemoThreshold = DemoThreshold::new("memory.available", "512Mi");
 
 const HARD: [DemoThreshold; 6] = [
@@ -41,19 +41,19 @@ const HARD: [DemoThreshold; 6] = [
     DemoThreshold::new("imagefs.inodesFree", "5%"),
     DemoThreshold::new("pid.available", "5%"),
 ];
-/// The soft thresholds, with the time that each must be met before pods are evicted.
+/// The soft thresholds. Each has the time for which it must be met before pods are evicted.
 const SOFT: [(DemoThreshold, Grace); 3] = [
     (SOFT_MEMORY, Grace { text: "1m30s", span: Span::from_secs(90) }),
     (SOFT_DISK, Grace { text: "2m0s", span: Span::from_secs(120) }),
     (SOFT_PROCESSES, Grace { text: "1m30s", span: Span::from_secs(90) }),
 ];
-/// Amounts that are reclaimed beyond the threshold.
+/// Minimum reclaim: amounts that are reclaimed in addition, once a threshold is met.
 const MINIMUM_RECLAIM: [DemoThreshold; 2] =
     [DemoThreshold::new("memory.available", "512Mi"), DemoThreshold::new("nodefs.available", "1Gi")];
 
-/// Time that a condition stays True after its threshold was last met.
+/// Time for which a condition stays True after its threshold was met for the last time.
 pub const TRANSITION_PERIOD: Span = Span::from_secs(300);
-/// Longest grace period of pods that a soft threshold evicts, in seconds.
+/// Maximum grace period, in seconds, of pods that are evicted because of a soft threshold.
 pub const MAX_POD_GRACE_SECONDS: i64 = 30;
 
 /// The grace period of a soft threshold.
@@ -69,18 +69,18 @@ pub struct EvictionRule {
     pub threshold: DemoThreshold,
     /// Time for which a soft threshold must be met; None for a hard threshold.
     pub grace: Option<Span>,
-    /// Amount to reclaim beyond the threshold.
+    /// Amount to reclaim in addition to the threshold.
     reclaim: Option<DemoThreshold>,
 }
 
 impl EvictionRule {
-    /// The amount to reclaim beyond the threshold, in the unit of the signal.
+    /// Returns the amount to reclaim in addition to the threshold, in the unit of the signal.
     pub fn reclaim(&self, capacity: i64) -> i64 {
         self.reclaim.map_or(0, |reclaim| reclaim.bytes(capacity))
     }
 }
 
-/// All thresholds: hard thresholds before soft ones, and memory first.
+/// Returns all thresholds. Hard thresholds come before soft ones, and memory comes first.
 pub fn rules() -> Vec<EvictionRule> {
     let reclaim = |signal: &str| MINIMUM_RECLAIM.into_iter().find(|reclaim| reclaim.signal == signal);
     let rule = |threshold: DemoThreshold, grace| EvictionRule {

@@ -12,10 +12,10 @@ use kordon_time::{Span, Timestamp};
 /// The next step of a pod, with its timer.
 #[derive(Clone, Debug)]
 pub struct PendingStep {
-    /// The pod's uid.
+    /// The uid of the pod.
     pub uid: String,
     pub step: ContainerStep,
-    /// The number of the step's timer.
+    /// The number of the timer that is set for the step.
     pub number: u64,
 }
 
@@ -25,17 +25,18 @@ pub enum ContainerStep {
     Create,
     /// Starts the containers, which are not ready yet.
     Run,
-    /// Readiness probes succeed. Also follows when the controller has marked the pod as not ready.
+    /// The pod becomes ready: its readiness probes succeed. This step also follows after the controller has marked the
+    /// pod as not ready.
     Ready,
-    /// Restarts a container that was killed.
+    /// A container that was killed is restarted.
     Restart,
     /// The containers exit on their own.
     Finish,
-    /// The pod was deleted with this grace period: its containers exit, and the object is removed.
+    /// The pod was deleted with this grace period. Its containers exit, and then its object is removed.
     Stop { grace_seconds: i64 },
 }
 
-/// The next step of a pod and the time until then; None if there is no step until the pod changes.
+/// Returns the next step of a pod and the time until this step. None if nothing happens until the pod changes.
 pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(ContainerStep, Span)> {
     let between = |what: &str, low: f64, high: f64| {
         let share = random.rng(&[what, pod.uid()]).f64();
@@ -59,7 +60,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
             let seconds: f64 = pod.annotation(RUN_SECONDS)?.parse().ok()?;
             let started = Timestamp::parse(&pod.status.start_time).unwrap_or(now);
             let end = started + between("finish", seconds * 0.6, seconds * 1.4);
-            // A pod of the seed may already be overdue. It then ends within two minutes.
+            // Some pods of the seed should have ended before the start. They end within two minutes.
             Some((ContainerStep::Finish, end.since(now).max(between("overdue", 20.0, 120.0))))
         }
         _ => None,
@@ -70,15 +71,15 @@ fn waits_to_restart(pod: &Pod) -> bool {
     pod.status.container_statuses.iter().any(|container| container.started_at().is_empty())
 }
 
-/// Backoff of a container before its restart: 10 seconds from the second failure on, doubled with each further failure,
-/// at most 300 seconds.
+/// Backoff before the restart of a container. It is 10 seconds at the second failure, doubles with each further
+/// failure, and is at most 300 seconds.
 fn back_off(pod: &Pod) -> Span {
     let restarts = pod.status.container_statuses.iter().map(|container| container.restart_count).max();
     let doublings = u32::try_from(restarts.unwrap_or(0) - 2).unwrap_or(0).min(5);
     Span::from_secs((10 << doublings).min(300))
 }
 
-/// The time that the containers take to stop. Most stop quickly, some use the whole grace period.
+/// The time that the containers of a pod take to stop. Most stop quickly; some use the whole grace period.
 pub fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Span {
     let mut rng = random.rng(&["stop", pod.uid()]);
     let wanted = match rng.u8(..10) {
@@ -89,7 +90,7 @@ pub fn stopping_time(pod: &Pod, grace_seconds: i64, random: RandomSource) -> Spa
     wanted.min(Span::from_secs(grace_seconds))
 }
 
-/// The status to write with a step; None if nothing has to be written.
+/// Returns the status to write for a step; None if no status is written.
 pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: Timestamp) -> Option<Value> {
     let at = now.to_time();
     let condition = |kind: &str, status: &str| {
@@ -127,7 +128,8 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
                 condition("PodReadyToStartContainers", "True"),
                 clear(condition("Ready", "True")), clear(condition("ContainersReady", "True")),
             ]});
-            // If only the controller marked the pod as not ready, the containers are still ready and keep their status.
+            // The containers are still ready if only the controller has marked the pod as not ready. Their status then
+            // stays.
             if !pod.status.container_statuses.iter().all(|container| container.ready) {
                 let started = pod.status.container_statuses.iter().map(|container| container.started_at());
                 let started = started.max().filter(|started| !started.is_empty()).unwrap_or(&at);
@@ -139,7 +141,7 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
         ContainerStep::Restart => {
             json!({"containerStatuses": containers(pod, false, &json!({"running": {"startedAt": at}}))})
         }
-        // The object is removed immediately, so its status is not written.
+        // The pod has no finalizers. Its object is removed immediately, so no status is written.
         ContainerStep::Stop { .. } if pod.metadata.finalizers.as_ref().is_none_or(Vec::is_empty) => {
             return None;
         }
@@ -156,8 +158,8 @@ pub fn status_after(pod: &Pod, step: ContainerStep, random: RandomSource, now: T
     Some(status)
 }
 
-/// The status of a pod whose first container was killed at its memory limit. The container restarts; the first restart
-/// has no backoff.
+/// Returns the status of a pod whose first container was killed at its memory limit. The container restarts, the first
+/// time without a backoff.
 pub fn out_of_memory(pod: &Pod, now: Timestamp) -> Value {
     let at = now.to_time();
     let statuses = pod.status.container_statuses.iter().map(|container| {
@@ -178,7 +180,7 @@ pub fn out_of_memory(pod: &Pod, now: Timestamp) -> Value {
     })
 }
 
-/// The status of a pod that was evicted because of pressure.
+/// Returns the status of a pod that was evicted because of pressure.
 pub fn evicted(pod: &Pod, message: &str, now: Timestamp) -> Value {
     let at = now.to_time();
     let failed = |kind: &str| json!({"type": kind, "status": "False", "reason": "PodFailed", "lastTransitionTime": at});

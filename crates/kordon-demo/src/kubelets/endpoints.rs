@@ -33,7 +33,7 @@ impl Kubelets {
                 })
                 .collect()),
         };
-        // Fails if the client has disconnected.
+        // Sending fails if the client has disconnected.
         let _ = request.reply.send(answer);
     }
 
@@ -56,7 +56,7 @@ impl Kubelets {
         self.kubelets.get(node).is_some_and(|kubelet| kubelet.connection == Connection::Up)
     }
 
-    /// The usage of a machine; None if its Node object is unknown.
+    /// Returns the node and the usage of a machine; None if the machine has no known Node object.
     pub(super) fn sample(&self, name: &str, now: Timestamp) -> Option<(&Arc<Node>, MachineSample<'_>)> {
         let node = self.nodes.object(&Key { namespace: String::new(), name: name.to_owned() })?;
         let kubelet = self.kubelets.get(name)?;
@@ -68,7 +68,7 @@ impl Kubelets {
         Some((node, sample))
     }
 
-    /// The time at which the metrics server last read the kubelets.
+    /// Returns the time at which the metrics server has last read the kubelets.
     fn scraped(&self) -> Timestamp {
         let now = self.clock.now();
         now - Span::from_nanos(now.as_nanos() % (SCRAPE_SECONDS * 1_000_000_000))
@@ -104,7 +104,7 @@ impl Kubelets {
         } else {
             PodSample::new(pod, self.random, at)?
         };
-        // A container that was not read yet has no metrics. Then its pod has none either.
+        // A pod has no metrics until the metrics server has read each of its containers.
         if sample.containers.is_empty() || sample.containers.iter().any(|container| container.started > at) {
             return None;
         }
@@ -165,7 +165,7 @@ fn summary(node: &Node, sample: &MachineSample, now: Timestamp) -> Value {
 fn pod_stats(sample: &PodSample, machine: &MachineSample, at: &str) -> Value {
     let pod: &Pod = sample.pod;
     let limits = sample.containers.iter().map(|container| container.memory_limit);
-    // The pod's cgroup has a limit only if all its containers have one.
+    // The pod's cgroup has a memory limit only if all containers of the pod have one.
     let limit = if limits.clone().all(|limit| limit > 0) { limits.sum() } else { 0 };
     let containers: Vec<Value> = sample
         .containers
@@ -201,7 +201,7 @@ fn pod_stats(sample: &PodSample, machine: &MachineSample, at: &str) -> Value {
     })
 }
 
-/// Usage of a volume; None for a kind of volume whose usage a kubelet does not measure.
+/// Returns the usage of a volume; None if kubelets do not measure the usage of this kind of volume.
 fn volume_stats(sample: &VolumeSample, pod: &Pod, machine: &MachineSample, at: &str) -> Option<Value> {
     let mut stats = match sample.volume.source() {
         VolumeSource::EmptyDir | VolumeSource::ConfigMap => filesystem(machine, sample.used, at),
@@ -225,7 +225,7 @@ fn cpu(sample: CpuSample, at: &str) -> Value {
     json!({"time": at, "usageNanoCores": sample.nano_cores, "usageCoreNanoSeconds": sample.core_nano_seconds})
 }
 
-/// Statistics of memory. `limit` is in bytes; 0 means none.
+/// Returns the statistics of memory. `limit` is in bytes; 0 means that there is no limit.
 fn memory(sample: MemorySample, limit: i64, at: &str) -> Value {
     let mut stats = json!({
         "time": at,
@@ -241,7 +241,7 @@ fn memory(sample: MemorySample, limit: i64, at: &str) -> Value {
     stats
 }
 
-/// Statistics of usage on the machine's only filesystem.
+/// Returns the statistics of usage on the machine's only filesystem.
 fn filesystem(machine: &MachineSample, used: DiskSample, at: &str) -> Value {
     let (size, free) = (machine.disk_capacity, machine.disk_available());
     json!({
@@ -255,7 +255,7 @@ fn filesystem(machine: &MachineSample, used: DiskSample, at: &str) -> Value {
     })
 }
 
-/// Statistics of usage on a separate filesystem of this size.
+/// Returns the statistics of usage on a separate filesystem of this size.
 fn of_filesystem(size: DiskSample, used: DiskSample, at: &str) -> Value {
     json!({
         "time": at,

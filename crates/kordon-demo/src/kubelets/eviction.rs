@@ -17,7 +17,7 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Grace period of a pod that a hard threshold evicts.
+/// Grace period of a pod that is evicted because of a hard threshold.
 const HARD_GRACE: Span = Span::from_secs(1);
 
 /// The result of a pass.
@@ -25,9 +25,9 @@ const HARD_GRACE: Span = Span::from_secs(1);
 struct Findings {
     /// Pods with a container that has reached its memory limit.
     out_of_memory: Vec<Key>,
-    /// The resource that must be reclaimed, as messages name it.
+    /// The resource that must be reclaimed, with its name in messages.
     short_of: Option<&'static str>,
-    /// The pod to evict, with the message and the time until the pod has ended.
+    /// The pod to evict, the message about the eviction, and the time until the pod has ended.
     victim: Option<(Key, String, Span)>,
 }
 
@@ -42,7 +42,7 @@ struct KubeletEvent<'a> {
 }
 
 impl Kubelets {
-    /// Runs one pass. Without a leak or pressure no threshold can be met, so nothing is computed.
+    /// Runs one pass. Does nothing if there is no memory leak and no pressure, because no threshold can be met then.
     pub(super) async fn monitor(&mut self, node: &Arc<str>) {
         let now = self.clock.now();
         let Some(kubelet) = self.kubelets.get_mut(node) else { return };
@@ -94,7 +94,7 @@ impl Kubelets {
         self.set_timer(self.clock.now() + grace, Timer::Evict { key, uid, message });
     }
 
-    /// Completes an eviction after the containers of the pod have ended.
+    /// Writes the status of an evicted pod, once its containers have ended.
     pub(super) async fn on_evicted(&mut self, key: &Key, uid: &str, message: &str) {
         let Some(pod) = self.pods.object(key).filter(|pod| pod.uid() == uid && !pod.is_finished()).cloned()
         else {
@@ -107,7 +107,7 @@ impl Kubelets {
         }
     }
 
-    /// Writes that a node with these conditions does not admit a pod.
+    /// Writes the status of a new pod that the node does not admit because of these conditions.
     pub(super) async fn reject(&mut self, pod: &Pod) {
         let node: Arc<str> = pod.spec.node_name.as_str().into();
         let conditions: Vec<&str> = self.conditions_of(&node).into_iter().collect();
@@ -156,7 +156,7 @@ impl Kubelets {
                 let about = json!({"apiVersion": "v1", "kind": "Pod", "namespace": key.namespace, "name": key.name, "uid": pod.uid()});
                 (key.namespace, key.name, about)
             }
-            // For events about its node, a kubelet writes the node's name as the uid.
+            // The uid of an event's node is the node's name, as real kubelets write it.
             None => {
                 let about = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": node});
                 ("default".to_owned(), node.to_owned(), about)

@@ -35,9 +35,9 @@ use super::{
 use kordon_clock::Clock;
 use kordon_time::{Span, Timestamp};
 
-/// The kubelets of all nodes. They share one task and one heap of timers, so thousands of nodes are cheap.
+/// The kubelets of all nodes. They share one task and one heap of timers, so that thousands of nodes cost little.
 ///
-/// The containers of a disconnected kubelet do not change, and the kubelet does nothing.
+/// While a kubelet is disconnected, it does nothing, and its containers do not change.
 pub struct Kubelets {
     clock: Clock,
     writer: Writer,
@@ -46,10 +46,11 @@ pub struct Kubelets {
     kubelets: BTreeMap<Arc<str>, Kubelet>,
     nodes: KnownObjects<Node>,
     pods: KnownObjects<Pod>,
-    /// The next step of each pod that has one.
+    /// The next step of each pod that waits for a step.
     pending: BTreeMap<Key, PendingStep>,
     timers: BinaryHeap<Reverse<(Timestamp, u64, Timer)>>,
-    /// Number of timers set so far. It orders timers of equal time, and identifies the valid timer of a pod.
+    /// Number of timers that were set so far. It orders timers with the same time, and it identifies the valid timer of
+    /// a pod.
     timers_set: u64,
 }
 
@@ -62,10 +63,10 @@ pub enum KubeletMessage {
     Fault(String, NodeFault),
 }
 
-/// A fault of a node, or its end.
+/// The start or end of a fault of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeFault {
-    /// The kubelet cannot reach the API: no renewals, no status, no confirmed deletions.
+    /// The kubelet cannot reach the API: it does not renew its Lease, report its status, or confirm deletions.
     Disconnect,
     /// The kubelet reaches the API again.
     Reconnect,
@@ -74,13 +75,13 @@ pub enum NodeFault {
     StartRuntime,
     /// The kubelet reports a pressure (`MemoryPressure`, `DiskPressure`, `PIDPressure`), or its end.
     Pressure(&'static str, PressureLevel),
-    /// A pod takes more memory each second, until the machine has only `leaves` bytes left.
+    /// A pod uses more memory each second, until the machine has only `leaves` bytes left.
     Leak {
         pod: Key,
         bytes_per_second: i64,
         leaves: i64,
     },
-    /// The node is down for `down`, and then runs another kernel.
+    /// The node is down for the time `down`, and runs another kernel afterwards.
     Reboot {
         down: Span,
         kernel: String,
@@ -98,15 +99,15 @@ struct Kubelet {
     connection: Connection,
     /// Whether the container runtime responds.
     runtime: bool,
-    /// Pressures that the kubelet reports because of a fault.
+    /// Pressure conditions that the kubelet reports because of a fault.
     pressures: BTreeSet<&'static str>,
-    /// Pressures that the kubelet measures.
+    /// State of the pressure that the kubelet measures.
     pressure: PressureState,
     /// The pods that leak memory, by uid.
     leaks: BTreeMap<String, MemoryLeak>,
-    /// The kernel since the last reboot; None for the kernel of the Node object.
+    /// The kernel since the last reboot; None while the kernel of the Node object is valid.
     kernel: Option<String>,
-    /// Number of disconnections and reconnections. Timers of an earlier session are ignored.
+    /// Number of times that the kubelet was disconnected or connected again. Timers of an earlier session are ignored.
     session: u32,
     /// The time of the last status write.
     reported: Timestamp,
@@ -133,13 +134,13 @@ enum Timer {
         node: Arc<str>,
         session: u32,
     },
-    /// The containers of an evicted pod end.
+    /// The containers of an evicted pod have ended.
     Evict {
         key: Key,
         uid: String,
         message: String,
     },
-    /// The next step of a pod is due, if `number` is still valid.
+    /// The next step of a pod is due. The timer is ignored if a newer timer with another `number` was set for the pod.
     Pod {
         key: Key,
         number: u64,
@@ -286,7 +287,7 @@ impl Kubelets {
         }
     }
 
-    /// Handles the return of the kubelet to the API: it renews its lease, reports its status and continues with its
+    /// Handles that the kubelet reaches the API again: it renews its Lease, reports its status, and continues with its
     /// pods.
     fn reconnect(&mut self, node: &Arc<str>) {
         let kubelet = self.kubelets.get_mut(node).expect("only existing kubelets reconnect");
@@ -355,7 +356,7 @@ impl Kubelets {
         self.set_timer(now + Span::from_secs_f64(wait), Timer::Renew { node, session });
     }
 
-    /// Creates the lease again after it was deleted.
+    /// Creates the Lease again after it was deleted.
     async fn create_lease(&self, node: &str, now: Timestamp) -> Result<(), WriteError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -371,7 +372,7 @@ impl Kubelets {
         let now = self.clock.now();
         self.set_timer(now + STATUS_EVERY, Timer::Report { node: node.clone(), session });
         let key = Key { namespace: String::new(), name: node.to_string() };
-        // A running kubelet does not register its node again after a deletion.
+        // The node was deleted. A running kubelet does not register its node again.
         let Some(known) = self.nodes.object(&key) else { return };
         let kubelet = &self.kubelets[&node];
         let due = now.since(kubelet.reported) >= REPORT_EVERY;
@@ -455,7 +456,7 @@ impl Kubelets {
                     self.on_pod(&change);
                 }
             }
-            // The pod is gone or was replaced by one of the same name. The watch reports it.
+            // The pod is gone, or another pod of the same name has replaced it. The watch will report this.
             Ok(None) | Err(WriteError::NotFound | WriteError::Conflict(_)) => {}
             Err(error) => {
                 self.errors
@@ -467,7 +468,7 @@ impl Kubelets {
         }
     }
 
-    /// Writes a step of a pod. Returns the pod as written; None if it was deleted.
+    /// Writes the result of a step. Returns the pod as written; None if the pod was deleted.
     async fn take_step(&self, pod: &Pod, step: ContainerStep) -> Result<Option<Pod>, WriteError> {
         let key = Key::from_object(pod);
         let path = path::pod(&key);
@@ -487,7 +488,7 @@ impl Kubelets {
         self.kubelets.get(node).map(|kubelet| kubelet.conditions(self.clock.now())).unwrap_or_default()
     }
 
-    /// Sets a timer and returns its number. A pod's timer also carries the number.
+    /// Sets a timer and returns its number. The timer of a pod also has this number.
     fn set_timer(&mut self, at: Timestamp, timer: Timer) -> u64 {
         self.timers_set += 1;
         let timer = match timer {

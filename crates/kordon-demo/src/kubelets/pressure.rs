@@ -13,20 +13,20 @@ use super::{
 use crate::objects::{Object, Pod, memory_kib};
 use kordon_time::{Span, Timestamp};
 
-/// State that a kubelet keeps between passes.
+/// State of the pressure that a kubelet keeps between passes.
 #[derive(Clone, Debug, Default)]
 pub struct PressureState {
-    /// The time since which each rule has been met, by index of the rule.
+    /// Time since when each rule has been met, by the rule's index.
     met_since: BTreeMap<usize, Timestamp>,
-    /// Rules that have started to evict. They count as met until their minimum reclaim is reached.
+    /// Rules because of which pods are being evicted. They count as met until their minimum reclaim is reached.
     driving: BTreeSet<usize>,
-    /// The time at which a rule of each node condition was last met.
+    /// For each node condition, the last time at which one of its rules was met.
     condition_met: BTreeMap<&'static str, Timestamp>,
-    /// The time until which the kubelet waits for the pod that it is evicting.
+    /// Time until which the kubelet waits for the end of the pod that it evicts.
     pub evicts_until: Option<Timestamp>,
 }
 
-/// A signal whose threshold makes the kubelet evict a pod.
+/// A signal because of which a pod must be evicted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StarvedSignal {
     pub signal: &'static str,
@@ -42,11 +42,11 @@ pub enum EvictionUrgency {
     Soft,
 }
 
-/// Lowest priority of a critical pod.
+/// Minimum priority of a critical pod.
 const CRITICAL: i64 = 2_000_000_000;
 
 impl PressureState {
-    /// Whether no earlier pressure has an effect any more.
+    /// Whether earlier pressure no longer has an effect.
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.met_since.is_empty() && self.conditions(now).next().is_none()
     }
@@ -57,7 +57,8 @@ impl PressureState {
         self.condition_met.iter().filter(recent).map(|(condition, _)| *condition)
     }
 
-    /// Runs one pass over the usage of the machine. Returns the signal for which a pod must be evicted, if any.
+    /// Runs one pass over the usage of the machine. Returns the signal because of which a pod must be evicted; None if
+    /// no pod must be evicted.
     pub fn observe(&mut self, sample: &MachineSample, now: Timestamp) -> Option<StarvedSignal> {
         let rules = config::rules();
         let mut shortages = Vec::new();
@@ -74,13 +75,13 @@ impl PressureState {
                 shortages.push(shortage);
             }
         }
-        // The rules are sorted by urgency.
+        // The rules are sorted by urgency, so the first signal is the most urgent.
         shortages.into_iter().next()
     }
 }
 
-/// The signal of a rule, if the rule is met. A rule that has started to evict counts as met until its minimum reclaim
-/// is reached.
+/// Returns the signal of a rule; None if the rule is not met. A rule because of which pods are being evicted counts as
+/// met until its minimum reclaim is reached.
 fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Option<StarvedSignal> {
     let signal = rule.threshold.signal;
     let (available, capacity) = observed(signal, sample);
@@ -90,7 +91,7 @@ fn shortage(rule: &EvictionRule, sample: &MachineSample, is_driving: bool) -> Op
     (available < wanted).then_some(StarvedSignal { signal, threshold, available, kind })
 }
 
-/// The available amount of a signal, and its capacity.
+/// Returns the available amount of a signal, and the capacity of its resource.
 fn observed(signal: &str, sample: &MachineSample) -> (i64, i64) {
     let (free, size) = (sample.disk_available(), sample.disk_capacity);
     match signal {
@@ -113,7 +114,7 @@ fn condition(signal: &str) -> &'static str {
     }
 }
 
-/// The resource of a signal, as messages name it.
+/// Returns the resource of a signal, with its name in messages.
 pub fn resource(signal: &str) -> &'static str {
     match signal {
         "memory.available" | "allocatableMemory.available" => "memory",
@@ -123,7 +124,7 @@ pub fn resource(signal: &str) -> &'static str {
     }
 }
 
-/// The pods of a machine in the order of eviction, without exempt pods.
+/// Returns the pods of a machine in the order in which they are evicted. Exempt pods are left out.
 pub fn victims<'a, 's>(signal: &str, sample: &'s MachineSample<'a>) -> Vec<&'s PodSample<'a>> {
     let mut pods: Vec<&PodSample> = sample.pods.iter().filter(|pod| !is_exempt(pod.pod)).collect();
     pods.sort_by_key(|pod| {
@@ -134,7 +135,8 @@ pub fn victims<'a, 's>(signal: &str, sample: &'s MachineSample<'a>) -> Vec<&'s P
     pods
 }
 
-/// A pod's usage of the signal's resource and its request; the request is None if the resource has no requests.
+/// Returns a pod's usage of the signal's resource, and the pod's request for it. The request is None for a resource
+/// without requests.
 pub fn demand(signal: &str, pod: &PodSample) -> (i64, Option<i64>) {
     match resource(signal) {
         "memory" => (pod.memory.working_set, Some(pod.pod.requests().1 * 1024)),
@@ -149,7 +151,7 @@ fn storage_request(pod: &Pod) -> i64 {
     texts.filter_map(|text| memory_kib(text)).sum::<i64>() * 1024
 }
 
-/// Whether pressure never evicts the pod: it is static or critical.
+/// Whether a pod is exempt from eviction by pressure, because it is static or critical.
 fn is_exempt(pod: &Pod) -> bool {
     pod.spec.priority >= CRITICAL || pod.controller().is_some_and(|owner| owner.kind == "Node")
 }
@@ -220,8 +222,8 @@ fn quantity(bytes: i64) -> String {
 }
 
 impl MachineSample<'_> {
-    /// The memory limit of the cgroup of all pods: reserved memory is excluded, the hard eviction threshold is
-    /// included.
+    /// The memory limit of the cgroup of all pods. It excludes reserved memory, but includes the hard eviction
+    /// threshold.
     pub fn pods_memory_limit(&self) -> i64 {
         self.allocatable_memory + HARD_MEMORY.bytes(self.memory_capacity)
     }
@@ -248,13 +250,13 @@ mod tests {
         assert_eq!(observe(&mut state, 1400, 0), None);
         assert_eq!(state.conditions(START).collect::<Vec<_>>(), ["MemoryPressure"]);
         assert_eq!(observe(&mut state, 1400, 80), None);
-        // The level recovers in between, so the grace period starts again.
+        // Then the level recovers, so the grace period starts again.
         assert_eq!(observe(&mut state, 1600, 85), None);
         assert_eq!(observe(&mut state, 1400, 90), None);
         assert_eq!(observe(&mut state, 1400, 170), None);
         let shortage = observe(&mut state, 1400, 180).expect("met for 90 s");
         assert_eq!((shortage.kind, shortage.threshold), (EvictionUrgency::Soft, 1536 << 20));
-        // Evictions continue until the minimum reclaim is also available.
+        // Evictions continue until the minimum reclaim is available too.
         assert!(observe(&mut state, 1800, 190).is_some());
         assert_eq!(observe(&mut state, 2100, 200), None);
         assert_eq!(observe(&mut state, 1800, 210), None);
@@ -269,8 +271,8 @@ mod tests {
         assert_eq!((shortage.kind, shortage.signal), (EvictionUrgency::Hard, "memory.available"));
     }
 
-    /// Rows of docs/upstream/placement-and-pressure.md#6.7: bytes over the request are a sort key, the QoS class is
-    /// not.
+    /// Rows of docs/upstream/placement-and-pressure.md#6.7. They show that bytes over the request are a sort key, and
+    /// that the QoS class is not.
     #[test]
     fn pods_over_their_request_go_first_then_by_priority_then_by_how_much() {
         let pods: Vec<Pod> = [

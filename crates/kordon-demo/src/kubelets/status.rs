@@ -8,7 +8,7 @@ use super::Kubelet;
 use crate::{objects::Node, seed::nodes::HEALTHY_CONDITIONS};
 use kordon_time::Timestamp;
 
-/// The patch of the node's status; None if nothing has changed and no report is `due`.
+/// Returns the patch of the node's status; None if nothing has changed and the periodic report is not `due`.
 pub fn report(
     kubelet: &Kubelet,
     pressures: &BTreeSet<&'static str>,

@@ -1,7 +1,7 @@
 //! Usage of containers, pods and machines: memory, CPU, disk, inodes and processes.
 //!
-//! Nothing is stored. Each number is computed from the seed, the object's uid and the time. It changes slowly around a
-//! mean, which is below the request for most pods and above it for a few.
+//! No usage is stored. Each number is computed from the seed, the object's uid and the time. It changes slowly around a
+//! mean. The mean is below the request for most pods, and above it for a few.
 
 use std::{collections::BTreeMap, f64::consts::TAU};
 
@@ -43,7 +43,7 @@ pub struct ContainerSample<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySample {
     pub working_set: i64,
-    /// Memory in use, including the page cache that can be dropped.
+    /// Memory in use, including page cache that the kernel can drop.
     pub usage: i64,
     pub rss: i64,
 }
@@ -68,12 +68,12 @@ pub struct VolumeSample<'a> {
     pub used: DiskSample,
 }
 
-/// Memory that a pod's first container takes and never returns.
+/// Memory that the first container of a pod takes and never returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLeak {
     pub since: Timestamp,
     pub bytes_per_second: i64,
-    /// The leak stops when the machine has this many bytes left.
+    /// Memory in bytes that the machine has left when the leak stops.
     pub leaves: i64,
 }
 
@@ -86,11 +86,11 @@ pub struct MachineSample<'a> {
     pub allocatable_memory: i64,
     pub kubelet: MemorySample,
     pub runtime: MemorySample,
-    /// Memory of all other processes outside pods.
+    /// Memory of all other processes that do not belong to pods.
     pub other: MemorySample,
     pub disk_capacity: DiskSample,
     pub disk_used: DiskSample,
-    /// The part of `disk_used` that images take. They are on the same filesystem.
+    /// The part of `disk_used` that images take up. Images are on the same filesystem.
     pub images: DiskSample,
     pub max_processes: i64,
     pub processes: i64,
@@ -104,7 +104,7 @@ const PAGE: i64 = 4096;
 const SANDBOX: MemorySample = MemorySample { working_set: MIB / 2, usage: MIB / 2, rss: MIB / 16 };
 
 impl<'a> PodSample<'a> {
-    /// The usage of a running pod; None for a pod that does not run.
+    /// Returns the usage of a running pod; None if the pod does not run.
     pub fn new(pod: &'a Pod, random: RandomSource, now: Timestamp) -> Option<Self> {
         if pod.status.phase != "Running" {
             return None;
@@ -118,7 +118,7 @@ impl<'a> PodSample<'a> {
             .filter_map(|container| {
                 let status = pod.status.container_statuses.iter().find(|is| is.name == container.name);
                 let started = match status {
-                    // A container that waits for its restart uses nothing.
+                    // A container that waits for its restart has no start time. It uses nothing, so it is left out.
                     Some(status) => Timestamp::parse(status.started_at())?,
                     None => start,
                 };
@@ -242,7 +242,7 @@ impl<'a> VolumeSample<'a> {
 }
 
 impl<'a> MachineSample<'a> {
-    /// The usage of a machine with these pods. `leaks` has the memory leaks, by uid of the pod.
+    /// Returns the usage of a machine with these pods. `leaks` are the memory leaks, by the uid of the pod.
     pub fn new(
         node: &Node,
         pods: impl Iterator<Item = &'a Pod>,
@@ -279,7 +279,7 @@ impl<'a> MachineSample<'a> {
             disk_capacity: DiskSample { bytes: disk_bytes, inodes: disk_bytes / 16384 },
             disk_used,
             images,
-            // The default of Linux for threads-max.
+            // The limit is Linux's default for threads-max.
             max_processes: memory_capacity / (8 * 16384),
             processes,
             cpu: cpu.plus(daemons),
@@ -330,9 +330,9 @@ impl<'a> MachineSample<'a> {
         }
     }
 
-    /// Adds a cause for a pressure that a fault makes the kubelet report: a process outside pods, or files. The cause
-    /// moves the signal around its soft threshold. The signal never stays below the threshold for the whole grace
-    /// period.
+    /// Adds usage that explains a pressure which the kubelet reports because of a fault: a process outside pods, or
+    /// files. The usage moves the signal around its soft threshold. The signal never stays below the threshold for the
+    /// whole grace period.
     pub fn add_cause(&mut self, condition: &str, now: Timestamp) {
         let is_below = now.as_nanos() / 1_000_000_000 % 80 < 60;
         let near = |threshold: i64| threshold + if is_below { -threshold / 12 } else { threshold / 15 };
@@ -355,24 +355,25 @@ impl<'a> MachineSample<'a> {
     }
 }
 
-/// The mean of a container's working set, in bytes.
+/// Returns the mean of a container's working set, in bytes.
 fn typical_memory(request: i64, limit: i64, rng: &mut Rng) -> i64 {
     let share = rng.f64();
     let of_request = |share: f64| (request as f64 * share) as i64;
     match (request, limit) {
         (0, _) => 24 * MIB + (share * 200.0) as i64 * MIB,
         (_, 1..) if limit <= request => of_request(0.35 + 0.5 * share),
-        // One in seven of these containers uses more than its request.
+        // About one in seven of these containers uses more than its request.
         _ => of_request(0.45 + 0.75 * share * share),
     }
 }
 
-/// The share of its memory that a container of this age, in seconds, uses.
+/// Returns the fraction of its usual memory that a container uses at this age in seconds.
 fn warm_up(age: f64) -> f64 {
     0.3 + 0.7 * (age / 90.0).min(1.0)
 }
 
-/// A value that varies by up to `share` around `middle`, with a random period of 5 to 25 minutes.
+/// Returns a value that varies around `middle` by up to the fraction `share`. The period is random, from 5 to 25
+/// minutes.
 fn slowly(middle: f64, share: f64, rng: &mut Rng, now: Timestamp) -> f64 {
     let period = 300.0 + 1200.0 * rng.f64();
     let seconds = now.as_nanos() as f64 / 1e9;

@@ -34,7 +34,7 @@ pub enum CatalogueKind {
     Bare,
 }
 
-/// Toleration of the pods for a node that is not ready or unreachable.
+/// Toleration of the pods for the taints of a node that is not ready or is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionTolerance {
     /// The default that admission sets: 300 seconds.
@@ -46,7 +46,7 @@ pub enum EvictionTolerance {
 /// The memory limit of a service with requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CatalogueLimit {
-    /// Equal to the request.
+    /// The limit is equal to the request.
     Request,
     None,
 }
@@ -65,7 +65,7 @@ pub enum CatalogueVolume {
     Claim,
 }
 
-/// A DaemonSet that runs a pod on every node.
+/// A DaemonSet that runs one pod on every node.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeAgent {
     pub name: &'static str,
@@ -84,7 +84,7 @@ pub const PRIORITY_CLASSES: &[(&str, i64)] = &[
     ("interruptible", -100),
 ];
 
-/// Node agents, the most important first. A small cluster has only the first ones.
+/// Node agents, the most important first. A small cluster has only the first few of them.
 pub const NODE_AGENTS: &[NodeAgent] = &[
     NodeAgent {
         name: "cilium",
@@ -151,7 +151,7 @@ pub const SESSION_CACHE: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// Pods without requests and with the lowest priority, one or two on every node.
+/// A service whose pods have no requests and the lowest priority. One or two of them run on every node.
 pub const THUMBNAILS: CatalogueService = CatalogueService {
     namespace: "batch",
     name: "thumbnails",
@@ -175,7 +175,7 @@ pub const RISK_MODEL: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// Fills the spot nodes of a cluster of 24 nodes, apart from the room for one pod of `RISK_MODEL`.
+/// A service that fills the spot nodes of a cluster of 24 nodes, except for the room of one pod of `RISK_MODEL`.
 pub const MODEL_TRAINING: CatalogueService = CatalogueService {
     namespace: "batch",
     name: "model-training",
@@ -188,7 +188,7 @@ pub const MODEL_TRAINING: CatalogueService = CatalogueService {
     ..PLAIN
 };
 
-/// All services, the most instructive first. A cluster with few pods has only the first ones.
+/// All services, the most instructive first. A cluster with few pods has only the first few of them.
 pub const SERVICES: &[CatalogueService] = &[
     CatalogueService {
         namespace: "shop",

@@ -1,13 +1,13 @@
-//! `managedFields`, which make up a third of the size of a real object.
+//! `managedFields`, which make up a third of a real object's size.
 
 use serde_json::{Map, Value, json};
 
 use kordon_time::Timestamp;
 
-/// Creates the `managedFields` of `object`: one entry for each manager, subresource (may be empty) and time of the last
-/// write.
+/// Returns the `managedFields` of `object`. `managers` has one item for each entry: the manager, the subresource (may
+/// be empty), and the time of the manager's last write.
 ///
-/// A manager of the subresource `status` owns the status, other managers own the rest.
+/// A manager with the subresource `status` owns the status. Other managers own all other fields.
 pub fn managed(object: &Value, managers: &[(&str, &str, Timestamp)]) -> Value {
     managers
         .iter()
@@ -43,7 +43,7 @@ fn owned(object: &Value, status: bool) -> Value {
     Value::Object(fields)
 }
 
-/// The metadata fields that a client sets.
+/// Returns the metadata fields that clients set.
 fn metadata(value: &Value) -> Value {
     let mut set = Map::new();
     for name in ["annotations", "finalizers", "generateName", "labels", "ownerReferences"] {
@@ -54,7 +54,7 @@ fn metadata(value: &Value) -> Value {
     Value::Object(set)
 }
 
-/// The keys that identify items of lists. Other lists are owned as a whole.
+/// The keys that identify the items of a list. A list without such a key is owned as a whole.
 const KEYS: [&[&str]; 5] = [&["containerPort", "protocol"], &["mountPath"], &["uid"], &["type"], &["name"]];
 
 fn set_of(value: &Value) -> Value {

@@ -29,7 +29,7 @@ pub struct Seed {
     workloads: Vec<SeedWorkload>,
     /// The initial pods, sorted by workload.
     pods: Vec<PodSeed>,
-    /// Namespaces with a ResourceQuota that allows exactly the pods they have.
+    /// Namespaces with a ResourceQuota that allows exactly the pods that the namespace has.
     pub quotas: &'static [&'static str],
     random: RandomSource,
     epoch: Timestamp,
@@ -40,7 +40,7 @@ pub struct Seed {
 pub struct SeedSize {
     pub nodes: usize,
     pub pods: usize,
-    /// Services in addition to those of every cluster.
+    /// Services in addition to the services that every cluster has.
     pub services: &'static [CatalogueService],
 }
 
@@ -48,9 +48,9 @@ pub struct SeedSize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineHistory {
     Healthy,
-    /// The last heartbeat was this long ago, and the controller has not noticed yet.
+    /// The node's last heartbeat was this long ago, and the controller has not noticed yet.
     DisconnectedFor(Span),
-    /// The controller marked the node Unknown and tainted it this long ago.
+    /// The controller marked the node as Unknown, and tainted it, this long ago.
     UnknownFor(Span),
     /// The node has reported memory pressure for this long.
     MemoryPressureFor(Span),
@@ -60,16 +60,17 @@ pub enum MachineHistory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialPodState {
     Running,
-    /// The pod's node became Unknown `since` ago, and the pod was marked as not ready.
+    /// The pod's node became Unknown `since` before the start, and the pod was marked as not ready.
     NotReady {
         since: Span,
     },
-    /// The pod was marked as not ready, and deleted `at` ago. The disconnected kubelet does not know of the deletion.
+    /// The pod was marked as not ready, and deleted `at` before the start. The disconnected kubelet does not know about
+    /// the deletion.
     Evicted {
         since: Span,
         at: Span,
     },
-    /// The pod was created this long ago to replace an evicted pod.
+    /// The pod was created `age` before the start, to replace an evicted pod.
     Replacement {
         age: Span,
     },
@@ -81,13 +82,13 @@ pub struct SeedWorkload {
     pub namespace: String,
     pub name: String,
     pub owner: SeedOwner,
-    /// Desired number of pods; for a node agent, the number of machines.
+    /// Desired number of pods. For a node agent, this is the number of machines.
     pub replicas: usize,
-    /// Labels in the selector for the workload's pods.
+    /// Labels in the selector that selects the workload's pods.
     pub labels: Value,
-    /// The pod template of the direct owner of the pods.
+    /// The pod template in the direct owner of the pods.
     pub template: Value,
-    /// The pod-template-hash, for pods of a Deployment.
+    /// The pod-template-hash; None unless the workload is a Deployment.
     hash: Option<String>,
 }
 
@@ -95,14 +96,14 @@ pub struct SeedWorkload {
 pub enum SeedOwner {
     Service(CatalogueService),
     Agent(NodeAgent),
-    /// Owned by the kubelet: a static pod.
+    /// The kubelet owns the pods: they are static pods.
     Static,
 }
 
 impl Seed {
-    /// Creates a cluster of this size. It has node agents and a control plane if there are enough pods.
+    /// Creates a cluster of this size. If there are enough pods, the cluster has node agents and a control plane.
     ///
-    /// `histories` returns the histories of machines, by index.
+    /// `histories` returns the histories of machines, each with the machine's index.
     pub fn new(
         size: SeedSize,
         histories: impl Fn(&[Machine]) -> Vec<(usize, MachineHistory)>,
@@ -118,8 +119,8 @@ impl Seed {
         Self { machines, workloads, pods, quotas: &[], random, epoch }
     }
 
-    /// All objects, owners before their pods. They are generated one at a time, because all of them may not fit into
-    /// memory.
+    /// Returns all objects, owners before their pods. Each object is generated when it is needed, because all of them
+    /// together may not fit into memory.
     pub fn objects(&self) -> impl Iterator<Item = Value> {
         let (random, epoch) = (self.random, self.epoch);
         let namespaces: BTreeSet<&str> = self
@@ -140,7 +141,7 @@ impl Seed {
         .chain(self.pod_objects())
     }
 
-    /// A quota that allows exactly the pods of a namespace, except those that are leaving.
+    /// Returns a quota that allows exactly the pods of a namespace. Pods that are leaving do not count.
     fn quota(&self, namespace: &str) -> Value {
         let counts = |seed: &&PodSeed| {
             self.workloads[seed.workload].namespace == namespace
@@ -278,7 +279,7 @@ impl SeedWorkload {
         self.template["spec"]["restartPolicy"] = json!("Never");
     }
 
-    /// The template as the Deployment has it.
+    /// Returns the template in the form in which the Deployment has it.
     fn bare_template(&self) -> Value {
         let mut template = self.template.clone();
         if let Some(labels) = template["metadata"]["labels"].as_object_mut() {
@@ -287,7 +288,7 @@ impl SeedWorkload {
         template
     }
 
-    /// Kind and apiVersion of the pods' owner; None for pods without an owner.
+    /// Returns the kind and apiVersion of the pods' owner; None if the pods have no owner.
     fn pod_owner_kind(&self) -> Option<(&'static str, &'static str)> {
         match &self.owner {
             SeedOwner::Static => None,
@@ -328,7 +329,7 @@ impl SeedWorkload {
     }
 }
 
-/// Workloads with `size.pods` pods in total on these machines.
+/// Returns workloads for these machines that have `size.pods` pods in total.
 fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
     let pods = size.pods;
     let control_planes = machines.iter().filter(|machine| machine.is_control_plane()).count();
@@ -340,7 +341,7 @@ fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
             STATIC_PODS.iter().map(|(name, image)| SeedWorkload::static_pod(name, image, control_planes)),
         );
     }
-    // Node agents are at most half of the pods, so that a small cluster has other pods too.
+    // Node agents take up at most half of the pods, so that a small cluster also has other pods.
     for agent in NODE_AGENTS {
         if machines.is_empty()
             || machines.len() * (made.len() + 1) > pods / 2 + control_planes * STATIC_PODS.len()
@@ -361,7 +362,7 @@ fn workloads_for(machines: &[Machine], size: SeedSize) -> Vec<SeedWorkload> {
 
 fn services_for(mut left: usize) -> Vec<SeedWorkload> {
     let one_round: usize = SERVICES.iter().map(|service| service.replicas).sum();
-    // A larger cluster has more services, and services with more replicas.
+    // A larger cluster has more services, and its services have more replicas.
     let factor = (left as f64 / one_round as f64).sqrt().max(1.0).floor() as usize;
     let mut made = Vec::new();
     for copy in 0.. {
@@ -391,7 +392,7 @@ struct InitialPlacement<'a> {
     cursor: usize,
 }
 
-/// Maximum number of machines compared in one search.
+/// Maximum number of machines that one search compares.
 const MAX_CANDIDATES: usize = 30;
 
 impl<'a> InitialPlacement<'a> {
@@ -476,8 +477,8 @@ impl<'a> InitialPlacement<'a> {
         }
     }
 
-    /// The machine with the fewest pods of the workload in its zone, then on the machine, then with the fewest pods
-    /// overall.
+    /// Returns the best machine for a pod. It is in the zone with the fewest pods of the workload. Among the machines
+    /// of this zone, it has the fewest pods of the workload; among equal ones, the fewest pods overall.
     fn choose(
         &mut self,
         workload: &SeedWorkload,
@@ -521,7 +522,7 @@ impl<'a> InitialPlacement<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Eligible {
     All,
-    /// Only healthy machines may get the pod.
+    /// Only healthy machines can get the pod.
     Healthy,
 }
 

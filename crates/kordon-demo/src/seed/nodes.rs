@@ -74,14 +74,14 @@ pub const POOLS: [NodePool; 3] = [
     },
 ];
 
-/// Silence of a node when the controller marked it Unknown: the grace period plus the time to the next pass.
+/// Time without a heartbeat after which a node was marked as Unknown: the grace period, plus the time to the next pass.
 const GRACE: Span = Span::from_secs(52);
-/// Maximum number of pods on a node: the default of the kubelet.
+/// Maximum number of pods on a node, which is the kubelet's default.
 pub const MAX_PODS: i64 = 110;
 
 impl Machine {
-    /// Creates `count` machines. With six or more, three of them run the control plane. The rest are workers, and every
-    /// pool is spread evenly over the zones.
+    /// Creates `count` machines. If there are six or more, three of them run the control plane. All others are workers.
+    /// The workers of each pool are spread evenly over the zones.
     pub fn all(count: usize) -> Vec<Self> {
         let control_planes = if count >= 6 { 3 } else { 0 };
         let mut made: Vec<(usize, &'static NodePool)> =
@@ -113,7 +113,7 @@ impl Machine {
         format!("10.{}.{}.{}", self.zone + 1, self.index / 200, self.index % 200 + 10)
     }
 
-    /// The address of the pod with number `slot` on this machine.
+    /// Returns the address of the pod with number `slot` on this machine.
     pub fn pod_address(&self, slot: usize) -> String {
         format!("10.{}.{}.{}", 128 + self.index / 256, self.index % 256, slot % 250 + 2)
     }
@@ -155,13 +155,14 @@ impl Machine {
 }
 
 fn workers(count: usize) -> impl Iterator<Item = (usize, &'static NodePool)> {
-    // The pool furthest below its share comes next, so the shares hold for any number of workers.
+    // The next worker belongs to the pool that is furthest below its share. The shares are therefore right for any
+    // number of workers.
     let mut given = [0_i64; POOLS.len()];
     (0..count).map(move |i| {
         let owed = |p: usize| POOLS[p].share * (i as i64 + 1) - 20 * given[p];
         let at = (0..POOLS.len()).max_by_key(|p| (owed(*p), POOLS.len() - p)).expect("there are pools");
         given[at] += 1;
-        // Pools start in different zones, so that a small cluster is balanced.
+        // Each pool starts in another zone, so that a small cluster is balanced.
         ((given[at] as usize - 1 + at) % ZONES.len(), &POOLS[at])
     })
 }
@@ -273,7 +274,7 @@ fn spec(machine: &Machine, epoch: Timestamp, rng: &mut fastrand::Rng) -> Value {
     }
     match machine.history {
         MachineHistory::UnknownFor(span) => {
-            // The controller writes both taints within a second of the condition.
+            // The controller adds both taints within a second after the condition has changed.
             let key = "node.kubernetes.io/unreachable";
             let added = (epoch - span).to_time();
             taints.push(json!({"key": key, "effect": "NoSchedule", "timeAdded": added}));
@@ -308,7 +309,7 @@ fn resources(cpu_milli: i64, memory_mib: i64) -> Value {
     })
 }
 
-/// Type, reason and message of the conditions that are False on a healthy node.
+/// Type, reason and message of those conditions that are False on a healthy node.
 pub const HEALTHY_CONDITIONS: [(&str, &str, &str); 3] = [
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -343,7 +344,7 @@ fn conditions(machine: &Machine, made: Timestamp, heartbeat: Timestamp, epoch: T
     Value::Array(all)
 }
 
-/// The images that a kubelet lists: the first few of the cluster.
+/// Returns the images that each kubelet lists. They are the first few images of the cluster.
 fn images() -> Value {
     super::catalogue::SERVICES
         .iter()

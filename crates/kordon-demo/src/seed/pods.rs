@@ -148,7 +148,7 @@ fn volumes(service: &CatalogueService) -> Value {
     ];
     match service.volume {
         CatalogueVolume::EmptyDir => volumes.push(json!({"name": "data", "emptyDir": {"sizeLimit": "2Gi"}})),
-        // Claims of a StatefulSet are named after its pods, so they are not part of the template.
+        // A StatefulSet's claims are named after its pods, so the template does not contain them.
         CatalogueVolume::Claim if service.kind == super::catalogue::CatalogueKind::Deployment => volumes.push(
             json!({"name": "data", "persistentVolumeClaim": {"claimName": format!("{}-data", service.name)}}),
         ),
@@ -173,7 +173,7 @@ fn tolerations(tolerance: EvictionTolerance) -> Value {
     }
 }
 
-/// Adds what admission and the DaemonSet controller add: tolerations, priority, and the token volume.
+/// Adds the fields that admission and the DaemonSet controller add: tolerations, priority, and the token volume.
 fn admit(spec: &mut Value, workload: &SeedWorkload) {
     let mut tolerations = spec["tolerations"].as_array().cloned().unwrap_or_default();
     if matches!(workload.owner, SeedOwner::Agent(_)) {
@@ -227,7 +227,7 @@ pub fn daemon_tolerations() -> Vec<Value> {
     all
 }
 
-/// The parts that all pods of one workload share.
+/// The parts of a pod that all pods of one workload have in common.
 pub struct PodTemplate {
     pod: Value,
     host_network: bool,
@@ -242,7 +242,7 @@ pub struct PodSeed {
     pub ordinal: usize,
     /// Index of the pod's machine; None if the pod is Pending.
     pub machine: Option<usize>,
-    /// Number of the pod on the machine.
+    /// Number of the pod on its machine.
     pub slot: usize,
     pub state: InitialPodState,
 }
@@ -353,7 +353,7 @@ impl PodTemplate {
         }
     }
 
-    /// Applies the changes that controllers made because of the pod's node.
+    /// Applies the changes that controllers made to a pod because its node failed.
     fn apply_state(&self, pod: &mut Value, state: InitialPodState, epoch: Timestamp) {
         let (since, deleted) = match state {
             InitialPodState::Running | InitialPodState::Replacement { .. } => return,

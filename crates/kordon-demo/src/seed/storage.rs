@@ -1,4 +1,4 @@
-//! Volumes of the embedded cluster: disks in one zone, and shares that all zones can mount.
+//! Volumes of the embedded cluster: disks, each in one zone, and shares, which all zones can mount.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ pub const DISKS: &str = "gp3";
 const SHARES: &str = "efs";
 
 const DISK_DRIVER: &str = "ebs.csi.aws.com";
-/// Number of disks that can be attached to a node.
+/// Maximum number of disks that can be attached to a node.
 const DISKS_A_NODE: u32 = 25;
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -42,7 +42,7 @@ impl StorageSeed {
         [class(DISKS, DISK_DRIVER, "WaitForFirstConsumer"), class(SHARES, "efs.csi.aws.com", "Immediate")]
     }
 
-    /// The CSINode of a machine, with the number of volumes that can be attached.
+    /// Returns the CSINode of a machine. It has the number of volumes that can be attached to the machine.
     pub fn csi_node(self, machine: &Machine) -> Value {
         self.with_identity(json!({
             "apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": machine.name},
@@ -53,8 +53,8 @@ impl StorageSeed {
         }))
     }
 
-    /// The claim of an initial pod, and its volume. Each pod of a StatefulSet has its own disk in its zone. The pods of
-    /// a Deployment share one volume.
+    /// Returns the claim of an initial pod, and the claim's volume. Each pod of a StatefulSet has its own disk, in the
+    /// zone of the pod. All pods of a Deployment share one volume.
     pub fn of_pod(self, seed: &PodSeed, workload: &SeedWorkload, machine: Option<&Machine>) -> Vec<Value> {
         let SeedOwner::Service(service) = &workload.owner else { return Vec::new() };
         let (name, class, mode, size) = match (service.volume, service.kind) {
@@ -67,7 +67,7 @@ impl StorageSeed {
             }
             _ => return Vec::new(),
         };
-        // A disk is created in the zone of the first node that needs it.
+        // A disk is created in the zone of the first node that needs it. A pod without a node has no disk yet.
         let zone = machine.map(Machine::zone_name).filter(|_| class == DISKS);
         let is_bound = class == SHARES || zone.is_some();
         let mut claim = self.claim(&workload.namespace, &name, class, mode, size);

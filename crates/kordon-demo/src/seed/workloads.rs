@@ -6,7 +6,7 @@ use super::{SeedOwner, SeedWorkload, catalogue, managed_fields::managed};
 use crate::random::{RandomSource, uid};
 use kordon_time::{Span, Timestamp};
 
-/// All objects of a workload except its pods, owners first.
+/// Returns all objects of a workload except its pods. Owners come first.
 pub fn objects(workload: &SeedWorkload, random: RandomSource, epoch: Timestamp) -> Vec<Value> {
     let born = epoch - Span::from_secs(random.rng(&["born", &workload.name]).i64(3 * 86_400..60 * 86_400));
     let mut made = match &workload.owner {

@@ -15,10 +15,10 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time after which an approved eviction that did not happen stops counting.
+/// Time after which an approved eviction no longer counts if the pod was not evicted.
 const DISRUPTION_TIMEOUT: Span = Span::from_secs(120);
 
-/// The budgets that select a pod.
+/// Returns the budgets that select a pod.
 pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     budgets
@@ -28,7 +28,7 @@ pub fn of_pod(budgets: &KnownObjects<Budget>, pod: &Pod) -> BTreeSet<Key> {
         .collect()
 }
 
-/// Numbers in a budget's status.
+/// The numbers of pods in a budget's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Numbers {
     expected: usize,
@@ -76,8 +76,8 @@ impl Workloads {
         if let Some(map) = patch.get_mut("disruptedPods") {
             remove_missing_entries(map, &budget.status["disruptedPods"]);
         }
-        // The API server lowers the number of allowed disruptions with each eviction. The precondition on the revision
-        // prevents this patch from overwriting a newer status.
+        // The API server lowers the number of allowed disruptions with each eviction. Because of the precondition on
+        // the revision, this patch cannot overwrite a newer status.
         let revision = budget.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": patch});
         let written: Budget = self.patch(&format!("{}/status", path::budget(key)), &patch).await?;
@@ -85,7 +85,8 @@ impl Workloads {
         Ok(())
     }
 
-    /// Sum of the desired replicas of the pods' controllers. Budgets with an integer minAvailable do not need it.
+    /// Returns the sum of the desired replicas over the controllers of these pods. A budget with an integer
+    /// minAvailable does not need this sum.
     fn scales(&self, spec: &BudgetSpec, pods: &[Arc<Pod>]) -> Result<usize, String> {
         if spec.min_available.is_number() {
             return Ok(pods.len());
@@ -129,7 +130,7 @@ impl Workloads {
     }
 }
 
-/// The formula of a budget (docs/upstream/operator-actions.md#5.1).
+/// Computes the numbers of a budget with upstream's formula (docs/upstream/operator-actions.md#5.1).
 fn numbers(spec: &BudgetSpec, scale: usize, pods: usize, current: usize) -> Numbers {
     let (expected, desired) = if !spec.max_unavailable.is_null() {
         (scale, scale.saturating_sub(share(&spec.max_unavailable, scale)))
@@ -143,7 +144,7 @@ fn numbers(spec: &BudgetSpec, scale: usize, pods: usize, current: usize) -> Numb
     Numbers { expected, current, desired }
 }
 
-/// A number of pods, or a percentage of `whole`, rounded up.
+/// Returns a number of pods. A percentage is a share of `whole`, rounded up.
 fn share(amount: &Value, whole: usize) -> usize {
     if let Some(number) = amount.as_u64() {
         return number as usize;
@@ -153,8 +154,8 @@ fn share(amount: &Value, whole: usize) -> usize {
     (percent.unwrap_or(0) * whole).div_ceil(100)
 }
 
-/// Evictions that the API approved and that have not happened yet, by pod name, with the time at which the first of
-/// them expires.
+/// Returns the evictions that the API has approved and that have not happened yet, by pod name. Also returns the time
+/// at which the first of them expires.
 fn pending_disruptions(
     budget: &Budget,
     pods: &[Arc<Pod>],
@@ -203,7 +204,8 @@ fn condition(budget: &Budget, is: &str, reason: &str, message: &str, now: Timest
     })
 }
 
-/// Adds nulls for map entries that are not in the patch, because a merge patch would keep them.
+/// Adds a null to the patch for each map entry that the patch lacks. Without the null, a merge patch would keep the
+/// entry.
 fn remove_missing_entries(patch: &mut Value, is: &Value) {
     let Some(patch) = patch.as_object_mut() else { return };
     for name in is.as_object().into_iter().flat_map(|is| is.keys()) {
@@ -217,8 +219,8 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_of_the_real_controller() {
-        // docs/upstream/operator-actions.md#5.1: one ReplicaSet with scale 5, all healthy. Columns: field, amount,
-        // desired, allowed.
+        // The example of docs/upstream/operator-actions.md#5.1: one ReplicaSet with scale 5, all pods healthy. Columns:
+        // field, amount, desired, allowed.
         for (field, amount, desired, allowed) in [
             ("max", json!("25%"), 3, 2),
             ("max", json!("10%"), 4, 1),

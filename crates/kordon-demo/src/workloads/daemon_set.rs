@@ -1,4 +1,4 @@
-//! DaemonSets: one pod on every node whose taints it tolerates.
+//! DaemonSets: one pod on every node whose taints the pod tolerates.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Workloads {
         let desired = missing.len();
         for pod in self.pods_of(&set) {
             let node = pod.pinned_to().unwrap_or(&pod.spec.node_name);
-            // Pod garbage collection removes the pods of nodes that do not exist.
+            // The pods of a node that does not exist are left to the pod garbage collection.
             let known = self.nodes.object(&Key { namespace: String::new(), name: node.to_owned() });
             let stays = known.is_none_or(|node| tolerated(node, &tolerations, &["NoExecute"]));
             if pod.is_deleted() {
@@ -59,7 +59,7 @@ impl Workloads {
 
 fn tolerations(set: &Workload) -> Vec<Toleration> {
     let own = set.spec.template["spec"]["tolerations"].as_array().cloned().unwrap_or_default();
-    // An invalid toleration tolerates nothing.
+    // Invalid tolerations are left out, because they tolerate nothing.
     own.into_iter().chain(daemon_tolerations()).filter_map(|t| serde_json::from_value(t).ok()).collect()
 }
 

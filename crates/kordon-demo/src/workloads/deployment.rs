@@ -73,7 +73,7 @@ impl Workloads {
         Ok(())
     }
 
-    /// Makes one step of a rolling update, with maxSurge and maxUnavailable of 25%.
+    /// Makes one step of a rolling update, in which maxSurge and maxUnavailable are 25%.
     async fn roll(
         &mut self,
         current: &Workload,
@@ -119,7 +119,7 @@ fn count(set: &Workload, field: &str) -> u64 {
     set.status[field].as_u64().unwrap_or(0)
 }
 
-/// The template of a ReplicaSet as its Deployment has it.
+/// Returns the template of a ReplicaSet in the form in which its Deployment has it.
 fn without_hash(template: &Value) -> Value {
     let mut template = template.clone();
     if let Some(labels) = template["metadata"]["labels"].as_object_mut() {

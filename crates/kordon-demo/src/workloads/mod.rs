@@ -34,7 +34,7 @@ use kordon_time::{Span, Timestamp};
 /// The workload controllers, the disruption controller, the quota controller and the pod garbage collector.
 ///
 /// They share one view of the cluster. As in upstream's controllers, changed objects are queued by name and then
-/// synced. Their own writes enter the view immediately, so that nothing is created twice.
+/// synced. The view has the controllers' own writes immediately, so that nothing is created twice.
 pub struct Workloads {
     clock: Clock,
     writer: Writer,
@@ -45,18 +45,18 @@ pub struct Workloads {
     workloads: BTreeMap<WorkloadKind, KnownObjects<Workload>>,
     budgets: KnownObjects<Budget>,
     quotas: KnownObjects<QuotaObject>,
-    /// Number of consecutive refusals of each sync.
+    /// Number of consecutive refusals of each item of the work queue.
     refusals: BTreeMap<WorkItem, u32>,
     /// Pods by the uid of their controller.
     owned: BTreeMap<String, BTreeSet<Key>>,
     /// The pods of each budget, and the budgets of each pod.
     budgeted: BudgetedPods,
-    /// Kinds that are not listed yet. Nothing is synced before all kinds are listed.
+    /// Kinds that are not listed yet. Nothing is synced until this set is empty.
     unlisted: BTreeSet<&'static str>,
     queue: BTreeSet<WorkItem>,
     delayed: BTreeSet<(Timestamp, WorkItem)>,
     pod_gc: PodGc,
-    /// Number of pods created so far, by owner. It makes names unique.
+    /// Number of pods created so far for each owner. The number makes the names of pods unique.
     created_pods: BTreeMap<String, u64>,
 }
 
@@ -70,7 +70,7 @@ pub enum WorkloadMessage {
     Quotas(FeedChange<QuotaObject>),
 }
 
-/// An item of the work queue.
+/// An item of the work queue: something to sync.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum WorkItem {
     Workload(WorkloadKind, Key),
@@ -82,7 +82,7 @@ enum WorkItem {
     QuotaResync,
 }
 
-/// Budgets and the pods that they select.
+/// The pods that each budget selects, and the budgets that select each pod.
 #[derive(Debug, Default)]
 struct BudgetedPods {
     pods: BTreeMap<Key, BTreeSet<Key>>,
@@ -91,7 +91,7 @@ struct BudgetedPods {
 
 /// Delay before a failed item is retried.
 const RETRY: Span = Span::from_secs(1);
-/// Time that the owner of a pod's finalizer takes.
+/// Time after which the finalizers of a terminating pod are removed.
 const FINALIZER_DELAY: Span = Span::from_secs(20);
 
 impl Workloads {
@@ -121,7 +121,7 @@ impl Workloads {
 
     pub async fn run(mut self, mut inbox: mpsc::Receiver<WorkloadMessage>, cancel: CancellationToken) {
         loop {
-            // Applies all waiting messages before anything is synced.
+            // All waiting messages are applied before anything is synced.
             while let Ok(message) = inbox.try_recv() {
                 self.on_message(message);
             }
@@ -246,7 +246,7 @@ impl Workloads {
 
     fn on_workload(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let key = change.key();
-        // The numbers of a budget depend on the desired replicas of its pods' owners.
+        // The numbers of a budget depend on the desired replicas of the workloads that own its pods.
         let wanted = |workload: &Option<Arc<Workload>>| workload.as_ref().map(|w| w.spec.replicas);
         if wanted(&change.before) != wanted(&change.after) {
             let budgets = self.budgets.within(&key.namespace);
@@ -298,12 +298,12 @@ impl Workloads {
             Ok(()) => {
                 self.refusals.remove(&item);
             }
-            // A quota would be exceeded.
+            // The write would exceed a quota, so the sync is retried with a backoff.
             Err(WriteError::Forbidden(_)) => {
                 let pause = self.after_refusal(&item);
                 self.delayed.insert((self.clock.now() + pause, item));
             }
-            // The object is gone or was changed by somebody else. The sync is retried later.
+            // The object is gone, or another client has changed it. The sync is retried later.
             Err(WriteError::NotFound | WriteError::Conflict(_)) => {
                 self.delayed.insert((self.clock.now() + RETRY, item));
             }
@@ -324,7 +324,7 @@ impl Workloads {
         keys.filter_map(|key| self.pods.object(key)).cloned().collect()
     }
 
-    /// Creates a pod from the owner's template, with the given or a generated name.
+    /// Creates a pod from the owner's template. The pod gets the given name or, without one, a generated name.
     async fn create_pod(
         &mut self,
         kind: WorkloadKind,
@@ -373,7 +373,7 @@ impl Workloads {
         }
     }
 
-    /// Writes the changed fields of a workload's status.
+    /// Writes those fields of a workload's status that have changed.
     async fn write_status(
         &mut self,
         kind: WorkloadKind,
@@ -390,7 +390,8 @@ impl Workloads {
         Ok(())
     }
 
-    /// After a status write of our own, syncs everything that depends on the workload, but not the workload itself.
+    /// Syncs everything that depends on a workload after this process has written the workload's status. The workload
+    /// itself is not synced again.
     fn on_workload_written(&mut self, kind: WorkloadKind, change: &ObjectChange<Workload>) {
         let own = WorkItem::Workload(kind, change.key());
         let queued = self.queue.contains(&own);
@@ -413,7 +414,7 @@ impl Workloads {
 }
 
 impl BudgetedPods {
-    /// Sets the budgets that select a pod. Returns the budgets whose numbers this may change.
+    /// Sets the budgets that select a pod. Returns the budgets whose numbers may change because of this.
     fn set_budgets(&mut self, pod: &Key, budgets: BTreeSet<Key>) -> BTreeSet<Key> {
         let before = self.budgets.remove(pod).unwrap_or_default();
         for budget in before.difference(&budgets) {
@@ -445,12 +446,12 @@ impl BudgetedPods {
     }
 }
 
-/// The fields of `wanted` that differ from those of `is`; None if all are equal.
+/// Returns the fields of `wanted` that differ from the fields of `is`; None if no field differs.
 fn difference(is: &Value, wanted: Value) -> Option<Value> {
     let Value::Object(wanted) = wanted else { return None };
     let differing = wanted.into_iter().filter(|(field, value)| {
         let is = is.get(field).unwrap_or(&Value::Null);
-        // An absent number counts as zero.
+        // An absent field equals a number of zero.
         is != value && !(is.is_null() && (*value == json!(0) || value.is_null()))
     });
     let differing: serde_json::Map<String, Value> = differing.collect();

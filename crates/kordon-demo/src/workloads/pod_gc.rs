@@ -17,7 +17,7 @@ use kordon_time::{Span, Timestamp};
 /// State of pod garbage collection between passes.
 #[derive(Debug, Default)]
 pub struct PodGc {
-    /// Missing nodes to which pods are bound, with the time since which each is missing.
+    /// Nodes that are missing although pods are bound to them, each with the time since when it is missing.
     missing: BTreeMap<String, Timestamp>,
 }
 
@@ -81,9 +81,10 @@ impl Workloads {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FinalStatus {
     Unchanged,
-    /// Phase Failed, without the condition DisruptionTarget, because an earlier deletion is the reason.
+    /// The pod gets the phase Failed but no condition DisruptionTarget, because it was already deleted for another
+    /// reason.
     Failed,
-    /// Phase Failed, with the condition DisruptionTarget.
+    /// The pod gets the phase Failed and the condition DisruptionTarget.
     Orphaned,
 }
 

@@ -13,11 +13,12 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Interval at which quotas are counted again without a change.
+/// Interval at which quotas are counted again even without a change.
 const RESYNC: Span = Span::from_secs(300);
 
 impl Workloads {
-    /// Queues the quotas of a namespace if a pod is gone or has finished, because that frees resources.
+    /// Queues the quotas of a namespace if a pod of the namespace is gone or has finished, because this frees
+    /// resources.
     pub(super) fn on_pod_counted(&mut self, change: &ObjectChange<Pod>) {
         let is_free = |pod: &Option<Arc<Pod>>| pod.as_ref().is_none_or(|pod| pod.is_finished());
         if is_free(&change.after) && !is_free(&change.before) {
@@ -36,8 +37,8 @@ impl Workloads {
         if status == found.status {
             return Ok(());
         }
-        // Admission may have added pods to the quota since. The precondition on the revision prevents this patch from
-        // overwriting a newer status.
+        // Admission may have added pods to the quota meanwhile. Because of the precondition on the revision, this patch
+        // cannot overwrite a newer status.
         let revision = found.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
         let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;
@@ -45,14 +46,15 @@ impl Workloads {
         Ok(())
     }
 
-    /// Counts all quotas again, because terminating pods stop counting without a change of the pods.
+    /// Queues all quotas, because a terminating pod stops counting at some time without any change of the pod.
     pub(super) fn resync_quotas(&mut self) {
         let quotas = self.quotas.all().map(|(key, _)| WorkItem::Quota(key.clone()));
         self.queue.extend(quotas);
         self.delayed.insert((self.clock.now() + RESYNC, WorkItem::QuotaResync));
     }
 
-    /// Backoff of a refused sync: 5 ms, doubled with each refusal, at most 1000 seconds.
+    /// Returns the backoff of a refused item. It is 5 ms at first, doubles with each refusal, and is at most 1000
+    /// seconds.
     pub(super) fn after_refusal(&mut self, item: &WorkItem) -> Span {
         let refusals = self.refusals.entry(item.clone()).or_insert(0);
         *refusals += 1;

@@ -1,4 +1,4 @@
-//! ReplicaSets: replace a pod as soon as it is terminating (docs/upstream/placement-and-pressure.md#5.4).
+//! ReplicaSets: a pod is replaced as soon as it is terminating (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::{cmp::Reverse, sync::Arc};
 
@@ -37,14 +37,14 @@ impl Workloads {
         created
     }
 
-    /// The pods that count as replicas.
+    /// Returns the pods that count as replicas.
     fn active_pods_of(&self, set: &Workload) -> Vec<Arc<Pod>> {
         self.pods_of(set).into_iter().filter(|pod| pod.is_active()).collect()
     }
 }
 
-/// Sort key for the deletion of surplus pods: first pods that are not bound, then not running, then not ready, then the
-/// youngest.
+/// Sort key for the deletion of surplus pods. Pods that are not bound come first, then pods that do not run, then pods
+/// that are not ready, and then the youngest pods.
 fn deletion_order(pod: &Pod) -> (bool, bool, bool, Reverse<String>, String) {
     let born = pod.metadata.creation_timestamp.as_ref().map(|time| time.0.to_string()).unwrap_or_default();
     let name = pod.metadata.name.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! StatefulSets: recreate a pod under its name after the old object is gone
+//! StatefulSets: a pod is recreated under the same name once the old object is gone
 //! (docs/upstream/placement-and-pressure.md#5.4).
 
 use std::sync::Arc;
@@ -28,7 +28,8 @@ impl Workloads {
         self.write_status(WorkloadKind::StatefulSet, &set, status).await
     }
 
-    /// Creates missing pods by ordinal. With OrderedReady, a pod that is missing or not ready blocks the next ones.
+    /// Creates the missing pods in the order of their ordinals. With OrderedReady, a pod that is missing or not ready
+    /// blocks the pods after it.
     async fn ensure_ordinals(&mut self, set: &Workload, wanted: usize) -> Result<(), WriteError> {
         let ordered = set.spec.pod_management_policy != "Parallel";
         let owner = Key::from_object(set);
@@ -61,7 +62,7 @@ impl Workloads {
             claim["metadata"]["name"] = json!(format!("{volume}-{name}"));
             let made = self.writer.create(&path::claims(&Key::from_object(set).namespace), &claim).await;
             match made.map(|IgnoredAny| ()) {
-                // The claim already exists, and the pod uses it again.
+                // A conflict means that the claim already exists. The pod then uses this claim again.
                 Ok(()) | Err(WriteError::Conflict(_)) => {}
                 Err(error) => return Err(error),
             }

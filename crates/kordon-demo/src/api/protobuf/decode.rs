@@ -98,7 +98,7 @@ fn read_field(field: &Field, wire: FieldValue<'_>, object: &mut Map<String, Valu
     Some(())
 }
 
-/// Decodes a value to JSON. `Some(None)` means that the value is absent, None that it is broken.
+/// Decodes a value to JSON. `Some(None)` means that the value is absent. None means that it is broken.
 fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     let bytes = match (of, wire) {
         (ValueType::Int, FieldValue::Int(int)) => return Some(Some(int.cast_signed().into())),
@@ -123,7 +123,7 @@ fn value(of: ValueType, wire: FieldValue<'_>) -> Option<Option<Value>> {
     })
 }
 
-/// Decodes a time. `Some(None)` means the zero time, which is an empty message; None means that the message is broken.
+/// Decodes a time. `Some(None)` is the zero time, which is an empty message. None means that the message is broken.
 fn time(bytes: &[u8]) -> Option<Option<Timestamp>> {
     let (mut seconds, mut nanos) = (None, 0);
     for field in fields(bytes) {
@@ -173,8 +173,8 @@ pub(super) enum FieldValue<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message with their numbers; None where the message is broken. Fixed-size numbers are skipped,
-/// because no message of the table has any.
+/// Returns the fields of a message with their numbers. An item is None where the message is broken. Fixed-size numbers
+/// are skipped, because no message of the table has such fields.
 pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, FieldValue<'_>)>> {
     let mut broken = false;
     std::iter::from_fn(move || {
@@ -192,7 +192,7 @@ pub(super) fn fields(mut bytes: &[u8]) -> impl Iterator<Item = Option<(u64, Fiel
     })
 }
 
-/// Reads the next field. `Some(None)` means a fixed-size number, None a broken message.
+/// Reads the next field. `Some(None)` is a fixed-size number. None means that the message is broken.
 fn field<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, FieldValue<'a>)>> {
     let tag = varint(bytes)?;
     let (number, length) = match (tag >> 3, tag & 7) {
@@ -252,8 +252,8 @@ mod tests {
     fn broken_and_foreign_bodies_are_refused() {
         let whole = body("v1", "Namespace", &nested(1, &text(1, "ns")));
         for end in 0..whole.len() {
-            // Some prefixes of the body are valid messages with fewer fields. The decoder must not panic for any
-            // prefix.
+            // The result is not checked, because some prefixes of the body are valid messages with fewer fields. But
+            // the decoder must not panic for any prefix.
             let _ = decode(&whole[..end]);
         }
         assert_eq!(decode(&whole[..whole.len() - 1]), Err(NotDecodable::Broken));

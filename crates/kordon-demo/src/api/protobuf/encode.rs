@@ -32,8 +32,8 @@ pub fn object(value: &Value) -> Option<Bytes> {
     Some(body.into())
 }
 
-/// Encodes the envelope and the metadata of a list. The items ([`list_item`]) must follow; `items` is their total size,
-/// including their tags.
+/// Encodes the envelope and the metadata of a list. The caller adds the items ([`list_item`]). `items` is the total
+/// size of the items, including their tags.
 pub fn list_head(api_version: &str, kind: &str, metadata: &Value, items: usize) -> Bytes {
     let mut start = Vec::new();
     let message = Messages::all().named("ListMeta").expect("it is in the table");
@@ -43,7 +43,7 @@ pub fn list_head(api_version: &str, kind: &str, metadata: &Value, items: usize) 
     body.into()
 }
 
-/// An item of a list: the tag with the length, and the encoded object without its envelope.
+/// Returns an item of a list: the tag with the length, and the encoded object without its envelope.
 pub fn list_item(object: &Bytes) -> [Bytes; 2] {
     let raw = object.slice_ref(without_envelope(object));
     let mut tag = Vec::new();

@@ -3,8 +3,8 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-/// One message a line: `Name: number field type, …`. Before a type, `[]` means a list, `{}` a map with string keys, and
-/// `+` a message whose fields are inlined into the object in JSON.
+/// The table of messages, one message in each line: `Name: number field type, …`. Before a type, `[]` means a list,
+/// `{}` means a map with string keys, and `+` means a message whose fields are inlined into the object in JSON.
 const TABLE: &str = include_str!("messages.txt");
 
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| Messages::parse(TABLE));
