@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use kordon_time::{Span, Timestamp};
 
-/// The current time: the wall-clock time at the start, advanced by the monotonic clock.
+/// A clock that starts at a given time, for example the wall-clock time, and is advanced by the monotonic clock.
 ///
 /// Steps of the system's clock do not affect it. Tokio's paused time does, and the demo runs it faster than real time.
 /// All copies of a clock show the same time.
@@ -39,8 +39,8 @@ impl Clock {
         self.epoch + Span::from_secs_f64(self.started.elapsed().as_secs_f64() * self.speed)
     }
 
-    /// The instant on tokio's clock at which this clock shows `at`, at most a year ahead. A stopped clock shows later times
-    /// in a year.
+    /// The instant on tokio's clock at which this clock shows `at`, at most a year ahead. If the clock is stopped, any
+    /// later time is a year ahead.
     pub fn instant(&self, at: Timestamp) -> Instant {
         const FAR: Span = Span::from_secs(365 * 86_400);
         let ahead = at.since(self.epoch).or_zero().min(FAR);

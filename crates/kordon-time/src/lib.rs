@@ -17,15 +17,15 @@ use chrono::{DateTime, SecondsFormat, Utc};
 
 /// A point in time: nanoseconds since the Unix epoch (from 1677 to 2262).
 ///
-/// The value is stored as nanoseconds since `i64::MIN`, which itself does not occur. So it is never zero, and
-/// `Option<Timestamp>` has the same size.
+/// The value is stored as nanoseconds since `i64::MIN`. No point in time has the value `i64::MIN` itself, so the stored
+/// value is never zero, and `Option<Timestamp>` has the same size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(NonZeroU64);
 
 impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self::from_nanos(0);
-    /// The latest representable time; stands for "never".
+    /// The latest representable time, which stands for "never".
     pub const MAX: Self = Self::from_nanos(i64::MAX);
 
     /// Bias of the encoding: the epoch is stored as 2^63.
@@ -47,7 +47,7 @@ impl Timestamp {
         (self.0.get() ^ Self::OFFSET).cast_signed()
     }
 
-    /// Parses RFC 3339, as Kubernetes writes `Time` and `MicroTime`. `None` if the text is not a time.
+    /// Parses a time in RFC 3339, as Kubernetes writes `Time` and `MicroTime`. `None` if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt().map(Self::from_nanos)
     }
@@ -111,7 +111,7 @@ impl ClusterTime {
         Self(written)
     }
 
-    /// Parses RFC 3339. `None` if the text is not a time.
+    /// Parses a time in RFC 3339. `None` if the text is not a time.
     pub fn parse(text: &str) -> Option<Self> {
         Timestamp::parse(text).map(Self)
     }
@@ -168,14 +168,15 @@ impl Sub<Span> for ClusterTime {
     }
 }
 
-/// The offset of the cluster's clock from ours: the only conversion between [`ClusterTime`] and [`Timestamp`].
+/// The offset of the cluster's clock from ours. Only this type converts between [`ClusterTime`] and [`Timestamp`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterClock {
     ahead: Span,
 }
 
 impl ClusterClock {
-    /// A clock that is ahead of ours by this much; negative if it is behind.
+    /// Returns the offset of a cluster's clock that is ahead of ours by `ahead`; a negative span means that it is
+    /// behind.
     pub const fn ahead_by(ahead: Span) -> Self {
         Self { ahead }
     }
@@ -185,12 +186,12 @@ impl ClusterClock {
         self.ahead
     }
 
-    /// The time by our clock.
+    /// Converts a cluster time to the time that our clock showed.
     pub fn local(self, time: ClusterTime) -> Timestamp {
         time.0 - self.ahead
     }
 
-    /// The time that the cluster's clock shows when ours shows `at`.
+    /// Returns the time that the cluster's clock shows when ours shows `at`.
     pub fn written(self, at: Timestamp) -> ClusterTime {
         ClusterTime(at + self.ahead)
     }
@@ -202,7 +203,7 @@ pub struct Span(i64);
 
 impl Span {
     pub const ZERO: Self = Self(0);
-    /// The longest span; stands for "never".
+    /// The longest span, which stands for "never".
     pub const MAX: Self = Self(i64::MAX);
 
     pub const fn from_nanos(nanos: i64) -> Self {
@@ -217,7 +218,7 @@ impl Span {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The span nearest to a number of seconds. Saturates; NaN becomes zero.
+    /// The span nearest to a number of seconds. Numbers out of range saturate, and NaN becomes zero.
     pub fn from_secs_f64(secs: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -249,7 +250,7 @@ impl Span {
         self.max(Self::ZERO)
     }
 
-    /// The span for timers and clients. Negative spans become zero.
+    /// The span as a `Duration`, for timers and clients. Negative spans become zero.
     pub fn to_std(self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
     }
