@@ -1,7 +1,7 @@
 //! Checks whether a shadowed controller acts as kordon's settings predict.
 //!
-//! The controller's flags cannot always be read, and predictions from wrong flags are useless. Each flag is reported
-//! once per leader.
+//! The controller's flags cannot always be read, and predictions from wrong flags are useless. A flag that does not fit
+//! the controller's actions is reported once per leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
 use crate::cluster::{NodeName, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
-/// Maximum difference between the times at which kordon and the controller observe a change. Each has its own watches.
+/// Maximum difference between the times at which kordon and the controller observe a change through their own watches.
 const SLACK: Span = Span::from_secs(3);
 
 /// Suffix of each warning about a controller whose actions differ from what the settings predict.
@@ -29,7 +29,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Checks a node that became Unknown. Returns a warning if that was earlier or later than the grace period allows.
+    /// Checks a node that became Unknown. Returns a warning if it became Unknown earlier or later than the grace period
+    /// allows.
     ///
     /// Skips nodes whose last heartbeat kordon did not observe itself.
     pub fn on_unknown(
@@ -79,7 +80,7 @@ impl Audit {
         let rate = zone.limiter.rate();
         let state = zone.state.unwrap_or(ZoneState::Initial);
         if rate == 0.0 {
-            // The first taint after a change of the zone's state may have been in flight.
+            // The controller may have requested the first taint before the zone's state changed.
             let (flag, value) = match state {
                 ZoneState::PartialDisruption => (
                     "secondary-node-eviction-rate",

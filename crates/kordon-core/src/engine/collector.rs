@@ -32,7 +32,7 @@ pub struct Collector {
     not_before: Timestamp,
     /// Names of missing nodes: pods are bound to them, and no node has the name.
     missing: BTreeSet<NodeName>,
-    /// When each name leaves quarantine. A node that comes back does not remove its name.
+    /// Time at which each name leaves quarantine. A name stays in quarantine even if its node comes back.
     quarantine: BTreeMap<NodeName, Timestamp>,
     /// Nodes with the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
@@ -84,8 +84,8 @@ impl Collector {
         collector
     }
 
-    /// Prepares for work that a change adds: the next pass is the first one at or after `now`. Earlier passes had no
-    /// work and were skipped. A pass with work that is already due keeps its time.
+    /// Prepares for work that a change adds: if no work is due yet, the next pass is the first one at or after `now`.
+    /// Earlier passes were skipped because they had no work.
     pub fn on_change(&mut self, threshold: i32, now: Timestamp) {
         if self.next(threshold).is_none_or(|due| due > now) {
             self.not_before = self.not_before.max(now);
@@ -183,8 +183,8 @@ impl Collector {
             }
             !over(until)
         });
-        // The quarantine starts at the scheduled time of this pass. If this pass is late, a quarantine from `now` would
-        // still run at the pass that has to end it.
+        // The quarantine starts at the scheduled time of this pass. If it started at `now` and this pass were late, the
+        // quarantine would end after the pass that has to end it.
         let pass = now - Span::from_nanos(now.since(self.tick).as_nanos().rem_euclid(PERIOD.as_nanos()));
         for node in &self.missing {
             if !self.quarantine.contains_key(node) {
@@ -216,7 +216,8 @@ impl Collector {
 }
 
 impl Engine {
-    /// When the pod garbage collector next has something to do; none if it does not run.
+    /// Time of the next pass of the pod garbage collector that may have work; none if there is no work or the collector
+    /// does not run.
     pub(super) fn collecting_due(&self) -> Option<Timestamp> {
         let threshold = self.settings.terminated_pod_gc_threshold.value;
         self.collector.as_ref().and_then(|collector| collector.next(threshold))

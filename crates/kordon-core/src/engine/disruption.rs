@@ -37,7 +37,7 @@ impl Engine {
                         record.restart_grace(HeartbeatSource::DisruptionEnd, now);
                     }
                     if self.out.has_recorded_no_execute(&node.name) {
-                        // Drop the recorded change, which the controller did not make: the node's taints stay as they
+                        // Drop the recorded change: the controller did not make it, and the node's taints stay as they
                         // are.
                         self.out.forget(&EffectSubject::Taints(node.name.clone(), TaintEffect::NoExecute));
                     }

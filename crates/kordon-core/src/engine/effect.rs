@@ -30,8 +30,8 @@ pub enum Write {
         conditions: Vec<UnknownCondition>,
         lease: LeaseCheck,
     },
-    /// Replace the node's taints: remove those in `remove`, and add those in `add`, each in place of a taint with the
-    /// same key and effect if there is one.
+    /// Replace the node's taints: remove those in `remove`, and add those in `add`. An added taint replaces a taint
+    /// with the same key and effect.
     SwapTaints { node: NodeName, uid: Uid, version: Version, add: Vec<Taint>, remove: Vec<Taint> },
     /// Patch the node's labels.
     SetLabels { node: NodeName, uid: Uid, version: Version, labels: Vec<(Name, Name)> },
@@ -146,7 +146,8 @@ pub enum Deletion {
     /// DisruptionTarget.
     ByTaint { disruption_target: bool },
     /// Legacy eviction of all pods of a node, each with its own grace period. `mark_lost` is the version of a pod that
-    /// is marked NodeLost before its deletion. If the pod has another version by then, the deletion is postponed.
+    /// is marked NodeLost before its deletion. If the pod's version has changed before the mark is written, the
+    /// deletion is postponed.
     WithNode { mark_lost: Option<Version> },
     /// The pod garbage collector, with grace period 0: the object disappears at once. With `fail` the pod first becomes
     /// Failed, with `disruption_target` it gets the condition DisruptionTarget in the same write.
@@ -158,7 +159,7 @@ pub enum Deletion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCheck {
     Skip,
-    /// If the node exists, nothing is written.
+    /// The node is read again; if it exists, nothing is written.
     MustBeGone,
 }
 
@@ -214,7 +215,7 @@ pub enum Outcome {
     Done,
     /// Recorded and not written (dry-run). The shadowed controller may write it.
     Recorded,
-    /// The object changed after the decision, or is another object of the same name.
+    /// The object changed after the decision, or was replaced by another object of the same name.
     Conflict,
     /// The object is gone.
     Gone,
@@ -235,7 +236,7 @@ impl Outcome {
     }
 }
 
-/// Something an operator should know.
+/// A message to operators, with its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notice {
     pub at: Timestamp,

@@ -20,7 +20,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, Default)]
 pub struct Evictor {
     timer_source: TimerSource,
-    /// The NoExecute taints, by node; nodes without any are left out.
+    /// The NoExecute taints of each node; nodes without NoExecute taints are left out.
     tainted: BTreeMap<NodeName, Arc<[Taint]>>,
     /// Timers by pod name, not by uid, as upstream. A later pod of the same name inherits the timer
     /// (docs/upstream/node-lifecycle.md#12.36).
@@ -37,8 +37,8 @@ enum Timer {
     Running(Running),
     /// The deletion was recorded and not written (dry-run): the shadowed controller may still delete the pod.
     Overdue(Running),
-    /// The pod was deleted. Up to 1.32 the entry refuses later timers until it is cancelled
-    /// (docs/upstream/node-lifecycle.md#7.8).
+    /// The pod was deleted. Up to 1.32 this tombstone keeps later timers of the pod from starting, until the tombstone
+    /// is cancelled (docs/upstream/node-lifecycle.md#7.8).
     Tombstone,
 }
 
@@ -68,7 +68,7 @@ pub enum TaintSource<'a> {
     /// The node changed while the watches were live. `before` are its NoExecute taints before the change. Any other
     /// taint was added now, whatever its timeAdded says.
     Live { before: &'a [Taint] },
-    /// The taints may have been there for some time.
+    /// The engine found the taints on the node, which may have had them for some time.
     Found,
 }
 
@@ -177,7 +177,7 @@ impl Evictor {
         }
     }
 
-    /// Decides again if the pod's tolerations or its node changed.
+    /// Evaluates a changed pod again if its tolerations or its node changed.
     fn on_pod_changed(&mut self, old: Option<&Pod>, pod: &Pod, context: &mut Context<'_>) {
         if pod.termination.is_some() {
             self.on_terminating(&pod.key, context.out);
@@ -217,7 +217,7 @@ impl Evictor {
 
     /// Handles a pod that became Terminating: if its deletion was recorded, it has now been observed.
     fn on_terminating(&mut self, pod: &Key, out: &mut Outbox) {
-        // Only a pod whose deletion was recorded has an overdue timer, so the timers are searched only then.
+        // Searching the timers is needed only if deletions were recorded: other pods have no overdue timer.
         if out.has_recorded()
             && let Some(Timer::Overdue(_)) = self.timers.get(pod)
         {
@@ -231,12 +231,13 @@ impl Evictor {
         self.overdue(pod, Running { created: at, fires: at, certainty: Certainty::Observed, why });
     }
 
-    /// Handles a deletion that was written. Returns when it was due.
+    /// Handles a deletion that was written. Returns the time at which the deletion was due.
     pub fn on_deleted(&mut self, pod: &Key) -> Option<Timestamp> {
         self.requested.remove(pod)
     }
 
-    /// Handles a failed deletion. As upstream, it frees the pod's entry, and the next relevant event decides again.
+    /// Handles a failed deletion. As upstream, the failure removes the pod's entry, so that the next relevant event of
+    /// the pod or its node can schedule a new deletion.
     pub fn on_failed(&mut self, pod: &Key) {
         self.requested.remove(pod);
         if let Some(Timer::Tombstone) = self.timers.get(pod) {
@@ -318,7 +319,7 @@ impl Evictor {
                 return LeavingPods { any: true, expiry: Expiry::At(running.fires) };
             }
             if self.requested.contains_key(&pod.key) {
-                // The timer becomes overdue if the deletion is only recorded.
+                // If the outcome is that the deletion was only recorded, the pod's timer becomes overdue.
                 expiry = Expiry::AnyTime;
             }
         }
@@ -409,7 +410,7 @@ impl Evictor {
         TolerationStart { at, certainty: Certainty::Estimated }
     }
 
-    /// Starts a timer, unless the pod has an entry.
+    /// Starts a timer, unless the pod already has a timer or tombstone.
     fn add(&mut self, pod: &Key, running: Running) {
         if !self.timers.contains_key(pod) {
             self.by_time.insert((running.fires, pod.clone()), ());
@@ -501,8 +502,8 @@ pub fn no_execute(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
-/// Returns how a pod with these tolerations tolerates the taints. For each taint the first matching toleration counts,
-/// and of these the shortest time.
+/// Returns how a pod with these tolerations tolerates the taints. The first toleration that matches a taint decides for
+/// that taint; the shortest time among all taints counts.
 pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
     let mut shortest: Option<(i64, &Taint)> = None;
     for taint in taints {

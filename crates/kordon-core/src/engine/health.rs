@@ -23,15 +23,16 @@ pub struct NodeHealth {
     /// When a pass *noticed* the last heartbeat: upstream's probeTimestamp.
     pub probe: Timestamp,
     pub heartbeat_source: HeartbeatSource,
-    /// Source and time of the last heartbeat other than a Lease renewal. Without one, the node's creation or the
-    /// controller's start.
+    /// Source and time of the last heartbeat other than a Lease renewal. Before the first such heartbeat: the node's
+    /// creation or the controller's start.
     posted: (HeartbeatSource, Timestamp),
     pub certainty: Certainty,
     /// When a pass noticed the last change of readiness.
     pub ready_transition: Timestamp,
     /// The conditions last read, or last written by the controller.
     conditions: Arc<[Condition]>,
-    /// The Lease last accepted as newer; a status post drops it (docs/upstream/node-lifecycle.md#12.3).
+    /// The saved Lease: the last one that counted as newer. A status post drops it
+    /// (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
     zone: NodeZone,
     /// Node object of the last pass, if the node was Ready and had none of the controller's taints. While the object is
@@ -48,9 +49,9 @@ pub struct NodeHealth {
 /// The result of assessing a node in a pass.
 #[derive(Clone, Debug)]
 pub struct NodeAssessment {
-    /// The status of Ready that the pass found; Unknown if there is no such condition.
+    /// The status of Ready that the pass found; Unknown if the node had no Ready condition.
     pub observed: ConditionStatus,
-    /// The status of Ready after the rewrite, if any; none if there is no such condition.
+    /// The status of Ready after the pass, including a rewrite; none if the node still has no Ready condition.
     pub current: Option<ConditionStatus>,
     /// The conditions to write; none if nothing changes.
     pub rewrite: Option<Vec<UnknownCondition>>,
@@ -59,7 +60,7 @@ pub struct NodeAssessment {
     /// Whether a heartbeat was noticed. After a status post an unrenewed Lease can count as new once more
     /// (docs/upstream/node-lifecycle.md#12.3).
     pub is_renewed: bool,
-    /// Why the node is not healthy; empty if it is.
+    /// Why the node is not healthy; empty for a healthy node.
     pub why: Why,
 }
 
@@ -204,10 +205,10 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Corrects the time at which the last renewal of the Lease was noticed, for passes at `pass` and at whole periods
-    /// before it: the renewal was noticed by the first pass after `renewed`.
+    /// Moves the time at which the last renewal of the Lease was noticed to the first pass after `renewed`. Passes are
+    /// at `pass` and at whole periods before it.
     ///
-    /// A correction of a period or more would mean that the kubelet's clock is wrong, so it is not made.
+    /// The time stays unchanged if it would move by a period or more, because then the kubelet's clock must be wrong.
     pub fn move_to_pass(&mut self, renewed: Timestamp, pass: Timestamp, period: Span) {
         let is_noticed = self.heartbeat_source == HeartbeatSource::Lease
             && self.certainty == Certainty::Observed
@@ -223,7 +224,8 @@ impl NodeHealth {
         }
     }
 
-    /// Records the heartbeat that skipped passes would have noticed, if the node is assumed alive.
+    /// Records a heartbeat at `last_pass` if the node is assumed alive. Passes that skipped the node did not record
+    /// one.
     pub fn keep_alive(&mut self, last_pass: Timestamp) {
         if self.assumed_alive {
             self.record_heartbeat(HeartbeatSource::Lease, last_pass);
@@ -272,7 +274,8 @@ pub struct Reading<'a> {
     pub node: &'a Arc<Node>,
     pub lease: Option<&'a Arc<Lease>>,
     pub clock: ClusterClock,
-    /// End of the controller's pass that a shadow repeats a moment later. For the engine's own passes it equals `now`.
+    /// End of the controller's pass that a shadow repeats a moment later. Equals `now` if the engine does not follow a
+    /// pass of another controller.
     pub pass_ended: Timestamp,
     pub now: Timestamp,
 }

@@ -14,7 +14,8 @@ const KNOWN_FROM: usize = 3;
 /// Renewal interval of a kubelet by default (docs/upstream/node-lifecycle.md#1.5), for a Lease without a duration.
 const DEFAULT_INTERVAL: Span = Span::from_secs(10);
 
-/// Maximum age of a change that arrives over a live watch. If a change seems older, the clock that wrote it is off.
+/// Maximum age of a change that arrives over a live watch. A change that seems older has a timestamp from a clock that
+/// is off.
 pub const LIVE_LAG: Span = Span::from_secs(3);
 
 /// The last renewals of each node's Lease.
@@ -30,7 +31,7 @@ pub(super) struct Renewals {
     last: Timestamp,
     tenths: [u16; KEPT],
     len: u8,
-    /// Whether the last change of the Lease moved the time at which the node is late to an earlier time.
+    /// Whether the last change of the Lease may make the node late earlier than before the change.
     is_hastened: bool,
     /// The node's own renewal interval: the median of the kept intervals, or a quarter of the Lease's duration while
     /// too few intervals are known.
@@ -148,8 +149,8 @@ impl Heartbeats {
         renewals
     }
 
-    /// Whether the last change of the node's Lease moved the time at which the node is late to an earlier time.
-    /// Normally each renewal postpones that time; shorter intervals can outweigh a renewal.
+    /// Whether the last change of the node's Lease may make the node late earlier than before the change. A renewal
+    /// normally postpones the time at which the node is late; a shorter renewal interval can outweigh the renewal.
     pub fn is_hastened(&self, node: &NodeName) -> bool {
         self.of(node).is_some_and(|renewals| renewals.is_hastened)
     }
@@ -165,7 +166,7 @@ impl Heartbeats {
         tenths.into_iter().map(|tenths| Span::from_millis(i64::from(tenths) * 100))
     }
 
-    /// The renewals of a node's Lease; none if it has none.
+    /// The renewals of a node's Lease; none if no renewal is known.
     pub(super) fn of(&self, node: &NodeName) -> Option<&Renewals> {
         self.by_node.get(node)
     }

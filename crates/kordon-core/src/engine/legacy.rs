@@ -28,7 +28,7 @@ use kordon_time::{Span, Timestamp};
 pub struct Legacy {
     /// Upstream's nodeEvictionMap: every node object, from its add event on.
     status: BTreeMap<NodeName, EvictionStatus>,
-    /// By node, the pods of its deletion round whose write has no outcome yet.
+    /// Deletion rounds by node. Each entry holds the pods of the round with a write that has no outcome yet.
     rounds: BTreeMap<NodeName, BTreeSet<Key>>,
 }
 
@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Cancels a node's eviction and removes it from its zone's queue (upstream `cancelPodEviction`).
+    /// Cancels a node's eviction and removes the node from its zone's queue (upstream `cancelPodEviction`).
     pub(super) fn cancel_eviction(&mut self, cluster: &Cluster, node: &Node) {
         if self.legacy.set(&node.name, EvictionStatus::Unmarked) == EvictionStatus::Evicted {
             self.forget_round(cluster, &node.name);
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// Why a node that waits for its eviction was queued; empty if it is ready again or gone.
+    /// Why a waiting node was queued for its eviction; empty if the node is ready again or gone.
     fn why_queued(&self, cluster: &Cluster, node: &NodeName) -> Why {
         let timeout = || {
             let (record, node) = (self.records.get(node)?, cluster.node(node)?);
@@ -188,7 +188,7 @@ impl Engine {
         timeout().map(|(_, why)| why).unwrap_or_default()
     }
 
-    /// Deletes all pods of a node and marks the node evicted. A failed deletion reverts that.
+    /// Deletes all pods of a node and marks the node evicted. If a deletion fails, the mark is removed.
     fn start_round(
         &mut self,
         cluster: &Cluster,
@@ -204,7 +204,7 @@ impl Engine {
             self.finish_round(cluster, &entry.node);
             return;
         }
-        // A shadow cannot observe a deletion round that marks no pod NodeLost.
+        // Expect the turn only if a pod will be marked NodeLost: a shadow cannot observe other deletion rounds.
         let shows = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.reason != *NODE_LOST);
         if let Some(shadow) = self.shadow.as_mut().filter(|_| requested.iter().any(shows)) {
             shadow.expect_turn(&entry.node, zone, now);
@@ -290,8 +290,8 @@ impl Engine {
         }
     }
 
-    /// Handles a failed write to a pod of a node that is being evicted: the node waits again. Outside a deletion round,
-    /// the next pass tries again.
+    /// Handles a failed write to a pod of a node that is being evicted. In a deletion round, the round ends and the
+    /// node waits again. Outside a round, the next pass tries again.
     pub(super) fn on_pod_not_evicted(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if self.legacy.rounds.remove(node).is_some() {
             self.legacy.set(node, EvictionStatus::ToBeEvicted);
@@ -315,7 +315,8 @@ impl Engine {
         }
     }
 
-    /// Observes a pod that the shadowed controller marked NodeLost, which shows that its node's turn came.
+    /// Observes a pod that the shadowed controller marked NodeLost: the mark shows that the controller is evicting the
+    /// node.
     pub(super) fn observe_lost(&mut self, cluster: &Cluster, delta: &Delta<Pod>, now: Timestamp) {
         let is_lost = |pod: &Option<Arc<Pod>>| pod.as_ref().is_some_and(|pod| pod.reason == *NODE_LOST);
         let by_another = self.shadow.is_some() && self.rules.profile == Profile::Legacy;

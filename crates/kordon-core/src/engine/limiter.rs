@@ -36,14 +36,14 @@ impl Limiter {
         }
     }
 
-    /// Empties the bucket, after another controller is known to have taken the token.
+    /// Empties the bucket, because another controller is known to have taken the token.
     pub fn drain(&mut self, now: Timestamp) {
         if let Self::Bucket(bucket) = self {
             (bucket.tokens, bucket.last) = (0.0, now);
         }
     }
 
-    /// Like [`Limiter::drain`], but for several times given in any order: the latest one counts.
+    /// Empties the bucket as of `at`. After several calls in any order, the bucket is empty as of the latest `at`.
     pub fn drain_since(&mut self, at: Timestamp) {
         if let Self::Bucket(bucket) = self
             && (bucket.tokens > 0.0 || bucket.last < at)
@@ -80,7 +80,7 @@ impl Limiter {
         }
     }
 
-    /// When a token is available, not before `now`; none if there will never be one.
+    /// Earliest time at or after `now` at which a token is available; none if no token will ever be available.
     pub fn next_token(&self, now: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Never => None,

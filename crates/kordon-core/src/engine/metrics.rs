@@ -29,13 +29,14 @@ pub struct ZoneMetrics {
     pub size: usize,
     /// `node_collector_unhealthy_nodes_in_zone`.
     pub unhealthy: usize,
-    /// `node_collector_evictions_total`, before 1.24 `evictions_number`: nodes tainted by the zone's queue, in legacy
-    /// mode nodes whose pods were deleted; nodes without pods count too (docs/upstream/node-lifecycle.md#12.45).
+    /// Nodes tainted by the zone's queue, or in legacy mode nodes whose pods were deleted; nodes without pods count too
+    /// (docs/upstream/node-lifecycle.md#12.45). `node_collector_evictions_total`, before 1.24 `evictions_number`.
     pub evictions: u64,
 }
 
 impl ZoneMetrics {
-    /// `node_collector_zone_health`: the percentage of counted nodes that are ready; 100 without any.
+    /// `node_collector_zone_health`: the percentage of counted nodes that are ready; 100 for a zone without counted
+    /// nodes.
     #[expect(clippy::cast_precision_loss, reason = "zones have far fewer than 2^52 nodes")]
     pub fn health(&self) -> f64 {
         if self.size == 0 { 100.0 } else { 100.0 * (self.size - self.unhealthy) as f64 / self.size as f64 }
@@ -43,7 +44,7 @@ impl ZoneMetrics {
 }
 
 impl Metrics {
-    /// Sets the counts of a pass; zones without counted nodes become empty.
+    /// Sets each zone's counts to those of a pass. The counts of zones without counted nodes become 0.
     pub(super) fn count_zones(&mut self, census: &BTreeMap<ZoneKey, Census>) {
         for (key, zone) in &mut self.zones {
             if !census.contains_key(key) {
@@ -78,14 +79,14 @@ impl Metrics {
     }
 }
 
-/// Counts spans by their length.
+/// Histogram of spans.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Number of spans by bucket: up to each of [`Histogram::BOUNDS`] and above the bound before.
+    /// Number of spans in each bucket. Bucket `i` ends at `BOUNDS[i]` and starts above the previous bound.
     pub counts: [u64; Histogram::BOUNDS.len()],
     /// The number of all spans, those above the last bound included.
     pub count: u64,
-    /// The sum, in seconds.
+    /// The sum of all spans, in seconds.
     pub sum: f64,
 }
 

@@ -109,13 +109,15 @@ pub struct Engine {
     present: PresentNodes,
     evictor: Evictor,
     legacy: Legacy,
-    /// None if the pod garbage collector does not run.
+    /// The pod garbage collector; none if it does not run.
     collector: Option<Collector>,
     metrics: Metrics,
-    /// Nodes whose NoExecute taint is requested and has no outcome yet, each with the zone whose metrics count it.
+    /// Nodes with a requested NoExecute taint that has no outcome yet. The value is the zone in whose metrics the node
+    /// is counted.
     tainting: BTreeMap<NodeName, ZoneKey>,
     /// Nodes that are being marked Unknown, each with the node version that the decision was based on. While that
-    /// version is the newest one known, the write is on its way, and the node's NoExecute taint waits for it.
+    /// version is the newest one known, the write is still on its way, and the node's NoExecute taint waits until the
+    /// write arrives.
     marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
@@ -124,7 +126,7 @@ pub struct Engine {
     last_tainting: Option<Timestamp>,
     /// The nodes that a pass handles first, in this order.
     order: Vec<NodeName>,
-    /// Number of nodes by zone that are tainted just before the zone's state next changes.
+    /// By zone, the number of nodes that are tainted in the middle of the pass that next changes the zone's state.
     tainted_mid_pass: BTreeMap<ZoneKey, usize>,
     /// Uncertain taints waiting to be polled; only forecasts have them.
     uncertain: VecDeque<UncertainTaints>,
@@ -132,7 +134,8 @@ pub struct Engine {
     queue_events: VecDeque<QueueEvent>,
     scope: PassScope,
     watch_health: WatchHealth,
-    /// Set if the engine is the shadow of another controller.
+    /// The followed state of another controller, if the engine is a shadow; none if the engine itself is the
+    /// controller.
     shadow: Option<Shadow>,
 }
 
@@ -146,16 +149,16 @@ pub enum WatchHealth {
     },
 }
 
-/// How far the engine's predictions can be trusted.
+/// How reliable the engine's predictions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// The watches are live, and a controller is active (or kordon is the controller).
     Live,
     /// The watches are live, but no Lease shows whether a controller is active: the engine assumes one.
     Assumed,
-    /// The watches have been down since `since`. Later changes are unknown.
+    /// The watches have been down since `since`. The engine does not know what changed after that.
     Disconnected { since: Timestamp },
-    /// No controller manager has renewed its Lease since `since`. Nothing happens until one does.
+    /// No controller manager has renewed its Lease since `since`. Nothing happens until a controller manager renews it.
     NoController { since: Timestamp },
 }
 
@@ -327,7 +330,8 @@ impl Engine {
             let next_pass = self.pass_ended(now) + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
             if self.next_tick(now) == now {
-                // A tick of the tainting loop at the start of the pass counts as run. The next tick is after the pass.
+                // Count a tick of the tainting loop that falls on the start of this pass as done. The next tick is
+                // after the pass.
                 self.last_tainting = Some(now);
             }
             if self.watch_health == WatchHealth::Live {
@@ -398,7 +402,7 @@ impl Engine {
         self.shadow.as_ref().map_or_else(Vec::new, |shadow| shadow.contradicted_flags().collect())
     }
 
-    /// How far the engine's predictions can be trusted now.
+    /// How reliable the engine's predictions are now.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         match (self.watch_health, &self.shadow) {
             (WatchHealth::Disconnected { since }, _) => Confidence::Disconnected { since },
@@ -479,8 +483,8 @@ impl Engine {
         cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
     }
 
-    /// Returns for each node that renews a Lease the earliest time at which it can be late if it does not renew again.
-    /// Sorted by node name.
+    /// Returns the earliest time at which each node can be late, if no further renewal of its Lease arrives. Covers the
+    /// nodes that renew a Lease, sorted by node name.
     pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
         let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
         let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
@@ -555,8 +559,9 @@ impl Engine {
         }
     }
 
-    /// Every pending eviction: of pods on nodes with NoExecute taints, in legacy mode on nodes that are not ready, and
-    /// on missing nodes. Terminating pods are left out. Sorted by due time, evictions that are never due last.
+    /// Every pending eviction. Evictions are pending on nodes with NoExecute taints (in legacy mode on nodes that are
+    /// not ready) and on missing nodes. Terminating pods are left out. Sorted by due time, evictions that are never due
+    /// last.
     pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = match self.rules.profile {
             Profile::Taint => self.evictor.pending(cluster),
@@ -621,8 +626,8 @@ impl Engine {
         (copy, in_flight)
     }
 
-    /// Sets for every node whether the forecast assumes the node alive: then every pass notices a heartbeat of the
-    /// node. Calls `is_alive` once per node, in order of names.
+    /// Sets for every node whether the forecast assumes the node alive. Every pass notices a heartbeat of a node that
+    /// is assumed alive. Calls `is_alive` once per node, in order of names.
     pub fn assume_alive(&mut self, cluster: &Cluster, mut is_alive: impl FnMut(&Node) -> bool) {
         let mut added: Vec<(NodeName, NodeHealth)> = Vec::new();
         let mut records = SortedWalk::new(self.records.iter_mut());
@@ -719,7 +724,7 @@ impl Engine {
         }
     }
 
-    /// Handles a changed Lease: the next pass reads it. The controller counts a renewal from the pass that notices it.
+    /// Handles a changed Lease. The next pass reads the Lease, and only then does a renewal count as a heartbeat.
     fn on_lease(&mut self, cluster: &Cluster, delta: &Delta<Lease>, now: Timestamp) {
         self.heartbeats.on_lease(delta, cluster.clock(), self.watch_health, now);
         let Some(lease) = delta.new.as_ref().or(delta.old.as_ref()) else { return };
@@ -877,15 +882,15 @@ impl Engine {
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
                 Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
-                // The orphan's node goes into quarantine again. The next pass finds all other pods again.
+                // Nothing to revert: the next pass finds the pod again, an orphan after another quarantine of its
+                // node's name.
                 Deletion::Collected { .. } => {}
             },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}
         }
     }
 
-    /// Copies the node's conditions from the cluster. The health record had assumed a rewrite of the conditions that
-    /// was not made.
+    /// Copies the node's conditions from the cluster, because the health record holds conditions that were not written.
     fn adopt(&mut self, cluster: &Cluster, node: &NodeName, now: Timestamp) {
         if let (Some(record), Some(node)) = (self.records.get_mut(node), cluster.node(node)) {
             record.adopt(node, now);

@@ -32,7 +32,7 @@ pub struct Outbox {
 struct Recorded {
     /// Version of the object that the decision was based on.
     basis: Version,
-    /// The effect itself, for NoExecute taints only.
+    /// The effect, kept only if it changes NoExecute taints.
     effect: Option<Effect>,
 }
 
@@ -60,7 +60,7 @@ pub enum EffectSubject {
 }
 
 impl EffectSubject {
-    /// The subject of a write; an event has none.
+    /// The subject of a write; none for an event.
     fn from_write(write: &Write) -> Option<Self> {
         Some(match write {
             Write::MarkUnknown { node, .. } => Self::Unknown(node.clone()),
@@ -80,7 +80,8 @@ impl EffectSubject {
     }
 }
 
-/// Returns the version of the object that a write was based on. Events have none, and deletions check the uid instead.
+/// Returns the version of the object that a write was based on. For events, and for deletions, which check the uid
+/// instead, the version is the default.
 fn basis(write: &Write) -> Version {
     match write {
         Write::MarkUnknown { version, .. }
@@ -93,8 +94,8 @@ fn basis(write: &Write) -> Version {
 }
 
 impl Outbox {
-    /// Requests a write, unless one with the same subject is in flight or was recorded for the same version. Returns
-    /// whether this call requested it.
+    /// Requests a write, unless a write with the same subject is in flight or was recorded for the same version.
+    /// Returns whether this call requested the write.
     pub fn propose(&mut self, write: Write, why: Why, now: Timestamp) -> bool {
         let id = EffectId(self.last.0 + 1);
         if let Some(subject) = EffectSubject::from_write(&write) {
@@ -175,7 +176,7 @@ impl Outbox {
         self.recorded.remove(subject);
     }
 
-    /// Forgets the recorded deletion of a pod that was observed or is no longer needed.
+    /// Forgets the recorded deletion of a pod, because the deletion was observed or is no longer needed.
     pub fn forget_deletion(&mut self, pod: &Key) {
         if self.has_recorded() {
             self.forget(&EffectSubject::PodDeleted(pod.clone()));
@@ -228,8 +229,8 @@ impl Outbox {
         self.notices.pop_front()
     }
 
-    /// Returns an outbox for a forecast's copy of the engine, which continues the effect ids, and the writes in flight,
-    /// which the forecast assumes done.
+    /// Returns an outbox for a forecast's copy of the engine, and the writes in flight, which the forecast assumes
+    /// done. The new outbox continues the effect ids.
     pub fn forecast_copy(&self) -> (Self, Vec<Write>) {
         let in_flight = self.in_flight.values().map(|effect| effect.write.clone()).collect();
         (Self { last: self.last, audience: Audience::Forecast, ..Self::default() }, in_flight)

@@ -80,7 +80,7 @@ impl Engine {
         findings
     }
 
-    /// Assesses the nodes that are not settled, and counts the settled ones as they were.
+    /// Assesses the nodes that are not settled. Settled nodes keep the counts of the pass that settled them.
     fn assess_unsettled(
         &self,
         cluster: &Cluster,
@@ -166,7 +166,7 @@ impl Engine {
         self.scope = PassScope::Unsettled(unsettled);
     }
 
-    /// Whether the next pass would find the same and request nothing, provided that nothing changes before it.
+    /// Whether a pass that follows without any change in between would find the same and request nothing.
     fn is_settled(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
@@ -285,7 +285,7 @@ impl Engine {
         let Some(current) = assessment.current else {
             return self.retry_pods(&node.name, false);
         };
-        // A shadow decides on the status that the controller's pass found before it marked the node Unknown.
+        // A shadow uses the status of Ready that the controller's pass found before it marked the node Unknown.
         let found = self.found_by_controller(node).unwrap_or(assessment.observed);
         match self.rules.profile {
             Profile::Taint => {
@@ -379,8 +379,8 @@ impl Engine {
             taints::swap_no_execute(node, wanted, opposite, why, &mut self.out, cluster.clock(), now);
             return;
         }
-        // A taint that is being added keeps the node out of the queue. A taint that is being removed does not: at its
-        // start the controller removes both NoExecute taints and adds them again at the zone's rate
+        // A taint that is being added keeps the node out of the queue. A taint that is being removed does not: a
+        // starting controller removes both NoExecute taints and adds them again at the zone's rate
         // (docs/upstream/node-lifecycle.md#12.10).
         if self.tainting.contains_key(&node.name)
             || self.awaits_taint(&node.name)
@@ -464,8 +464,8 @@ impl Engine {
     /// Requests the NoExecute taint for waiting nodes, as far as the zones' limiters allow (upstream
     /// `doNoExecuteTaintingPass`).
     pub(super) fn taint_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
-        // Upstream marks a node Unknown within the pass that queues it. Our write may take longer than the next tick,
-        // and the taint waits for it.
+        // Upstream marks a node Unknown within the pass that queues it. A write by kordon may take longer than the next
+        // tick, so the taint waits for the write.
         let is_on_its_way = |node: &NodeName, decided_on: &mut Version| {
             self.out.is_busy(&EffectSubject::Unknown(node.clone()))
                 || cluster.node(node).is_some_and(|node| node.version == *decided_on)

@@ -32,8 +32,8 @@ pub struct UnsettledNodes {
     pub last_pass: Timestamp,
     /// The counts of the settled nodes.
     pub settled: BTreeMap<ZoneKey, Census>,
-    /// Ends of the settled nodes' grace periods. The entry of a node that has changed since is kept: it causes one
-    /// unnecessary, harmless look at the node.
+    /// Ends of the settled nodes' grace periods. If a node changes, its entry stays, and later causes one unnecessary,
+    /// harmless look at the node.
     ends: BTreeSet<(Timestamp, NodeName)>,
 }
 
@@ -80,8 +80,8 @@ impl UnsettledNodes {
         }
     }
 
-    /// Settles a node. `zone` is the zone that counts it, none if it is excluded. `grace_ends` is the end of its grace
-    /// period, none if that is over or does not come.
+    /// Settles a node. `zone` is the zone that counts the node, none for an excluded node. `grace_ends` is the end of
+    /// the node's grace period, none if the period is over or never ends.
     pub fn settle(&mut self, node: &Node, zone: Option<&ZoneKey>, grace_ends: Option<Timestamp>) {
         self.nodes.remove(&node.name);
         if let Some(zone) = zone {
@@ -101,7 +101,7 @@ impl UnsettledNodes {
         if zone.excludes(node, rules) {
             return;
         }
-        // Drops the zone with its last counted node, because a pass's census has no empty zones.
+        // If this was the last counted node of its zone, the zone is dropped too: a pass's census has no empty zones.
         zone::discount(&mut self.settled, &zone.key, node.ready().map(|ready| ready.status))
             .expect("a settled node is counted in its zone");
     }

@@ -57,7 +57,7 @@ impl Queue {
         true
     }
 
-    /// Removes a node completely. Returns whether it was known.
+    /// Removes a node, so that it is no longer known. Returns whether it was known.
     pub fn remove(&mut self, node: &NodeName) -> bool {
         self.stop_waiting(node);
         self.known.remove(node)
@@ -139,7 +139,7 @@ impl Queue {
         self.waiting.values()
     }
 
-    /// The time of the first waiting node: it cannot be processed earlier.
+    /// The time of the first waiting node: no node can be processed earlier.
     pub fn head_at(&self) -> Option<Timestamp> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }
@@ -158,7 +158,7 @@ impl Queue {
 
     /// Processes waiting nodes while the limiter has tokens (upstream `Try`).
     ///
-    /// The token is taken before the time of the head is compared, so a head that is not due costs a token.
+    /// A token is taken before the time of the first entry is checked, so an entry that is not due yet costs a token.
     pub fn process(
         &mut self,
         limiter: &mut Limiter,

@@ -15,7 +15,7 @@ pub enum QueueEvent {
 }
 
 impl Engine {
-    /// Returns the next queue event of a forecast, in the order in which they happened.
+    /// Returns the oldest queue event of a forecast that was not polled yet.
     pub fn poll_queue_event(&mut self) -> Option<QueueEvent> {
         self.queue_events.pop_front()
     }

@@ -90,14 +90,14 @@ pub struct Settings {
     pub secondary_node_eviction_rate: Setting<f32>,
     /// `--large-cluster-size-threshold`: zones with more nodes than this are large.
     pub large_cluster_size_threshold: Setting<i32>,
-    /// `--unhealthy-zone-threshold`: the share of nodes not ready from which a zone is partially disrupted.
+    /// `--unhealthy-zone-threshold`: a zone is partially disrupted from this share of not-ready nodes on.
     pub unhealthy_zone_threshold: Setting<f32>,
     /// `--enable-taint-manager`: whether NoExecute taints evict pods; if not, legacy mode does. Removed in 1.27, and
     /// true since.
     pub enable_taint_manager: Setting<bool>,
     /// `--pod-eviction-timeout`: in legacy mode, how long pods stay on a node that is not ready. Removed in 1.27.
     pub pod_eviction_timeout: Setting<Span>,
-    /// `--terminated-pod-gc-threshold`: how many finished pods are kept; all if zero or less.
+    /// `--terminated-pod-gc-threshold`: how many finished pods are kept. With zero or less, all finished pods are kept.
     pub terminated_pod_gc_threshold: Setting<i32>,
     /// `--controllers`: which controllers run.
     pub controllers: Setting<Controllers>,
@@ -107,7 +107,7 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controllers {
     pub node_lifecycle: bool,
-    /// Before 1.29 part of the node lifecycle controller.
+    /// The taint eviction controller; before 1.29 a part of the node lifecycle controller.
     pub taint_eviction: bool,
     pub pod_gc: bool,
 }
@@ -118,7 +118,7 @@ impl Controllers {
     pub const OWN: Self = Self { pod_gc: false, ..Self::ALL };
 
     /// Parses the value of `--controllers`: names, names with a leading minus, and `*` for all others. Accepts the
-    /// names of 1.28 and later, and the older ones.
+    /// names of 1.28 and later, and the older names.
     pub fn parse(text: &str) -> Self {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let runs = |names: &[&str]| {
@@ -162,7 +162,7 @@ impl Controllers {
 }
 
 impl fmt::Display for Controllers {
-    /// Writes the value of `--controllers`: `*`, and the controllers that do not run.
+    /// Writes the value of `--controllers`: `*`, followed by the controllers that do not run, each with a minus.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { node_lifecycle, taint_eviction, pod_gc } = *self;
         let all = [
@@ -259,7 +259,7 @@ impl Settings {
         self.rows_with(|span| humantime::format_duration(span.to_std()).to_string())
     }
 
-    /// Whether the release has this flag.
+    /// Whether the release has a flag of this name.
     pub fn has_flag(&self, flag: &str) -> bool {
         self.rows().iter().any(|(name, ..)| *name == flag)
     }
@@ -317,7 +317,7 @@ const TAINTS_ONLY: ServerVersion = ServerVersion::new(1, 27);
 /// How the controller evicts the pods of a node that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// With NoExecute taints, at the zone's rate; the pods' tolerations decide.
+    /// Adds NoExecute taints to nodes, at the zone's rate. Each pod's tolerations decide when the pod is evicted.
     Taint,
     /// `--enable-taint-manager=false`: deletes all pods of the node after `--pod-eviction-timeout`, at the zone's rate.
     Legacy,
@@ -353,8 +353,8 @@ pub struct ControllerRules {
     pub fails_collected: bool,
     /// The live Lease is read again before a node becomes Unknown (from 1.37).
     pub rereads_lease: bool,
-    /// The health of a node is dropped when its Node object is deleted (from 1.38). Before, a new Node of the same name
-    /// takes it over.
+    /// The health of a node is dropped when its Node object is deleted (from 1.38). Before 1.38, a new Node of the same
+    /// name takes over the old health.
     pub forgets_deleted_nodes: bool,
     /// The source component of taint eviction's events.
     pub taint_eviction_source: &'static str,

@@ -23,18 +23,18 @@ use crate::cluster::{
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
-/// How long a leader's Lease is valid after its renewal if it does not say so (kube-controller-manager's
+/// Validity of a leader's Lease after its renewal, for Leases without a duration (kube-controller-manager's
 /// `--leader-elect-lease-duration`).
 const LEASE_DURATION: Span = Span::from_secs(15);
 
-/// Tolerated delay of the controller's writes. A prediction is dropped when the write is later than the settings and
-/// this delay allow: requests and watches take time.
+/// Tolerated delay of the controller's writes, because requests and watches take time. A prediction is dropped if the
+/// predicted write is later than the settings and this delay allow.
 const LATENESS: Span = Span::from_secs(1);
 
 /// Time without a write after which a pass of the controller counts as ended.
 const GATHERING: Span = Span::from_millis(300);
 
-/// Maximum difference between the phases of the shadow's passes and the controller's passes that counts as equal.
+/// Passes of the shadow and of the controller with at most this offset count as simultaneous.
 const SAME_PHASE: Span = Span::from_millis(50);
 
 /// The state of the controller that the shadow follows.
@@ -49,12 +49,12 @@ pub struct Shadow {
     leader_unseen_since: Option<Timestamp>,
     /// Whether the leader's Lease had expired at the last check.
     leader_expired: bool,
-    /// Nodes whose turn has come by our prediction: the controller should taint them, or in legacy mode delete their
-    /// pods.
+    /// Nodes with a predicted write of the controller that has not been observed yet: the node's NoExecute taint, or in
+    /// legacy mode the deletion of its pods.
     expected: BTreeMap<NodeName, Expected>,
     /// Last observed pass of the controller, until the shadow has made its own pass.
     followed: Option<FollowedPass>,
-    /// Whether the controller's writes fit our settings.
+    /// Whether the controller's writes fit kordon's settings.
     audit: Audit,
 }
 
@@ -87,8 +87,8 @@ impl Shadow {
         }
     }
 
-    /// Whether a controller is active. One is assumed if no Lease can be read. If the Lease is no longer watched, a
-    /// controller that was active when it was last seen is assumed to be active still.
+    /// Whether a controller is active. Without a readable Lease, a controller is assumed to be active. If the watch of
+    /// the Lease is down, the last known state of the controller is assumed to last.
     pub fn confidence(&self, now: Timestamp) -> Confidence {
         let Some(leader) = &self.leader else { return Confidence::Assumed };
         let active = self.leader_unseen_since.map_or(Confidence::Live, |_| Confidence::Assumed);
@@ -129,12 +129,13 @@ impl Shadow {
         self.followed = None;
     }
 
-    /// Stops expecting the turn of a node, because it recovered or its eviction was cancelled.
+    /// Stops expecting the controller to taint or evict a node, because the node recovered or its eviction was
+    /// cancelled.
     pub fn stop_expecting(&mut self, node: &NodeName) {
         self.expected.remove(node);
     }
 
-    /// Returns a copy for a forecast, in which effects are written at once and the leader stays.
+    /// Returns a copy for a forecast. In the forecast, a controller is always active and effects are written at once.
     pub fn forecast_copy(&self) -> Self {
         Self { leader: None, expected: BTreeMap::new(), ..self.clone() }
     }
@@ -211,7 +212,7 @@ impl Engine {
         }
     }
 
-    /// Handles a node that the controller marked Unknown. `found` is its status of Ready before.
+    /// Handles a node that the controller marked Unknown. `found` is the node's status of Ready before the mark.
     fn observe_unknown(&mut self, node: &Node, found: ConditionStatus, now: Timestamp) {
         if let (Some(record), Some(shadow)) = (self.records.get_mut(&node.name), &mut self.shadow) {
             let warning = shadow.audit.on_unknown(&node.name, record, &self.settings, now);
@@ -240,8 +241,8 @@ impl Engine {
         Some(pass)
     }
 
-    /// Corrects when renewals were noticed, if the controller's passes are at other times than the shadow's. `pass` is
-    /// the time of a pass of the controller.
+    /// Corrects the times at which Lease renewals were noticed, if the controller's passes and the shadow's passes are
+    /// at different times. `pass` is the time of a pass of the controller.
     fn follow_phase(&mut self, pass: Timestamp) {
         let period = self.settings.node_monitor_period.value + PASS_TAKES;
         let ahead = pass.since(self.next_pass).as_nanos().rem_euclid(period.as_nanos());
@@ -268,7 +269,8 @@ impl Engine {
         zone.limiter.drain(now);
     }
 
-    /// Handles the observed turn of a node. If another node of the zone was predicted instead, that node waits again.
+    /// Handles the observed taint or eviction of a node. If the shadow predicted another node of the zone instead, the
+    /// other node waits again.
     pub(super) fn observe_turn(
         &mut self,
         cluster: &Cluster,
@@ -291,7 +293,7 @@ impl Engine {
         self.shadow.as_ref().is_some_and(|shadow| shadow.expected.contains_key(node))
     }
 
-    /// Requeues the nodes whose turn was predicted and did not come.
+    /// Requeues the nodes for which a predicted write did not come in time.
     pub(super) fn drop_overdue_predictions(&mut self, cluster: &Cluster, now: Timestamp) {
         let patience = self.settings.node_monitor_period.value + PASS_TAKES + LATENESS;
         let Some(shadow) = &self.shadow else { return };
@@ -330,7 +332,7 @@ impl Engine {
     }
 
     /// Handles a change of the controller manager's Lease. A new holder starts from the beginning, like any new
-    /// controller. The same holder, back after a pause, continues with what it knew.
+    /// controller. A holder that resumes after a pause keeps its state.
     pub(super) fn on_leader(&mut self, cluster: &Cluster, lease: Option<&LeaderLease>, now: Timestamp) {
         let confidence = self.confidence(now);
         let Some(shadow) = &mut self.shadow else { return };
@@ -359,7 +361,7 @@ impl Engine {
         self.restart(cluster, started, now);
     }
 
-    /// Updates how well the leader's Lease is known: whether it is watched, or since when it is not.
+    /// Updates whether the leader's Lease is watched, and since when it is not.
     pub fn handle_leader_known(&mut self, known: &Known, now: Timestamp) {
         let Some(shadow) = &mut self.shadow else { return };
         let unseen_since = match known {
@@ -376,10 +378,11 @@ impl Engine {
         }
     }
 
-    /// Resumes after the controller was paused since `paused_since` (docs/upstream/node-lifecycle.md#3.11). Its next
-    /// pass runs at once, and notices heartbeats of the pause only now, although a pass of the shadow may have noticed
-    /// them before. From 1.37, after a pause longer than the grace period, the first pass skips nearly every node, so
-    /// the shadow's next pass is a period later.
+    /// Resumes after the controller was paused since `paused_since` (docs/upstream/node-lifecycle.md#3.11).
+    ///
+    /// The controller's next pass runs at once and notices the heartbeats of the pause, even those that a pass of the
+    /// shadow has noticed before. From 1.37 on, the first pass after a pause that is longer than the grace period skips
+    /// nearly every node, so the shadow makes its next pass a period later.
     fn go_on(&mut self, paused_since: Timestamp, now: Timestamp) {
         let mut skips_nodes = false;
         for (name, record) in self.records.iter_mut() {
@@ -402,7 +405,7 @@ impl Engine {
         self.controller_started = Some(started);
         self.zones.clear();
         self.estimate(cluster, now);
-        // A new controller adds the taints once more, each zone from a full bucket.
+        // A new controller adds the taints once more, and every zone starts with a full bucket.
         for zone in self.zones.values_mut() {
             *zone = Zone { census: zone.census, ..Zone::new(&self.settings, now) };
         }
@@ -438,7 +441,7 @@ impl Engine {
     }
 }
 
-/// Whether a controller has just marked the node Unknown.
+/// Whether this change of a node made it Unknown.
 fn turned_unknown(old: &Arc<Node>, new: &Arc<Node>) -> bool {
     let status = |node: &Node| node.ready().map(|ready| ready.status);
     status(new) == Some(ConditionStatus::Unknown) && status(old) != Some(ConditionStatus::Unknown)

@@ -28,7 +28,7 @@ const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
 const KEPT_LABELS: [(&str, &str); 2] =
     [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
 
-/// The key of the NoSchedule taint that the controller adds for a condition with this status; none if it adds none.
+/// The key of the NoSchedule taint that belongs to a condition with this status; none if no taint belongs to it.
 pub fn condition_taint_key(condition: &str, status: ConditionStatus) -> Option<&'static str> {
     let row = CONDITION_TAINTS.iter().find(|(kind, of, _)| *kind == condition && *of == status);
     row.map(|(.., key)| *key)

@@ -1,5 +1,6 @@
-//! A race in releases from 1.34 on, whose result is an input of the engine: the tainting loop may run in the middle of
-//! the pass that finds a zone disrupted. The zone's nodes already wait then, but the zone still has its old rate.
+//! A race in releases from 1.34 on: the tainting loop may run in the middle of the pass that finds a zone disrupted. At
+//! that moment the zone's nodes already wait, and the zone still has its old rate. The result of the race is an input
+//! of the engine.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use super::{Engine, pass, settings::Profile, taints, why::Cause, zone::Census};
 use crate::cluster::{Cluster, NodeName, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
-/// Maximum duration of a pass, most of it for marking pods not ready with one request each. The tainting loop can run
-/// in the middle of a pass only if a token is available within this time.
+/// Maximum duration of a pass. A pass spends most of its time on marking pods not ready, with one request for each pod.
+/// The tainting loop can run in the middle of a pass only if a token is available within this time.
 const LONGEST_PASS: Span = Span::from_secs(1);
 
 /// The waiting nodes of a zone, some of which may be tainted before the zone's new state takes effect.
@@ -29,8 +30,8 @@ impl Engine {
         self.uncertain.pop_front()
     }
 
-    /// In a forecast, finds the zones whose state is about to change while nodes wait there and a token is available.
-    /// Each comes with its current rate.
+    /// In a forecast, finds the zones whose state is about to change while nodes wait in them and a token is available.
+    /// Each zone comes with its current rate.
     pub(super) fn find_uncertain(
         &self,
         census: &BTreeMap<ZoneKey, Census>,
@@ -54,7 +55,7 @@ impl Engine {
         census.iter().filter_map(open).collect()
     }
 
-    /// Reports the zones whose rate has fallen, because there it matters which nodes were tainted before.
+    /// Reports the zones whose rate has fallen: with a lower rate, it matters which nodes were tainted before.
     pub(super) fn report_uncertain(&mut self, open: Vec<(f32, UncertainTaints)>) {
         let fell = |(before, chance): (f32, UncertainTaints)| {
             let after = self.zones.get(&chance.zone).map_or(0.0, |zone| zone.limiter.rate());
@@ -68,8 +69,10 @@ impl Engine {
         self.rules.profile != Profile::Legacy && self.rules.taints_by_current_ready
     }
 
-    /// Sets how many nodes of each zone are tainted in the middle of the pass that next changes the zone's state while
-    /// nodes wait there; by default none. Has no effect before 1.34, where the nodes wait only from the next pass on.
+    /// Sets how many nodes of each zone are tainted in the middle of a pass; by default none.
+    ///
+    /// The count applies once, in the next pass that changes the zone's state while nodes wait in the zone. Before 1.34
+    /// the count has no effect, because there the nodes that a pass queues wait only from the next pass on.
     pub fn set_tainted_mid_pass(&mut self, nodes: BTreeMap<ZoneKey, usize>) {
         self.tainted_mid_pass = nodes;
     }
@@ -94,8 +97,8 @@ impl Engine {
         }
     }
 
-    /// Taints the first waiting nodes of a zone, by the status of Ready that the pass has just found and the cluster
-    /// does not show yet.
+    /// Taints the first waiting nodes of a zone. Uses the status of Ready that the pass has just found, which the
+    /// cluster does not show yet.
     fn taint_some(&mut self, cluster: &Cluster, key: &ZoneKey, count: usize, now: Timestamp) {
         let Self { zones, records, heartbeats, settings, out, shadow, tainting, .. } = self;
         let Some(zone) = zones.get_mut(key) else { return };

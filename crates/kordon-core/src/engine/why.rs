@@ -144,7 +144,7 @@ pub enum Certainty {
     Observed,
     /// The time was read from a field that another component wrote (renewTime, timeAdded).
     Estimated,
-    /// The change happened before kordon's first list; this is the latest time possible.
+    /// The change happened before kordon's first list; the time is the latest one possible.
     AtLatest,
 }
 

@@ -189,7 +189,8 @@ impl PresentNodes {
     fn remove(&mut self, node: &Node, rules: &ControllerRules) {
         let zone = NodeZone::from_node(node);
         if !zone.excludes(node, rules) {
-            // `discount` returns none for an unknown zone, from which nothing needs to be subtracted.
+            // `discount` returns none if the zone is unknown. An unknown zone counts no nodes, so nothing is left to
+            // do.
             let _ = discount(&mut self.0, &zone.key, node.ready().map(|ready| ready.status));
         }
     }
@@ -198,8 +199,8 @@ impl PresentNodes {
 /// A zone: its state and the nodes that wait in it.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// State at the last pass; none is upstream's empty state. A zone without counted nodes gets the empty state if the
-    /// walk over old states stops before it drops the zone (docs/upstream/node-lifecycle.md#12.15).
+    /// State at the last pass; none is upstream's empty state. A zone without counted nodes gets the empty state if
+    /// [`update`] stops early and does not drop the zone (docs/upstream/node-lifecycle.md#12.15).
     pub state: Option<ZoneState>,
     pub census: Census,
     pub queue: Queue,
@@ -251,8 +252,8 @@ pub enum Disruption {
 /// Steps 1 and 2 of upstream's `handleDisruption`: adds and drops zones, and decides how the remaining ones are
 /// handled.
 ///
-/// Upstream walks its old states in random order and stops at the first that was not fully disrupted. Here the order is
-/// by key, and the early stop is the same (docs/upstream/node-lifecycle.md#12.15).
+/// Upstream walks its old states in random order and stops at the first zone that was not fully disrupted. Here the
+/// order is by key, with the same early stop (docs/upstream/node-lifecycle.md#12.15).
 pub fn update(
     zones: &mut BTreeMap<ZoneKey, Zone>,
     census: &BTreeMap<ZoneKey, Census>,
