@@ -24,7 +24,8 @@ pub const NOTICE: Span = Span::from_secs(5);
 /// Horizon of the kept predictions, counted from the start of their forecast. Events after the horizon are compared
 /// with later forecasts.
 const AHEAD: Span = Span::from_secs(35);
-/// Maximum delay of the watches. A forecast made within this time after a change may or may not include it.
+/// Maximum delay of the watches. A forecast that is made within this time after a change may not include the change
+/// yet.
 const DELAY: Span = Span::from_secs(1);
 /// Maximum number of errors that are kept, for the median.
 const ERRORS: usize = 10_000;
@@ -47,9 +48,10 @@ pub struct Accuracy {
     /// Predictions of earlier forecasts, sorted by when they were made. The first is older than [`NOTICE`], unless it
     /// is the only one.
     predictions: VecDeque<Predictions>,
-    /// Actions of the controller since the first of `predictions`.
+    /// Actions of the controller since the oldest forecast in `predictions`.
     events: VecDeque<ControllerEvent>,
-    /// Changes of nodes by other components since the first of `predictions`. No forecast can predict such changes.
+    /// Changes of nodes by other components since the oldest forecast in `predictions`. No forecast can predict such
+    /// changes.
     surprises: VecDeque<Surprise>,
     counts: BTreeMap<EventKind, EventCounts>,
     /// Error of each prediction: the predicted time minus the time at which the event happened.
@@ -64,10 +66,9 @@ pub struct Accuracy {
 #[derive(Clone, Debug)]
 struct Predictions {
     made: Timestamp,
-    /// Predicted events, sorted by time. An overdue event, which an earlier forecast had for a past time, keeps that
-    /// time.
+    /// Predicted events, sorted by time. An overdue event keeps the time for which an earlier forecast predicted it.
     events: Vec<ControllerEvent>,
-    /// For each event, the number of nodes that may get its token; one if nothing is left to chance.
+    /// For each event, the number of nodes that compete for the event's token; one if the outcome is certain.
     among: Vec<usize>,
     /// Whether predictions were possible.
     is_possible: bool,
@@ -95,16 +96,16 @@ struct Surprise {
 /// Numbers of events of one kind, by class. Every event is in one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventCounts {
-    /// Events predicted at least [`NOTICE`] before, for about the time at which they happened.
+    /// Events that a forecast predicted at least [`NOTICE`] in advance and for about the right time.
     pub on_time: usize,
-    /// Events predicted like `on_time`, for which chance decided which of several nodes got the token.
+    /// Events predicted as well as those in `on_time`, but chance decided which of several nodes got the token.
     pub by_chance: usize,
-    /// Events caused by something that happened less than [`NOTICE`] before.
+    /// Events caused by a change that the compared forecast may not include.
     pub unforeseeable: usize,
     /// Missed events by [`MissReason`], in the order of [`MissReason::ALL`].
     pub missed: [usize; MissReason::ALL.len()],
-    /// Events without a forecast that was [`NOTICE`] old: the session had just begun, the watches were down, or the
-    /// controller had changed.
+    /// Events without an earlier forecast that was at least [`NOTICE`] old. The session had just begun, the watches
+    /// were down, or the controller had changed.
     pub not_compared: usize,
 }
 
@@ -113,7 +114,7 @@ impl EventCounts {
         self.predicted() + self.unforeseeable + self.missed() + self.not_compared
     }
 
-    /// Number of events on time, whether or not chance decided.
+    /// Number of events on time, including those for which chance decided.
     pub const fn predicted(self) -> usize {
         self.on_time + self.by_chance
     }
@@ -193,7 +194,7 @@ pub struct Miss {
     pub node: NodeName,
     pub pod: Option<Key>,
     pub reason: MissReason,
-    /// The predicted time minus the time at which the event happened; none if it was not predicted.
+    /// The predicted time minus the time at which the event happened; none without a predicted time.
     pub off: Option<Span>,
 }
 
@@ -214,14 +215,14 @@ impl fmt::Display for Miss {
 /// Result of comparing one event with the forecasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// The event was predicted for about the time at which it happened, by a forecast made `before` earlier.
+    /// A forecast predicted the event for about the right time. `before` is the time from the forecast to the event.
     Predicted {
         before: Span,
     },
     /// The event was predicted for another time: the predicted time minus the time at which it happened.
     Off(Span),
     NotPredicted,
-    /// The event follows from something that happened less than [`NOTICE`] before.
+    /// The event follows from a change that the compared forecast may not include.
     Unforeseeable,
 }
 
@@ -229,15 +230,15 @@ pub enum Judgement {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccuracyReport {
     pub kinds: BTreeMap<EventKind, EventCounts>,
-    /// Median error of all predicted times, on time or not, without its sign; none without predicted times.
+    /// Median of the absolute errors of all predicted times, on time or not; none without predicted times.
     pub median: Option<Span>,
-    /// Largest error of all predicted times, without its sign; none without predicted times.
+    /// Largest absolute error of all predicted times; none without predicted times.
     pub worst: Option<Span>,
     /// Largest time by which an event happened earlier than predicted; none if no event was early.
     pub earliest: Option<Span>,
     /// Largest time by which an event happened later than predicted; none if no event was late.
     pub latest: Option<Span>,
-    /// Largest number of nodes among which chance decided; zero if it never did.
+    /// Largest number of nodes among which chance decided; zero if chance never decided.
     pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,
@@ -293,8 +294,8 @@ impl Accuracy {
         self.surprises.retain(|surprise| surprise.at >= oldest);
     }
 
-    /// Keeps the earlier predicted time of overdue events. Each new forecast predicts an overdue event for now, so
-    /// without this it would be on time whenever it happens.
+    /// Keeps the earlier predicted time of overdue events. Each new forecast predicts an overdue event for now;
+    /// compared with such a prediction, the event would be on time whenever it happens.
     fn keep_due(&self, events: &mut [(ControllerEvent, usize)], made: Timestamp) {
         let Some(before) = self.predictions.back() else { return };
         let due = before.events.iter().take_while(|event| event.at < made);
@@ -319,8 +320,8 @@ impl Accuracy {
         self.surprises.clear();
     }
 
-    /// Records a change that was applied to the cluster. Returns the controller's actions in it, each with the result
-    /// of comparing it with the forecasts, if it can be compared.
+    /// Records a change that was applied to the cluster. Returns the controller's actions in the change, each with the
+    /// result of the comparison with the forecasts. Leaves out actions that cannot be compared.
     pub fn on_change(
         &mut self,
         change: &Applied,
@@ -402,9 +403,9 @@ impl Accuracy {
         self.surprises.push_back(Surprise { at: now, node: node.name.clone(), zone: node.zone() });
     }
 
-    /// Compares an event with the last forecast that is old enough. If that forecast does not predict the event,
-    /// `latest` may predict it for a much later time, which makes the event early. `created` is when the event's pod
-    /// was created.
+    /// Compares an event with the last forecast that is old enough. If that forecast does not predict the event, but
+    /// the `latest` one predicts it for a later time, the event is early. `created` is when the event's pod was
+    /// created.
     fn judge(
         &mut self,
         event: ControllerEvent,
@@ -464,8 +465,8 @@ impl Accuracy {
         }
     }
 
-    /// Whether the event follows from a change that somebody else made at or after `since`: to the event's node, or to
-    /// another node of its zone, which affects the zone's rate and queue.
+    /// Whether the event follows from a change that somebody else made at or after `since`. Such a change is one to the
+    /// event's node, or to another node of the zone, because that affects the zone's rate and queue.
     fn is_surprised(&self, event: &ControllerEvent, since: Timestamp) -> bool {
         let affects = |surprise: &&Surprise| match event.kind {
             EventKind::Unknown => surprise.node == event.node,
@@ -475,7 +476,7 @@ impl Accuracy {
     }
 }
 
-/// Returns the time for which a forecast predicts the same event, if it is later than the event.
+/// Returns the time for which a forecast predicts the same event; none if that time is not later than the event.
 fn predicted_later(forecast: &Forecast, event: &ControllerEvent) -> Option<Timestamp> {
     let of_node = forecast.of_node(&event.node);
     let same = of_node.filter_map(|step| ControllerEvent::predicted(step, |_| event.zone.clone()));
@@ -487,7 +488,7 @@ fn deletion(delta: &Delta<Pod>, cluster: &Cluster, now: Timestamp) -> Option<Con
     let (before, after) = (delta.old.as_ref()?, delta.new.as_ref());
     let pod = after.unwrap_or(before);
     let starts = before.termination.is_none() && after.is_none_or(|after| after.termination.is_some());
-    // Releases before 1.26 do not record who deletes a pod.
+    // Releases before 1.26 do not record who deletes a pod, so deletions in these releases are not compared.
     let by_taint = pod.disruption_target.as_ref().is_some_and(|reason| *reason == *DELETION_BY_TAINT);
     if !(starts && by_taint) {
         return None;

@@ -38,7 +38,8 @@ pub fn apply_write(cluster: &mut Cluster, write: &Write, now: Timestamp, applied
     }
 }
 
-/// Returns the taints without `remove` and with `add`. A taint with the same key and effect is replaced in its place.
+/// Returns the taints without those in `remove` and with those in `add`. An added taint takes the place of an existing
+/// taint with the same key and effect.
 fn swapped(taints: &[Taint], add: &[Taint], remove: &[Taint]) -> Arc<[Taint]> {
     let same = |a: &Taint, b: &Taint| a.is(&b.key, b.effect);
     let mut result: Vec<Taint> = taints.to_vec();
@@ -73,8 +74,8 @@ fn change_pod(cluster: &mut Cluster, pod: &Key, applied: &mut Vec<Applied>, chan
     cluster.change_pod(pod, as_new_version, applied);
 }
 
-/// Deletes a pod. With a grace period or a finalizer it becomes Terminating and stays, because no kubelet ends it here.
-/// Otherwise it is gone immediately.
+/// Deletes a pod. With a grace period or a finalizer the pod becomes Terminating and stays, because no kubelet ends it
+/// here. Otherwise the pod is gone immediately.
 fn delete_pod(
     cluster: &mut Cluster,
     key: &Key,

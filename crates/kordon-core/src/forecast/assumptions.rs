@@ -6,8 +6,8 @@ use super::{Run, apply_write::change_node};
 use crate::cluster::{Change, Condition, ConditionStatus, NodeName, ObjectEvent, READY};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// The assumptions of a forecast. Apart from these incidents, nodes without heartbeats stay silent and all others keep
-/// renewing.
+/// The assumptions of a forecast: a list of incidents. Apart from these incidents, nodes without heartbeats stay
+/// silent, and all other nodes keep renewing their Leases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Assumptions {
     /// The incidents, in any order. Incidents before the start of the forecast happen at its start.
@@ -25,8 +25,8 @@ pub struct Incident {
 /// The assumed change of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IncidentKind {
-    /// The kubelet sends its last heartbeat at this time. In reality its last renewal may be up to ten seconds earlier;
-    /// then all that follows is earlier by the same time.
+    /// The kubelet sends its last heartbeat at this time. A real last renewal may be up to ten seconds earlier; then
+    /// all later events are earlier by the same time.
     Fails,
     /// The kubelet renews its Lease again, posts Ready and ends the terminating pods.
     Recovers,

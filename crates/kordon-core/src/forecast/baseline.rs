@@ -6,7 +6,7 @@ use super::{Forecast, ForecastStep};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
-    /// Removes the steps that `baseline` has at the same time, except those of the failing nodes.
+    /// Removes the steps that `baseline` also predicts for the same time. Keeps all steps of the failing nodes.
     pub fn subtract(&mut self, baseline: &Self, failing: &BTreeSet<NodeName>) {
         let expected: BTreeSet<_> = baseline.steps.iter().map(|step| (step.at, &step.kind)).collect();
         let stays = |step: &ForecastStep| {
@@ -22,7 +22,7 @@ impl Forecast {
         self.steps.iter().filter(|step| step.kind.pod().is_some()).count()
     }
 
-    /// The running pods of these nodes that the forecast does not delete, each with its node.
+    /// The running pods on these nodes that the forecast does not delete, each with its node.
     pub fn staying(&self, cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<(Key, NodeName)> {
         let mut staying = Vec::new();
         for node in nodes {

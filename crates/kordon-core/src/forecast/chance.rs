@@ -63,10 +63,10 @@ impl fmt::Display for Chance {
 /// Number of pods that are deleted before the end of a forecast, over all orders in which waiting nodes may be tainted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DeletedRange {
-    /// Smallest number of deleted pods, over all orders.
+    /// Smallest number of deleted pods, over all orders of the waiting nodes.
     pub least: usize,
     pub expected: f64,
-    /// Largest number of deleted pods, over all orders.
+    /// Largest number of deleted pods, over all orders of the waiting nodes.
     pub most: usize,
 }
 
@@ -121,7 +121,8 @@ impl Chances {
         turns
     }
 
-    /// Returns how many pods are deleted up to `until`. `predicted` is their number in the order of the forecast.
+    /// Returns how many pods are deleted up to `until`. `predicted` is the number for the order in which the forecast
+    /// taints the nodes.
     pub fn deleted(&self, cluster: &Cluster, predicted: usize, until: Timestamp) -> DeletedRange {
         let mut range = DeletedRange { least: 0, expected: 0.0, most: 0 };
         let mut by_tokens = 0;
@@ -144,7 +145,7 @@ impl Chances {
 }
 
 impl DeletedRange {
-    /// Whether the number depends on the order in which nodes are tainted.
+    /// Whether the number of deleted pods depends on the order in which nodes are tainted.
     pub const fn is_by_chance(&self) -> bool {
         self.least < self.most
     }
@@ -172,9 +173,9 @@ impl fmt::Display for DeletedRange {
 /// The competition of nodes for the tokens of one zone, over all orders of the waiting nodes.
 #[derive(Debug, PartialEq)]
 struct Contest {
-    /// The nodes that still wait in at least one order.
+    /// The nodes that still wait in at least one order of the waiting nodes.
     contenders: BTreeMap<NodeName, Contender>,
-    /// Sum over the contenders of the probability that they still wait.
+    /// Sum of the contenders' probabilities of still waiting.
     total: f64,
     /// Factor by which the tokens since the last [`Contest::end_spells`] have reduced the probability that a node
     /// waits.
@@ -182,10 +183,10 @@ struct Contest {
     /// Lower bound of the contenders' weights.
     smallest: f64,
     tokens: Vec<Token>,
-    /// Prefix sums over the tokens of the probability that a node of weight 1 gets the token.
+    /// Prefix sums over the tokens: each token adds the probability that a node of weight 1 gets it.
     shares: Vec<f64>,
     spells: Vec<Spell>,
-    /// The names of the contenders, until they change.
+    /// Cached names of the contenders; none after the contenders have changed.
     among: Option<Arc<[NodeName]>>,
 }
 
@@ -194,7 +195,7 @@ struct Contest {
 struct Contender {
     /// Index of the first token that the node waits for.
     since: usize,
-    /// Weight of the node. Times [`Contest::remaining`], it is the probability that the node waits.
+    /// Weight of the node. The weight times [`Contest::remaining`] is the probability that the node waits.
     weight: f64,
     /// Whether the node had a token in the order of the forecast, and has left its queue.
     is_tainted: bool,
@@ -248,7 +249,7 @@ impl Contest {
                     self.among = None;
                 }
             }
-            // In another order, a node that was tainted in the order of the forecast may still wait.
+            // A node that was tainted in the order of the forecast stays: it may still wait in another order.
             QueueChange::StopsWaiting(node) => {
                 if self.contenders.get(&node).is_some_and(|contender| !contender.is_tainted) {
                     self.leave(&node);
@@ -314,7 +315,7 @@ impl Contest {
         nodes.into_iter().map(|node| (node, Schedule::new(cluster, node, &taints))).collect()
     }
 
-    /// Returns how many pods are deleted up to `until`, on average over all orders.
+    /// Returns how many pods are deleted up to `until`, as the mean over all orders of the waiting nodes.
     fn expected(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> f64 {
         let of_pods = |spell: &Spell, after: Span, pods: usize| {
             let in_time = self.tokens.partition_point(|token| until.since(token.at) >= after);
@@ -337,8 +338,8 @@ impl Contest {
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);
-        // Pairs for one token, in ascending order: a number of deleted pods, and the number of nodes that would have so
-        // many if they got the token.
+        // For one token, pairs in ascending order of the deleted pods: a number of deleted pods, and the number of
+        // nodes whose taint at this token would delete that many.
         let counts = |token: &Token| {
             let count =
                 |(schedule, nodes): (&&Schedule, &usize)| (schedule.deleted(until.since(token.at)), *nodes);
@@ -370,7 +371,7 @@ fn sum_of_first<'a>(counts: impl Iterator<Item = &'a (usize, usize)>, mut nodes:
 }
 
 impl Contender {
-    /// Returns the range of tokens that the node may have got; none if it is empty.
+    /// Returns the range of tokens that the node may have got; none for an empty range.
     fn ended(self, node: NodeName, before: usize) -> Option<Spell> {
         let tokens = self.since..before;
         (!tokens.is_empty()).then_some(Spell { node, tokens, weight: self.weight })

@@ -17,7 +17,7 @@ pub struct ControllerEvent {
     pub kind: EventKind,
     pub node: NodeName,
     pub zone: ZoneKey,
-    /// The pod, if one is deleted.
+    /// The deleted pod; none for events of nodes.
     pub pod: Option<Key>,
 }
 
@@ -74,8 +74,8 @@ impl ControllerEvent {
 }
 
 /// Finds the predicted event that matches `event`. Returns its index in `predicted`, which is sorted by time, and the
-/// time for which it was predicted; none if it was not predicted. `earlier` are the observed events between the
-/// forecast and this event, sorted by time.
+/// time for which it was predicted; none if no predicted event matches. `earlier` are the observed events between the
+/// forecast and `event`, sorted by time.
 ///
 /// The order in which the nodes of a zone are tainted is random. The nth taint of a zone is therefore compared with the
 /// nth predicted taint, and the deletion of a pod counts from the taint of its node.
@@ -116,7 +116,7 @@ fn taint_delay<'a>(
     }
 }
 
-/// The size of an error, without its sign.
+/// The absolute size of an error.
 pub fn magnitude(off: Span) -> Span {
     off.max(-off)
 }

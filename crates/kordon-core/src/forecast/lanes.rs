@@ -1,5 +1,5 @@
-//! The forecast as lanes of a chart: one lane for each node with events, or if there is too little room, one for
-//! several similar nodes or for a zone.
+//! The forecast as lanes of a chart: one lane for each node with events. If there is too little room, several similar
+//! nodes or a whole zone share a lane.
 
 use std::{
     borrow::Cow,
@@ -64,9 +64,9 @@ pub enum LaneFold {
 /// Pods of a lane that leave at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LanePods {
-    /// Time at which the pods leave in the order in which the forecast taints the nodes.
+    /// Time at which the pods leave if the nodes are tainted in the order of the forecast.
     pub at: Timestamp,
-    /// The first and the last time at which the pods may leave, over all orders.
+    /// The first and the last time at which the pods may leave, over all orders in which the nodes may be tainted.
     pub range: TimeRange,
     pub pods: Arc<Vec<Key>>,
     /// Outcomes of the pods that have nowhere to run; empty until [`Lane::with_nowhere`] sets them.
@@ -147,7 +147,7 @@ impl Lane {
         }
     }
 
-    /// Combines lanes into one. There must be at least one.
+    /// Combines at least one lane into a single lane.
     fn folded(lanes: &[&Self], fold: LaneFold) -> Self {
         let mut folded = lanes[0].clone();
         lanes[1..].iter().for_each(|other| folded.take(other));
@@ -174,7 +174,7 @@ impl Lane {
         self.pods.extend(other.pods.iter().cloned());
     }
 
-    /// Key of lanes that may be combined: the zone, and all times in units of `unit`.
+    /// Key of lanes that may be combined: the zone, and all times as multiples of `unit`.
     fn likeness(&self, unit: Span) -> (&ZoneKey, Vec<Option<(i64, i64)>>) {
         let rounded = |at: Timestamp| at.as_nanos().div_euclid(unit.as_nanos().max(1));
         let range = |range: TimeRange| (rounded(range.first), rounded(range.last));
@@ -187,9 +187,9 @@ impl Lane {
 }
 
 impl Forecast {
-    /// Returns the forecast with its chart. The chart has a lane for each node with predictions, and for each node that
-    /// is down and not tainted, to which nothing happens until evictions are resumed. Lanes that began first come
-    /// first, so their order does not change while they last.
+    /// Returns the forecast with its chart. The chart has a lane for each node with predictions. A node that is down
+    /// and not tainted has a lane too, although nothing happens to it until evictions are resumed. Lanes are sorted by
+    /// their first event, so their order does not change while they exist.
     #[must_use]
     pub fn with_chart(self, engine: &Engine, cluster: &Cluster) -> Self {
         if !engine.confidence(self.made).allows_predictions() {

@@ -41,8 +41,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What will happen within a horizon if nobody intervenes. Nodes without heartbeats stay silent; the others keep
-/// renewing.
+/// What will happen within a horizon if nobody intervenes. Nodes without heartbeats stay silent; the other nodes keep
+/// renewing their Leases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
     /// When the forecast was made.
@@ -50,13 +50,13 @@ pub struct Forecast {
     pub until: Timestamp,
     /// The predicted events, sorted by time. Empty if nothing can be predicted (see [`Engine::confidence`]).
     pub steps: Vec<ForecastStep>,
-    /// Taints that depend on chance upstream, sorted by time. `steps` has none of them.
+    /// Taints that depend on chance upstream, sorted by time. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaints>,
-    /// The nodes that were silent when the forecast was made. It predicts from their silence.
+    /// The nodes that were silent when the forecast was made, and for which it predicts the effects of their silence.
     pub silent: BTreeSet<NodeName>,
     /// The zones at the end of the forecast; empty if nothing can be predicted.
     pub zones: Vec<ZoneView>,
-    /// The nodes that at the end of the forecast are not Ready, send no heartbeats, or are removed.
+    /// The nodes that are down at the end of the forecast: not Ready, without heartbeats, or removed.
     pub down: BTreeSet<NodeName>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
@@ -138,7 +138,8 @@ impl Forecast {
         Self::until_cancelled(ForecastStart { engine, cluster, now }, assumptions, horizon, &cancellation)
     }
 
-    /// Like [`Forecast::under`], with a cancellation. A cancelled run returns soon, and its result is of no use.
+    /// Like [`Forecast::under`], with a cancellation. A cancelled run returns soon with an incomplete forecast, which
+    /// must not be used.
     pub fn until_cancelled(
         ForecastStart { engine, cluster, now }: ForecastStart<'_>,
         assumptions: &Assumptions,
@@ -164,7 +165,7 @@ impl Forecast {
     }
 
     /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.
-    /// `cluster` is the one that the forecast was made for. Reads all pods of the waiting nodes.
+    /// `cluster` is the cluster of the forecast. Reads all pods of the waiting nodes.
     pub fn deleted(&self, cluster: &Cluster) -> DeletedRange {
         let predicted = self.totals(self.made).deleted + self.subtracted;
         self.chances.deleted(cluster, predicted, self.until).without(self.subtracted)
@@ -304,7 +305,7 @@ impl Run {
     }
 
     /// Returns the event of a write that was just applied, and the number of pods that are marked not ready with it.
-    /// None for writes that only accompany another.
+    /// None for writes without an event of their own.
     fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
         let kind = match write {
             Write::MarkUnknown { node, .. } => {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Appends a value, and drops the oldest one if there are already `most`.
+/// Appends a value, and drops the oldest value if there are already `most` values.
 pub(super) fn keep<T>(values: &mut VecDeque<T>, value: T, most: usize) {
     if values.len() == most {
         values.pop_front();

@@ -10,9 +10,9 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Forecast {
-    /// Returns the outcomes of the pods in `leaving`, which leave at the given times. Also counts the outcomes of other
-    /// pods that are preempted for their replacements. Only the first `most` replacements are placed; the outcomes of
-    /// the other pods are left out.
+    /// Returns the outcomes of the pods in `leaving`, which leave at the given times. Only the first `most`
+    /// replacements are placed; the outcome of the other pods is [`PodOutcome::LeftOut`]. Also counts the outcomes of
+    /// other pods that are preempted for the placed replacements.
     pub fn outcomes<E: Environment>(
         &self,
         leaving: &BTreeMap<Key, Timestamp>,

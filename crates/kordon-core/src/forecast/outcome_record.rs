@@ -14,8 +14,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time from the start of a pod's deletion until its outcome is read. By then its replacement should be created, have a
-/// node, and run.
+/// Time from the start of a pod's deletion until the pod's outcome is read. After this time the replacement should be
+/// created, have a node, and run.
 pub const SETTLES: Span = Span::from_secs(60);
 /// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
@@ -25,7 +25,8 @@ const KEPT: usize = 100;
 pub struct OutcomeRecord {
     /// The pods whose outcome is not read yet, oldest first.
     open: VecDeque<OpenCase>,
-    /// Pods that the owners of open cases have created since, by owner, in order of creation.
+    /// Pods by owner, in order of creation. Only for the owners of evicted pods, and only pods created since the
+    /// eviction.
     created: BTreeMap<Uid, Vec<CreatedPod>>,
     counts: OutcomeScore,
     differences: BTreeMap<(&'static str, &'static str), usize>,
@@ -45,7 +46,7 @@ struct OpenCase {
     predicted: Option<PredictedOutcome>,
 }
 
-/// A pod that was created after an eviction. It may be gone again.
+/// A pod that was created after an eviction. The pod may no longer exist.
 #[derive(Clone, Debug)]
 struct CreatedPod {
     at: Timestamp,
@@ -61,19 +62,19 @@ struct CreatedPod {
 struct PredictedOutcome {
     kind: OutcomeKind,
     node: Option<NodeName>,
-    /// The equally good nodes, if the pod should move.
+    /// Nodes that are equally good for the replacement, if the pod should move.
     among: Option<TiedNodes>,
 }
 
 /// Numbers of pods by how well their outcome was predicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeScore {
-    /// The outcome was as predicted, and so was the node if the pod should move.
+    /// The outcome was as predicted. If the pod should move, it moved to the predicted node.
     pub right: usize,
     /// The pod should move to any of several equally good nodes, and landed on another one than the forecast named.
     pub by_chance: usize,
     pub wrong: usize,
-    /// No outcome was predicted, or the prediction was that it is unknown.
+    /// No outcome was predicted, or the predicted outcome was unknown.
     pub not_predicted: usize,
     /// The pod's deletion began less than `SETTLES` ago.
     pub open: usize,
@@ -103,7 +104,7 @@ pub enum Became {
 }
 
 impl Became {
-    /// Stable name of the outcome. It equals that of the predicted outcome with the same meaning, if there is one.
+    /// Stable name of the outcome: the name of the predicted outcome with the same meaning, if one exists.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Runs(_) => "moves",
@@ -124,7 +125,7 @@ impl Became {
     }
 }
 
-/// A pod whose outcome differs from the predicted one.
+/// A pod whose observed outcome differs from its predicted one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeDifference {
     /// When the pod's deletion began.
@@ -156,13 +157,13 @@ impl fmt::Display for OutcomeDifference {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeReport {
     pub counts: OutcomeScore,
-    /// Numbers of pods by predicted and observed outcome, where the two differ.
+    /// Numbers of pods whose predicted and observed outcomes differ, by these two outcomes.
     pub differences: Vec<OutcomeDifferences>,
     /// The last differences, oldest first.
     pub last: Vec<OutcomeDifference>,
 }
 
-/// Number of pods for one pair of a predicted and a different observed outcome.
+/// Number of pods with a certain predicted and a certain, different observed outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutcomeDifferences {
     pub predicted: &'static str,
@@ -171,8 +172,8 @@ pub struct OutcomeDifferences {
 }
 
 impl OutcomeRecord {
-    /// Opens a case when the deletion of a pod by taint eviction begins. `predicted` is its predicted outcome at that
-    /// time.
+    /// Opens a case when the deletion of a pod by taint eviction begins. `predicted` is the pod's predicted outcome at
+    /// that time.
     pub fn on_evicted(&mut self, pod: &Pod, predicted: Option<&PodOutcome>, now: Timestamp) {
         let owner = pod.owner.as_ref().map(|owner| owner.uid.clone());
         if let Some(owner) = &owner {
@@ -214,7 +215,7 @@ impl OutcomeRecord {
         }
     }
 
-    /// Closes all open cases as not predicted, after changes may have been missed.
+    /// Closes all open cases and counts them as not predicted, because changes may have been missed.
     pub fn restart(&mut self) {
         self.counts.not_predicted += self.open.len();
         self.open.clear();
@@ -308,7 +309,8 @@ impl OutcomeRecord {
 }
 
 impl PredictedOutcome {
-    /// Returns the parts to compare; none for an outcome that says that nothing is known.
+    /// Returns the parts of a predicted outcome that are compared; none for an unknown outcome and for an outcome that
+    /// was left out.
     fn from_outcome(outcome: &PodOutcome) -> Option<Self> {
         let among = match outcome {
             PodOutcome::Moves { among, .. } => Some(among.clone()),
@@ -318,7 +320,7 @@ impl PredictedOutcome {
         Some(Self { kind: outcome.kind(), node: outcome.node().cloned(), among })
     }
 
-    /// Whether the pod moved to another one of the equally good nodes.
+    /// Whether the pod's replacement landed on one of the nodes that were equally good.
     fn is_by_chance(&self, became: &Became) -> bool {
         became.node().zip(self.among.as_ref()).is_some_and(|(node, among)| among.contains(node))
     }

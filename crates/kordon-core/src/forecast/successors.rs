@@ -62,7 +62,7 @@ impl Succession {
         }
     }
 
-    /// The pods that have a replacement elsewhere, wait for one, or get none.
+    /// The pods that appear in lists of replacements.
     pub fn replacements(&self) -> impl Iterator<Item = &Successor> {
         self.successors.iter().filter(|successor| successor.is_listed())
     }
@@ -81,12 +81,13 @@ pub struct Successor {
     pub landing: Option<Landing>,
     /// When the replacement is created; none if it is not created within the forecast.
     pub created: Option<Timestamp>,
-    /// When the replacement is Ready; none if it never is, or its creation is not within the forecast.
+    /// When the replacement is Ready; none if that time is unknown or the replacement is not created within the
+    /// forecast.
     pub ready: Option<Timestamp>,
 }
 
 impl Successor {
-    /// Whether the pod appears in lists of replacements. A pod that needs no replacement elsewhere does not.
+    /// Whether the pod appears in lists of replacements. Pods that need no replacement elsewhere do not appear.
     fn is_listed(&self) -> bool {
         match self.outcome.kind() {
             OutcomeKind::SameNode
@@ -108,7 +109,7 @@ impl Successor {
         }
     }
 
-    /// Stable name of where the replacement lands.
+    /// Stable name of where the replacement lands, or of why it does not land.
     pub const fn word(&self) -> &'static str {
         match (&self.outcome, &self.landing) {
             (PodOutcome::Lost, _) => "lost",
@@ -145,7 +146,7 @@ impl Successor {
     }
 }
 
-/// Times at which a pod leaves; none means never.
+/// Times at which a pod leaves; none for a time that never comes or is unknown.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
     /// When the pod's deletion starts.
@@ -174,7 +175,7 @@ const FORCED_DETACH: Span = Span::from_secs(360);
 
 impl Forecast {
     /// Returns the outcomes of the pods that are deleted, and of the pods on nodes that are down at the end.
-    /// `assumptions` are those of the forecast.
+    /// `assumptions` are the assumptions of the forecast.
     pub fn successors<E: Environment>(
         &self,
         assumptions: &Assumptions,
@@ -187,7 +188,7 @@ impl Forecast {
     }
 
     /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
-    /// in `leaving` are added to the leaving pods, with the given times.
+    /// in `leaving` count as leaving too, at the given times.
     pub(super) fn successors_of_first<E: Environment>(
         &self,
         most: usize,
@@ -207,8 +208,8 @@ impl Forecast {
         succession(most, leaving, &departures, &self.down, cluster, environment)
     }
 
-    /// Returns the outcomes of the pods on failing nodes, from a forecast of their failure. Pods of other nodes are not
-    /// counted, as in N-1.
+    /// Returns the outcomes of the pods on failing nodes. The forecast must be one of their failure. Pods of other
+    /// nodes are not counted, as in N-1.
     pub fn successors_of<E: Environment>(
         &self,
         failing: &BTreeSet<NodeName>,
@@ -231,8 +232,8 @@ impl Forecast {
         pods
     }
 
-    /// Returns how each of these pods leaves. Under assumptions, the creation times of the replacements stay unset,
-    /// which leaves their order open, as in N-1.
+    /// Returns how each of these pods leaves. Under assumptions, as in N-1, the creation times of the replacements stay
+    /// unset, so that the order of their creation stays open.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -292,8 +293,9 @@ impl Forecast {
         departures
     }
 
-    /// Returns the time at which a pod is gone whose deletion starts at `leaves`. If the pod's node is down by then,
-    /// the pod is gone when the kubelet recovers. Returns none if the kubelet does not recover or the time is unknown.
+    /// Returns the time at which a pod is gone if its deletion starts at `leaves`. If the pod's node is down at that
+    /// time, the pod is gone when the kubelet recovers. Returns none if the kubelet does not recover or the time is
+    /// unknown.
     fn gone<E: Environment>(
         &self,
         pod: &Pod,

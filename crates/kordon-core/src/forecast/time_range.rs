@@ -2,8 +2,8 @@
 
 use kordon_time::Timestamp;
 
-/// The first and the last time at which an event may happen. For a group of nodes, the times of the first and of the
-/// last node.
+/// The first and the last time at which an event may happen. For the same event of several nodes: its first time on any
+/// node and its last time on any node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimeRange {
     pub first: Timestamp,
