@@ -30,7 +30,7 @@ impl BlipScope {
     }
 }
 
-/// Smallest and largest count over all phases.
+/// Smallest and largest count of nodes or pods over all phases of a blip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountRange {
     pub least: usize,
@@ -60,12 +60,12 @@ pub struct BlipRisk {
 pub struct Harmless {
     /// Longest blip after which the node has not become Unknown; `None` if no blip makes it Unknown.
     pub without_unknown: Option<Span>,
-    /// Longest blip after which no pod of the node was evicted; `None` if no blip evicts any.
+    /// Longest blip after which no pod of the node was evicted; `None` if no blip evicts a pod.
     pub without_eviction: Option<Span>,
 }
 
-/// Phase of a run: the age of the heartbeats at the start of the blip, in hundredths of their interval, and how soon a
-/// monitor pass notices the last heartbeats.
+/// Phase of a run. It consists of the age of the heartbeats at the start of the blip, in hundredths of the heartbeat
+/// interval, and of how soon a monitor pass notices the last heartbeats.
 #[derive(Clone, Copy)]
 struct BlipPhase {
     heartbeat: i64,
@@ -85,17 +85,18 @@ enum Sign {
     Status,
 }
 
-/// Difference in phase between the heartbeats of successive nodes, in hundredths of an interval. With 62, the phases of
-/// any number of nodes are spread evenly.
+/// Difference in phase between the heartbeats of successive nodes, in hundredths of a heartbeat interval. With 62, the
+/// phases of any number of nodes are spread evenly.
 const SPREAD: i64 = 62;
 
-/// Phases for a single node: its last heartbeat is just sent, half an interval old, or almost an interval old.
+/// Phases for a single node: at the start of the blip its last heartbeat is new, half an interval old, or almost an
+/// interval old.
 const NODE_PHASES: [i64; 3] = [1, 50, 99];
 
-/// One phase is enough for many nodes, because their heartbeats have all phases.
+/// Phases for many nodes. One is enough, because the heartbeats of the nodes are spread over all phases.
 const CLUSTER_PHASES: [i64; 1] = [1];
 
-/// The counts of one run.
+/// Numbers of affected nodes and pods in one run.
 #[derive(Clone, Copy)]
 struct Counts {
     unknown: usize,
@@ -132,7 +133,7 @@ fn nodes(synthetic: &SyntheticCluster, size: ClusterSize, scope: BlipScope) -> V
     synthetic.nodes.iter().step_by(every).cloned().collect()
 }
 
-/// The effects on these nodes of blips of these lengths, in ascending order.
+/// The effects of blips on these nodes. Returns one entry for each of the `lengths`, which are in ascending order.
 fn blips(
     synthetic: &SyntheticCluster,
     profile: &TimingProfile,
@@ -163,7 +164,7 @@ fn phases(nodes: &[NodeName]) -> impl Iterator<Item = BlipPhase> {
         .flat_map(move |heartbeat| both.map(|noticed| BlipPhase { heartbeat: *heartbeat, noticed }))
 }
 
-/// Simulates one outage. Returns the counts for each of these lengths of the outage.
+/// Simulates one outage. Returns the numbers of affected nodes and pods for each length that the outage may have.
 fn at_phase(
     synthetic: &SyntheticCluster,
     profile: &TimingProfile,
@@ -235,7 +236,7 @@ impl Schedule<'_> {
                 Sign::Status => outage.recover(node, *at),
             }
         }
-        // Two more monitor periods include the next pass, which removes the taints.
+        // Run on for two monitor periods, so that one more pass removes the taints.
         let until = signs.last().map_or(ends, |(at, ..)| *at);
         outage.run_until(until + self.profile.settings.node_monitor_period.value * 2);
     }

@@ -7,7 +7,7 @@ use super::{
 use crate::forecast::ForecastKind;
 use kordon_time::Span;
 
-/// Phase of the last heartbeat between two monitor passes, and the distance of the passes.
+/// Times of the monitor passes, relative to the last heartbeat and to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeathPhase {
     /// Time from the last heartbeat until a pass notices it: above zero, at most one monitor period.
@@ -46,11 +46,11 @@ pub struct DeathTimes {
 /// Number of steps into which a monitor period and a heartbeat interval are divided to get the phases.
 const PARTS: i64 = 8;
 
-/// Delay from the last heartbeat to the pass, if a pass notices the heartbeat at once.
+/// Smallest time from the last heartbeat to the pass that notices it.
 pub(super) const AT_ONCE: Span = Span::from_millis(1);
 
-/// Maximum number of simulated nodes. In a larger cluster the death of one node is the same, because the other nodes
-/// keep sending heartbeats.
+/// Maximum number of simulated nodes. More nodes would not change the result, because the other nodes keep sending
+/// heartbeats.
 const ENOUGH_NODES: usize = 12;
 
 /// Simulates the death of one node, in a cluster of this size, with the engine.
@@ -96,8 +96,8 @@ fn steps(whole: Span) -> impl Iterator<Item = Span> {
 }
 
 impl DeathTimes {
-    /// Simulates the death of one node at every phase. The node dies at any time between its last heartbeat and the
-    /// next one; the controller cannot tell the difference.
+    /// Simulates the death of one node at every phase. The node may die at any time between its last heartbeat and the
+    /// next one. The controller acts the same for all these times, because it sees only the heartbeats.
     pub fn new(profile: &TimingProfile, size: ClusterSize) -> Self {
         let synthetic = SyntheticCluster::new(profile, one_pod_each(size));
         let at_phases = |passes| -> Vec<Milestones> {
@@ -120,7 +120,9 @@ impl DeathTimes {
 }
 
 impl TimingRange {
-    /// The range of the time from a node's death. The typical time is the median over passes at their usual distance.
+    /// The range of the time from a node's death until an event; `None` if the event does not happen at every phase.
+    /// The best and the worst time are over both pass durations. The typical time is the median with
+    /// [`PassDuration::AfterPeriod`].
     fn new(
         exact: &[Milestones],
         usual: &[Milestones],

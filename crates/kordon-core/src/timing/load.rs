@@ -3,13 +3,13 @@
 use super::{HeartbeatKind, TimingProfile};
 use kordon_time::Span;
 
-/// Assumed size of a node object in etcd, in bytes: that of a small cloud node with its images.
+/// Assumed size of a node object in etcd, in bytes: the size of a small cloud node with its images.
 pub const NODE_BYTES: f64 = 10_240.0;
 
 /// Assumed size of a Lease in etcd, in bytes.
 pub const LEASE_BYTES: f64 = 400.0;
 
-/// Interval at which the API server compacts etcd, and the age of the writes that each compaction keeps. So etcd holds
+/// Interval at which the API server compacts etcd. Each compaction keeps the writes of the last interval, so etcd holds
 /// the writes of one to two intervals.
 pub const COMPACTION: Span = Span::from_secs(300);
 
@@ -23,7 +23,7 @@ const RENEWAL_JITTER: f64 = 0.04;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ApiLoad {
     pub status_writes_per_minute: f64,
-    /// Renewals with the largest jitter, and without jitter.
+    /// Lease renewals per minute: first with the largest jitter, then without jitter.
     pub lease_writes_per_minute: [f64; 2],
     /// Largest growth of etcd by heartbeats: writes times object size.
     pub etcd_bytes_per_minute: f64,

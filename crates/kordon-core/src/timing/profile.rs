@@ -74,7 +74,7 @@ impl KubeletFlags {
         }
     }
 
-    /// The time between two renewals of the Lease. A kubelet adds up to 4 percent of jitter to it.
+    /// The time between two renewals of the Lease, without the jitter of up to 4 percent that a kubelet adds.
     pub fn lease_renewal(&self) -> Span {
         Span::from_nanos(self.lease_duration.as_nanos() / 4)
     }
@@ -87,7 +87,8 @@ impl KubeletFlags {
         }
     }
 
-    /// The time between two heartbeats: the shorter of the two intervals.
+    /// The time between two heartbeats. With Leases, this is the shorter of the intervals of Lease renewals and status
+    /// writes.
     pub fn interval(&self) -> Span {
         match self.heartbeat {
             HeartbeatKind::Status => self.status_interval(),

@@ -25,8 +25,8 @@ pub struct ClusterSize {
 /// Duration of a monitor pass. The next pass starts a monitor period after its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PassDuration {
-    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period does not find it
-    /// expired yet; the next pass does.
+    /// Zero: passes start exactly a period apart. A pass exactly at the end of the grace period finds it not expired
+    /// yet; the next pass finds it expired.
     WithinPeriod,
     /// Short: each pass is a little later than a period after the previous one, so a pass at the end of the grace
     /// period finds it expired.
@@ -90,13 +90,14 @@ impl<'a> SyntheticCluster<'a> {
         }
     }
 
-    /// The earliest allowed time of a last heartbeat. By then the controller knows the nodes.
+    /// The earliest time at which a node may send its last heartbeat. At this time the controller has registered the
+    /// nodes.
     pub fn warm_from(&self) -> Timestamp {
         START + self.profile.settings.node_monitor_period.value * (WARM_UP + 1)
     }
 
-    /// Runs the engine until these nodes have sent their last heartbeats, given in order of time. Other nodes continue
-    /// to send heartbeats. One of the monitor passes is at `pass`.
+    /// Runs the engine until these nodes have sent their last heartbeats. `last` is sorted by time. Other nodes
+    /// continue to send heartbeats. One of the monitor passes is at `pass`.
     pub fn outage(&self, last: &[LastHeartbeat], pass: Timestamp, duration: PassDuration) -> Outage<'a> {
         let settings = settings(self.profile, duration);
         let period = settings.node_monitor_period.value + PASS_TAKES;
@@ -116,7 +117,7 @@ impl<'a> SyntheticCluster<'a> {
 pub struct Outage<'a> {
     profile: &'a TimingProfile,
     run: Run,
-    /// The steps so far.
+    /// The predicted events so far.
     pub steps: Vec<ForecastStep>,
     version: u64,
 }
@@ -126,7 +127,7 @@ impl Outage<'_> {
         self.run.run_until(until, &Assumptions::default(), &mut self.steps);
     }
 
-    /// Lets a node fail right after its last heartbeat, which the next pass notices.
+    /// Lets a node send its last heartbeat and fail. The next pass notices the heartbeat.
     fn fail(&mut self, last: &LastHeartbeat) {
         let LastHeartbeat { node, at } = last;
         self.run_until(*at);
@@ -154,8 +155,8 @@ impl Outage<'_> {
     }
 }
 
-/// Returns the controller's settings with a monitor period that suits the duration of passes. With `WithinPeriod`,
-/// passes start exactly a period apart; with `AfterPeriod`, the duration of a pass is added.
+/// Returns the controller's settings, with a monitor period that gives the right distance of passes. With
+/// `WithinPeriod`, passes start exactly a period apart. With `AfterPeriod`, the duration of a pass is added.
 fn settings(profile: &TimingProfile, duration: PassDuration) -> Settings {
     let mut settings = profile.settings.clone();
     settings.controllers.value.pod_gc = false;
