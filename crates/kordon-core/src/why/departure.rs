@@ -12,7 +12,8 @@ use clues::Clues;
 use crate::cluster::{Cluster, ClusterEvent, Key, Pod};
 use kordon_time::{ClusterTime, Timestamp};
 
-/// Reasons of the condition DisruptionTarget. Those of taint eviction and of the scheduler are defined elsewhere.
+/// Reasons of the condition DisruptionTarget, without those of taint eviction and of the scheduler, which are defined
+/// elsewhere.
 pub const BY_API: &str = "EvictionByEvictionAPI";
 pub const BY_COLLECTOR: &str = "DeletionByPodGC";
 pub const BY_KUBELET: &str = "TerminationByKubelet";
@@ -22,7 +23,8 @@ pub const BY_KUBELET: &str = "TerminationByKubelet";
 pub enum DepartureKind {
     /// The kubelet evicted the pod: the node was short of a resource.
     NodePressure,
-    /// The kernel killed a container for memory. This is no eviction: unless the pod is Failed, it stays on its node.
+    /// The kernel killed a container for memory. This is not an eviction: the pod stays on its node, unless it is
+    /// Failed.
     OomKill,
     /// The kubelet evicted the pod: the pod used more storage than its limit.
     StorageLimit,
@@ -57,7 +59,7 @@ pub enum DepartureKind {
 pub enum DepartureCertainty {
     /// Only circumstances support the kind, or equally good evidence contradicts it.
     Possible,
-    /// Circumstances explain the departure well, or stated evidence is contradicted.
+    /// Circumstances explain the departure well, or a component has stated the kind and other evidence contradicts it.
     Likely,
     /// The component that removed the pod has stated the kind.
     Certain,
@@ -73,13 +75,13 @@ pub enum EvidenceSource {
     /// Exit codes and reasons of the pod's containers.
     Container,
     Event,
-    /// The taints of the pod's node, or that the node no longer exists.
+    /// The taints of the pod's node, or the absence of the node.
     Node,
     /// The pod's owner or namespace.
     Owner,
     /// A drain of the pod's node.
     Drain,
-    /// Only the deletion itself.
+    /// The deletion itself, without any other evidence.
     Deletion,
 }
 
@@ -87,7 +89,7 @@ pub enum EvidenceSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DepartureEvidence {
     pub source: EvidenceSource,
-    /// Whether the evidence supports the kind. Other evidence supports another kind.
+    /// Whether the evidence supports the kind of the departure. If not, it supports another kind.
     pub agrees: bool,
     /// The evidence in words. Contains text from the cluster.
     pub text: String,
@@ -123,13 +125,13 @@ impl PodDeparture {
         Clues::new(pod, presence, cluster, events).weigh()
     }
 
-    /// Classifies a pod of which only Events are left; `None` if they do not explain it.
+    /// Classifies a pod of which only Events are left; `None` if the Events do not explain the departure.
     pub fn from_events(pod: &Key, events: &[ClusterEvent]) -> Option<Self> {
         Clues::from_events(pod, events).weigh()
     }
 
     /// The latest OOM kill of a container in a running pod, with its time. The container restarts, so the pod does not
-    /// leave, but this is often mistaken for an eviction.
+    /// leave. OOM kills are often mistaken for evictions.
     pub fn oom_kill(pod: &Pod) -> Option<(Self, Option<ClusterTime>)> {
         if pod.termination.is_some() || pod.is_finished() {
             return None;
@@ -154,7 +156,8 @@ impl PodDeparture {
     }
 }
 
-/// The time at which a pod left: the start of its deletion, or its end if that was earlier; `None` if unknown.
+/// The time at which a pod left: the start of its deletion, or the end of the pod if that was earlier; `None` if
+/// unknown.
 pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
     let deleted = clues::deletion_began(pod);
     let finished = clues::finished_at(pod).or(pod.ending.as_ref().and_then(|ending| ending.disrupted));

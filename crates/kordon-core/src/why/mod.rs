@@ -23,7 +23,7 @@ use kordon_time::{Span, Timestamp};
 /// One step of an explanation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// The time of the step; `None` if it has none.
+    /// The time of the step; `None` for a step without a time.
     pub at: Option<Timestamp>,
     pub tense: Tense,
     /// Whether the time is an estimate or depends on chance.
@@ -49,7 +49,7 @@ pub enum Tense {
 /// The subject of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// How far the explanation can be trusted: whether watches are connected, and whether a controller runs.
+    /// How reliable the explanation is: whether watches are connected, and whether a controller runs.
     Confidence,
     /// The last heartbeat.
     Heartbeat,
@@ -87,7 +87,7 @@ impl Tense {
         }
     }
 
-    /// The heading of such steps on screen.
+    /// The heading of steps of this tense on screen.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -97,7 +97,7 @@ impl Tense {
         }
     }
 
-    /// The word in reports and filters.
+    /// The name of the tense in reports and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Past => "past",
@@ -298,8 +298,8 @@ impl Explainer<'_> {
         explanation.push(step.at(expires).estimated(health.certainty != Certainty::Observed));
     }
 
-    /// Adds why the grace period counts from a later time than the last heartbeat. Returns that time; `None` if it
-    /// counts from the heartbeat.
+    /// Adds why the grace period counts from a later time than the last heartbeat. Returns the later time; `None` if
+    /// the grace period counts from the heartbeat.
     fn explain_restart(
         &self,
         health: &NodeView,
@@ -315,8 +315,8 @@ impl Explainer<'_> {
         Some(at)
     }
 
-    /// Adds the grace period that ended before the node became Unknown, if the present data explain it. Since then the
-    /// node may have sent heartbeats, and the controller may have been restarted.
+    /// Adds the grace period that ended before the node became Unknown. Adds nothing if the present data no longer
+    /// explain it: the node may have sent heartbeats since, or the controller may have been restarted.
     fn explain_ended_grace(
         &self,
         flag: &str,
@@ -395,7 +395,7 @@ impl Explainer<'_> {
     }
 
     /// Adds the queue in which the node waits or will wait. If all zones are down or the zone's rate is zero, adds
-    /// instead that nothing is evicted.
+    /// instead that there are no evictions.
     fn explain_queue(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let concerned = match health.stage {
             NodeStage::Queued | NodeStage::Requested => true,
@@ -622,7 +622,8 @@ impl Step {
     }
 }
 
-/// Largest error of a time caused by rounding: times are whole seconds, and clock offsets are measured from them.
+/// Largest rounding error of a time. Times are whole seconds, and the clock offsets measured from such times are also
+/// inexact.
 const ROUNDING: Span = Span::from_secs(2);
 
 /// Sorts the steps of an explanation: past, present, future, then ruled out. Past and future steps are ordered by time.

@@ -9,7 +9,7 @@
 //! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
 //! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
-//! Read the scopes that are not [known](Cluster::knows), and ask again until all are.
+//! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
 
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
     needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
-    // Pod garbage collection may remove this pod, or a Ready pod of the node, once too many pods have finished. A Ready
-    // pod that is removed earlier does not leave endpoints when the node becomes Unknown.
+    // Pod garbage collection may remove this pod, or a Ready pod of its node, once too many pods have finished. A
+    // removed pod does not leave endpoints when the node becomes Unknown, so the number of finished pods matters.
     let neighbours = pod.node.iter().flat_map(|node| cluster.pods_on(node)).map(|pod| &**pod);
     let mut decided_by_number = neighbours.filter(|pod| pod.is_ready()).chain([&**pod]);
     if decided_by_number.any(|pod| is_kept_by_number(pod, settings)) {

@@ -17,15 +17,15 @@ use crate::{
 };
 use kordon_time::{ClusterTime, Span};
 
-/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used the second one.
+/// The scheduler's reasons in the condition DisruptionTarget. Releases 1.25 and 1.26 used `PreemptionByKubeScheduler`.
 const BY_SCHEDULER: [&str; 2] = ["PreemptionByScheduler", "PreemptionByKubeScheduler"];
 
 /// Maximum age of the condition DisruptionTarget at the start of the deletion that it announces. The disruption
 /// controller removes the condition if no deletion follows within two minutes.
 const ANNOUNCED: Span = Span::from_secs(120);
 
-/// Maximum delay of a deletion by taint after the toleration has ended. Times are whole seconds, and the controller may
-/// be busy.
+/// Maximum delay of a deletion by taint after the toleration has ended. The delay allows for times in whole seconds and
+/// for a busy controller.
 const DELAY: Span = Span::from_secs(15);
 
 /// A piece of evidence for one kind.
@@ -69,8 +69,9 @@ impl Clues {
         clues
     }
 
-    /// Returns the best supported kind: the most certain one, then the one with the strongest source. Its certainty is
-    /// lowered if a contradicting clue is equally certain, or was stated by a component and is at least likely.
+    /// Returns the best supported kind: the most certain one, then the one with the strongest source. The certainty of
+    /// this kind is lowered by a contradicting clue that is at least likely. Such a clue must be as certain as the best
+    /// clue, or a component must have stated it.
     pub(super) fn weigh(mut self) -> Option<PodDeparture> {
         self.0.sort_by_key(|clue| (Reverse(clue.certainty), clue.source));
         let best = self.0.first()?.clone();
@@ -102,7 +103,7 @@ impl Clues {
         let Some(reason) = pod.disruption_target.as_deref() else { return };
         let (kind, mut certainty) = match reason {
             BY_API => (DepartureKind::ApiEviction, Certain),
-            // The taint evicted the pod first, and pod garbage collection then deletes it.
+            // Possible only: the taint evicted the pod, but pod garbage collection has finished the deletion.
             DELETION_BY_TAINT if node.is_some_and(is_out_of_service) => {
                 (DepartureKind::TaintEviction, Possible)
             }
@@ -110,7 +111,8 @@ impl Clues {
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),
-                // The kubelet also ends pods before a shutdown and for critical pods, but then the status says so.
+                // Likely node pressure. The kubelet also sets this reason before a shutdown and for critical pods, but
+                // then the pod's status states the kind.
                 None => (DepartureKind::NodePressure, Likely),
             },
             reason if BY_SCHEDULER.contains(&reason) => (DepartureKind::Preemption, Certain),
@@ -164,7 +166,7 @@ impl Clues {
             (DepartureKind::OomKill, killed)
         };
         for exit in &decisive {
-            // 137 means SIGKILL, which anybody may have sent.
+            // Exit code 137 means SIGKILL. Anybody may have sent this signal, so the code does not prove a failure.
             let is_clear = kind == DepartureKind::OomKill || exit.code != 137;
             let certainty = if is_clear && !is_stated { Certain } else { Possible };
             let text =
@@ -186,8 +188,8 @@ impl Clues {
         }
     }
 
-    /// Reads the node: whether it no longer exists, is out of service, or has a taint that the pod does not tolerate
-    /// (any more).
+    /// Reads the node: whether it no longer exists, is out of service, or has a taint that the pod does not tolerate or
+    /// no longer tolerates.
     fn read_node(&mut self, pod: &Pod, presence: PodPresence, cluster: &Cluster, node: Option<&Node>) {
         let (Some(name), source) = (&pod.node, EvidenceSource::Node) else { return };
         let Some(node) = node else {
@@ -199,7 +201,7 @@ impl Clues {
             return;
         };
         if is_out_of_service(node) {
-            // The kubelet does not respond, so pod garbage collection has set the phase.
+            // A kubelet that does not respond cannot set the phase Failed, so pod garbage collection has set it.
             let certainty = if pod.phase == Phase::Failed { Certain } else { Likely };
             let text = format!("node {name} is not Ready and has the taint {OUT_OF_SERVICE}");
             self.add(DepartureKind::OutOfService, certainty, source, text);
@@ -315,7 +317,8 @@ impl Clue {
     /// Whether this clue makes the kind of the best clue doubtful.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
-        // Garbage collection and out-of-service deletion only complete a departure that has another cause.
+        // Garbage collection and out-of-service deletion only complete a departure that has another cause, so other
+        // kinds do not contradict them.
         let ends_it = matches!(best.kind, GarbageCollection | OutOfService);
         let is_stated = match self.source {
             EvidenceSource::Condition | EvidenceSource::Status | EvidenceSource::Event => true,
@@ -344,8 +347,8 @@ fn exits(pod: &Pod) -> impl Iterator<Item = &ContainerExit> {
     pod.ending.iter().flat_map(|ending| &ending.exits).filter(|exit| !exit.restarted)
 }
 
-/// Whether the pod finished before it was deleted. A deletion also ends containers, and pod garbage collection sets the
-/// phase of pods that it removes, so the phase alone does not show this.
+/// Whether the pod finished before it was deleted. The phase alone does not show this: a deletion also ends containers,
+/// and pod garbage collection sets the phase of pods that it removes.
 fn finished_first(pod: &Pod) -> bool {
     let ended_before = || finished_at(pod).zip(deletion_began(pod)).is_some_and(|(end, began)| end < began);
     pod.is_finished() && !is_by(pod, BY_COLLECTOR) && (pod.termination.is_none() || ended_before())
@@ -395,14 +398,14 @@ fn is_storage_limit(message: &str) -> bool {
     limits.iter().any(|limit| message.contains(limit))
 }
 
-/// The kind that an Event supports; `None` if it is not about the pod's departure.
+/// The kind of departure that an Event shows; `None` for an Event that is not about the pod's departure.
 fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, DepartureCertainty)> {
     let names_pod = || event.message.split([' ', '/']).any(|word| word == pod.name.as_str());
     Some(match (&*event.reason, &*event.source) {
         ("Preempted", _) => (DepartureKind::Preemption, Certain),
         ("Evicted", "kubelet") if is_storage_limit(&event.message) => (DepartureKind::StorageLimit, Certain),
         ("Evicted", "kubelet") => (DepartureKind::NodePressure, Certain),
-        // Autoscalers and deschedulers report evictions through the Eviction API this way.
+        // Autoscalers and deschedulers record this reason for evictions through the Eviction API.
         ("Evicted", _) => (DepartureKind::ApiEviction, Likely),
         // This Event has no uid, so it may be about an earlier pod of the same name.
         ("TaintManagerEviction", _) if event.message.starts_with("Marking for deletion") => {
@@ -419,7 +422,8 @@ fn of_event(pod: &Key, event: &ClusterEvent) -> Option<(DepartureKind, Departure
     })
 }
 
-/// The Deployment that is replacing the pods of this ReplicaSet with those of another.
+/// The Deployment that is replacing the pods of this ReplicaSet with pods of another ReplicaSet; `None` if there is no
+/// such Deployment.
 fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
     let deployment = workload.owner.as_ref().filter(|_| workload.kind == WorkloadKind::ReplicaSet)?;
     let mut siblings = cluster.workloads_in(WorkloadKind::ReplicaSet, &workload.key.namespace);
@@ -431,8 +435,8 @@ fn rolled_out_by(workload: &Workload, cluster: &Cluster) -> Option<Name> {
     siblings.any(is_another).then(|| deployment.name.clone())
 }
 
-/// The number of pods that the owner wants and the number that it had; `None` unless it had more. Pods created after
-/// the deletion began are replacements and do not count.
+/// The number of pods that the owner wants and the number that it had before the deletion; `None` if it had no more
+/// than wanted. Pods created after the deletion began are replacements and do not count.
 fn surplus(pod: &Pod, workload: &Workload, cluster: &Cluster) -> Option<(i32, i32)> {
     let wanted = match workload.kind {
         WorkloadKind::ReplicaSet
