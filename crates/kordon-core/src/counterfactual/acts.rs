@@ -51,8 +51,8 @@ impl UnreachableNode {
 }
 
 impl EvictedPod {
-    /// Whether the pod's node came back within this time after the eviction. With a longer grace period or toleration,
-    /// the pod would have stayed.
+    /// Whether the eviction was unnecessary: the pod's node came back at most `within` after it. With a longer grace
+    /// period or toleration, the pod would have stayed.
     pub fn is_unnecessary(&self, within: Span) -> bool {
         self.back.is_some_and(|back| back.since(self.at) <= within)
     }
@@ -69,7 +69,8 @@ impl Acts {
         self.evicted.push(act);
     }
 
-    /// Handles the return of a node. Returns the number of its pods that were evicted at most `close` before.
+    /// Handles the return of a node. Returns the number of its pods that were evicted at most `close` before the
+    /// return.
     pub(super) fn on_back(&mut self, node: &NodeName, at: Timestamp, close: Span) -> usize {
         if !self.open.remove(node) {
             return 0;
@@ -97,19 +98,20 @@ impl Acts {
     }
 }
 
-/// Acts of a controller, as numbers.
+/// Numbers and durations of a controller's acts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActsTotals {
     pub unreachable: usize,
     pub evicted: usize,
     /// Unnecessary evictions: the node came back within the time given to [`Acts::totals`].
     pub unnecessary: usize,
-    /// Evictions for which the recording ends too early to tell whether they were unnecessary: the node was still
+    /// Evictions for which the recording ends too early to tell whether they were unnecessary. The node was still
     /// silent at the end, and the time given to [`Acts::totals`] was not over.
     pub open: usize,
-    /// The time from the last heartbeat until a node was declared Unknown; `None` if no node was.
+    /// The time from the last heartbeat until a node was declared Unknown; `None` if no node was declared Unknown.
     pub detection: Option<Spread>,
-    /// The time from the last heartbeat until the eviction. Unnecessary evictions are left out.
+    /// The time from the last heartbeat until an eviction; `None` without evictions. Unnecessary evictions are left
+    /// out.
     pub eviction: Option<Spread>,
 }
 

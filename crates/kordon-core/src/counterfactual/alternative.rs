@@ -6,7 +6,7 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Default toleration that the API server gives to pods without one of their own: 300 s.
+/// Default toleration time that the API server gives to pods without a toleration of their own: 300 s.
 pub const DEFAULT_TOLERATION: Span = Span::from_secs(300);
 
 /// Settings of a controller, and the default tolerations of the API server.
@@ -14,8 +14,8 @@ pub const DEFAULT_TOLERATION: Span = Span::from_secs(300);
 pub struct Alternative {
     pub settings: Settings,
     pub tolerations: DefaultTolerations,
-    /// The shortest grace period of all compared settings. A longer silence of a node counts as an outage under all of
-    /// them, also under settings that do not react to it.
+    /// The shortest grace period of all compared settings. A longer silence of a node counts as an outage under all
+    /// compared settings, even if some of them do not react to it.
     pub least_silence: Span,
 }
 
@@ -58,7 +58,7 @@ impl Alternative {
     /// Replaces a setting, for example `node-monitor-grace-period=20s`. Leading dashes are ignored.
     ///
     /// # Errors
-    /// The setting does not exist, or does not exist in this release, or cannot have this value.
+    /// The setting does not exist at all or in this release, or the value is not valid.
     pub fn set(&mut self, text: &str) -> Result<(), BadAlternative> {
         let bare = text.trim_start_matches('-');
         let (flag, value) = bare.split_once('=').ok_or_else(|| BadAlternative::NoValue(text.into()))?;
@@ -102,7 +102,8 @@ impl Alternative {
         self.tolerations.unreachable.map_or(DEFAULT_TOLERATION, Span::from_secs)
     }
 
-    /// The settings that differ from others, for example `node-monitor-grace-period=20s`; empty if none differ.
+    /// The settings whose values differ from those in `from`, for example `node-monitor-grace-period=20s`; empty if no
+    /// values differ.
     pub fn differences(&self, from: &Self) -> Vec<String> {
         let before = from.settings.flags();
         let flags = self.settings.flags().into_iter().zip(before);
@@ -116,7 +117,7 @@ impl Alternative {
             let seconds = seconds.unwrap_or(default);
             (seconds != before.unwrap_or(default)).then(|| format!("{flag}={seconds}"))
         });
-        // Without spaces, so that the value can be typed again: 1m30s.
+        // Remove spaces, so that the value can be typed again: `1m30s`.
         let changed = changed.map(|((flag, value, _), _)| format!("{flag}={}", value.replace(' ', "")));
         changed.chain(tolerations).collect()
     }
@@ -138,8 +139,8 @@ impl DefaultTolerations {
         tolerations.iter().map(replaced).collect()
     }
 
-    /// The new duration in seconds of a toleration set by the admission plugin; `None` for other tolerations, or if the
-    /// duration stays.
+    /// The new duration in seconds of a toleration that the admission plugin has set; `None` for other tolerations, or
+    /// to keep the recorded duration.
     fn seconds_for(self, toleration: &Toleration) -> Option<i64> {
         let is_default = toleration.operator == TolerationOperator::Exists
             && toleration.effect == Some(TaintEffect::NoExecute)
@@ -193,7 +194,7 @@ mod tests {
         assert!(present.set_all(&["default-not-ready-toleration-seconds=-1"]).is_err());
     }
 
-    /// docs/upstream/node-lifecycle.md#1.1
+    /// The releases of the flags are listed in docs/upstream/node-lifecycle.md#1.1.
     #[test]
     fn a_flag_that_the_release_does_not_have_is_refused() {
         for (minor, exists) in [(19, true), (26, true), (27, false), (36, false), (38, false)] {

@@ -12,15 +12,16 @@
 //!                recorded Cluster
 //! ```
 //!
-//! It removes conditions set to Unknown, the taints that the node lifecycle controller maintains, the marks on pods as
-//! not ready with their node, and evictions by taints. It adapts the consequences:
+//! The filter removes four reactions: conditions become Unknown, the node lifecycle controller changes its taints, pods
+//! are marked not ready because their node is not ready, and taints evict pods. It adapts what followed from these
+//! reactions:
 //!
 //! - A pod that was evicted in the recording stays until the engine evicts it. Its replacement is left out until then.
-//! - A pod that only the engine evicts ends after its grace period, which starts once its kubelet is not silent. Nobody
-//!   replaces it.
-//! - A kubelet whose node only the engine marked Unknown posts its status with its next heartbeat.
+//! - A pod that only the engine evicts ends after its grace period, which starts when its kubelet is not silent. Nobody
+//!   replaces the pod.
+//! - A node that only the engine marked Unknown gets its status from its kubelet with the next heartbeat.
 //!
-//! Cases in which this makes a result uncertain are counted ([`Uncertainty`]).
+//! Some of these changes make a result uncertain. Such cases are counted ([`Uncertainty`]).
 
 mod acts;
 mod alternative;
@@ -51,7 +52,7 @@ use kordon_time::{Span, Timestamp};
 use outages::{OutageStart, OutageTracker};
 use replacements::Replacements;
 
-/// Validity of a leader's Lease that does not state one.
+/// Validity of a leader's Lease without a duration.
 const LEADER_DURATION: Span = Span::from_secs(15);
 
 /// Replaces the reactions of the recorded controllers with those of an engine. The caller passes in each recorded
@@ -60,7 +61,7 @@ const LEADER_DURATION: Span = Span::from_secs(15);
 pub struct Counterfactual {
     settings: Settings,
     tolerations: DefaultTolerations,
-    /// Silence after which a node has an outage.
+    /// Length of a silence after which a node counts as having an outage.
     least_silence: Span,
     /// The nodes, Leases and pods as recorded.
     recorded: Cluster,
@@ -68,14 +69,14 @@ pub struct Counterfactual {
     posted: BTreeMap<NodeName, ConditionStatus>,
     /// The last heartbeat of each node.
     heard: BTreeMap<NodeName, Timestamp>,
-    /// The pods that the engine marked not ready, as they were before.
+    /// The pods that the engine marked not ready, in their state before the mark.
     marked: BTreeMap<Key, Arc<Pod>>,
     /// The pods that the engine evicted, with the time at which their kubelet ends them.
     ending: BTreeMap<Key, Timestamp>,
-    /// The evicted pods on silent nodes, by node. The kubelet ends them after it is back.
+    /// The evicted pods on silent nodes, by node. Their kubelet ends these pods when it is back.
     held: BTreeMap<NodeName, BTreeSet<Key>>,
     replacements: Replacements,
-    /// The pods that only the engine evicted so far, with the time of the eviction.
+    /// Pods that the engine has evicted and the recording has not, with the time of the eviction.
     evicted_here: BTreeMap<Key, Timestamp>,
     /// Interval between renewals of the leader's Lease.
     leader_renews_every: Option<Span>,
@@ -132,7 +133,8 @@ impl Counterfactual {
         self.outages.ended().iter().cloned().chain(open).collect()
     }
 
-    /// Median time from the creation of a pod until it is Ready; `None` if none was observed.
+    /// Median time from the creation of a pod until it is Ready; `None` if no pod was observed from its creation until
+    /// Ready.
     pub fn start(&self) -> Option<Span> {
         self.outages.start()
     }
@@ -196,7 +198,7 @@ impl Counterfactual {
         for key in due {
             self.ending.remove(&key);
             let Some(pod) = cluster.pod(&key).filter(|pod| pod.termination.is_some()) else { continue };
-            // If the recording evicted the pod too, the recording also contains the pod's deletion.
+            // Skip pods that are terminating in the recording too: the recording also contains the end of these pods.
             let recorded = self.recorded.pod(&key).filter(|recorded| recorded.uid == pod.uid);
             if recorded.is_none_or(|recorded| recorded.termination.is_none()) {
                 self.forget_pod(&key);
@@ -242,7 +244,7 @@ impl Counterfactual {
         LeaderLease { duration: Some(soon.map_or(duration, |soon| soon.min(duration))), ..leader }
     }
 
-    /// Handles a heartbeat of a kubelet: a renewal of its Lease or a node status.
+    /// Handles a heartbeat of a kubelet: a Lease renewal or a node status.
     fn on_heartbeat(&mut self, name: &NodeName, at: Timestamp, cluster: &Cluster, now: Timestamp) {
         let before = self.heard.get(name).copied();
         if before.is_some_and(|before| at <= before) {
@@ -275,7 +277,7 @@ impl Counterfactual {
         self.uncertain.add(Uncertainty::NearDeadline, close + self.nearly_evicted(name, cluster, now));
     }
 
-    /// Handles the deletion of a node. Later heartbeats under its name are those of a new node.
+    /// Handles the deletion of a node. Later heartbeats under the same name come from a new node.
     fn on_node_gone(&mut self, name: &NodeName, cluster: &Cluster, now: Timestamp) {
         self.posted.remove(name);
         let heard = self.heard.remove(name).filter(|_| cluster.leases().is_synced());
@@ -285,7 +287,7 @@ impl Counterfactual {
         }
     }
 
-    /// Handles a heartbeat at `at`. `before` is the heartbeat before it, if known.
+    /// Handles a heartbeat at `at`. `before` is the time of the previous heartbeat, if known.
     fn observe_outage(
         &mut self,
         name: &NodeName,
@@ -323,7 +325,7 @@ impl Counterfactual {
     }
 }
 
-/// The relation of a recorded event to a list. The first list is passed on as a list, later lists as changes.
+/// How a recorded event belongs to a list. The first list is passed on as a list, later lists as changes.
 enum ListStage {
     Started,
     Listed,
@@ -575,7 +577,8 @@ mod tests {
         Taint { key: key.into(), effect, time_added: Some(at(60)), ..Taint::default() }
     }
 
-    /// The node as its kubelet posted it at that time; with Unknown, as the controller marked it.
+    /// A node with this status of Ready since second `posted`. The controller has set an Unknown status, the kubelet
+    /// any other status.
     fn node(status: ConditionStatus, posted: i64) -> Node {
         let reason = if status == ConditionStatus::Unknown { "NodeStatusUnknown" } else { "Kubelet" };
         let ready = Condition {

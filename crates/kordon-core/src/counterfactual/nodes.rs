@@ -77,7 +77,8 @@ impl Counterfactual {
             self.posted.insert(new.name.clone(), status);
             let at = cluster.local(at).min(now);
             self.on_heartbeat(&new.name, at, cluster, now);
-            // The status may be no later than the last renewal of the node's Lease.
+            // A status that is not later than the last Lease renewal is no new heartbeat, but its Ready condition may
+            // start or end an outage.
             self.observe_outage(&new.name, None, at, cluster);
         }
         if merged.is_ready() && known.is_some_and(|known| !known.is_ready()) {
@@ -112,8 +113,8 @@ impl Counterfactual {
         self.would.on_unreachable(act);
     }
 
-    /// Handles a recorded deletion or cordon of a node, perhaps made because of the node's recorded state. Counts an
-    /// uncertainty if the node's state in the model differs from the recorded state.
+    /// Handles a recorded deletion or cordon of a node. Somebody may have reacted to the node's recorded state, so a
+    /// different state in the model counts as an uncertainty.
     fn on_intervention(&mut self, recorded: &Node, cluster: &Cluster) {
         let differs = same_node(cluster.node(&recorded.name), recorded).is_some_and(|known| {
             is_marked(known) != is_marked(recorded)
@@ -152,7 +153,8 @@ impl Counterfactual {
         changes
     }
 
-    /// The number of pods on a returned node that would have been evicted so soon that the phase of the passes decides.
+    /// The number of pods on a returned node with a toleration that would have ended soon. For these pods, the phase of
+    /// the controller's passes decides whether they are evicted.
     pub(super) fn nearly_evicted(&self, name: &NodeName, cluster: &Cluster, now: Timestamp) -> usize {
         let Some(node) = cluster.node(name) else { return 0 };
         let taints: Vec<Taint> = controllers_own(node).cloned().collect();
@@ -176,7 +178,7 @@ fn merged(old: &Node, new: &Node, known: &Node) -> Node {
     }
 }
 
-/// Conditions posted by kubelets and others since `old`; all other conditions are taken from `known`.
+/// Conditions from `new` that kubelets and others have posted since `old`; all other conditions are taken from `known`.
 fn conditions(old: &Node, new: &Node, known: &Node) -> Arc<[Condition]> {
     let merged = new.conditions.iter().filter_map(|condition| {
         let known = known.condition(&condition.kind);
@@ -208,7 +210,7 @@ fn taints(new: &Node, known: &Node) -> Arc<[Taint]> {
     if is_same { known.taints.clone() } else { merged.into() }
 }
 
-/// The heartbeat time of a Ready condition that the kubelet has posted since `old`; `None` if there is no new one.
+/// The heartbeat time of a Ready condition that the kubelet has posted since `old`; `None` if it has posted none.
 fn posted(old: Option<&Arc<Node>>, new: &Node) -> Option<ClusterTime> {
     let ready = new.ready().filter(|ready| !is_controllers(ready))?;
     let before = old.and_then(|old| old.ready());

@@ -1,5 +1,5 @@
 //! Outages of nodes and their cost. The outages and the affected pods are the same for all settings. The evictions
-//! differ: the cost is computed once with those of the recorded controller, and once with those of the engine.
+//! differ, so the cost is computed twice: with the evictions of the recorded controller and with those of the engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -89,8 +89,8 @@ pub struct CostScope {
     pub until: Timestamp,
     /// Outages shorter than this are blips.
     pub blip: Span,
-    /// Time after the end of an outage in which an eviction still belongs to the outage, because the controller works
-    /// in passes.
+    /// Time after the end of an outage. An eviction within this time still belongs to the outage, because the
+    /// controller works in passes.
     pub passes: Span,
     /// The time that a replacement takes until it is Ready.
     pub start: Span,
@@ -104,7 +104,7 @@ pub(super) struct OutageTracker {
     ended: Vec<RecordedOutage>,
     /// Nodes with heartbeats that are not Ready, with the start of their outage.
     not_well: BTreeMap<NodeName, OutageStart>,
-    /// End of the last gap in the recording. Heartbeats before the gap are known, those in the gap are not.
+    /// End of the last gap in the recording. Heartbeats in the gap are not known.
     gap: Option<Timestamp>,
     /// Pods that were created and are not Ready yet.
     starting: BTreeSet<Uid>,
@@ -120,7 +120,7 @@ pub(super) struct OutageStart {
 }
 
 impl RecordedOutage {
-    /// The length of the outage, up to the end of the recording if it is open.
+    /// The length of the outage. An open outage counts up to the end of the recording.
     pub const fn length(&self) -> Span {
         self.end.at().since(self.from)
     }
@@ -135,9 +135,9 @@ impl OutageEnd {
 }
 
 impl OutageTracker {
-    /// Handles a heartbeat of a node at `at`, the previous one at `before`. A silence longer than `least` is an outage.
-    /// `posted` is the status of the Ready condition that the kubelet posted last. Returns the start of the outage that
-    /// ends with this heartbeat.
+    /// Handles a heartbeat of a node at `at`; the previous heartbeat was at `before`. A silence longer than `least` is
+    /// an outage. `posted` is the status of the Ready condition that the kubelet posted last. Returns the start of the
+    /// outage that ends with this heartbeat.
     pub fn on_heard(
         &mut self,
         node: &NodeName,
@@ -165,14 +165,15 @@ impl OutageTracker {
         }
     }
 
-    /// The outage that a silence means, unless a gap in the recording explains the silence.
+    /// The start of the outage that a silence from `before` to `at` means; `None` if the silence is at most `least`
+    /// long or a gap in the recording explains it.
     fn silence(&self, before: Option<Timestamp>, at: Timestamp, least: Span) -> Option<OutageStart> {
         let from = before.filter(|before| at.since(*before) > least)?;
         let is_gap = |gap: Timestamp| from <= gap && gap <= at && gap.since(from) <= least;
         (!self.gap.is_some_and(is_gap)).then_some(OutageStart { from, is_silent: true })
     }
 
-    /// Handles the deletion of a node. Returns the start of the outage that ends with it.
+    /// Handles the deletion of a node. Returns the start of the outage that ends with the deletion.
     pub fn on_gone(
         &mut self,
         node: &NodeName,
@@ -224,7 +225,8 @@ impl OutageTracker {
         })
     }
 
-    /// The median time from the creation of a pod until it was Ready; `None` if none was observed.
+    /// The median time from the creation of a pod until it was Ready; `None` if no pod was observed from its creation
+    /// until Ready.
     pub fn start(&self) -> Option<Span> {
         let mut starts = self.starts.clone();
         starts.sort_unstable();
@@ -249,7 +251,7 @@ pub(super) fn outage(
             (recreation != Recreation::OnSameNode).then_some(AffectedPod { pod, uid, recreation, is_here })
         })
         .collect();
-    // Evicted pods may already be gone from the cluster.
+    // Add evicted pods that are already gone from the recorded cluster.
     let evicted = happened.evicted.iter().rev().take_while(|act| act.at >= from);
     for act in evicted.filter(|act| act.node == *node && act.recreation != Recreation::OnSameNode) {
         if !pods.iter().any(|pod| pod.uid == act.uid) {
@@ -305,7 +307,7 @@ impl Paid {
     }
 }
 
-/// The time at which a pod or its replacement runs again. `moved` is the time of its eviction.
+/// The time at which a pod or its replacement runs again. `moved` is the time of the pod's eviction.
 fn runs_again(
     outage: &RecordedOutage,
     pod: &AffectedPod,

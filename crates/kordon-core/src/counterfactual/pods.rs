@@ -115,7 +115,7 @@ impl Counterfactual {
             return None;
         }
         let known = cluster.pod(&new.key).filter(|known| known.uid == new.uid)?;
-        // The recorded state of an evicted pod does not apply while the pod stays.
+        // An evicted pod stays here for now, so its recorded state does not apply.
         if self.replacements.stays(&new.key) {
             return None;
         }
@@ -189,7 +189,8 @@ impl Counterfactual {
             .is_some_and(|departure| departure.kind == DepartureKind::TaintEviction)
     }
 
-    /// Handles an eviction by the recorded controller. The pod stays, unless the engine has already evicted it.
+    /// Handles an eviction by the recorded controller. The pod stays in the model, unless the engine has already
+    /// evicted it.
     fn on_recorded_eviction(&mut self, pod: &Pod, cluster: &Cluster, now: Timestamp) {
         let tainted = pod.node.as_ref().and_then(|node| self.recorded.node(node));
         if let Some(node) = tainted.filter(|node| controllers_own(node).next().is_some()) {
@@ -253,8 +254,8 @@ impl Counterfactual {
         }
     }
 
-    /// Returns the changes by which the kubelet of a node that is Ready again posts its pods as ready. The engine had
-    /// marked them not ready.
+    /// Returns the changes by which the kubelet of a returned node posts its pods as ready. Only pods that the engine
+    /// had marked not ready need such a change.
     pub(super) fn restore_pods(&mut self, node: &NodeName, cluster: &Cluster) -> Vec<Change> {
         let is_on = |pod: &Pod| pod.node.as_ref() == Some(node);
         let marked: Vec<Arc<Pod>> = self.marked.values().filter(|pod| is_on(pod)).cloned().collect();

@@ -30,7 +30,7 @@ impl Replacements {
         self.owner_of.contains_key(pod)
     }
 
-    /// Records that the pod no longer stays: the engine evicted it, or somebody else deleted it.
+    /// Records that the pod no longer stays, because the engine evicted it or somebody else deleted it.
     pub fn on_left(&mut self, pod: &Key) {
         let Some(owner) = self.owner_of.remove(pod) else { return };
         if let Some(replaced) = self.by_owner.get_mut(&owner) {
@@ -38,8 +38,8 @@ impl Replacements {
         }
     }
 
-    /// Handles the creation of a pod. Returns whether it is left out, because it replaces a pod that stays or has its
-    /// name.
+    /// Handles the creation of a pod. Returns whether the new pod is left out. It is left out if it has the name of a
+    /// pod that stays, or replaces such a pod.
     pub fn leaves_out(&mut self, pod: &Key, owner: Option<&Uid>) -> bool {
         let Some(owner) = owner else { return false };
         let Some(replaced) = self.by_owner.get_mut(owner) else { return false };
@@ -63,7 +63,8 @@ impl Replacements {
         }
     }
 
-    /// Returns the pods that are no longer left out, because fewer pods stay. A pod whose name is still in use waits.
+    /// Returns the pods that are no longer left out, because fewer pods stay. A pod remains left out while another pod
+    /// has its name.
     pub fn release(&mut self, is_free: impl Fn(&Key) -> bool) -> Vec<Key> {
         let mut released = Vec::new();
         if self.left_out.is_empty() {

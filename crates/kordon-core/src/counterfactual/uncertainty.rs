@@ -8,17 +8,19 @@ pub enum Uncertainty {
     /// A heartbeat, the return of a node, or a deletion by somebody else was so close to a deadline that the phase of
     /// the controller's passes decides.
     NearDeadline,
-    /// Only the engine marked a node Unknown, so the time at which its kubelet posts its status is assumed.
+    /// Only the engine marked a node Unknown, so kordon assumes the time at which the node's kubelet posts its status.
     PostAssumed,
     /// A recorded pod is left out, because it replaced a pod that stays in the model.
     ReplacementLeftOut,
     /// Only the engine evicted a pod, so it is unknown where its replacement would have run.
     ReplacementMissing,
-    /// A node was deleted or cordoned while it was Unknown only in the recording, or only in the model.
+    /// A node was deleted or cordoned while it was Unknown or tainted in only one of the two: the recording or the
+    /// model.
     NodeRemoved,
     /// A node was not Ready before the recording began.
     DownAtStart,
-    /// A pod was evicted, and its node is still silent at the end. It is open whether the eviction was necessary.
+    /// A pod was evicted and its node is still silent at the end, so it is not known whether the eviction was
+    /// necessary.
     OpenAtEnd,
     /// The recording has a gap.
     Gap,
