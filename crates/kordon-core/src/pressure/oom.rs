@@ -5,11 +5,11 @@ use crate::cluster::{ContainerResources, ContainerRole, Pod, QosClass};
 
 /// The `oom_score_adj` of containers that are killed last.
 const PROTECTED: i64 = -997;
-/// The `oom_score_adj` of containers without any request.
+/// The `oom_score_adj` of the containers of BestEffort pods.
 const FIRST: i64 = 1000;
 
 /// Returns the `oom_score_adj` that a kubelet gives a container of a pod (`qos.GetContainerOOMScoreAdjust`).
-/// `memory_capacity` is the node's, in bytes. Containers with a higher score are killed sooner.
+/// `memory_capacity` is the memory capacity of the node, in bytes. Containers with a higher score are killed sooner.
 pub fn oom_score_adj(
     pod: &Pod,
     container: &ContainerResources,
@@ -26,14 +26,14 @@ pub fn oom_score_adj(
             let request = counted_request(pod, container, rules);
             let share = i128::from(request) * 1000 / i128::from(memory_capacity.max(1));
             let score = FIRST - i64::try_from(share).unwrap_or(i64::MAX);
-            // The score stays between that of protected containers and that of containers without any request.
+            // The score is above that of protected containers and below that of BestEffort pods.
             score.clamp(FIRST + PROTECTED, FIRST - 1)
         }
     }
 }
 
-/// The memory request that counts for a container. A sidecar counts with at least the smallest request of the app
-/// containers, so it is not killed before the container that it serves.
+/// The memory request from which a container's score is computed. For a sidecar, the request is at least the smallest
+/// request of the app containers, so that the sidecar is not killed before the container that it serves.
 fn counted_request(pod: &Pod, container: &ContainerResources, rules: KubeletRules) -> i64 {
     let own = container.memory_request_bytes;
     if container.role != ContainerRole::Sidecar || !rules.sidecars_share_oom_scores {

@@ -17,10 +17,10 @@ pub struct EvictionOrder {
     pub signal: EvictionSignal,
     /// Current level of the signal; `None` if the signal is not measured.
     pub level: Option<SignalLevel>,
-    /// The highest threshold of the signal, which is met first. `None` if the signal has no threshold; then nothing is
+    /// The highest threshold of the signal, which is met first; `None` if the signal has no threshold and nothing is
     /// evicted.
     pub threshold: Option<Threshold>,
-    /// Whether the threshold is met now. If not, `reclaim` assumes a level just below it.
+    /// Whether the threshold is met now. If the threshold is not met, `reclaim` assumes a level just below it.
     pub is_met: bool,
     /// What the kubelet frees on the node before it evicts any pod.
     pub node_reclaim: &'static [NodeReclaim],
@@ -43,7 +43,7 @@ impl EvictionOrder {
         let (layout, level) = (stats.layout(), stats.level(signal));
         let capacity = level.map_or(0, |level| level.capacity);
         let threshold = settings.of(signal).max_by_key(|threshold| threshold.level(capacity)).cloned();
-        // A pod that the kubelet has not accepted yet is not ranked. Under pressure it may be rejected.
+        // Pods that the kubelet has not accepted yet are not ranked. Under pressure the kubelet may reject them.
         let is_accepted = |pod: &&'a Arc<Pod>| pod.started.is_some() || stats.pods.contains_key(&pod.key);
         let ranking = rank(pods.clone().into_iter().filter(is_accepted), stats, signal, layout);
         let node_reclaim = node_reclaim(signal, layout);
@@ -79,8 +79,8 @@ impl EvictionOrder {
         evictions.find(|eviction| eviction.pod.pod.key == *pod).map(|eviction| eviction.available)
     }
 
-    /// What is freed on the node first, for example `dead containers and unused images (at least 343Mi)`; `None` for
-    /// memory and process ids.
+    /// What the kubelet frees on the node before it evicts pods, for example `dead containers and unused images (at
+    /// least 343Mi)`; `None` for memory and process ids.
     pub fn node_reclaim_words(&self) -> Option<String> {
         let kinds: Vec<&str> = self.node_reclaim.iter().map(|kind| kind.as_str()).collect();
         let size = match self.unused_image_bytes {

@@ -12,9 +12,9 @@ use kordon_time::{Span, Timestamp};
 /// State that a kubelet keeps from pass to pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvictionManager {
-    /// The time at which kordon first saw each threshold met. The kubelet may have seen it met earlier. The node's
-    /// condition does not show that time, because it stays True for the transition period after a threshold was last
-    /// met.
+    /// The time at which kordon first saw each threshold met. The kubelet may have seen the threshold met earlier. The
+    /// node's condition does not show since when a threshold is met, because the condition stays True for the
+    /// transition period after a threshold was last met.
     met_since: BTreeMap<ThresholdId, Timestamp>,
     /// Thresholds that have started to evict and have not reached their target yet.
     unresolved: BTreeSet<ThresholdId>,
@@ -37,7 +37,8 @@ pub struct PressurePass {
 }
 
 impl EvictionManager {
-    /// Runs one pass: compares the measurements with the thresholds. If several thresholds evict, memory comes first.
+    /// Runs one pass, which compares the measurements with the thresholds. If several thresholds evict, a memory
+    /// threshold comes first.
     pub fn pass(&mut self, settings: &EvictionSettings, stats: &NodeStats, now: Timestamp) -> PressurePass {
         let mut met = Vec::new();
         for threshold in &settings.thresholds {
@@ -68,7 +69,7 @@ impl EvictionManager {
         }
     }
 
-    /// The conditions that are True: those with a threshold met within the transition period.
+    /// The conditions that are True, because one of their thresholds was met within the transition period.
     fn conditions(&self, transition: Span, now: Timestamp) -> BTreeSet<PressureCondition> {
         let recent = self.last_met.iter().filter(|(_, met)| now.since(**met) < transition || **met == now);
         recent.map(|(condition, _)| *condition).collect()

@@ -43,24 +43,24 @@ pub struct RankedPod {
     /// Place, counted from 1. Equal pods share a place.
     pub place: usize,
     pub standing: Standing,
-    /// Usage that counts for the signal, in bytes, inodes or processes; `None` if it is not measured.
+    /// Usage of the signal's resource, in bytes, inodes or processes; `None` for usage that is not measured.
     pub usage: Option<i64>,
-    /// Request that counts for the signal, in bytes; zero if the signal has no requests.
+    /// Request for the signal's resource, in bytes; zero if pods have no requests for it.
     pub request: i64,
     /// The reason why the pod is never evicted; `None` if it may be evicted.
     pub exemption: Option<Exemption>,
-    /// The third criterion: usage above the request.
+    /// The third criterion: usage minus request; `None` for unknown usage.
     excess: Option<i64>,
 }
 
 /// Relation of a pod's usage to its request; the first criterion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Usage unknown. Such pods are evicted first.
+    /// The usage is unknown. Pods with unknown usage are evicted first.
     NotMeasured,
     AboveRequest,
     WithinRequest,
-    /// The signal has no requests (process ids).
+    /// The signal is process ids, for which pods have no requests.
     NotCompared,
 }
 
@@ -74,7 +74,7 @@ pub enum Exemption {
 }
 
 impl Exemption {
-    /// The exemption of a pod, if any (`kubelettypes.IsCriticalPod`).
+    /// The exemption of a pod; `None` if the pod may be evicted (`kubelettypes.IsCriticalPod`).
     pub fn from_pod(pod: &Pod) -> Option<Self> {
         if pod.mirror {
             Some(Self::Static)
@@ -146,7 +146,7 @@ impl RankedPod {
     }
 }
 
-/// The values of one pod that a signal compares.
+/// The values of one pod that matter for a signal.
 struct Measured {
     usage: Option<i64>,
     request: i64,
@@ -173,7 +173,7 @@ impl Measured {
             EvictionSignal::NodefsBytes | EvictionSignal::ImagefsBytes | EvictionSignal::ContainerfsBytes => {
                 compared_with(spec.ephemeral_request_bytes, disk().map(|disk| disk.bytes))
             }
-            // Pods do not request inodes. Upstream subtracts the request for bytes all the same.
+            // Pods do not request inodes. Upstream nevertheless subtracts the request for bytes.
             EvictionSignal::NodefsInodes
             | EvictionSignal::ImagefsInodes
             | EvictionSignal::ContainerfsInodes => {

@@ -26,7 +26,7 @@ impl NodeReclaim {
     }
 }
 
-/// What is freed on the node for a signal, in order; nothing for memory and process ids.
+/// What the kubelet frees on the node for a signal, in order; empty for memory and process ids.
 pub fn node_reclaim(signal: EvictionSignal, layout: FilesystemLayout) -> &'static [NodeReclaim] {
     use EvictionSignal as Signal;
     const BOTH: &[NodeReclaim] = &[NodeReclaim::DeadContainers, NodeReclaim::UnusedImages];
@@ -42,8 +42,8 @@ pub fn node_reclaim(signal: EvictionSignal, layout: FilesystemLayout) -> &'stati
     }
 }
 
-/// Total size in bytes of the node's images that none of its pods uses. There may be more, because a kubelet lists at
-/// most 50 images.
+/// Total size in bytes of the node's images that none of its pods uses. The real size may be larger, because a kubelet
+/// lists at most 50 images.
 pub fn unused_images<'a>(node: &Node, pods: impl IntoIterator<Item = &'a Arc<Pod>>) -> i64 {
     let mut used = BTreeSet::new();
     for pod in pods.into_iter().filter(|pod| !pod.is_finished()) {
@@ -60,8 +60,7 @@ pub struct Reclaim {
     /// The level at which evictions stop: the threshold plus its minimum reclaim.
     pub target: i64,
     pub evictions: Vec<PodReclaim>,
-    /// Whether the evictions reach the target. If they do not, every pod that may be evicted is evicted, and that is
-    /// not enough.
+    /// Whether the evictions reach the target. If they do not, it is not enough to evict every pod that may be evicted.
     pub reaches_target: bool,
 }
 
@@ -98,7 +97,8 @@ mod tests {
         pressure::{DiskUsage, NodeStats, PodDisk, PodUsage, Standing, ThresholdKind, ThresholdValue, rank},
     };
 
-    /// A pod of the tests: its priority, whether it is a mirror pod, its request, and its usage if known.
+    /// A pod for the tests: priority, whether it is a mirror pod, request, and usage in bytes and in inodes or
+    /// processes; `None` for unknown usage.
     type BriefPod = (i32, bool, i64, Option<(i64, i64)>);
 
     fn a_pod() -> impl Strategy<Value = BriefPod> {

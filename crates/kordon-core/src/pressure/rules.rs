@@ -7,7 +7,7 @@ use crate::engine::ServerVersion;
 pub struct KubeletRules {
     /// Whether `imagefs.inodesFree` has a default threshold (since 1.30).
     pub inodes_of_images_have_a_default: bool,
-    /// Whether a sidecar's OOM score counts with at least the smallest request of the app containers (since 1.33).
+    /// Whether a sidecar's OOM score is computed from at least the smallest request of the app containers (since 1.33).
     pub sidecars_share_oom_scores: bool,
 }
 

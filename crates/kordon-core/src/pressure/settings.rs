@@ -18,7 +18,7 @@ pub struct EvictionSettings {
     pub ignored: Vec<String>,
 }
 
-/// The defaults of `evictionHard`. The last applies since 1.30.
+/// The defaults of `evictionHard`. The default of `imagefs.inodesFree` applies since 1.30.
 const DEFAULT_HARD: [(EvictionSignal, &str); 5] = [
     (EvictionSignal::Memory, "100Mi"),
     (EvictionSignal::NodefsBytes, "10%"),
@@ -115,7 +115,7 @@ pub struct Threshold {
     pub signal: EvictionSignal,
     pub kind: ThresholdKind,
     pub value: ThresholdValue,
-    /// Amount above the threshold that the level must reach for evictions to stop, once they have started.
+    /// Minimum reclaim: evictions stop only when the level is above the threshold by this amount.
     pub minimum_reclaim: Option<ThresholdValue>,
 }
 
@@ -136,7 +136,7 @@ impl Threshold {
         level.available < self.level(level.capacity)
     }
 
-    /// Whether evictions that have started continue at this level.
+    /// Whether evictions that have already started must continue at this level.
     pub fn is_unresolved(&self, level: SignalLevel) -> bool {
         level.available < self.target(level.capacity)
     }

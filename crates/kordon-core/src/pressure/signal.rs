@@ -20,7 +20,7 @@ pub enum EvictionSignal {
     /// Disk of the image store, if it is a separate filesystem.
     ImagefsBytes,
     ImagefsInodes,
-    /// Disk of the containers' writable layers, if it is separate from that of the images.
+    /// Disk of the containers' writable layers, if it is separate from the disk of the images.
     ContainerfsBytes,
     ContainerfsInodes,
     /// Process ids.
@@ -118,8 +118,8 @@ impl PressureCondition {
         }
     }
 
-    /// The condition named in a kubelet's message about an evicted pod: `The node was low on resource: memory. …`
-    /// (upstream's `signalToResource`).
+    /// The condition for the resource in a kubelet's message about an evicted pod. The message has the form `The node
+    /// was low on resource: memory. …` (upstream's `signalToResource`).
     pub fn from_message(message: &str) -> Option<Self> {
         let resource = message.strip_prefix("The node was low on resource: ")?;
         match resource.split(['.', ' ']).next()? {

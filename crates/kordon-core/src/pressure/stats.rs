@@ -25,7 +25,7 @@ pub struct NodeStats {
 }
 
 impl NodeStats {
-    /// The level of a signal, if it is measured.
+    /// The level of a signal; `None` for a signal that is not measured.
     pub fn level(&self, signal: EvictionSignal) -> Option<SignalLevel> {
         match signal {
             EvictionSignal::Memory => self.memory,
@@ -45,8 +45,8 @@ impl NodeStats {
         EvictionSignal::ALL.into_iter().filter_map(|signal| Some((signal, self.level(signal)?)))
     }
 
-    /// Returns which filesystems are separate. A kubelet compares their devices. Its report has only their sizes, so
-    /// two filesystems of equal size and usage count as one.
+    /// Returns which filesystems are separate. A kubelet compares the devices of filesystems, but reports only their
+    /// sizes. Here, two filesystems of equal size and usage therefore count as one.
     pub fn layout(&self) -> FilesystemLayout {
         let (Some(nodefs), Some(imagefs)) = (self.nodefs, self.imagefs) else {
             return FilesystemLayout::Shared;
@@ -59,7 +59,7 @@ impl NodeStats {
     }
 }
 
-/// The available part of a capacity.
+/// Capacity of a signal and its available part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SignalLevel {
     /// Available amount. The unit of both fields is bytes, inodes or process ids.
@@ -132,7 +132,8 @@ pub struct PodDisk {
 }
 
 impl PodDisk {
-    /// The usage that counts for a disk signal: that of the signal's filesystem. Only local volumes count.
+    /// The usage that counts for a disk signal: the usage on the signal's filesystem. Of the pod's volumes, only local
+    /// ones count.
     pub fn measured(
         &self,
         signal: EvictionSignal,
