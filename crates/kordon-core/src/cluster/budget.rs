@@ -24,7 +24,7 @@ pub struct Budget {
     pub uid: Uid,
     #[n(2)]
     pub version: Version,
-    /// `metadata.generation`. The status belongs to `observed_generation`.
+    /// `metadata.generation`. The status is outdated while its `observed_generation` is lower.
     #[n(3)]
     pub generation: i64,
     #[n(4)]
@@ -72,11 +72,11 @@ pub struct BudgetStatus {
     pub desired_healthy: i32,
     #[n(4)]
     pub expected_pods: i32,
-    /// Pods whose eviction was granted and which still exist, with the time of the grant.
+    /// `status.disruptedPods`: pods that still exist after their eviction was granted, with the time of the grant.
     #[n(5)]
     pub disrupted_pods: BTreeMap<Name, ClusterTime>,
-    /// Why the disruption controller could not compute the status: the message of the condition DisruptionAllowed if
-    /// its reason is SyncFailed.
+    /// The error with which the disruption controller failed to compute the status: the message of the condition
+    /// DisruptionAllowed, if the reason of the condition is SyncFailed.
     #[n(6)]
     pub sync_failure: Option<Name>,
 }
@@ -97,7 +97,7 @@ pub enum UnhealthyPolicy {
     IfHealthyBudget,
     #[n(1)]
     AlwaysAllow,
-    /// An unknown text: pods that are not ready cannot be evicted.
+    /// An unknown policy: pods that are not ready cannot be evicted.
     #[n(2)]
     Invalid,
 }

@@ -63,7 +63,7 @@ pub struct DrainClaim {
     pub stay: Option<usize>,
 }
 
-/// A drain that ended after all pods that it removes were gone.
+/// A complete drain: all pods that it had to remove are gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct DrainedNote {

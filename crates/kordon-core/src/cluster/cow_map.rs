@@ -13,13 +13,13 @@ const CHUNK: usize = 128;
 pub struct CowMap<K, V> {
     /// The chunks, sorted. No chunk is empty.
     chunks: Vec<Arc<Vec<(K, V)>>>,
-    /// A lower bound of the keys of each chunk: no key of the chunk is below it, and all keys of earlier chunks are.
-    /// The bounds are stored side by side, so that a search reads little memory. `starts[0]` is unused.
+    /// A lower bound of the keys of each chunk. All keys of earlier chunks are below this bound. The bounds are stored
+    /// side by side, so that a search reads little memory. `starts[0]` is unused.
     starts: Arc<Vec<K>>,
     len: usize,
 }
 
-/// A row that was found, to be read and possibly written.
+/// A row that [`CowMap::find_row`] found. The caller can read the value, then write to it.
 pub struct FoundRow<'a, K, V> {
     rows: &'a mut Arc<Vec<(K, V)>>,
     row: usize,
@@ -46,7 +46,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Self { chunks, row: 0 }
     }
 
-    /// Returns the chunk that starts at this position.
+    /// Returns the chunk of which this position is the start; none inside a chunk.
     fn whole_chunk(&self) -> Option<&'a Arc<Vec<(K, V)>>> {
         self.chunks.first().filter(|_| self.row == 0)
     }
@@ -61,7 +61,7 @@ impl<'a, K, V> Rows<'a, K, V> {
         Some((key, value))
     }
 
-    /// Moves behind the current row, and returns its value.
+    /// Moves to the next row. Returns `value`, which is the value of the current row.
     fn take(&mut self, value: &'a V) -> Option<&'a V> {
         self.row += 1;
         if self.chunks.first().is_some_and(|chunk| chunk.len() == self.row) {
@@ -119,7 +119,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         Some(FoundRow { rows: &mut self.chunks[chunk], row })
     }
 
-    /// Returns the value of `key`, which `make` creates if it is missing.
+    /// Returns the value of `key`. If there is no such key, inserts the value that `make` returns.
     pub fn entry(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let (chunk, place) = self.find(&key);
         if let Ok(row) = place {
@@ -146,12 +146,14 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
                 }
                 let rows = Arc::make_mut(&mut self.chunks[chunk]);
                 if rows.len() == rows.capacity() {
-                    // By default a vector doubles its capacity, which would be more than a chunk ever holds.
+                    // A vector doubles its capacity by default, and would then have room for more rows than a chunk may
+                    // hold.
                     rows.reserve_exact((CHUNK + 1 - rows.len()).min(rows.len() / 4 + 4));
                 }
                 rows.insert(row, (key, value));
                 if rows.len() > CHUNK {
-                    // Names often arrive in order, so the lower chunk stays fuller.
+                    // Keys often arrive in ascending order. The upper chunk then receives most new rows, so it gets
+                    // fewer rows here.
                     let upper = rows.split_off(CHUNK * 3 / 4);
                     rows.shrink_to_fit();
                     Arc::make_mut(&mut self.starts).insert(chunk + 1, upper[0].0.clone());
@@ -187,7 +189,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         Some(row)
     }
 
-    /// Updates the map after a row of the chunk was removed.
+    /// Updates the length after a row of `chunk` was removed, and removes the chunk if it is empty.
     fn on_removed(&mut self, chunk: usize) {
         if self.chunks[chunk].is_empty() {
             self.chunks.remove(chunk);
@@ -196,8 +198,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.len -= 1;
     }
 
-    /// Calls `on_difference` for each row that differs in `new`, with its old and new value, sorted by key. Shared
-    /// chunks are skipped.
+    /// Calls `on_difference` for each row that differs between this map and `new`, sorted by key, with the old and the
+    /// new value. Skips chunks that both maps share.
     pub fn differences<'a>(
         &'a self,
         new: &'a Self,
@@ -254,7 +256,7 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
         self.chunks.into_iter().flat_map(|chunk| (0..chunk.len()).map(move |row| chunk[row].1.clone()))
     }
 
-    /// The rows whose keys are not below `from`, sorted by key.
+    /// The rows from key `from` on, sorted by key.
     pub fn iter_from<'a, Q: Ord + ?Sized>(
         &'a self,
         from: &Q,
@@ -271,7 +273,8 @@ impl<K: Ord + Clone, V: Clone> CowMap<K, V> {
             .map(|(key, value)| (key, value))
     }
 
-    /// Returns the chunk that holds or would hold `key`, and the key's position there as a binary search returns it.
+    /// Returns the chunk that contains `key` or would contain it, and the result of a binary search for `key` in that
+    /// chunk.
     fn find<Q: Ord + ?Sized>(&self, key: &Q) -> (usize, Result<usize, usize>)
     where
         K: Borrow<Q>,

@@ -37,25 +37,25 @@ impl TimeBase for Dictionary {
 type ReadError = minicbor::decode::Error;
 type WriteError<W> = minicbor::encode::Error<<W as Write>::Error>;
 
-/// Returns the replacement of a text before it is written; none if the text stays.
+/// Returns the text that is written in place of a given text; none if the text is written unchanged.
 pub type Redaction = Box<dyn Fn(&str) -> Option<String> + Send>;
 
-/// Texts and parts that were written or read before, and the replacement of texts. The context of every encoder and
-/// decoder.
+/// Context of encoders and decoders: the texts and parts of objects that were written or read before, and the function
+/// that redacts texts.
 ///
 /// A dictionary either writes or reads, never both.
 #[derive(Default)]
 pub struct Dictionary {
     base: Timestamp,
     redaction: Option<Redaction>,
-    /// Maximum number of written texts, and of written parts, that are remembered; none for no limit.
+    /// Maximum number of written texts, and also of written parts, that the dictionary remembers; none for no limit.
     most: Option<usize>,
     written_texts: FxHashMap<Name, u32>,
-    /// Numbers of written parts, by the address and type of the part. `parts` keeps the part alive, so that no other
-    /// part gets its address.
+    /// Numbers of written parts, by the address and type of each part. `parts` keeps a reference to each of these
+    /// parts, so that no new part gets the same address.
     written_parts: FxHashMap<(usize, TypeId), u32>,
-    /// Number of texts that were written in full, which is the number of the next text. `parts_in_full` is the same for
-    /// parts.
+    /// Number of texts that were written in full, which is also the number that the next text gets. `parts_in_full`
+    /// counts parts in the same way.
     texts_in_full: usize,
     parts_in_full: usize,
     texts: Vec<Name>,
@@ -65,11 +65,11 @@ pub struct Dictionary {
     interner: Interner,
 }
 
-/// A part behind an `Arc`. Its type is checked when it is read.
+/// A part of an object, behind an `Arc`. [`shared::decode_with`] checks its type.
 type SharedPart = Arc<dyn Any + Send + Sync>;
 
-/// Everything that was read up to a position between two keyframes, from which another dictionary can resume. Marks
-/// between the same keyframes share their common texts and parts.
+/// All texts and parts that were read up to a position between two keyframes. Another dictionary can resume from this
+/// position. Marks between the same two keyframes share the texts and parts that they have in common.
 #[derive(Clone, Default)]
 pub struct DictionaryMark {
     base: Timestamp,
@@ -101,7 +101,7 @@ impl AsMut<Self> for Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary that replaces texts as they are written.
+    /// A dictionary that redacts texts as it writes them.
     pub fn redacting(redaction: Redaction) -> Self {
         Self { redaction: Some(redaction), ..Self::default() }
     }
@@ -112,8 +112,8 @@ impl Dictionary {
         Self { most: Some(most), ..Self::default() }
     }
 
-    /// Forgets everything written or read, and counts times from `base` from now on. Texts that are still in use are
-    /// not allocated again.
+    /// Forgets all texts and parts, and encodes times relative to `base` from now on. Names that are still in use stay
+    /// interned, so that reading them again does not allocate.
     pub fn restart(&mut self, base: Timestamp) {
         self.base = base;
         self.written_texts.clear();
@@ -125,7 +125,7 @@ impl Dictionary {
         self.interner.tidy();
     }
 
-    /// Returns a mark of everything read since the last restart, to resume from.
+    /// Returns a mark from which a dictionary can resume, with everything that was read since the last restart.
     pub fn mark(&mut self) -> DictionaryMark {
         let DictionaryMark { texts, parts, .. } = &mut self.marked;
         extend_chunks(texts, &self.texts);
@@ -133,7 +133,7 @@ impl Dictionary {
         self.marked.clone()
     }
 
-    /// Resumes reading from a mark. The mark must be of the same encoded data, but another reader may have made it.
+    /// Resumes reading from a mark. The mark must come from the same encoded data, but possibly from another reader.
     pub fn resume(&mut self, mark: &DictionaryMark) {
         self.restart(mark.base);
         self.texts.extend(mark.texts.iter().flat_map(|chunk| chunk.iter().cloned()));
@@ -141,7 +141,7 @@ impl Dictionary {
         self.marked = mark.clone();
     }
 
-    /// Forgets written texts or parts if there are more than should be remembered.
+    /// Forgets all written texts if there are more than the limit. Does the same with written parts.
     pub fn forget_surplus(&mut self) {
         let Some(most) = self.most else { return };
         if self.written_texts.len() > most {
@@ -153,7 +153,8 @@ impl Dictionary {
         }
     }
 
-    /// Writes a text. `name` turns the text into a name, and is only called if the text is remembered.
+    /// Writes a text. `name` returns the text as a [`Name`], and is only called if the dictionary has to remember the
+    /// text.
     fn write_text<W: Write>(
         &mut self,
         text: &str,
@@ -168,8 +169,8 @@ impl Dictionary {
         Ok(())
     }
 
-    /// Writes a text that belongs to one object. A dictionary with a limit does not remember the text. It is written
-    /// once in each repetition of all objects, and would displace texts that are written more often.
+    /// Writes a text that belongs to a single object, such as its uid. A dictionary with a limit does not remember such
+    /// texts, because they would displace texts that are written more often.
     fn write_own_text<W: Write>(
         &mut self,
         text: &str,
@@ -218,7 +219,7 @@ pub fn encode_into<T: Encode<Dictionary>>(
     value.encode(&mut Encoder::new(bytes), dictionary)
 }
 
-/// Appends the items of `all` that the chunks do not have yet, as a new chunk.
+/// Appends a chunk with the items of `all` that are in none of the chunks yet.
 fn extend_chunks<T: Clone>(chunks: &mut Vec<Arc<[T]>>, all: &[T]) {
     let known: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     if known < all.len() {
@@ -302,7 +303,7 @@ impl<C: EncodingContext> Encode<C> for OperationId {
 }
 
 impl<'b, C: EncodingContext> Decode<'b, C> for OperationId {
-    /// Checks the id when it is decoded, as everywhere else, because it becomes part of file names.
+    /// Checks that the text is a valid operation id, because the id becomes part of file names.
     fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, ReadError> {
         context.as_mut().read_text(decoder)?.parse().map_err(ReadError::message)
     }
@@ -455,7 +456,7 @@ pub mod inline_option {
         Ok(Option::<T>::decode(decoder, context)?.map(Arc::new))
     }
 
-    /// Returns the value of a field that a file does not have: no part.
+    /// Returns the default for a field that is missing from a file: no part.
     pub fn nil<T>() -> Option<Option<Arc<T>>> {
         Some(None)
     }

@@ -11,7 +11,7 @@ use super::{
 };
 use kordon_time::ClusterTime;
 
-/// The object that Events are about.
+/// The object of which Events are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSubject {
     /// `Node`, `Pod`, or the kind of a workload.
@@ -19,7 +19,8 @@ pub struct EventSubject {
     /// Namespace of the Events; none for a node, whose Events are in whatever namespace their sources chose.
     pub namespace: Option<Name>,
     pub name: Name,
-    /// Uid of the object; empty for an object that is gone. Then Events about any object of this name match.
+    /// Uid of the object; empty for an object that is gone. With an empty uid, Events about any object of this name
+    /// match.
     pub uid: Uid,
 }
 
@@ -33,7 +34,7 @@ impl EventSubject {
         Self { kind: "Pod", namespace, name: pod.key.name.clone(), uid: pod.uid.clone() }
     }
 
-    /// A pod that is gone, known only by its name.
+    /// The subject for a pod that is gone and of which only the name is known.
     pub fn gone_pod(pod: &Key) -> Self {
         let namespace = Some((*pod.namespace).into());
         Self { kind: "Pod", namespace, name: pod.name.clone(), uid: Uid::default() }
@@ -47,8 +48,8 @@ impl EventSubject {
         Some(Self { kind: kind.as_str(), namespace, name: owner.name.clone(), uid: owner.uid.clone() })
     }
 
-    /// Whether an Event about an object of this name and with this `uid` is about this object, not about an earlier
-    /// object of the same name.
+    /// Whether an Event about an object of the same name is about this object, and not about an earlier object. `uid`
+    /// is the uid that the Event gives.
     ///
     /// Kubelets give the name of a node as its uid, and the taint manager gives no uid
     /// (docs/upstream/node-lifecycle.md#7.10). The uid can therefore not be part of the query.
@@ -85,15 +86,15 @@ pub struct ObjectEvents {
 }
 
 impl ObjectEvents {
-    /// Merges the result of a newer read into an earlier one: after a failure the earlier Events stay, together with
-    /// the failure.
+    /// Merges this result into an earlier one. If this read failed, keeps the earlier Events and adds the failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         Self { events: self.events.or(before.events), failure: self.failure }
     }
 }
 
-/// Merges Events of the same reason, type and source into one with the latest message; sorted by time, newest first.
+/// Merges Events with the same reason, type and source into one Event with the latest message. Sorts the merged Events
+/// by time, newest first.
 pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
     let mut folded: BTreeMap<(&Name, bool, &Name), ClusterEvent> = BTreeMap::new();
     for event in events {

@@ -1,4 +1,4 @@
-//! The whole object of a node or pod as the server has it: read when a user looks at it, and not kept afterwards.
+//! A whole node or pod as the server has it. kordon reads it when a user looks at it, and does not keep it afterwards.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -20,8 +20,7 @@ pub struct ObjectRead {
 }
 
 impl ObjectRead {
-    /// Merges the result of a newer read into an earlier one: after a failure the earlier object stays, together with
-    /// the failure.
+    /// Merges this result into an earlier one. If this read failed, keeps the earlier object and adds the failure.
     #[must_use]
     pub fn after(self, before: Self) -> Self {
         Self { object: self.object.or(before.object), failure: self.failure }

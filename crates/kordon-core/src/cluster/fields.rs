@@ -21,7 +21,7 @@ enum Relation {
     Different,
 }
 
-/// A field of nodes or pods that the server can select by and that kordon knows.
+/// A field of nodes or pods that both kordon and the API server support in field selectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Name,

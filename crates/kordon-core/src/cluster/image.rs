@@ -23,8 +23,8 @@ pub struct Image {
 /// Separator between names, which no name contains.
 const SEPARATOR: char = '\n';
 
-/// The names of an image, joined in one text. The text takes one allocation: a node has dozens of images, and all of
-/// them must be read before kordon can show all nodes.
+/// The names of an image, joined in one text to need only one allocation. A node has dozens of images, and kordon must
+/// read all of them before it can show all nodes.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct ImageNames(Arc<str>);
 
@@ -40,7 +40,7 @@ impl ImageNames {
         text.push_str(name);
     }
 
-    /// The names in a text that [`ImageNames::push`] wrote.
+    /// The names in a text that was built with [`ImageNames::push`].
     pub const fn from_text(text: Arc<str>) -> Self {
         Self(text)
     }

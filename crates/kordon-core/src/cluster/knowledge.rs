@@ -1,5 +1,6 @@
-//! How well each kind of object is known. A kind that is not known is not empty: all code that answers a question asks
-//! [`Cluster::gap`](super::Cluster::gap) about the kinds that the answer rests on, and names what is missing.
+//! How well each kind of object is known. Objects of an unknown kind may still exist. All code that answers a question
+//! therefore calls [`Cluster::gap`](super::Cluster::gap) for the kinds that the answer needs, and names the missing
+//! kinds.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -46,11 +47,11 @@ pub enum FeedKind {
 /// The part of a prediction that the objects of a kind decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decides {
-    /// Removal: whether and how pods can be removed, and therefore also where they land.
+    /// Whether and how pods can be removed, and therefore also where they land.
     Removal,
     /// Whether nodes are alive.
     Heartbeats,
-    /// Placement: where pods land, and nothing else.
+    /// Where pods land, and nothing else.
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
@@ -87,10 +88,10 @@ impl FeedKind {
     /// The kinds that only placement reads.
     pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
 
-    /// The kinds that only the replacements of pods rest on. They are of no use if pods are unknown.
+    /// The kinds that only predictions of replacements need. Such predictions also need the pods.
     pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
 
-    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts rest on.
+    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need.
     pub const PREDICTION: [Self; 17] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 
@@ -108,7 +109,7 @@ impl FeedKind {
         }
     }
 
-    /// Returns the kinds that decide one of these parts, in the order of `ALL`. `COUNT` must be the number of these
+    /// Returns the kinds whose [`Decides`] is in `what`, in the order of `ALL`. `COUNT` must be the number of these
     /// kinds.
     const fn that_decide<const COUNT: usize>(what: &[Decides]) -> [Self; COUNT] {
         let (mut kinds, mut count, mut place) = ([Self::Nodes; COUNT], 0, 0);
@@ -230,7 +231,7 @@ impl Known {
     }
 }
 
-/// Objects of one kind that an answer needs and that are unknown or outdated.
+/// A kind whose objects are needed for an answer, but are unknown or outdated.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gap {
     pub kind: FeedKind,
@@ -251,7 +252,7 @@ impl fmt::Display for Gap {
     }
 }
 
-/// Writes gaps that have the same reason.
+/// Writes several gaps as one phrase. All of them must have the same reason.
 fn write_gaps(f: &mut fmt::Formatter<'_>, gaps: &[&Gap]) -> fmt::Result {
     let Some(first) = gaps.first() else { return Ok(()) };
     let kinds = joined(gaps.iter().map(|gap| gap.kind.to_string()));
@@ -273,7 +274,7 @@ fn joined(all: impl Iterator<Item = String>) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// Several gaps.
+/// Several gaps, possibly of different kinds and reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gaps(pub Vec<Gap>);
 
@@ -292,7 +293,7 @@ impl Gaps {
         Self(self.0.into_iter().filter(|gap| gap.known == Known::NotListed).collect())
     }
 
-    /// The gaps whose objects are known, but only as they were earlier.
+    /// The gaps whose objects are known, but outdated.
     pub fn known(self) -> Self {
         Self(self.0.into_iter().filter(|gap| gap.known.is_known()).collect())
     }
@@ -333,10 +334,10 @@ impl fmt::Display for Gaps {
     }
 }
 
-/// How well each kind is known, as far as the watches reported it.
+/// How well each kind is known.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
-    /// States of the kinds that watches reported. The state of other kinds follows from their lists.
+    /// State of each kind, as its watch reported it. For a kind without a report, the state follows from its list.
     kinds: BTreeMap<FeedKind, Known>,
 }
 
@@ -346,10 +347,10 @@ impl Knowledge {
         before.as_ref() != Some(&known)
     }
 
-    /// How well a kind is known, given whether it has been listed.
+    /// How well a kind is known. `is_listed` says whether its list is complete.
     pub fn of(&self, kind: FeedKind, is_listed: bool) -> Known {
         match (self.kinds.get(&kind), is_listed) {
-            // A complete list is live. The watch is about to report that.
+            // The list is complete, so the kind is live, although the watch has not reported this yet.
             (Some(Known::NotListed), true) | (None, true) => Known::Live,
             (None, false) => Known::NotListed,
             (Some(known), _) => known.clone(),

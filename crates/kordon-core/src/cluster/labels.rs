@@ -64,7 +64,7 @@ impl<const N: usize> From<[(Name, Name); N]> for Labels {
 }
 
 impl FromIterator<(Name, Name)> for Labels {
-    /// The last of several entries with the same key counts.
+    /// Of several entries with the same key, the last one wins.
     fn from_iter<T: IntoIterator<Item = (Name, Name)>>(entries: T) -> Self {
         Self(BTreeMap::from_iter(entries).into_iter().collect())
     }
@@ -81,7 +81,7 @@ impl<C: EncodingContext> Encode<C> for Labels {
 }
 
 impl<'b, C: EncodingContext> Decode<'b, C> for Labels {
-    /// Sorts the labels, because keys that a redaction replaced by hashes are written in another order.
+    /// Sorts the labels by key. A redaction replaces keys by hashes, so redacted labels are not written in order.
     fn decode(decoder: &mut Decoder<'b>, context: &mut C) -> Result<Self, minicbor::decode::Error> {
         let read = |decoder: &mut Decoder<'b>, context: &mut C| {
             let entries = Box::<[(Name, Name)]>::decode(decoder, context)?;
@@ -114,7 +114,7 @@ pub struct Requirement {
     pub operator: SelectorOperator,
 }
 
-/// Condition of a requirement on the label's value.
+/// Condition that a requirement sets on the value of its label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum SelectorOperator {
@@ -152,7 +152,7 @@ impl Selector {
         Ok(Self { requirements })
     }
 
-    /// Whether the selector selects nothing, regardless of the labels, because an operator is unknown.
+    /// Whether the selector selects nothing, whatever the labels are, because one of its operators is unknown.
     pub fn is_invalid(&self) -> bool {
         self.requirements.iter().any(|requirement| requirement.operator == SelectorOperator::Invalid)
     }

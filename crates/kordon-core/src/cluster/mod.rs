@@ -117,7 +117,8 @@ pub enum Change {
     Lease(ObjectEvent<Lease>),
     Pod(ObjectEvent<Pod>),
     Budget(ObjectEvent<Budget>),
-    /// The kind of the watch comes with the event, because each of the six kinds has its own lists.
+    /// A change of a workload, with its kind. Each of the six kinds has its own lists, so a list event needs the kind
+    /// too.
     Workload(WorkloadKind, ObjectEvent<Workload>),
     PriorityClass(ObjectEvent<PriorityClass>),
     Namespace(ObjectEvent<NamespaceObject>),
@@ -131,8 +132,8 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. Earlier changes contain its objects: as prefetched, or as applied if the scope is
-    /// watched.
+    /// A scope was read completely. The objects of the scope come before, each in a change of its own: as
+    /// [`ObjectEvent::Applied`] if the scope is watched, as [`ObjectEvent::Prefetched`] otherwise.
     Read(Box<ScopeRead>),
     /// How well the objects of a scope are known from now on.
     KnownIn(Box<Scope>, Known),
@@ -179,7 +180,7 @@ pub enum Applied {
     Pod(Delta<Pod>),
     /// The controller manager's Lease, before and after.
     Leader(Option<LeaderLease>, Option<LeaderLease>),
-    /// A change of a kind that only plans read.
+    /// A change to an object that only plans read, or to what is known of a kind or scope.
     Other,
 }
 
@@ -202,13 +203,13 @@ pub struct Cluster {
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
-    /// The scopes that were read or should have been read.
+    /// How well each scope is known that kordon has read or tried to read.
     scopes: CowMap<Scope, Known>,
     /// The scopes that are watched.
     watched: CowMap<Scope, ()>,
-    /// The pods bound to a node.
+    /// Pods by the node to which they are bound.
     by_node: PodGroups<NodeName>,
-    /// The pods of an owner.
+    /// Pods by the uid of their owner.
     by_owner: PodGroups<Uid>,
     /// Pods whose deletion has started.
     terminating: CowMap<Key, ()>,
@@ -250,8 +251,8 @@ impl NodeLoad {
 }
 
 impl Cluster {
-    /// Returns a copy of the objects without the indexes, for callers that keep it for long and do not query it. If it
-    /// shared the indexes, later changes of this cluster would have to copy them.
+    /// Returns a copy of the objects without the indexes, for callers that keep the copy for long and query no index. A
+    /// copy with the indexes would share them with this cluster, which would then copy them before its next change.
     #[must_use]
     pub fn without_indexes(&self) -> Self {
         Self {
@@ -352,12 +353,12 @@ impl Cluster {
         self.leader.as_ref()
     }
 
-    /// The clock of the times that the objects contain.
+    /// The clock by which the cluster wrote the times in its objects.
     pub fn clock(&self) -> ClusterClock {
         self.clock
     }
 
-    /// Sets the cluster's clock after it was measured.
+    /// Sets the clock of the cluster, after it was measured anew.
     pub fn set_clock(&mut self, clock: ClusterClock) {
         self.clock = clock;
     }
@@ -436,7 +437,7 @@ impl Cluster {
         if watched.is_known() { watched } else { read().unwrap_or(watched) }
     }
 
-    /// How well the objects of a kind are known from their watch.
+    /// How well the watch of a kind knows the objects of the kind.
     fn watched(&self, kind: FeedKind) -> Known {
         self.knowledge.of(kind, self.is_listed(kind))
     }
@@ -446,12 +447,12 @@ impl Cluster {
         gap(kind, self.known(kind))
     }
 
-    /// The gaps of these kinds.
+    /// The gaps of several kinds.
     pub fn gaps(&self, kinds: impl IntoIterator<Item = FeedKind>) -> Gaps {
         Gaps(kinds.into_iter().filter_map(|kind| self.gap(kind)).collect())
     }
 
-    /// The gaps of these scopes: one for each kind and reason.
+    /// The gaps of several scopes. Gaps of the same kind and reason are merged.
     pub fn gaps_in(&self, scopes: impl IntoIterator<Item = Scope>) -> Gaps {
         let gap = |scope: Scope| gap(scope.kind(), self.known_in(&scope));
         scopes.into_iter().filter_map(gap).collect()
@@ -501,13 +502,14 @@ impl Cluster {
         self.loads.get(node).copied().unwrap_or_default()
     }
 
-    /// Whether every object of the scope is known, so that an object that is not found in it does not exist.
+    /// Whether every object of the scope is known. If so, an object that is in the scope but not in this cluster does
+    /// not exist.
     pub fn knows(&self, scope: &Scope) -> bool {
         self.known_in(scope).is_known()
     }
 
-    /// How well the objects of a scope are known: because all objects of their kind are, because the scope itself was
-    /// read, or because another scope that [covers](Scope::covers) it was read.
+    /// How well the objects of a scope are known. They are known if all objects of their kind are known, if the scope
+    /// itself was read, or if another scope was read that [covers](Scope::covers) it.
     pub fn known_in(&self, scope: &Scope) -> Known {
         let all = self.known(scope.kind());
         if all.is_known() {
@@ -517,7 +519,7 @@ impl Cluster {
         let covers = |(other, known): &(&Scope, &Known)| known.is_known() && other.covers(scope);
         let covering = || self.scopes.iter().find(covers).map(|(_, known)| known);
         let part = own.filter(|known| known.is_known()).or_else(covering).or(own);
-        // If reading all objects is forbidden, reading a part of them may still be allowed.
+        // The server may forbid reading all objects of a kind, but allow reading a part of them.
         part.cloned().unwrap_or_else(|| self.watched(scope.kind()))
     }
 
@@ -540,7 +542,7 @@ impl Cluster {
                 }
                 self.leases.apply(event, |delta| applied.push(Applied::Lease(delta)));
             }
-            // The watch of the pod may already have reported its deletion, so an older read of the pod is ignored.
+            // The watch of the pod may already have reported the pod's deletion, so reads of the pod are ignored.
             Change::Pod(ObjectEvent::Prefetched(pod)) if self.watches_pod(&pod) => {}
             Change::Pod(event) => self.apply_pod(event, applied),
             Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
@@ -589,7 +591,7 @@ impl Cluster {
         applied.push(Applied::Other);
     }
 
-    /// Whether a watch reports the changes of a pod. Reads of such a pod are then ignored.
+    /// Whether a watch reports the changes of a pod. If so, reads of the pod are ignored.
     fn watches_pod(&self, pod: &Pod) -> bool {
         let on_node = pod.node.clone().map(Scope::PodsOn);
         let mut scopes = on_node.into_iter().chain([Scope::Pod(pod.key.clone())]);
@@ -705,8 +707,8 @@ impl PodIndexes<'_> {
     }
 }
 
-/// Returns the object of a list event. The caller lets a node and its Lease share one name in memory, because the two
-/// names are compared often.
+/// Returns the object of an event that belongs to a list. The caller then lets a node and its Lease share one name in
+/// memory, because the two names are compared often.
 fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     match event {
         ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),
@@ -721,7 +723,7 @@ fn gap(kind: FeedKind, known: Known) -> Option<Gap> {
     (known != Known::Live).then_some(Gap { kind, known })
 }
 
-/// Updates a pod in the group that `group_of` returns for it, if any.
+/// Updates the groups after a pod changed. `group_of` returns the group of a pod; none if the pod is in no group.
 fn regroup<K: Ord + Clone>(
     delta: &Delta<Pod>,
     groups: &mut PodGroups<K>,
@@ -742,7 +744,8 @@ fn regroup<K: Ord + Clone>(
     }
 }
 
-/// Moves a pod in the totals from its old state and node to the new ones.
+/// Updates the totals of nodes after a pod changed: subtracts its old state from its old node, and adds its new state
+/// to its new node.
 fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
     let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
     if let (Some(node), Some(old), Some(new)) = (new_node, old, new)

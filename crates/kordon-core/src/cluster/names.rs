@@ -43,7 +43,8 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
     let common = left.len().min(right.len());
     let of_rest = match (left[..common].last_chunk(), right[..common].last_chunk()) {
-        // The last words of both texts may repeat bytes that are already known to be equal.
+        // If both names have at least eight bytes, compares the last eight bytes of their common length. These may
+        // include bytes that the loop has already found to be equal.
         (Some(left), Some(right)) => word(left).cmp(&word(right)),
         _ => left_rest.cmp(right_rest),
     };
@@ -190,7 +191,7 @@ impl serde::Serialize for Key {
     }
 }
 
-/// Makes equal texts one allocation. Each watch has its own interner. Only [`Interner::tidy`] removes names.
+/// Gives equal texts the same allocation. Each watch has its own interner. Only [`Interner::tidy`] removes names.
 #[derive(Debug, Default)]
 pub struct Interner {
     names: FxHashSet<Name>,
@@ -206,7 +207,7 @@ impl Interner {
         name
     }
 
-    /// Removes the names that nothing else holds.
+    /// Removes the names that are not used outside of the interner.
     pub fn tidy(&mut self) {
         self.names.retain(|name| ArcStr::strong_count(&name.0).is_some_and(|holders| holders > 1));
     }

@@ -2,8 +2,8 @@
 
 use super::{Cluster, Key, NodeName};
 
-/// Returns the known name that is nearest to `name`: at most a third of the letters differ, or the known name contains
-/// it.
+/// Returns the known name that is nearest to `name`; none if no name is near. A name is near if at most a third of its
+/// letters differ, or if it contains `name`.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     let most = (letters / 3).max(1);
@@ -35,13 +35,13 @@ pub fn nearest_pod(key: &Key, cluster: &Cluster) -> Option<Key> {
     elsewhere.or_else(here)
 }
 
-/// Formats a question such as `; did you mean web-1, web-2?`; empty without names.
+/// Formats a question such as `; did you mean web-1, web-2?`; empty if there are no names.
 pub fn did_you_mean<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();
     if names.is_empty() { String::new() } else { format!("; did you mean {}?", names.join(", ")) }
 }
 
-/// Minimum length of a name that is searched in other names. Shorter ones are in too many names.
+/// Minimum length of a name that is searched in other names. Too many names would contain a shorter one.
 const SHORTEST_PART: usize = 3;
 
 #[cfg(test)]

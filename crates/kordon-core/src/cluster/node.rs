@@ -195,7 +195,8 @@ pub enum ConditionStatus {
     #[default]
     #[n(2)]
     Unknown,
-    /// Any other text: counts as not ready, otherwise ignored (docs/upstream/node-lifecycle.md#12.46).
+    /// Any other text. A node with such a Ready condition counts as not ready, and has no other effect
+    /// (docs/upstream/node-lifecycle.md#12.46).
     #[n(3)]
     Invalid,
 }
@@ -228,7 +229,8 @@ impl fmt::Display for ConditionStatus {
 
 /// A zone as the node lifecycle controller identifies it (component-helpers `topology.GetZoneKey`).
 ///
-/// Region and zone are read independently, each from its beta label first. Nodes without either share the empty zone.
+/// Region and zone are read independently. For each of them, the beta label has precedence. Nodes with neither region
+/// nor zone share the empty zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZoneKey {
     pub region: Name,
@@ -246,8 +248,8 @@ impl ZoneKey {
         }
     }
 
-    /// The zone's name alone if it begins with the region, as at most cloud providers; otherwise the name with the
-    /// region.
+    /// A short name of the zone for users: without the region if the zone's name already begins with the region, as
+    /// with most cloud providers.
     pub fn short(&self) -> String {
         if !self.region.is_empty() && self.zone.starts_with(self.region.as_str()) {
             self.zone.to_string()
@@ -256,7 +258,7 @@ impl ZoneKey {
         }
     }
 
-    /// Upstream's text of the zone, with its NUL byte, as in the labels of upstream's metrics.
+    /// The zone as upstream writes it in the labels of its metrics, with a NUL byte between region and zone.
     pub fn upstream(&self) -> String {
         if self.region.is_empty() && self.zone.is_empty() {
             String::new()

@@ -17,7 +17,7 @@ pub struct OperationId(Name);
 )]
 pub struct NotAnOperationId;
 
-/// Longest id that is accepted. It is longer than any id that kordon makes, and fits into a file name.
+/// Maximum length of an id. It is more than kordon's own ids need, and fits into a file name.
 const LONGEST: usize = 100;
 
 impl Default for OperationId {

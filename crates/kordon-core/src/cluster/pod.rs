@@ -108,8 +108,8 @@ impl Pod {
         self.node.is_none() && self.termination.is_none() && !self.is_finished()
     }
 
-    /// Whether two states of a pod are equal in all known fields but the version. Then an annotation has changed, for
-    /// example.
+    /// Whether two states of a pod are equal in all fields that kordon reads, except the version. This is so after a
+    /// change of an annotation, for example.
     pub fn differs_only_in_version(&self, other: &Self) -> bool {
         *self == Self { version: self.version, ..other.clone() }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{cow_map::CowMap, names::Key, pod::Pod};
 
-/// Pods grouped by a key that many have in common (their node, their owner). Within a group they are sorted by their
-/// own keys.
+/// Pods grouped by a key that many pods have in common, such as their node or their owner. Each group is sorted by the
+/// keys of its pods.
 ///
 /// The map takes one word for each pod. Copies are cheap; a write after a copy copies the words of one group.
 #[derive(Clone, Debug)]

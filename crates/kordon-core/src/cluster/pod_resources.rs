@@ -6,8 +6,8 @@ use super::{encoding::EncodingContext, names::Name, shared_list::SharedList};
 
 /// Requests and limits of a pod.
 ///
-/// Pods of a workload may differ in them (in-place resizing, a vertical autoscaler). They are therefore kept apart from
-/// [`super::SchedulingSpec`], which such pods still share.
+/// They may differ between pods of a workload (in-place resizing, a vertical autoscaler). They are therefore not part
+/// of [`super::SchedulingSpec`], which such pods still share.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodResources {
@@ -38,10 +38,10 @@ pub struct Requests {
     /// Huge pages and extended resources, by name; requests of zero included.
     #[n(3)]
     pub scalars: Box<[(Name, i64)]>,
-    /// CPU requests with 100m assumed for each container without one; used for scores only.
+    /// CPU requests, with 100m assumed for each container without a CPU request; used for scores only.
     #[n(4)]
     pub assumed_cpu_milli: i64,
-    /// Memory requests with 200 MiB assumed for each container without one; used for scores only.
+    /// Memory requests, with 200 MiB assumed for each container without a memory request; used for scores only.
     #[n(5)]
     pub assumed_memory_bytes: i64,
 }
@@ -93,8 +93,8 @@ pub struct KubeletSpec {
     /// The pod's containers, then its init containers, each in their order.
     #[n(3)]
     pub containers: Box<[ContainerResources]>,
-    /// The names of the volumes that hold data on the node's disk and count as the pod's: `emptyDir` (not in memory),
-    /// `hostPath`, `configMap`, `gitRepo`.
+    /// The names of the volumes that hold data on the node's disk: `emptyDir` (not in memory), `hostPath`, `configMap`,
+    /// `gitRepo`. The kubelet adds their usage to the usage of the pod.
     #[n(4)]
     pub local_volumes: SharedList<Name>,
 }

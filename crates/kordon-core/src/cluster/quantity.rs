@@ -56,8 +56,8 @@ fn parse(text: &str, places: i32) -> Option<i64> {
     Some(if negative { -amount } else { amount })
 }
 
-/// Computes `whole.fraction * 10^exponent`, rounded up. Moves the decimal point in the text, so that no number is too
-/// long.
+/// Computes `whole.fraction * 10^exponent`, rounded up. Moves the decimal point in the text, because the number itself
+/// may not fit into an integer.
 fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
     let exponent = isize::try_from(exponent).expect("at most 33");
     let zeros = "0".repeat(exponent.unsigned_abs());
@@ -71,9 +71,9 @@ fn decimal(whole: &str, fraction: &str, exponent: i32) -> i64 {
     units.saturating_add(i64::from(rest.bytes().any(|digit| digit != b'0')))
 }
 
-/// Computes `whole.fraction * 1024^power * 10^places`, rounded up. If a step saturates, the result is beyond `i64` too.
+/// Computes `whole.fraction * 1024^power * 10^places`, rounded up. A step saturates only if the result is beyond `i64`.
 fn binary(whole: &str, fraction: &str, places: i32, power: u32) -> i64 {
-    // 10^18 leaves room for the power in i128. Further digits do not change the result.
+    // Digits after the 18th are ignored, so that results within `i64` do not overflow `i128` on the way.
     let fraction = &fraction[..fraction.len().min(18)];
     let mantissa: i128 = format!("{whole}{fraction}").parse().unwrap_or(i128::MAX);
     let amount = mantissa.saturating_mul(1_i128 << (10 * power));

@@ -39,7 +39,7 @@ pub struct QuotaLimit {
     /// `status.hard`: cpu in thousandths, others in their own unit.
     #[n(2)]
     pub hard: i64,
-    /// `status.used`, to which admission adds the next pod.
+    /// `status.used`. For each new pod, admission adds the amount of the pod to this amount.
     #[n(3)]
     pub used: i64,
 }
@@ -96,7 +96,7 @@ impl Quota {
 }
 
 impl QuotaCount {
-    /// Returns what a quota's limit on this resource counts; none if it does not count pods.
+    /// Returns the amount that a limit on this resource counts for each pod; none if the limit does not apply to pods.
     pub fn for_resource(resource: &str) -> Option<Self> {
         Some(match resource {
             "pods" => Self::Pod,
@@ -112,7 +112,7 @@ impl QuotaCount {
         })
     }
 
-    /// Returns how much of the limit a pod uses while it has not finished.
+    /// Returns the amount that a pod adds to the usage of the limit until the pod has finished.
     pub fn charge(&self, pod: &Pod) -> i64 {
         let (requests, quota) = (&pod.resources.requests, &pod.resources.quota);
         match self {

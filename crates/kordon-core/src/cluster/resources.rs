@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 
 use super::encoding::EncodingContext;
 
-/// Amounts of resources: CPU in thousandths of a core, memory in bytes, and a number of pods.
+/// Amounts of resources: CPU in thousandths of a core, memory in bytes, and the number of pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Resources {

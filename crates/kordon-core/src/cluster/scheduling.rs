@@ -109,10 +109,10 @@ pub enum NodeOperator {
     Exists,
     #[n(3)]
     DoesNotExist,
-    /// The value is an integer above this one.
+    /// The value is an integer greater than this integer.
     #[n(4)]
     Gt(#[n(0)] i64),
-    /// The value is an integer below this one.
+    /// The value is an integer less than this integer.
     #[n(5)]
     Lt(#[n(0)] i64),
     /// The requirement is invalid: its whole term matches nothing.
@@ -226,7 +226,7 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Whether the two ports cannot be used on one node.
+    /// Whether the two ports conflict, so that they cannot both be used on one node.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let everywhere = |port: &Self| port.ip.is_empty() || port.ip == "0.0.0.0";
         self.port == other.port
@@ -242,8 +242,8 @@ pub enum PodVolume {
     /// A PersistentVolumeClaim of the pod's namespace.
     #[n(0)]
     Claim(#[n(0)] Name),
-    /// A claim created for the pod, named `POD-VOLUME`, and the name of its StorageClass, which is empty for the
-    /// default.
+    /// A claim that is created for the pod and named `POD-VOLUME`. `class` is the name of its StorageClass; empty for
+    /// the default.
     #[n(1)]
     OwnClaim {
         #[n(0)]
@@ -262,14 +262,14 @@ pub enum PodVolume {
 pub struct Disk {
     #[n(0)]
     pub kind: DiskKind,
-    /// The identity of the disk, joined from its parts.
+    /// The identity of the disk: the fields that identify it, joined into one text.
     #[n(1)]
     pub id: Name,
     #[n(2)]
     pub read_only: bool,
 }
 
-/// The kinds of disk that only one pod of a node can use.
+/// Kinds of disk that pods on the same node cannot share, except read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(index_only)]
 pub enum DiskKind {
@@ -284,8 +284,8 @@ pub enum DiskKind {
 }
 
 impl Disk {
-    /// Whether the two disks cannot be on one node: they are the same disk, and not both read-only. Shared read-only
-    /// use does not exist for AWS Elastic Block Store.
+    /// Whether two pods with these disks cannot run on one node: both disks are the same, and not both pods use it
+    /// read-only. Pods cannot share an AWS Elastic Block Store even read-only.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let shared = self.kind != DiskKind::AwsElasticBlockStore && self.read_only && other.read_only;
         self.kind == other.kind && self.id == other.id && !shared

@@ -1,4 +1,4 @@
-//! Parts of a cluster's objects that can be read alone.
+//! Scopes: sets of objects that kordon can read without the rest of the cluster.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -16,17 +16,17 @@ use super::{
     workload::{NamespaceObject, Workload},
 };
 
-/// A part of a cluster's objects that can be read alone: a whole kind, or some objects of it.
+/// A set of objects that kordon can read without the rest of the cluster: all objects of a kind, or some of them.
 ///
 /// A command states what it needs as scopes, and reads no more. [`Cluster::knows`](super::Cluster::knows) returns
-/// whether a scope was read completely. If it was, an object that was not found in it does not exist.
+/// whether a scope was read completely. If it was, an object that was not found in the scope does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Nodes,
     NodesWith(Selector),
     Node(NodeName),
     Pods,
-    /// Pods with these labels, in one namespace or (none) in all.
+    /// Pods with labels that match the selector. Without a namespace: in all namespaces.
     PodsWith(Option<Namespace>, Selector),
     PodsOn(NodeName),
     Pod(Key),
@@ -62,7 +62,7 @@ pub struct ScopeRead {
 pub enum ReadBy {
     /// A single request, which reports no later changes.
     Request,
-    /// The watch of the scope, which reports every later change.
+    /// The watch of the scope, which reports all later changes.
     Watch,
 }
 
@@ -83,7 +83,7 @@ impl Scope {
         }
     }
 
-    /// Whether both scopes select pods by labels, and every pod of `other` is certainly in this scope too.
+    /// Whether this scope contains every pod of `other`. Only scopes of pods with labels can cover each other.
     pub fn covers(&self, other: &Self) -> bool {
         let (Self::PodsWith(namespace, selector), Self::PodsWith(other_namespace, other)) = (self, other)
         else {
@@ -167,7 +167,8 @@ impl Scope {
 }
 
 impl ScopeRead {
-    /// Returns the objects of a table that are in the scope, were not found, and are not newer than the read.
+    /// Returns the objects of a table that were deleted before the read: objects in the scope that the read did not
+    /// find, unless they are newer than the read.
     pub(super) fn gone<T: TableObject + PartialEq>(
         &self,
         table: &Table<T>,
@@ -182,7 +183,7 @@ impl ScopeRead {
 }
 
 impl Scope {
-    /// The scope of all objects of a kind; none for a kind that no command reads alone.
+    /// The scope of all objects of a kind; none for kinds that have no scopes.
     pub const fn all_of(kind: FeedKind) -> Option<Self> {
         match kind {
             FeedKind::Nodes => Some(Self::Nodes),
@@ -304,7 +305,7 @@ mod tests {
         read_by(ReadBy::Watch, &mut cluster, &pods, 9);
         let mut applied = Vec::new();
         cluster.apply(Change::Pod(ObjectEvent::Deleted(Key::new("web", "a"))), &mut applied);
-        // The request was sent before the deletion. Its answer also has a pod of another node.
+        // The response to a request that was sent before the deletion of pod a. It also contains a pod of node n2.
         for pod in [pods[0].clone(), pod("elsewhere", "n2", 7)] {
             cluster.apply(Change::Pod(ObjectEvent::Prefetched(pod)), &mut applied);
         }

@@ -9,7 +9,8 @@ use super::{
     table::{TableObject, Version},
 };
 
-/// A Service with its selector. The scheduler spreads the selected pods that have no spread constraints of their own.
+/// A Service with its selector. The scheduler spreads the pods that the Service selects, unless they have spread
+/// constraints of their own.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct Service {

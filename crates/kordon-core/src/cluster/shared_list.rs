@@ -6,7 +6,7 @@ use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
 use super::encoding::{self, EncodingContext};
 
-/// A list that is shared by all objects in which it is equal. As a field it takes one word, where an `Arc<[T]>` takes
+/// A list in an allocation that objects with equal lists share. As a field it takes one word, where an `Arc<[T]>` takes
 /// two: each of 150,000 pods has several such fields.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SharedList<T>(Arc<Box<[T]>>);

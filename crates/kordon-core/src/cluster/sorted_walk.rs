@@ -2,8 +2,8 @@
 
 use std::{cmp::Ordering, iter::Peekable};
 
-/// Rows sorted by key, for lookups whose keys ascend. For thousands of nodes this is several times faster than a search
-/// for each.
+/// Rows sorted by key, for lookups in ascending order of keys. For thousands of nodes, one walk is several times faster
+/// than a search for each node.
 pub struct SortedWalk<I: Iterator>(Peekable<I>);
 
 impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
@@ -22,8 +22,8 @@ impl<'a, K: Ord + 'a, V, I: Iterator<Item = (&'a K, V)>> SortedWalk<I> {
         }
     }
 
-    /// Like [`SortedWalk::get`], but if `is_known` accepts the value of the next row, returns it without reading its
-    /// key.
+    /// Like [`SortedWalk::get`], but faster for a row that the caller recognizes by its value: if `is_known` returns
+    /// true for the next row, that row is returned and no key is compared.
     pub fn get_known(&mut self, key: &K, is_known: impl FnOnce(&V) -> bool) -> Option<V> {
         match self.0.peek() {
             Some((_, row)) if is_known(row) => self.0.next().map(|(_, row)| row),

@@ -22,7 +22,7 @@ pub struct Claim {
     pub uid: Uid,
     #[n(2)]
     pub version: Version,
-    /// `spec.volumeName`: the volume that the claim is or will be bound to; empty while there is none.
+    /// `spec.volumeName`: the volume to which the claim is or will be bound; empty until a volume is chosen.
     #[n(3)]
     pub volume: Name,
     /// Whether the binding is complete (annotation `pv.kubernetes.io/bind-completed`).
@@ -122,7 +122,7 @@ impl AccessModes {
         modes
     }
 
-    /// Whether a volume can be used by one node at a time.
+    /// Whether these modes let only one node at a time use a volume.
     pub const fn is_single_node(self) -> bool {
         (self.read_write_once || self.read_write_once_pod) && !self.read_only_many && !self.read_write_many
     }

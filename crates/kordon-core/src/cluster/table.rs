@@ -20,7 +20,8 @@ pub trait TableObject {
     fn key(&self) -> Self::Key;
     fn version(&self) -> Version;
 
-    /// Shares the parts in which this object equals its predecessor. The default shares nothing.
+    /// Replaces parts of this object by the equal parts of its predecessor, so that both objects share them. The
+    /// default replaces nothing.
     fn share_parts(&mut self, _predecessor: &Self) {}
 }
 
@@ -43,7 +44,8 @@ pub enum ObjectEvent<T: TableObject> {
     Listed(T),
     /// The list is complete: known objects that it did not contain are gone.
     ListDone,
-    /// An object fetched before the list. It is known, but does not count as listed.
+    /// An object that was fetched outside of the list. [`ObjectEvent::ListDone`] removes it unless the list contained
+    /// it too.
     Prefetched(T),
     /// An object was added or changed.
     Applied(T),
@@ -58,7 +60,7 @@ pub struct Delta<T> {
 }
 
 impl<T> Delta<T> {
-    /// Returns what `of` reads from the present object, or from its last state if the object was deleted.
+    /// Returns what `of` reads from the new state, or from the old state if the object was deleted.
     pub fn any<'a, U: ?Sized>(&'a self, of: impl FnOnce(&'a T) -> &'a U) -> Option<&'a U> {
         self.new.as_deref().or(self.old.as_deref()).map(of)
     }
@@ -108,7 +110,7 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.values().map(|row| &row.object)
     }
 
-    /// All objects with their keys, sorted by key, for walks that do not read every object.
+    /// All objects with their keys, sorted by key. The caller can skip an object by its key without reading the object.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&T::Key, &Arc<T>)> + Clone {
         self.rows.iter().map(|(key, row)| (key, &row.object))
     }
@@ -119,12 +121,12 @@ impl<T: TableObject + PartialEq> Table<T> {
         self.rows.into_values().map(|row| row.object)
     }
 
-    /// The objects whose keys are not below `from`, sorted by key.
+    /// The objects from key `from` on, sorted by key.
     pub fn iter_from<'a>(&'a self, from: &T::Key) -> impl Iterator<Item = &'a Arc<T>> + Clone + use<'a, T> {
         self.rows.iter_from(from).map(|(_, row)| &row.object)
     }
 
-    /// Calls `on_change` for each object that differs in a later copy of this table.
+    /// Calls `on_change` for each object that differs between this table and a later copy.
     pub fn changes(&self, later: &Self, mut on_change: impl FnMut(Delta<T>)) {
         let is_same = |one: &Row<T>, other: &Row<T>| Arc::ptr_eq(&one.object, &other.object);
         let object = |row: Option<&Row<T>>| row.map(|row| row.object.clone());
@@ -148,7 +150,7 @@ impl<T: TableObject + PartialEq> Table<T> {
 
     /// Applies an event and calls `on_change` for each object that it changed.
     ///
-    /// An object older than the known one is ignored, because lists and prefetches may arrive in any order.
+    /// Lists and prefetches may arrive in any order, so an object that is older than the known version is ignored.
     pub fn apply(&mut self, event: ObjectEvent<T>, mut on_change: impl FnMut(Delta<T>)) {
         match event {
             ObjectEvent::ListStarted => self.epoch += 1,

@@ -20,7 +20,8 @@ pub struct Taint {
     pub value: Name,
     #[n(2)]
     pub effect: TaintEffect,
-    /// When the taint was added. The controller writes it for NoExecute; `kubectl taint` does not.
+    /// `timeAdded`: when the taint was added. The controller writes this time for NoExecute taints; `kubectl taint`
+    /// does not.
     #[n(3)]
     pub time_added: Option<ClusterTime>,
 }
@@ -54,7 +55,7 @@ pub enum TaintEffect {
     PreferNoSchedule,
     #[n(2)]
     NoExecute,
-    /// An unknown text. Only a toleration of every effect matches it.
+    /// An unknown effect. Only a toleration of all effects matches it.
     #[n(3)]
     Invalid,
 }
@@ -113,13 +114,14 @@ pub enum TolerationOperator {
     Equal,
     #[n(1)]
     Exists,
-    /// The taint's value is the lower of the two (Kubernetes 1.35 and later, behind a feature gate).
+    /// Matches if the taint's value is lower than the toleration's (Kubernetes 1.35 and later, behind a feature gate).
     #[n(2)]
     Lt,
-    /// The taint's value is the greater of the two (Kubernetes 1.35 and later, behind a feature gate).
+    /// Matches if the taint's value is greater than the toleration's (Kubernetes 1.35 and later, behind a feature
+    /// gate).
     #[n(3)]
     Gt,
-    /// An unknown text; matches nothing.
+    /// An unknown operator; matches no taint.
     #[n(4)]
     Invalid,
 }

@@ -2,7 +2,7 @@
 
 use super::taint::Taint;
 
-/// The owner of a taint, and what the taint says about the node.
+/// The component that adds a taint to nodes, and the meaning of the taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaintOwner {
     /// The component that adds and removes the taint.
@@ -18,7 +18,7 @@ impl TaintOwner {
         Some(Self { name, meaning })
     }
 
-    /// Whether the owner creates nodes for Pending pods.
+    /// Whether the taint's owner creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
     }
@@ -26,7 +26,7 @@ impl TaintOwner {
 
 enum Pattern {
     Key(&'static str),
-    /// Every key of this domain.
+    /// All taint keys of this domain.
     Under(&'static str),
 }
 

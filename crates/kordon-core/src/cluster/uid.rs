@@ -22,7 +22,7 @@ impl Uid {
         matches!(&self.0, Form::Text(text) if text.is_empty())
     }
 
-    /// Calls `read` with the text, without an allocation.
+    /// Calls `read` with the uid as a text, without an allocation.
     pub(super) fn with_text<R>(&self, read: impl FnOnce(&str) -> R) -> R {
         match &self.0 {
             Form::Uuid(uuid) => read(uuid.hyphenated().encode_lower(&mut [0; Hyphenated::LENGTH])),

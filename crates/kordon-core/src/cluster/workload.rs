@@ -43,14 +43,14 @@ pub struct Workload {
     pub job: Option<Box<Job>>,
 }
 
-/// Whether a workload still wants its pods.
+/// Whether a workload keeps its pods running, or is finished or about to be deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum WorkloadStage {
     #[default]
     #[n(0)]
     Active,
-    /// A Job that is complete or has failed: it deletes the pods that still run.
+    /// A Job that is complete or has failed. Its controller deletes the pods that still run.
     #[n(1)]
     Finished,
     /// The deletion of the workload itself has started.
