@@ -1,4 +1,5 @@
-//! Pods of the cluster, grouped by their affinity terms. A new pod must not violate the terms of existing pods.
+//! Pods of the cluster, grouped by their affinity terms. The scheduler also checks the terms of existing pods when it
+//! places a new pod.
 
 use std::{collections::BTreeMap, slice, sync::Arc};
 
@@ -11,13 +12,13 @@ use super::{
 };
 use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm};
 
-/// All classes of pods with affinity terms.
+/// All classes of pods that have affinity or anti-affinity terms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
     all: CowVec<Arc<AffinityClass>>,
-    /// Classes whose terms select only pods of their own namespace.
+    /// Classes whose terms select only pods in the namespace of the class.
     in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
-    /// Classes with a term that also selects pods of other namespaces.
+    /// Classes with at least one term that also selects pods in other namespaces.
     across_namespaces: Arc<ClassesByTerm>,
     ids: Arc<IdsByAddress<(Namespace, Arc<SchedulingSpec>)>>,
 }
@@ -40,8 +41,8 @@ pub(super) struct AffinityClass {
 }
 
 impl AffinityClasses {
-    /// Returns the number that identifies the pod's class, and creates the class if it does not exist yet. `None` if
-    /// the pod has no affinity terms.
+    /// Returns the number of the pod's class, and creates the class if it does not exist yet. `None` if the pod has no
+    /// affinity terms.
     pub fn number_of(&mut self, pod: &Pod) -> Option<u32> {
         if !pod.scheduling.has_pod_terms() {
             return None;
@@ -65,17 +66,17 @@ impl AffinityClasses {
         number
     }
 
-    /// Returns whether no pod of the class has been counted yet.
+    /// Returns whether no node has a pod of the class.
     pub fn is_new(&self, number: u32) -> bool {
         self.all[number as usize].on.is_empty()
     }
 
-    /// Returns the nodes with pods of a class, for changes.
+    /// Returns a mutable list of the nodes with pods of a class.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
         &mut Arc::make_mut(self.all.get_mut(number as usize)).on
     }
 
-    /// Sorts all presence lists; required after [`PresenceList::push`].
+    /// Sorts the lists of nodes of all classes. Required after [`PresenceList::push`].
     pub fn sort(&mut self) {
         self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
@@ -118,7 +119,8 @@ impl ClassesByTerm {
 pub(super) struct NamespaceLabels(pub BTreeMap<Namespace, Labels>);
 
 impl NamespaceLabels {
-    /// Returns the namespaces that an affinity term covers if its pod is in `home`.
+    /// Returns the namespaces whose pods an affinity term can select. `home` is the namespace of the pod that has the
+    /// term.
     pub fn scope(&self, term: &PodTerm, home: &Namespace) -> NamespaceScope {
         let Some(selector) = &term.namespace_selector else {
             let home = slice::from_ref(home);
@@ -132,7 +134,8 @@ impl NamespaceLabels {
         NamespaceScope::Some(each_once(term.namespaces.iter().chain(selected).cloned().collect()))
     }
 
-    /// Returns whether an affinity term of a pod in `home` selects a pod with these labels in `namespace`.
+    /// Returns whether an affinity term selects a pod in `namespace` with these labels. `home` is the namespace of the
+    /// pod that has the term.
     pub fn selects(&self, term: &PodTerm, home: &Namespace, namespace: &Namespace, labels: &Labels) -> bool {
         let Some(selector) = &term.selector else { return false };
         let is_in_scope = match &term.namespace_selector {

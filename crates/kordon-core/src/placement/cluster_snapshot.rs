@@ -1,4 +1,4 @@
-//! Snapshots of the cluster that are updated from one cluster state to the next.
+//! A snapshot that is updated from one state of the cluster to the next.
 
 use super::{Snapshot, snapshot::SnapshotBuilder};
 use crate::{
@@ -6,10 +6,10 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// A snapshot together with the cluster state that it was made from.
+/// A snapshot, together with the state of the cluster from which it was made.
 ///
-/// Copies are cheap. An update to a later state costs time in proportion to what has changed. A new snapshot of a large
-/// cluster takes a tenth of a second, and as much memory as the first one.
+/// Copies are cheap. An update to a later state takes time in proportion to what has changed. Making a new snapshot of
+/// a large cluster instead takes a tenth of a second, and as much memory as the first snapshot.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
     pub cluster: Cluster,
@@ -17,14 +17,13 @@ pub struct ClusterSnapshot {
 }
 
 impl ClusterSnapshot {
-    /// Makes the snapshot of a cluster state. An earlier snapshot is updated if it follows the rules of the same
-    /// release.
+    /// Makes the snapshot of a cluster state. Updates an earlier snapshot if it was made for the same release.
     pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<Self>) -> Self {
         SnapshotInProgress::new(cluster, version, earlier).finish()
     }
 }
 
-/// A [`ClusterSnapshot`] that is built in steps. Steps are needed only if there is no earlier snapshot.
+/// A [`ClusterSnapshot`] that is being built. Building takes several steps unless an earlier snapshot can be updated.
 #[derive(Debug)]
 pub struct SnapshotInProgress {
     cluster: Cluster,
@@ -38,7 +37,8 @@ enum Stage {
 }
 
 impl SnapshotInProgress {
-    /// Starts the snapshot of a cluster state. It is complete at once if an earlier snapshot could be updated.
+    /// Starts building the snapshot of a cluster state. If an earlier snapshot can be updated, this already completes
+    /// the new snapshot.
     pub fn new(cluster: Cluster, version: ServerVersion, earlier: Option<ClusterSnapshot>) -> Self {
         let stage = match earlier.filter(|earlier| earlier.snapshot.rules().version == version) {
             Some(ClusterSnapshot { cluster: before, mut snapshot }) => {
@@ -50,7 +50,8 @@ impl SnapshotInProgress {
         Self { cluster, stage }
     }
 
-    /// Continues until the snapshot is complete or `continues` returns false. `continues` is called before each step.
+    /// Takes further steps until the snapshot is complete or `continues` returns false. Calls `continues` before each
+    /// step.
     ///
     /// Returns whether the snapshot is complete.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) -> bool {

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::cluster::{Name, Node};
 
-/// Value number of a node without the label.
+/// Value number that stands for the absence of the label on a node.
 pub(super) const ABSENT: u32 = u32::MAX;
 
-/// One column for each node label that occurs in the spec of any pod.
+/// Columns of node labels: one column for each label that a placement has needed so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumns {
     by_key: BTreeMap<Name, Arc<LabelColumn>>,
@@ -16,15 +16,15 @@ pub(super) struct LabelColumns {
 /// The values of one label on all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelColumn {
-    /// Value number of each node, or [`ABSENT`].
+    /// For each node, the number of the node's value, or [`ABSENT`].
     pub of_node: Vec<u32>,
-    /// The values in the order of their numbers.
+    /// The values, each at the index that is its number.
     pub values: Vec<Name>,
     numbers: BTreeMap<Name, u32>,
 }
 
 impl LabelColumns {
-    /// Creates the column of a label unless it exists.
+    /// Creates the column of a label, unless the column exists.
     pub fn ensure(&mut self, key: &Name, nodes: &[Option<Arc<Node>>]) {
         if self.by_key.contains_key(key) {
             return;
@@ -45,7 +45,7 @@ impl LabelColumns {
         self.by_key.get(key).expect("columns are made before they are used")
     }
 
-    /// Updates the labels of a node.
+    /// Updates all columns after the labels of a node changed.
     pub fn put(&mut self, number: usize, node: Option<&Node>) {
         for (key, column) in &mut self.by_key {
             let value = node.and_then(|node| node.label(key));
@@ -57,7 +57,7 @@ impl LabelColumns {
 }
 
 impl LabelColumn {
-    /// Returns the number of a value, or `None` if no node has it.
+    /// Returns the number of a value; `None` if no node has had this value.
     pub fn number(&self, value: &Name) -> Option<u32> {
         self.numbers.get(value).copied()
     }

@@ -43,7 +43,7 @@ impl<T: Clone> CowVec<T> {
         }
     }
 
-    /// Returns the item at an index, for changes. The index must exist.
+    /// Returns a mutable reference to an item. The index must exist.
     pub fn get_mut(&mut self, place: usize) -> &mut T {
         &mut Arc::make_mut(&mut self.chunks[place / CHUNK])[place % CHUNK]
     }

@@ -14,19 +14,20 @@ use crate::cluster::{
     scheduling::NodeOperator,
 };
 
-/// Ways to find a node for a pod that has no feasible one.
+/// Ways to make a node feasible for a pod that has no feasible node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Help {
-    /// Constraints that each exclude nodes on their own, those that exclude most first.
+    /// Constraints, each with the nodes that become feasible if only this constraint is lifted. Constraints with most
+    /// nodes come first.
     pub lifts: Vec<Lift>,
-    /// The node that lacks the smallest share of the requests and is feasible otherwise.
+    /// The node that lacks the smallest part of the requests and is otherwise feasible.
     pub nearest: Option<Shortage>,
-    /// Requirements on a new node. `None` if a new node cannot help: the pod must be near other pods, or its volumes
-    /// are bound to a place that is not a zone.
+    /// Requirements on a new node. `None` if a new node cannot help, because the pod must be near other pods or because
+    /// its volumes are bound to certain nodes.
     pub node: Option<RequiredNode>,
 }
 
-/// A constraint, with the nodes that are feasible without it.
+/// A constraint, and the nodes that become feasible without it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lift {
     pub constraint: Constraint,
@@ -87,7 +88,8 @@ impl Constraint {
         }
     }
 
-    /// Returns whether the constraint includes the nodeSelector, and whether it includes the required nodeAffinity.
+    /// Returns two flags: whether the constraint includes the nodeSelector, and whether it includes the required
+    /// nodeAffinity.
     const fn selects_nodes_of(self) -> (bool, bool) {
         (
             matches!(self, Self::NodeSelector | Self::NodeSelectorAndAffinity),
@@ -95,7 +97,7 @@ impl Constraint {
         )
     }
 
-    /// Returns the pod without the constraint, or `None` if the pod has no such constraint.
+    /// Returns the request without the constraint; `None` if the pod does not have this constraint.
     fn lifted(self, request: &SchedulingRequest) -> Option<SchedulingRequest> {
         let spec = &request.spec;
         let with = |spec: SchedulingSpec| Some(SchedulingRequest { spec: Arc::new(spec), ..request.clone() });
@@ -131,7 +133,7 @@ impl Constraint {
     }
 }
 
-/// The resources that a node lacks for a pod.
+/// The resources of which a node has too little for a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     pub node: NodeName,
@@ -144,13 +146,13 @@ pub struct Shortage {
 pub struct RequiredNode {
     /// Amount of each resource, in the resource's own unit (CPU in millicores).
     pub resources: Vec<(Name, i64)>,
-    /// Required labels as text, such as `key=value` and `no key`.
+    /// Required labels as text: `key=value` for a value, `no key` for an absent label.
     pub labels: Vec<String>,
 }
 
 impl Snapshot {
-    /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Nodes for which `closed` returns true
-    /// are never suggested.
+    /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Does not suggest nodes for which
+    /// `closed` returns true.
     pub fn help(&mut self, request: &SchedulingRequest, closed: &dyn Fn(&NodeName) -> bool) -> Help {
         let mut lifts: Vec<Lift> = Vec::new();
         for constraint in Constraint::ALL {
@@ -158,8 +160,8 @@ impl Snapshot {
             let mut nodes = self.feasible(&lifted);
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
-                // A pod that tolerates all taints also tolerates the taint of cordoned nodes, which
-                // [`Constraint::Cordon`] covers.
+                // With all taints tolerated, the taint of cordoned nodes is tolerated too. Cordoned nodes belong to
+                // [`Constraint::Cordon`], so they are left out here.
                 nodes.retain(|node| !self.is_cordoned(node));
             }
             if !nodes.is_empty() {
@@ -170,7 +172,7 @@ impl Snapshot {
         Help { lifts, nearest: self.nearest(request, closed), node: self.required_node(request) }
     }
 
-    /// Returns the requirements on a new node, including the zone of the volumes; `None` if a new node cannot help.
+    /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
         let mut required = required_node(&request.spec, &request.resources.requests)?;
         for topology in self.volume_topology(request) {
@@ -188,8 +190,8 @@ impl Snapshot {
         self.number(node).is_some_and(|number| self.resources(number).cordoned)
     }
 
-    /// Returns the node that lacks the smallest share of the requests, among the nodes that are feasible for a pod
-    /// without requests.
+    /// Returns the node that lacks the smallest part of the requests. Considers only nodes that would be feasible if
+    /// the pod had no requests.
     fn nearest(
         &mut self,
         request: &SchedulingRequest,
@@ -211,7 +213,8 @@ impl Snapshot {
 }
 
 impl SchedulingRequest {
-    /// Returns the same pod with one more toleration: of the taint with this key, or of all taints.
+    /// Returns the same request with one more toleration: of all taints with this key, or, without a key, of all
+    /// taints.
     fn tolerating(&self, key: Option<&str>) -> Self {
         let taint = Toleration {
             key: key.unwrap_or_default().into(),
@@ -246,7 +249,7 @@ fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredN
     let resources = basic.into_iter().chain(requests.scalars.iter().cloned()).filter(|(_, asked)| *asked > 0);
     let mut labels: Vec<String> =
         spec.node_selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    // Terms are alternatives. Only a single term is a requirement.
+    // If there are several terms, only one of them must match, so none is listed as a requirement.
     if let Some([term]) = spec.node_affinity.as_deref() {
         labels.extend(term.expressions.iter().map(|requirement| {
             let key = &requirement.key;
@@ -301,8 +304,8 @@ impl fmt::Display for RequiredNode {
 }
 
 impl Help {
-    /// Returns what to do, one line each, the most helpful first: `uncordon n-1`, `2 CPU more on n-1`, `a new node with
-    /// 4 CPU free`.
+    /// Returns one line for each suggestion, the most helpful first: `uncordon n-1`, `2 CPU more on n-1`, `a new node
+    /// with 4 CPU free`.
     pub fn advice(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(|lift| {
             let nodes = some_nodes(&lift.nodes);
@@ -326,7 +329,7 @@ impl Help {
         lifts.chain(nearest).chain(node).collect()
     }
 
-    /// Returns what would help, one line each, the most helpful first: `fits n-1 without the cordon`.
+    /// Returns one line for each change that would help, the most helpful first: `fits n-1 without the cordon`.
     pub fn lines(&self) -> Vec<String> {
         let lifts = self.lifts.iter().map(ToString::to_string);
         let nearest = self.nearest.iter().map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! Maps from values to numbers, for values that are looked up hundreds of thousands of times.
+//! Maps from values to numbers, fast enough for hundreds of thousands of lookups.
 
 use std::{borrow::Borrow, hash::Hash, sync::Arc};
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::cluster::{Name, Namespace, NodeName};
 
-/// Numbers of values, looked up by content. The map is never iterated, so its order has no effect.
+/// A map from values to numbers that compares values by content. The map is never iterated, so its order has no effect.
 #[derive(Clone, Debug)]
 pub(super) struct Ids<K> {
     numbers: FxHashMap<K, u32>,
@@ -31,7 +31,7 @@ impl<K: Hash + Eq> Ids<K> {
     }
 }
 
-/// Numbers of shared values, looked up by the address of the value: a lookup does not read the content.
+/// A map from shared values to numbers that compares values by address, so that a lookup does not read the value.
 ///
 /// Clones of one reference have the same address. Equal values in separate allocations have different addresses. Each
 /// entry owns a reference to its value, so that the address is not reused.
@@ -95,7 +95,7 @@ impl Shared for NodeName {
     }
 }
 
-/// An integer serves as its own address.
+/// An integer is its own address.
 impl Shared for i64 {
     type Address = Self;
 

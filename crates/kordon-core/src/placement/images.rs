@@ -1,4 +1,4 @@
-//! An index of container images: which nodes hold which image.
+//! An index from container images to the nodes that have them.
 
 use std::{hash::BuildHasher, sync::Arc};
 
@@ -11,11 +11,11 @@ use crate::cluster::{Image, ImageNames, Name, Node};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Images {
     entries: Vec<Entry>,
-    /// Hash of each name and index of its entry, sorted.
+    /// For each name, the hash of the name and the index of its entry. Sorted.
     by_name: Vec<(u64, u32)>,
 }
 
-/// One image, under the names that a group of nodes reports for it.
+/// An image with a list of names, and the nodes that report exactly this list.
 #[derive(Clone, Debug)]
 struct Entry {
     names: ImageNames,
@@ -24,10 +24,10 @@ struct Entry {
     nodes: Vec<u32>,
 }
 
-/// The nodes that hold an image.
+/// The nodes that have an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holders {
-    /// Size as the first of the nodes reports it. The scheduler keeps one size for all nodes.
+    /// Size that the first of these nodes reports. The scheduler uses one size for all nodes.
     pub size_bytes: i64,
     /// Numbers of the nodes, ascending.
     pub nodes: Vec<u32>,
@@ -36,7 +36,8 @@ pub(super) struct Holders {
 impl Images {
     pub fn from_nodes(nodes: &[Option<Arc<Node>>]) -> Self {
         let mut images = Self::default();
-        // Equal lists of names usually share one allocation, because one decoder has read them.
+        // Entries by the address of their list of names. Equal lists usually share one allocation, because the same
+        // decoder has read them.
         let mut known = IdsByAddress::<(Arc<str>, i64)>::default();
         for (number, node) in (0_u32..).zip(nodes) {
             for image in node.iter().flat_map(|node| node.images.iter()) {
@@ -69,7 +70,7 @@ impl Images {
         entries.filter(move |entry| entry.names.contains(name))
     }
 
-    /// Returns the present nodes that hold the image with this name.
+    /// Returns the nodes that have an image with this name and for which `is_present` returns true.
     pub fn holders(&self, name: &Name, is_present: impl Fn(u32) -> bool) -> Holders {
         let entries = self.named(name);
         let first_node = |entry: &Entry| entry.nodes.iter().copied().find(|node| is_present(*node));

@@ -1,4 +1,4 @@
-//! An index from label values to the items that use them. It narrows down what a selector can match.
+//! An index from label values to items. It narrows down the items that a selector can match.
 
 use std::hash::{Hash, Hasher};
 
@@ -8,17 +8,19 @@ use crate::cluster::{Name, Requirement, Selector, SelectorOperator};
 
 /// Numbers of items, by label key and value.
 ///
-/// Each pair of key and value is kept as a 32-bit hash, so that 150,000 different pods with a few labels each take a
-/// few megabytes. Because hashes can collide, lookups may return more numbers than were inserted under the pair.
+/// For each pair of key and value, the index stores only a 32-bit hash. So 150,000 different pods with a few labels
+/// each take a few megabytes. Different pairs can have the same hash, so a lookup may also return numbers that were
+/// inserted under another pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LabelIndex {
     /// Sorted pairs of hash and number.
     sorted: Vec<(u32, u32)>,
-    /// Unsorted entries that were inserted since the last sort.
+    /// Entries that were inserted since the last sort. Unsorted.
     recent: Vec<(u32, u32)>,
 }
 
-/// Recent entries are merged once there are more than `MOST_RECENT`, and more than 1/16 as many as sorted entries.
+/// `recent` is merged into `sorted` when it has more than `MOST_RECENT` entries and more than 1/16 as many entries as
+/// `sorted`.
 const RECENT_PART: usize = 16;
 const MOST_RECENT: usize = 64;
 
@@ -30,13 +32,14 @@ impl LabelIndex {
             self.recent.sort_unstable();
             self.sorted.reserve_exact(self.recent.len());
             self.sorted.append(&mut self.recent);
-            // The stable sort merges two sorted runs; the unstable sort does not.
+            // The stable sort is fast here, because it merges two runs that are already sorted. The unstable sort does
+            // not.
             self.sorted.sort();
         }
     }
 
-    /// Returns the numbers under this label key and value, as often as they were inserted, and possibly numbers of
-    /// other labels.
+    /// Returns the numbers that were inserted under this label key and value, with duplicates. May also return numbers
+    /// that were inserted under other labels.
     pub fn numbers(&self, key: &Name, value: &Name) -> impl Iterator<Item = u32> + use<'_> {
         let hash = hash(key, value);
         let start = self.sorted.partition_point(|(other, _)| *other < hash);
@@ -46,8 +49,8 @@ impl LabelIndex {
     }
 }
 
-/// Returns the first label for which the selector requires one of several values, with these values; `None` if there is
-/// no such label.
+/// Returns the first label for which the selector lists allowed values, with these values; `None` if the selector lists
+/// values for no label.
 pub(super) fn required_values(selector: &Selector) -> Option<(&Name, &[Name])> {
     selector.requirements.iter().find_map(|Requirement { key, operator }| match operator {
         SelectorOperator::In(values) => Some((key, values.as_slice())),

@@ -1,11 +1,11 @@
-//! Quick checks whether any node, or a minimum number of nodes, is feasible for a pod, without reasons.
+//! Fast checks whether a pod has no feasible node, or at least a given number of them. They give no reasons.
 
 use super::{filter::Filters, scheduling_request::SchedulingRequest, snapshot::Snapshot};
 use crate::cluster::Requests;
 
 impl Snapshot {
-    /// Returns whether no node is feasible for a pod. Much quicker than [`Snapshot::place`] if most nodes have too
-    /// little free.
+    /// Returns whether no node is feasible for a pod. Much faster than [`Snapshot::place`] if most nodes lack free
+    /// resources.
     ///
     /// Takes `&mut self` because indexes are created when they are first needed.
     pub fn has_no_node_for(&mut self, request: &SchedulingRequest) -> bool {
@@ -30,13 +30,13 @@ impl Snapshot {
         feasible.take(count).count() == count
     }
 
-    /// Returns the lowest priority of all pods that are on nodes, or `i32::MAX` if there are none.
+    /// Returns the lowest priority of all pods on nodes; `i32::MAX` if no node has pods.
     pub fn lowest_priority(&self) -> i32 {
         let residents = self.residents().iter().flat_map(|residents| residents.iter());
         residents.map(|resident| resident.pod.priority).min().unwrap_or(i32::MAX)
     }
 
-    /// Returns whether a node has enough free of every resource that is requested.
+    /// Returns whether a node has enough free resources for these requests.
     fn has_room_for(&self, node: u32, requests: &Requests) -> bool {
         let resources = self.resources(node);
         let fits = |requested: i64, free: i64| requested <= 0 || requested <= free;

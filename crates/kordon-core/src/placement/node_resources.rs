@@ -1,4 +1,4 @@
-//! Resources of a node: what the node offers and what its pods request.
+//! Resources of a node: the amounts that the node offers, and the amounts that its pods request.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use crate::cluster::{
     scheduling::{Disk, HostPort, PodVolume, SchedulingSpec},
 };
 
-/// The resources of one node. Each placement reads them for all nodes, so rarely requested ones are kept apart.
+/// The resources of one node. Each placement reads this struct for all nodes, so resources that few pods request are in
+/// a struct of their own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeResources {
     pub cpu_milli: Share,
     pub memory_bytes: Share,
     pub pods: Share,
-    /// Sum of the CPU requests. Containers without a request count with the scheduler's default.
+    /// Sum of the CPU requests, with the scheduler's default for each container without a request.
     pub assumed_cpu_milli: i64,
     pub assumed_memory_bytes: i64,
     rare: Arc<RareResources>,
-    /// Cached result of [`NodeResources::balance`], which most placements read for all nodes.
+    /// Cached result of [`NodeResources::balance`]. Most placements read the balance of all nodes.
     balance: i64,
     /// Whether the node exists.
     pub present: bool,
@@ -61,7 +62,8 @@ impl Share {
         self.allocatable.saturating_sub(self.requested)
     }
 
-    /// Returns the requested part of the allocatable amount, from 0; above 1 if the node is overcommitted.
+    /// Returns the requested share of the allocatable amount: 0 if nothing is requested, above 1 if the node is
+    /// overcommitted.
     #[expect(clippy::cast_precision_loss, reason = "a share on screen")]
     pub fn part(self) -> f64 {
         if self.allocatable > 0 { self.requested as f64 / self.allocatable as f64 } else { 0.0 }
@@ -73,7 +75,7 @@ impl NodeResources {
         ResourceUse { cpu_milli: self.cpu_milli, memory_bytes: self.memory_bytes, pods: self.pods }
     }
 
-    /// Updates what the node offers. `None` means that the node is gone.
+    /// Updates the allocatable amounts, cordon and taints from the node. `None` means that the node is gone.
     pub fn set_node(&mut self, node: Option<&Node>) {
         let nothing = Node::default();
         self.present = node.is_some();
@@ -140,14 +142,14 @@ impl NodeResources {
         self.balance = self.balance_with(0, 0);
     }
 
-    /// Returns how equal the used shares of CPU and memory are: 100 minus half their difference in percent. A resource
-    /// that the node does not offer does not count.
+    /// Returns how balanced the use of CPU and memory is: 100 minus half the difference of the two used percentages.
+    /// 100 if the node offers only one of the two.
     #[inline]
     pub fn balance(&self) -> i64 {
         self.balance
     }
 
-    /// Returns the balance with an additional pod that has these requests.
+    /// Returns the balance as if the node had an additional pod with these requests.
     #[inline]
     pub fn balance_with(&self, cpu_milli: i64, memory_bytes: i64) -> i64 {
         let share = |share: Share, more: i64| {

@@ -1,4 +1,4 @@
-//! The scheduler's walk over the nodes: in large clusters it looks at only some of them for each pod.
+//! The order in which the scheduler tries nodes. In large clusters it tries only some of the nodes for each pod.
 
 use std::{
     collections::BTreeMap,
@@ -17,9 +17,9 @@ use crate::{
 pub struct SchedulerOptions {
     /// The release whose rules apply.
     pub version: ServerVersion,
-    /// The scheduler's `percentageOfNodesToScore`. `None` means that it is unknown; then all nodes are considered.
+    /// The scheduler's `percentageOfNodesToScore`. If it is unknown (`None`), all nodes are tried.
     pub percentage_of_nodes_to_score: Option<PercentageOfNodesToScore>,
-    /// Index of the node at which the first walk starts. No API shows the position of the real scheduler.
+    /// Index of the node at which the first walk starts. The real scheduler's index is not in any API.
     pub first_start: usize,
 }
 
@@ -39,11 +39,12 @@ pub struct PercentageOfNodesToScore(u8);
 pub struct NoPercentage;
 
 impl PercentageOfNodesToScore {
-    /// The scheduler's default: 50 % of 100 nodes, 10 % of 5,000, at least 5 %.
+    /// The scheduler's default, which depends on the number of nodes: 50 % of 100 nodes, 10 % of 5,000 nodes, never
+    /// less than 5 %.
     pub const ADAPTIVE: Self = Self(0);
     pub const ALL: Self = Self(100);
 
-    /// The scheduler always looks for at least this many feasible nodes.
+    /// The scheduler does not stop before it has found this many feasible nodes.
     const MOST_UNSAMPLED: usize = 100;
 
     /// Creates a percentage; `None` for values above 100.
@@ -73,16 +74,16 @@ impl FromStr for PercentageOfNodesToScore {
     }
 }
 
-/// The position of the scheduler's walk over the nodes.
+/// The position of the scheduler in its list of nodes.
 ///
-/// For each pod, the walk continues where it stopped for the previous pod, and ends once enough feasible nodes are
-/// found. Copies of a snapshot have independent positions.
+/// For each pod, the scheduler continues at the node where it stopped for the previous pod. It stops again once it has
+/// found enough feasible nodes. Copies of a snapshot have independent positions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NodeWalk {
     percentage: Option<PercentageOfNodesToScore>,
     next_start: usize,
-    /// The order of the walk. It is computed on first use, shared by all copies, and discarded when a node is added,
-    /// removed or moved to another zone.
+    /// The order in which nodes are tried. It is computed on first use and shared by all copies of a snapshot. A copy
+    /// discards its order when a node is added, removed or moved to another zone.
     order: Arc<OnceLock<Vec<u32>>>,
 }
 
@@ -92,7 +93,7 @@ pub(super) struct FoundNodes {
     pub feasible: Vec<u32>,
     /// Index at which the walk for the next pod starts.
     next_start: usize,
-    /// Whether the walk ended before it had reached all candidates.
+    /// Whether the walk stopped before it had tried all candidates.
     pub is_sample: bool,
 }
 
@@ -107,8 +108,8 @@ impl NodeWalk {
         self.percentage
     }
 
-    /// Returns the feasible nodes that the scheduler finds for a pod. These are all feasible nodes unless a percentage
-    /// below 100 is set.
+    /// Returns the feasible nodes that the scheduler finds for a pod: all feasible nodes, unless a percentage below 100
+    /// is set.
     pub fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
         match self.percentage {
             None | Some(PercentageOfNodesToScore::ALL) => self.find_all(filters),
@@ -120,8 +121,8 @@ impl NodeWalk {
         FoundNodes { feasible: filters.feasible(), next_start: self.next_start, is_sample: false }
     }
 
-    /// Walks until one feasible node more than needed is found. The next walk starts at this node. (Upstream
-    /// `findNodesThatPassFilters` has parallel workers, each of which may look at one more node.)
+    /// Tries nodes until there are enough feasible nodes and one more. The next walk starts at that additional node.
+    /// (Upstream `findNodesThatPassFilters` has parallel workers, each of which may try one more node.)
     fn find_some(&self, percentage: PercentageOfNodesToScore, filters: &mut Filters<'_>) -> FoundNodes {
         let snapshot = filters.snapshot;
         let all = self.order.get_or_init(|| {
@@ -168,7 +169,8 @@ impl NodeWalk {
 }
 
 impl FoundNodes {
-    /// Returns the nominated node of the pod. The scheduler tries it before the walk.
+    /// Returns the result for a pod that fits its nominated node. The scheduler tries this node before all others, and
+    /// stays at the same position.
     pub fn nominated(node: u32, walk: &NodeWalk) -> Self {
         Self { feasible: vec![node], next_start: walk.next_start, is_sample: false }
     }
@@ -178,8 +180,8 @@ impl FoundNodes {
     }
 }
 
-/// Returns the nodes in the order of the scheduler's walk: one node of each zone in turn (upstream's node tree). The
-/// nodes of a zone keep the given order; zones are in the order of their first nodes.
+/// Returns the nodes in the order in which the scheduler tries them: one node of each zone in turn (upstream's node
+/// tree). Within a zone, nodes keep the order in which they are passed. Zones are ordered by their first nodes.
 fn order<'n>(nodes: &[u32], node: impl Fn(u32) -> &'n Arc<Node>) -> Vec<u32> {
     let (mut places, mut zones) = (BTreeMap::<ZoneKey, usize>::new(), Vec::<Vec<u32>>::new());
     for number in nodes {

@@ -1,4 +1,4 @@
-//! Results of scheduling a pod: where it is placed, or why it is not.
+//! Results of scheduling a pod: its node, or why there is none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,12 +24,13 @@ pub enum SchedulingOutcome {
     NotTried(Obstacle),
 }
 
-/// The nodes on which a pod may be placed.
+/// The nodes that may get a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// The nodes with the best score, by name. The scheduler takes any of them.
+    /// The nodes with the highest score, by name. The scheduler may pick any of them.
     pub best: TiedNodes,
-    /// The best nodes with the parts of their scores, best first. Nodes with equal scores are sorted by name.
+    /// The nodes with the highest scores, each with the parts of its score, best first. Nodes with equal scores are
+    /// sorted by name.
     pub ranking: Vec<Scored>,
     /// Number of feasible nodes.
     pub feasible: usize,
@@ -37,40 +38,40 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// Returns the first of the best nodes by name. Predictions use it.
+    /// Returns the best node that predictions use: the first by name.
     pub fn choice(&self) -> &NodeName {
         self.best.first()
     }
 
-    /// Returns whether the best score leads by so little that small changes in the cluster could change the result.
+    /// Returns whether the best two scores are so close that a small change in the cluster could change the choice.
     pub fn is_close(&self) -> bool {
         let next = self.ranking.iter().find(|scored| scored.total < self.ranking[0].total);
         next.is_some_and(|next| self.ranking[0].total - next.total <= CLOSE)
     }
 }
 
-/// Largest difference of scores that is unreliable (docs/upstream/placement-and-pressure.md#1.5).
+/// Maximum difference between scores at which their order is unreliable (docs/upstream/placement-and-pressure.md#1.5).
 const CLOSE: i64 = 3;
 
-/// A set of at least one node, in the order of names. The names are shared, not copied: for each of thousands of pods,
-/// thousands of nodes may be equally good.
+/// A set of at least one node, sorted by name. All sets share one list of node names, because thousands of pods may
+/// each have thousands of equally good nodes.
 #[derive(Clone)]
 pub struct TiedNodes {
     /// Names of all nodes, sorted.
     names: Arc<[NodeName]>,
-    /// Ranks of the members among all names.
+    /// Indexes into `names` of the nodes in this set.
     members: FixedBitSet,
 }
 
 impl TiedNodes {
-    /// Creates the set from ranks among all names. There must be at least one rank.
+    /// Creates the set from indexes into `names`. There must be at least one index.
     pub(super) fn new(names: Arc<[NodeName]>, ranks: impl IntoIterator<Item = u32>) -> Self {
         let mut members = FixedBitSet::with_capacity(names.len());
         members.extend(ranks.into_iter().map(|rank| rank as usize));
         Self { names, members }
     }
 
-    /// Creates the set from these nodes. There must be at least one.
+    /// Creates the set from these nodes. There must be at least one node.
     pub fn from_nodes(nodes: BTreeSet<NodeName>) -> Self {
         let names: Arc<[NodeName]> = nodes.into_iter().collect();
         let members = FixedBitSet::from_iter(0..names.len());
@@ -115,7 +116,8 @@ impl fmt::Debug for TiedNodes {
 pub struct Scored {
     pub node: NodeName,
     pub total: i64,
-    /// The weighted parts, in the order of [`Scorer::ALL`]. All parts are zero if only one node is feasible.
+    /// The weighted points of each score plugin, in the order of [`Scorer::ALL`]. All of them are zero if only one node
+    /// is feasible.
     pub parts: [i64; Scorer::ALL.len()],
 }
 
@@ -142,7 +144,7 @@ impl Scorer {
         Self::Images,
     ];
 
-    /// The weight of the plugin's score (0 to 100 points) in the default profile.
+    /// The weight in the default profile. It multiplies the plugin's 0 to 100 points.
     pub const fn weight(self) -> i64 {
         match self {
             Self::LeastAllocated | Self::BalancedAllocation | Self::Images => 1,
@@ -173,9 +175,9 @@ impl fmt::Display for Scorer {
 /// The reasons why no node is feasible for a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unschedulable {
-    /// Number of nodes for each reason. A node counts with the reasons of the first filter that refuses it.
+    /// Number of nodes for each reason. For a node, only the reasons of the first filter that refuses the node count.
     pub reasons: BTreeMap<Reason, usize>,
-    /// The refusal of each node, by node name.
+    /// The refusal of each node, sorted by node name.
     pub refusals: Vec<(NodeName, NodeRefusal)>,
     pub preemption: Preemption,
     pub caveats: Vec<Caveat>,

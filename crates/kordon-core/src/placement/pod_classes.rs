@@ -1,4 +1,4 @@
-//! Pods of the cluster, grouped by namespace and labels, which is all that selectors can tell apart.
+//! Pods of the cluster, grouped by namespace and labels. A label selector treats all pods of a group alike.
 
 use std::{collections::BTreeMap, hash::BuildHasher, sync::Arc};
 
@@ -12,13 +12,14 @@ use super::{
 };
 use crate::cluster::{Labels, Namespace, Pod, Selector};
 
-/// All classes of pods. The pods of a ReplicaSet share one class, and selectors are matched against classes, not pods.
+/// All classes of pods. The pods of a ReplicaSet usually share one class, so a selector is matched against far fewer
+/// classes than pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
     all: CowVec<PodClass>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
-    /// Hash table of class numbers by content. It does not copy the content, because there may be as many classes as
-    /// pods.
+    /// Hash table of class numbers, by namespace and labels. It stores no namespaces and labels, because there may be
+    /// as many classes as pods.
     by_content: Arc<HashTable<u32>>,
 }
 
@@ -35,7 +36,7 @@ pub(super) struct PodClass {
     pub namespace: Namespace,
     pub labels: Labels,
     pub on: PresenceList,
-    /// Hash of namespace and labels. It is kept so that growing `by_content` does not hash all classes again.
+    /// Hash of namespace and labels. It is stored so that `by_content` can grow without hashing all classes again.
     hash: u64,
 }
 
@@ -74,12 +75,12 @@ impl PodClasses {
         &self.all[number as usize]
     }
 
-    /// Returns the nodes with pods of a class, for changes.
+    /// Returns a mutable list of the nodes with pods of a class.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
         &mut self.all.get_mut(number as usize).on
     }
 
-    /// Sorts all presence lists; required after [`PresenceList::push`].
+    /// Sorts the lists of nodes of all classes. Required after [`PresenceList::push`].
     pub fn sort(&mut self) {
         self.all.iter_mut().for_each(|class| class.on.sort());
     }
@@ -110,7 +111,7 @@ impl NamespaceClasses {
     }
 }
 
-/// All namespaces, or a list of them.
+/// Some or all namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NamespaceScope {
     All,

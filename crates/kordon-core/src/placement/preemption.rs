@@ -1,4 +1,4 @@
-//! Preemption: which pods a pod would displace (DefaultPreemption).
+//! Preemption: which pods would be deleted to make room for a pod (DefaultPreemption).
 
 use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
@@ -16,18 +16,18 @@ use kordon_time::ClusterTime;
 pub enum Preemption {
     /// The pod's `preemptionPolicy` is Never.
     NotAllowed,
-    /// A pod of lower priority is already terminating on the pod's nominated node.
+    /// The pod waits for its nominated node, on which a pod of lower priority is already terminating.
     Waits { node: NodeName },
-    /// Preemption makes no node feasible. Has the number of nodes for each reason.
+    /// Preemption would make no node feasible. `hindrances` has the number of nodes for each reason.
     Impossible { hindrances: BTreeMap<Hindrance, usize> },
-    /// The victims are deleted. The pod is nominated for their node and placed once they are gone.
+    /// The victims are deleted. The pod is nominated for their node, and is placed there once the victims are gone.
     Possible(PreemptionCandidate),
 }
 
 /// A reason why preemption does not make a node feasible.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hindrance {
-    /// The refusal does not depend on the node's pods.
+    /// The node is refused for a reason that does not depend on its pods.
     NotHelpful,
     /// The node has no pod of lower priority.
     NoVictims,
@@ -49,11 +49,12 @@ impl fmt::Display for Hindrance {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreemptionCandidate {
     pub node: NodeName,
-    /// Pods to be deleted, most important first.
+    /// The pods that would be deleted, most important first.
     pub victims: Vec<Arc<Pod>>,
     /// Number of victims whose deletion violates a PodDisruptionBudget.
     pub violations: usize,
-    /// Other nodes that are equally good, by name, each with its victims. The scheduler takes any of them.
+    /// Other nodes where preemption does equally little harm, sorted by name, each with its victims. The scheduler may
+    /// take any of these nodes instead.
     pub ties: Vec<(NodeName, Vec<Key>)>,
 }
 
@@ -116,7 +117,7 @@ struct Candidate {
     violations: usize,
 }
 
-/// The harm of a candidate. The scheduler takes the candidate with the least
+/// The harm that preemption does on a candidate. The scheduler takes the candidate with the least harm
 /// (docs/upstream/placement-and-pressure.md#4.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Harm {
@@ -124,11 +125,11 @@ struct Harm {
     highest_priority: i32,
     priorities: i64,
     victims: usize,
-    /// Earliest start among the victims of the highest priority. A later start is less harm.
+    /// Earliest start among the victims of the highest priority. Preemption of pods that started later does less harm.
     running_since: Reverse<Started>,
 }
 
-/// Start time of a pod. A pod that has not started counts as starting now, later than all others.
+/// Start time of a pod. For a pod that has not started, it is now, which is later than all start times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Started {
     At(ClusterTime),
@@ -142,8 +143,11 @@ impl Started {
 }
 
 impl Candidate {
-    /// Removes every pod of lower priority from the node, then puts as many of them back as fit beside the new pod.
-    /// Pods whose removal violates a budget are put back first.
+    /// Finds the victims on a node. Removes all pods of lower priority, then puts back as many of them as still fit
+    /// beside the new pod. Pods whose removal violates a budget are put back first.
+    ///
+    /// # Errors
+    /// Why preemption does not make the node feasible.
     fn on(filters: &mut Filters<'_>, node: u32) -> Result<Self, Vec<Hindrance>> {
         let snapshot = filters.snapshot;
         let lower = |resident: &&Resident| resident.pod.priority < filters.request.priority;
@@ -172,7 +176,7 @@ impl Candidate {
                 }
             }
         }
-        // Restores the filters for the next node.
+        // Takes the remaining removals back, so that the filters can check the next node.
         let is_removed = |victim: &&&Resident| !kept.iter().any(|kept| std::ptr::eq(*kept, **victim));
         for victim in victims.iter().filter(is_removed) {
             filters.assume(victim, node, Hypothesis::Added);
@@ -182,11 +186,11 @@ impl Candidate {
         })?;
         let rank = |pod: &Arc<Pod>| victims.iter().position(|victim| Arc::ptr_eq(&victim.pod, pod));
         candidate.victims.sort_by_cached_key(rank);
-        // Without victims, the pod fits without preemption.
+        // If all pods could be put back, the new pod fits without preemption.
         if candidate.victims.is_empty() { Err(vec![Hindrance::NoVictims]) } else { Ok(candidate) }
     }
 
-    /// Keeps a victim on the node if the new pod still fits. Returns whether the victim is kept.
+    /// Puts a victim back on the node if the new pod still fits beside it. Returns whether the victim was put back.
     fn reprieve(
         &mut self,
         filters: &mut Filters<'_>,
@@ -219,10 +223,10 @@ impl Candidate {
     }
 }
 
-/// Sorts by priority, then start time, then order of arrival.
+/// Sorts pods by priority, then start time, then order of arrival.
 ///
-/// Pods that have not started are sorted by reverse order of arrival. Upstream reads the clock again for each
-/// comparison, which reverses their order.
+/// Pods that have not started are sorted by reverse order of arrival. For these pods, upstream reads the clock again in
+/// each comparison, which reverses their order.
 fn most_important_first(residents: &mut Vec<&Resident>) {
     let mut keyed: Vec<_> = (0_i64..)
         .zip(&*residents)
@@ -236,8 +240,8 @@ fn most_important_first(residents: &mut Vec<&Resident>) {
     *residents = keyed.into_iter().map(|(_, resident)| resident).collect();
 }
 
-/// Separates the victims whose removal violates a budget from the others. Victims use up the allowed disruptions in
-/// order.
+/// Separates the victims whose removal violates a budget (first list) from the others. Each victim in turn uses up one
+/// of the disruptions that its budgets allow.
 fn split_by_budget<'r>(
     victims: &[&'r Resident],
     budgets: &[Arc<Budget>],

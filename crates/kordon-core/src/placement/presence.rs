@@ -1,4 +1,4 @@
-//! Presence of the pods of one class: how many are on which node.
+//! The nodes on which the pods of one class are, and how many.
 
 use smallvec::SmallVec;
 
@@ -21,7 +21,7 @@ impl Presence {
 /// The nodes with pods of one class, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PresenceList {
-    /// One entry is stored inline: if pods differ a lot, most classes are on one node only.
+    /// Entries by node. One entry is stored inline, because classes whose pods are all on one node are common.
     on: SmallVec<[Presence; 1]>,
 }
 
@@ -34,7 +34,8 @@ impl PresenceList {
         self.on.iter().copied()
     }
 
-    /// Adds a pod without keeping the order, which is quicker for many pods. [`PresenceList::sort`] must follow.
+    /// Adds a pod without keeping the list sorted, which is faster for many pods. The caller has to call
+    /// [`PresenceList::sort`] afterwards.
     pub fn push(&mut self, node: u32, is_terminating: bool) {
         self.on.push(Presence { node, all: 1, terminating: u32::from(is_terminating) });
     }
@@ -61,7 +62,7 @@ impl PresenceList {
         self.on[place].terminating += u32::from(is_terminating);
     }
 
-    /// Removes a pod that was added before.
+    /// Removes a pod that was added earlier.
     pub fn remove(&mut self, node: u32, is_terminating: bool) {
         let place = self.on.partition_point(|presence| presence.node < node);
         self.on[place].all -= 1;

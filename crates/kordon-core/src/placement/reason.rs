@@ -4,14 +4,14 @@ use std::{borrow::Cow, fmt};
 
 use crate::cluster::Name;
 
-/// A reason why a node is refused. The scheduler counts the same reasons in its message.
+/// A reason for which a filter refuses a node. The scheduler's message counts nodes by the same reasons.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// The node has the maximum number of pods.
     TooManyPods,
     /// Too little of this resource is free.
     Insufficient(Name),
-    /// `spec.nodeName` is another node.
+    /// `spec.nodeName` of the pod names another node.
     OtherNode,
     Cordoned,
     /// A taint that the pod does not tolerate.
@@ -19,7 +19,7 @@ pub enum Reason {
         key: Name,
         value: Name,
     },
-    /// One or more taints that the pod does not tolerate. Since 1.35 the scheduler reports them as one reason.
+    /// One or more taints that the pod does not tolerate. Since 1.35 the scheduler reports all of them as one reason.
     Taints,
     /// The nodeSelector or required nodeAffinity does not match.
     NodeAffinity,
@@ -27,7 +27,7 @@ pub enum Reason {
     NamesContradict,
     /// A host port is in use.
     Port,
-    /// A disk that only one pod of a node can use is in use on the node.
+    /// A disk of the pod is in use on the node, and pods on the same node cannot share it.
     Disk,
     /// The claim does not exist.
     ClaimMissing(Name),
@@ -40,19 +40,19 @@ pub enum Reason {
     },
     /// The claim is being deleted.
     ClaimTerminating(Name),
-    /// The claim that bears the name of the pod's own claim was created for another pod.
+    /// The claim that has the name of the pod's own claim was created for another pod.
     ClaimNotOwned(Name),
-    /// A claim has no volume, and its class does not wait for the first consumer.
+    /// A claim has no volume, and its class does not delay binding until the first consumer.
     ClaimUnbound,
     /// The volume of the claim does not exist.
     VolumeMissing(Name),
-    /// A ReadWriteOncePod claim is in use.
+    /// A ReadWriteOncePod claim is already in use by another pod.
     ClaimInUse,
     /// The node cannot attach more volumes.
     VolumeLimit,
     /// The node affinity of a volume excludes the node.
     VolumeUnreachable,
-    /// On this node, no volume for a claim exists or can be provisioned.
+    /// For a claim of the pod, this node can reach no volume, and none can be provisioned.
     NoVolume,
     /// The zone or region label of a volume excludes the node.
     VolumeZone,
@@ -108,31 +108,32 @@ impl fmt::Display for Reason {
 /// The refusal of a node by one filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// At least one reason. Several resources can be insufficient at once.
+    /// The reasons, at least one. A refusal can have several reasons if several resources are insufficient.
     pub reasons: Cow<'static, [Reason]>,
-    /// Whether preemption may help.
+    /// Whether fewer pods on the node may help.
     pub remedy: Remedy,
 }
 
-/// What may make a refused node feasible.
+/// A change that may make a refused node feasible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Remedy {
-    /// Fewer pods on the node may help.
+    /// The removal of pods may help.
     FewerPods,
     /// The removal of pods does not help.
     None,
 }
 
-/// A refusal in the form that the caller of a filter needs: with reasons, or without reasons, which costs nothing.
+/// A refusal, either with reasons or without. A caller that needs no reasons chooses the type without, which costs
+/// nothing.
 pub(super) trait FilterRefusal: Sized {
     fn explained(explain: impl FnOnce() -> NodeRefusal) -> Self;
 
-    /// Creates a refusal that fewer pods on the node may remedy.
+    /// Creates a refusal that the removal of pods may remedy.
     fn resolvable(reasons: &'static [Reason]) -> Self {
         Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::FewerPods })
     }
 
-    /// Creates a refusal that the removal of pods does not remedy.
+    /// Creates a refusal that the removal of pods cannot remedy.
     fn unresolvable(reasons: &'static [Reason]) -> Self {
         Self::explained(|| NodeRefusal { reasons: reasons.into(), remedy: Remedy::None })
     }

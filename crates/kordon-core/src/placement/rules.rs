@@ -13,24 +13,25 @@ pub struct SchedulerRules {
     /// The selector `{}` of a spread constraint selects no pod (1.28 to 1.37). In older and newer releases it selects
     /// every pod of the namespace.
     pub empty_spread_counts_nothing: bool,
-    /// Resources that are not requested are not checked. In older releases an overcommitted node refuses even a request
-    /// of zero.
+    /// The scheduler does not check resources that the pod does not request. In older releases, an overcommitted node
+    /// refuses even a request of zero.
     pub zero_requests_fit: bool,
-    /// Preemption cannot resolve a request for more than the whole node.
+    /// Preemption cannot help a pod that requests more than a whole node offers.
     pub whole_node_is_unresolvable: bool,
-    /// A pod whose node affinity terms all require node names is tried on those nodes only.
+    /// The scheduler tries only the nodes that the pod requires by name. This holds if every term of the required node
+    /// affinity requires names.
     pub pinned_names_narrow: bool,
-    /// All untolerated taints together are one reason. In older releases each taint is a reason of its own.
+    /// All taints that the pod does not tolerate are one reason. In older releases each of them is a reason of its own.
     pub taints_are_one_reason: bool,
     /// A ReadWriteOncePod claim can be used by only one pod at a time.
     pub single_pod_claims: bool,
-    /// ImageLocality counts images of init containers too.
+    /// ImageLocality also counts images of init containers.
     pub init_images_count: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
-    /// The score of an image on a node uses the number of nodes that had the image when the node was added. Old
-    /// releases do this, but each status update of a kubelet corrects the number. So the rule applies to no release,
-    /// only to recordings of clusters without kubelets.
+    /// The score of an image on a node depends on how many nodes had the image when the node was added. Old releases
+    /// compute this number only then, but every status update of a kubelet corrects it. The rule therefore applies to
+    /// no release, only to recordings of clusters without kubelets.
     pub image_counts_are_stale: bool,
 }
 
@@ -39,9 +40,9 @@ pub struct SchedulerRules {
 pub enum ImageVolumes {
     /// No effect on the score.
     Ignored,
-    /// The sizes of the images are added (1.36).
+    /// The sizes of the images count (1.36).
     Added,
-    /// The sizes of the images are added, and each image raises the total size that gives the full score (1.37).
+    /// The sizes of the images count. Each image also raises the total size that is needed for the full score (1.37).
     Counted,
 }
 
@@ -52,7 +53,7 @@ pub enum Balance {
     After,
     /// Like `After`, but pods that request neither CPU nor memory are not scored.
     AfterUnlessEmpty,
-    /// How much the pod improves the balance. Pods that request neither CPU nor memory are not scored.
+    /// How much the pod improves the balance of the node. Pods that request neither CPU nor memory are not scored.
     Difference,
 }
 
@@ -63,7 +64,8 @@ impl SchedulerRules {
             version,
             balance: match version {
                 _ if from(36) => Balance::Difference,
-                // Recordings show `After` in 1.28 and `AfterUnlessEmpty` in 1.34. The release of the change is assumed.
+                // Recordings show `After` in 1.28 and `AfterUnlessEmpty` in 1.34. That the rule changed in 1.30 is an
+                // assumption.
                 _ if from(30) => Balance::AfterUnlessEmpty,
                 _ => Balance::After,
             },
@@ -74,8 +76,8 @@ impl SchedulerRules {
             pinned_names_narrow: from(24),
             taints_are_one_reason: from(35),
             single_pod_claims: from(27),
-            // Recordings show that 1.24 does not count images of init containers and that 1.34 does. The release of the
-            // change is assumed.
+            // Recordings show that 1.24 does not count images of init containers and that 1.34 does. That the rule
+            // changed in 1.30 is an assumption.
             init_images_count: from(30),
             image_volumes: match version {
                 _ if from(37) => ImageVolumes::Counted,

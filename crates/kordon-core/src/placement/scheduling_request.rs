@@ -1,4 +1,4 @@
-//! The request to place a pod, and the reasons why its placement may be uncertain.
+//! The request to place a pod, and the aspects that make its placement uncertain.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -22,16 +22,16 @@ pub struct SchedulingRequest {
     pub pinned_to: Option<NodeName>,
     /// `status.nominatedNodeName`: the node on which pods were preempted for this pod.
     pub nominated: Option<NodeName>,
-    /// Selector of the pods that default spreading counts: the selectors of the pod's owner and services. Used only
-    /// without spread constraints.
+    /// Selector of the pods that default spreading counts. It combines the selectors of the pod's owner and services.
+    /// `None` for pods with spread constraints of their own.
     pub siblings: Option<Selector>,
-    /// Unknown or unmodelled aspects that the spec does not show.
+    /// Aspects that are unknown or not modelled, apart from those that the spec shows.
     pub caveats: BTreeSet<Caveat>,
 }
 
 impl SchedulingRequest {
-    /// Creates the request to place this pod again, on any node. `siblings` has the selectors of the pod's owner and
-    /// services in the cluster.
+    /// Creates the request to place this pod again, on any node. `cluster` has the selectors of the pod's owner and
+    /// services.
     pub fn from_pod(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
@@ -48,13 +48,13 @@ impl SchedulingRequest {
         }
     }
 
-    /// Returns whether the replacement of a pod has the same name, as in a StatefulSet.
+    /// Returns whether the replacement of a pod gets the pod's name, as in a StatefulSet.
     pub fn keeps_name_of(pod: &Pod) -> bool {
         let is_stateful = |kind: &OwnerKind| *kind == OwnerKind::Workload(WorkloadKind::StatefulSet);
         pod.owner.as_ref().is_some_and(|owner| is_stateful(&owner.kind))
     }
 
-    /// Returns why the default scheduler does not try to place the pod, or `None` if it does.
+    /// Returns why the default scheduler does not try to place the pod; `None` if it does try.
     pub fn obstacle(&self) -> Option<Obstacle> {
         if !self.spec.gates.is_empty() {
             return Some(Obstacle::Gated(self.spec.gates.to_vec()));
@@ -63,7 +63,7 @@ impl SchedulingRequest {
         (!scheduler.is_empty()).then(|| Obstacle::OtherScheduler(scheduler.clone()))
     }
 
-    /// Returns the aspects that are not modelled, except aspects of volumes, which the volume filter adds.
+    /// Returns the aspects that placement does not model. The volume filter adds the aspects of volumes.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
         let devices = self.spec.claims_devices.then_some(Caveat::Devices);
         devices.into_iter().chain(self.caveats.iter().copied())
@@ -75,7 +75,7 @@ impl SchedulingRequest {
 pub enum Obstacle {
     /// The pod waits until these scheduling gates are removed.
     Gated(Vec<Name>),
-    /// Another scheduler, with this name, places the pod by its own rules.
+    /// Another scheduler places the pod by its own rules. Has the name of this scheduler.
     OtherScheduler(Name),
 }
 
@@ -96,9 +96,9 @@ pub enum Caveat {
     NewNodes,
     /// How a scheduler that is newer than all tested releases places the pod.
     Newer,
-    /// Which nodes the real scheduler looks at. It likely looks at only some, and may miss the best.
+    /// Which nodes the real scheduler tries. It likely tries only some of the nodes, and may miss the best node.
     Sampled,
-    /// Which sample of the nodes the real scheduler looks at. This placement uses one possible sample.
+    /// Which sample of nodes the real scheduler tries. This placement uses one possible sample.
     OneSample,
 }
 
@@ -161,7 +161,7 @@ impl fmt::Display for Caveat {
     }
 }
 
-/// Labels of pods that other schedulers place as groups.
+/// Labels by which other schedulers recognize pods that they place as a group.
 const GROUPS: [&str; 2] = ["scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io"];
 
 fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
@@ -171,8 +171,8 @@ fn caveats(pod: &Pod, cluster: &Cluster) -> BTreeSet<Caveat> {
     services.into_iter().chain(group).collect()
 }
 
-/// Returns the combined selectors of the pod's services and owner, all of which must match (upstream
-/// `helper.DefaultSelector`). `None` for pods with spread constraints.
+/// Returns a selector that combines the selectors of the pod's services and owner (upstream `helper.DefaultSelector`).
+/// `None` for pods with spread constraints, and if there is nothing to combine.
 fn siblings(pod: &Pod, cluster: &Cluster) -> Option<Selector> {
     if !pod.scheduling.spread.is_empty() {
         return None;

@@ -33,10 +33,10 @@ use crate::cluster::{
 
 /// A copy of the cluster in which pods are placed.
 ///
-/// It changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node, [`Snapshot::remove`] removes one,
-/// [`Snapshot::put_node`] cordons or taints a node. Nodes have numbers, resources and labels are stored in columns, and
-/// pods are counted by class. So one placement on 5,000 nodes with 150,000 pods takes a fraction of a millisecond.
-/// Copies are cheap: large parts are shared until they are written to.
+/// It changes as a plan proceeds: [`Snapshot::add`] puts a pod on a node, [`Snapshot::remove`] removes a pod,
+/// [`Snapshot::put_node`] cordons or taints a node. Nodes are identified by numbers, resources and labels are stored in
+/// columns, and pods are counted by class. One placement on 5,000 nodes with 150,000 pods therefore takes a fraction of
+/// a millisecond. Copies are cheap: they share large parts until one of them writes to a part.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     rules: SchedulerRules,
@@ -50,15 +50,15 @@ pub struct Snapshot {
     node_resources: CowVec<NodeResources>,
     /// Pods of each node, by node number.
     residents: CowVec<Arc<Vec<Resident>>>,
-    /// Pods without a node that are nominated for one, by the number of that node.
+    /// Pods that have no node but are nominated for one, by the number of the nominated node.
     nominated: BTreeMap<u32, Vec<Resident>>,
-    /// Pods on nodes that the snapshot does not have.
+    /// Pods whose nodes are not in the snapshot.
     strays: BTreeMap<NodeName, Vec<Arc<Pod>>>,
     pod_classes: PodClasses,
     affinity_classes: AffinityClasses,
     columns: LabelColumns,
-    /// Index of images. It is created on first use, shared by all copies, and discarded when the images of a node
-    /// change.
+    /// Index of images, created on first use and shared by all copies of the snapshot. A copy discards its index when
+    /// the images of a node change.
     images: Arc<OnceLock<Images>>,
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
@@ -88,7 +88,7 @@ pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 
 impl Snapshot {
-    /// Creates a snapshot for this scheduler, without finished pods.
+    /// Creates a snapshot of the cluster for this scheduler. Finished pods are left out.
     pub fn new(cluster: &Cluster, scheduler: impl Into<SchedulerOptions>) -> Self {
         SnapshotBuilder::for_scheduler(cluster, scheduler.into()).finish(cluster)
     }
@@ -121,7 +121,8 @@ impl Snapshot {
         }
     }
 
-    /// Copies namespaces and budgets, which are few, and storage, whose tables are shared.
+    /// Copies namespaces and budgets, of which there are few, and the tables of storage objects, which share their
+    /// rows.
     fn copy_small_tables(&mut self, cluster: &Cluster) {
         let namespaces = cluster.namespaces().iter();
         let labels = namespaces.map(|namespace| (namespace.name.clone(), namespace.labels.clone()));
@@ -130,10 +131,10 @@ impl Snapshot {
         self.storage = Storage::from_cluster(cluster);
     }
 
-    /// Returns where the scheduler would place the pod. [`Snapshot::add`] then puts it there.
+    /// Returns where the scheduler would place the pod. The caller can then put the pod there with [`Snapshot::add`].
     ///
-    /// Takes `&mut self` because indexes are created when they are first needed, and because the scheduler's walk over
-    /// the nodes continues where it stopped.
+    /// Takes `&mut self` because indexes are created when they are first needed, and because the scheduler's position
+    /// in the list of nodes advances.
     pub fn place(&mut self, request: &SchedulingRequest) -> SchedulingOutcome {
         if let Some(obstacle) = request.obstacle() {
             return SchedulingOutcome::NotTried(obstacle);
@@ -150,8 +151,8 @@ impl Snapshot {
         outcome
     }
 
-    /// Returns the feasible nodes that the scheduler finds: the nominated node of the pod if it is feasible, else the
-    /// nodes of its walk.
+    /// Returns the feasible nodes that the scheduler finds: the nominated node of the pod if it is feasible, otherwise
+    /// the nodes that [`NodeWalk::find`] returns.
     fn find(&self, filters: &mut Filters<'_>) -> FoundNodes {
         let nominated = filters.request.nominated.as_ref().and_then(|name| self.number(name));
         match nominated.filter(|node| filters.is_feasible(*node)) {
@@ -160,7 +161,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns the placement on the best of the nodes that were found. `found` must not be empty.
+    /// Returns the placement on the best of the found nodes. At least one node must have been found.
     fn placement(&self, filters: &Filters<'_>, found: &FoundNodes) -> Placement {
         let feasible = found.feasible.len();
         let Ranking { best, first: ranking } = Ranking::new(filters, &found.feasible);
@@ -177,7 +178,7 @@ impl Snapshot {
         Placement { best, ranking, feasible, caveats: caveats.into_iter().collect() }
     }
 
-    /// Returns how many nodes refuse the pod for each reason, even if other nodes are feasible.
+    /// Returns the number of nodes that refuse the pod, by reason. Other nodes may still be feasible.
     pub fn refusals(&mut self, request: &SchedulingRequest) -> BTreeMap<Reason, usize> {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
@@ -191,7 +192,7 @@ impl Snapshot {
         reasons
     }
 
-    /// Returns the resource use of a node, or `None` if the node does not exist.
+    /// Returns the resource use of a node; `None` if the node does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
     }
@@ -251,7 +252,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes a node. Its pods are kept aside until the node exists again.
+    /// Removes a node. The snapshot keeps the node's pods, and returns them to the node if the node is added again.
     pub fn remove_node(&mut self, name: &NodeName) {
         let Some(number) = self.number(name) else { return };
         for pod in self.pods_on(name).cloned().collect::<Vec<_>>() {
@@ -261,7 +262,7 @@ impl Snapshot {
         self.replace_node(number, None);
     }
 
-    /// Applies changes that [`Cluster::apply`] reported. `cluster` is the state after them.
+    /// Applies changes that [`Cluster::apply`] reported. `cluster` is the state after these changes.
     pub fn follow<'a>(&mut self, applied: impl IntoIterator<Item = &'a Applied>, cluster: &Cluster) {
         let mut others = false;
         for applied in applied {
@@ -306,7 +307,7 @@ impl Snapshot {
         }
     }
 
-    /// Adds a pod that is nominated for a node.
+    /// Adds a pod to the pods that are nominated for its nominated node, if it has one.
     fn add_nominated(&mut self, pod: &Arc<Pod>) {
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name)) {
             let resident = self.resident(pod.clone());
@@ -332,7 +333,7 @@ impl Snapshot {
         self.replace_node(number, Some(node));
     }
 
-    /// Ranks the nodes by name, so that later sorting need not compare names.
+    /// Ranks the nodes by name, so that later sorts compare ranks and not names.
     fn rank_nodes(&mut self) {
         let mut by_name: Vec<u32> = self.node_numbers().collect();
         by_name.sort_by(|left, right| self.node(*left).name.cmp(&self.node(*right).name));
@@ -348,7 +349,8 @@ impl Snapshot {
         let old = &self.nodes[number as usize];
         let images = |node: Option<&Arc<Node>>| node.map(|node| node.images.clone()).unwrap_or_default();
         match &node {
-            // The table keeps images of nodes that are gone, so that all copies can share it. Lookups skip these nodes.
+            // The index of images keeps its entries for the removed node, so that copies of the snapshot can still
+            // share the index. Lookups skip removed nodes.
             None => _ = self.images.get_or_init(|| Images::from_nodes(&self.nodes)),
             Some(node) if images(old.as_ref()) != images(Some(node)) => self.images = Arc::default(),
             Some(_) => {}
@@ -376,7 +378,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns why every node refuses the pod, and whether preemption would help.
+    /// Returns why each node refuses the pod, and whether preemption would help.
     fn unschedulable(&self, filters: &mut Filters<'_>) -> Unschedulable {
         let mut refusals: Vec<(u32, NodeRefusal)> = Vec::new();
         let mut reasons: BTreeMap<Reason, usize> = BTreeMap::new();
@@ -433,7 +435,7 @@ impl Snapshot {
             .map(|(number, _)| number)
     }
 
-    /// Returns the rank of a present node by name.
+    /// Returns the rank of a present node among the nodes sorted by name.
     pub(super) fn rank_of(&self, node: u32) -> u32 {
         self.by_name.ranks[node as usize]
     }
@@ -461,12 +463,12 @@ impl Snapshot {
         &self.residents[node as usize]
     }
 
-    /// Returns the pods of each node, by node number. Snapshot copies share the lists that are equal.
+    /// Returns the pods of each node, by node number. Copies of a snapshot share the lists that are the same in both.
     pub(super) fn residents(&self) -> &CowVec<Arc<Vec<Resident>>> {
         &self.residents
     }
 
-    /// Returns the present nodes for which pods are nominated, ascending.
+    /// Returns the present nodes for which at least one pod is nominated, ascending.
     pub(super) fn nodes_with_nominated(&self) -> Vec<u32> {
         self.nominated.keys().copied().filter(|node| self.resources(*node).present).collect()
     }
@@ -499,14 +501,14 @@ impl Snapshot {
         self.columns.column(key)
     }
 
-    /// Returns the nodes that hold an image.
+    /// Returns the nodes that have an image.
     pub(super) fn holders(&self, image: &Name) -> Holders {
         let images = self.images.get_or_init(|| Images::from_nodes(&self.nodes));
         images.holders(image, |node| self.resources(node).present)
     }
 }
 
-/// Returns whether a spec refers to node labels other than the topology keys of its pod affinity.
+/// Returns whether a spec refers to any node labels, apart from the topology keys of pod affinity terms.
 fn names_labels(spec: &SchedulingSpec) -> bool {
     !spec.node_selector.is_empty()
         || spec.node_affinity.is_some()
@@ -514,7 +516,7 @@ fn names_labels(spec: &SchedulingSpec) -> bool {
         || !spec.spread.is_empty()
 }
 
-/// Returns the keys of the node labels that a spec refers to.
+/// Returns the keys of the node labels to which a spec refers.
 fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     let required = spec.node_affinity.iter().flatten();
     let preferred = spec.preferred_nodes.iter().map(|(_, term)| term);
@@ -525,7 +527,7 @@ fn labels(spec: &SchedulingSpec) -> impl Iterator<Item = &Name> {
     keys.chain(terms(spec).map(|term| &term.topology_key))
 }
 
-/// Returns all affinity and anti-affinity terms of a spec.
+/// Returns all pod affinity and anti-affinity terms of a spec.
 fn terms(spec: &SchedulingSpec) -> impl Iterator<Item = &crate::cluster::scheduling::PodTerm> {
     spec.pod_affinity.iter().chain(spec.pod_anti_affinity.iter())
 }

@@ -1,4 +1,4 @@
-//! A snapshot that is lent to a job on another thread.
+//! A cached snapshot that is lent to a job on another thread.
 
 use super::Snapshot;
 use crate::{
@@ -6,7 +6,8 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// A cached snapshot, if there is one, with the changes of the cluster that it does not contain yet.
+/// A cached snapshot, and the changes of the cluster that the snapshot does not contain yet. Without a cached snapshot,
+/// the job makes a new one.
 #[derive(Debug, Default)]
 pub struct SnapshotLease {
     pub snapshot: Option<Snapshot>,
@@ -14,7 +15,7 @@ pub struct SnapshotLease {
 }
 
 impl SnapshotLease {
-    /// Returns a snapshot of this cluster, which must not have changed since the lease was given.
+    /// Returns a snapshot of the cluster. `cluster` must be in the state for which the lease was given.
     pub fn of(self, cluster: &Cluster, version: ServerVersion) -> Snapshot {
         match self.snapshot {
             Some(mut snapshot) => {

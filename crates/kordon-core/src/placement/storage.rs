@@ -16,7 +16,7 @@ pub(super) struct Storage {
     csi_nodes: Table<CsiNode>,
 }
 
-/// Identity of a volume for its driver.
+/// Identity of a volume, as its driver knows it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Handle {
     Volume(Name),
@@ -63,7 +63,7 @@ impl Storage {
         self.csi_nodes.get(node).map_or(&[], |node| &node.limits)
     }
 
-    /// Returns the driver and the identity of a claim's volume, or `None` if no driver attaches it.
+    /// Returns the driver and the identity of a claim's volume; `None` if no driver attaches the volume.
     pub fn handle(&self, claim: &Key) -> Option<(Name, Handle)> {
         let found = self.claim(claim)?;
         if let Some(volume) = self.volume(&found.volume) {
@@ -75,7 +75,7 @@ impl Storage {
     }
 }
 
-/// Returns whether the spec uses any claim.
+/// Returns whether a spec uses at least one claim.
 pub(super) fn claims_volumes(spec: &SchedulingSpec) -> bool {
     spec.volumes.iter().any(|volume| !matches!(volume, PodVolume::Disk(_)))
 }

@@ -1,4 +1,4 @@
-//! Descriptions of where the volumes of a pod can be reached.
+//! Descriptions of the nodes that can reach the volumes of a pod.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::cluster::{
     scheduling::{NodeOperator, NodeRequirement, NodeTerm, PodVolume},
 };
 
-/// A volume that can be reached from some nodes only.
+/// A volume that only some nodes can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VolumeTopology {
     /// The claim that the volume is bound to.
@@ -21,17 +21,17 @@ pub struct VolumeTopology {
     pub place: VolumeReach,
 }
 
-/// The nodes from which a volume can be reached.
+/// The nodes that can reach a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VolumeReach {
     Zones(Vec<Name>),
     Nodes(Vec<Name>),
-    /// Nodes that are selected by other labels.
+    /// Nodes that are selected by other labels than zone and name.
     Some,
 }
 
 impl Snapshot {
-    /// Returns the volumes of a pod that can be reached from some nodes only; empty if storage is not known.
+    /// Returns the volumes of a pod that only some nodes can reach; empty if storage objects are not known.
     pub fn volume_topology(&self, request: &SchedulingRequest) -> Vec<VolumeTopology> {
         let storage = self.storage();
         if !storage.is_known() {
@@ -52,7 +52,7 @@ impl Snapshot {
 }
 
 impl VolumeReach {
-    /// Returns the nodes from which a volume can be reached; `None` means all nodes.
+    /// Returns the nodes that can reach a volume; `None` if all nodes can.
     fn from_volume(volume: &Volume) -> Option<Self> {
         let Some(terms) = &volume.node_affinity else {
             let mut zones = TOPOLOGY_LABELS.iter().filter(|(key, _)| key.ends_with("/zone"));
@@ -69,7 +69,7 @@ impl VolumeReach {
         let is_node = |requirement: &NodeRequirement| {
             *requirement.key == *HOSTNAME || *requirement.key == *"metadata.name"
         };
-        // Drivers have zone labels of their own, which end in `/zone` too.
+        // The zone labels of drivers also end in `/zone`.
         let is_zone = |requirement: &NodeRequirement| requirement.key.ends_with("/zone");
         Some(
             named(is_node).map(Self::Nodes).or_else(|| named(is_zone).map(Self::Zones)).unwrap_or(Self::Some),
@@ -77,7 +77,7 @@ impl VolumeReach {
     }
 }
 
-/// Returns the values that a term requires of one label or field.
+/// Returns the values that a term allows for one label or field; `None` if the term does not list allowed values.
 fn values(term: &NodeTerm, of: fn(&NodeRequirement) -> bool) -> Option<&[Name]> {
     let requirement = term.expressions.iter().chain(&term.fields).find(|requirement| of(requirement))?;
     match &requirement.operator {
@@ -103,7 +103,7 @@ impl fmt::Display for VolumeTopology {
     }
 }
 
-/// Describes all topologies in one phrase, for example `its volume is in zone a`.
+/// Describes all topologies in one phrase, for example `its volume is in zone a`; `None` if there are none.
 pub fn words(topologies: &[VolumeTopology]) -> Option<String> {
     let (first, rest) = topologies.split_first()?;
     if rest.iter().any(|topology| topology.place != first.place) {

@@ -1,4 +1,4 @@
-//! Filters of the default profile, in upstream order: which nodes are feasible for a pod.
+//! Filters of the default profile, in upstream order. They decide which nodes are feasible for a pod.
 
 mod node_affinity;
 mod pod_affinity;
@@ -27,9 +27,10 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// State of the filters for one pod, computed once before nodes are checked.
+/// State of all filters for one pod. It is computed once, before the filters check nodes.
 ///
-/// [`Filters::assume`] updates the state as if a pod were added to a node or removed from it, for one node at a time.
+/// [`Filters::assume`] updates the state as if a pod were added to a node or removed from the node. Afterwards, only
+/// this node may be checked until the assumption is taken back.
 #[derive(Clone, Debug)]
 pub(super) struct Filters<'s> {
     pub snapshot: &'s Snapshot,
@@ -57,18 +58,19 @@ impl<'s> Filters<'s> {
         }
     }
 
-    /// Returns whether the required node names restrict the search to some nodes.
+    /// Returns whether the scheduler tries only the nodes that the pod's node affinity requires by name.
     pub fn names_nodes(&self) -> bool {
         self.snapshot.rules().pinned_names_narrow && self.nodes.requires_names()
     }
 
-    /// Returns whether the required node names, if any, include the node.
+    /// Returns whether the node is among the nodes that the pod requires by name. Always true for a pod that requires
+    /// no names.
     pub fn is_candidate(&self, node: u32) -> bool {
         self.nodes.narrow::<Unexplained>(node).is_ok()
     }
 
-    /// Returns all feasible nodes, ascending. Nodes are filtered plugin by plugin, so that each pass reads only the
-    /// data of one filter, and filters that the pod does not need are left out. Must have the same filters as
+    /// Returns all feasible nodes, ascending. Applies one filter to all nodes before the next filter, so that each pass
+    /// reads only the data of one filter. Leaves out filters that the pod does not need. Must have the same filters as
     /// [`Filters::check`].
     pub fn feasible(&mut self) -> Vec<u32> {
         let (snapshot, nominated) = (self.snapshot, self.snapshot.nodes_with_nominated());
@@ -98,7 +100,8 @@ impl<'s> Filters<'s> {
         feasible
     }
 
-    /// Returns the nodes that pass the checks of node name, cordon, taints and free resources, ascending.
+    /// Returns the nodes that have the required name, tolerated taints and enough free resources, and are not cordoned.
+    /// Ascending.
     fn with_room(&self) -> Vec<u32> {
         let all = self.snapshot.node_resources();
         let (mut nodes, mut node) = (Vec::with_capacity(all.len()), 0);
@@ -118,10 +121,11 @@ impl<'s> Filters<'s> {
         self.check_as::<Unexplained>(node).is_ok()
     }
 
-    /// Checks a node, both with and without the pods of equal or higher priority that are nominated for it.
+    /// Checks a node twice: with the pods of equal or higher priority that are nominated for this node, and without
+    /// them.
     ///
     /// # Errors
-    /// The refusal of the first filter that refuses it.
+    /// The refusal by the first filter that refuses the node.
     pub fn check_node(&mut self, node: u32) -> Result<(), NodeRefusal> {
         self.check_as(node)
     }
@@ -136,7 +140,7 @@ impl<'s> Filters<'s> {
         }
     }
 
-    /// Checks a node as [`Filters::check_node`] does, but with these resources in place of the node's own.
+    /// Checks a node like [`Filters::check_node`], but with the given resources in place of the node's own.
     pub fn check_with<R: FilterRefusal>(&mut self, node: u32, resources: &NodeResources) -> Result<(), R> {
         let request = self.request;
         let is_itself = |resident: &Resident| {
@@ -157,7 +161,7 @@ impl<'s> Filters<'s> {
         self.check(node, resources)
     }
 
-    /// Assumes that a pod is added to the node or removed from it.
+    /// Updates the filters as if a pod were added to the node or removed from it.
     pub fn assume(&mut self, resident: &Resident, node: u32, hypothesis: Hypothesis) {
         let Self { snapshot, request, nodes, .. } = self;
         self.spread.assume(snapshot, request, nodes, resident, node, hypothesis.sign());
@@ -165,7 +169,7 @@ impl<'s> Filters<'s> {
         self.volumes.assume(resident, hypothesis.sign());
     }
 
-    /// Returns the aspects of the pod that the filters do not check.
+    /// Returns the aspects of the pod that no filter checks.
     pub fn caveats(&self) -> BTreeSet<Caveat> {
         let newer = self.snapshot.rules().version > ServerVersion::NEWEST_TESTED;
         let newer = newer.then_some(Caveat::Newer);
@@ -187,7 +191,8 @@ impl<'s> Filters<'s> {
         self.pod_affinity.check(node)
     }
 
-    /// Refuses the pod on all nodes. Such a refusal takes precedence over refusals by single nodes.
+    /// Refuses the pod on all nodes if its volumes exclude every node. This refusal takes precedence over the refusals
+    /// of single nodes, except if the required node names contradict each other.
     fn admit<R: FilterRefusal>(&self) -> Result<(), R> {
         let names_contradict = self.snapshot.rules().pinned_names_narrow && self.nodes.names_contradict();
         if names_contradict { Ok(()) } else { self.volumes.admit() }
@@ -226,7 +231,7 @@ impl<'s> Filters<'s> {
         resources::check(&self.request.resources.requests, resources, self.snapshot.rules())
     }
 
-    /// Checks disks that are used without a claim, then claimed volumes.
+    /// Checks the disks that the pod uses without a claim, then its claims.
     fn check_volumes<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {
         if disks(&self.request.spec)
             .any(|disk| resources.disks().iter().any(|used| used.conflicts_with(disk)))
@@ -237,7 +242,7 @@ impl<'s> Filters<'s> {
     }
 }
 
-/// Whether a pod is assumed to be added or removed.
+/// What [`Filters::assume`] assumes of a pod: that it was added to a node, or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hypothesis {
     Added,
@@ -253,7 +258,7 @@ impl Hypothesis {
     }
 }
 
-/// Returns whether the tolerations include the taint of cordoned nodes.
+/// Returns whether a toleration matches the taint of cordoned nodes.
 fn tolerates_cordons(tolerations: &[Toleration]) -> bool {
     let taint = Taint {
         key: "node.kubernetes.io/unschedulable".into(),

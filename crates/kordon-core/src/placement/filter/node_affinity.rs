@@ -1,4 +1,5 @@
-//! Node selectors and node affinity (NodeAffinity), evaluated once for each value of a label.
+//! Node selector and required node affinity (NodeAffinity). Each requirement is evaluated once for each value of its
+//! label.
 
 use std::sync::Arc;
 
@@ -15,20 +16,20 @@ use crate::cluster::{
 /// The node selector and required node affinity of a pod.
 #[derive(Clone, Debug)]
 pub(in super::super) struct NodeMatch {
-    /// `nodeSelector`: all tests must hold.
+    /// Requirements of `nodeSelector`, all of which must hold.
     selector: Vec<LabelTest>,
-    /// Terms of the node affinity, of which one must match; `None` if there is no required node affinity.
+    /// Terms of the required node affinity, one of which must match; `None` if there is no required node affinity.
     terms: Option<Vec<TermMatch>>,
     names: RequiredNames,
 }
 
-/// The node names that a pod's node affinity requires.
+/// The nodes that the terms of a node affinity require by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum RequiredNames {
     Contradictory,
-    /// At least one term requires no name.
+    /// No name is required: at least one term requires none, or there are no terms.
     Any,
-    /// The numbers of the required nodes, ascending. Every term requires some of them.
+    /// Each term requires names. The numbers of the nodes with these names, ascending.
     OneOf(Vec<u32>),
 }
 
@@ -51,7 +52,7 @@ impl NodeMatch {
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(node)))
     }
 
-    /// Returns whether the pod requires nothing of its node.
+    /// Returns whether the pod has neither a node selector nor a required node affinity.
     pub fn is_empty(&self) -> bool {
         self.selector.is_empty() && self.terms.is_none()
     }
@@ -61,12 +62,12 @@ impl NodeMatch {
         self.names == RequiredNames::Contradictory
     }
 
-    /// Returns whether the pod requires node names, contradictory ones included.
+    /// Returns whether each term requires node names. True even if the names contradict each other.
     pub fn requires_names(&self) -> bool {
         self.names != RequiredNames::Any
     }
 
-    /// Refuses a node that the required names exclude. This check precedes all filters.
+    /// Refuses a node that the pod's required names exclude. The scheduler does this before it runs any filter.
     #[inline]
     pub fn narrow<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         match &self.names {
@@ -107,7 +108,7 @@ impl RequiredNames {
 pub(in super::super) struct TermMatch {
     labels: Vec<LabelTest>,
     names: Vec<NameTest>,
-    /// Whether the term is empty or invalid, so that it matches no node.
+    /// Whether the term can match no node, because it is empty or has an invalid requirement.
     never: bool,
 }
 
@@ -134,11 +135,11 @@ impl TermMatch {
     }
 }
 
-/// A requirement on one label, evaluated in advance for each value that occurs on a node.
+/// A requirement on one label. It is evaluated in advance for each value that the label has on any node.
 #[derive(Clone, Debug)]
 struct LabelTest {
     column: Arc<LabelColumn>,
-    /// Whether the requirement holds, by value number.
+    /// For each value number: whether the requirement holds for this value.
     holds: Vec<bool>,
     holds_without: bool,
 }
@@ -172,7 +173,7 @@ impl LabelTest {
 #[derive(Clone, Debug)]
 struct NameTest {
     nodes: Vec<u32>,
-    /// Whether the node must be one of `nodes` or must not be.
+    /// True if the requirement holds only for `nodes`; false if it holds only for all other nodes.
     included: bool,
 }
 

@@ -10,7 +10,8 @@ use super::super::{
 };
 use crate::cluster::{Name, scheduling::PodTerm};
 
-/// The required affinity and anti-affinity of a pod, and the anti-affinity of existing pods to it.
+/// The required affinity and anti-affinity of a pod, and the required anti-affinity of the existing pods that concerns
+/// this pod.
 #[derive(Clone, Debug)]
 pub(super) struct PodAffinity {
     affinity: Option<Affinity>,
@@ -30,7 +31,7 @@ impl PodAffinity {
         }
     }
 
-    /// Returns whether these terms refuse no node at all.
+    /// Returns whether no term can refuse any node.
     pub fn is_empty(&self) -> bool {
         self.affinity.is_none() && self.anti_affinity.is_empty() && self.existing.by_key.is_empty()
     }
@@ -70,11 +71,11 @@ impl PodAffinity {
     }
 }
 
-/// Number of pods in each domain of a topology key.
+/// Number of pods in each topology domain of one topology key.
 #[derive(Clone, Debug)]
 struct Domains {
     column: Arc<LabelColumn>,
-    /// Number of pods, by value number.
+    /// Number of pods in each domain, by the number of the domain's value.
     counts: Vec<i64>,
 }
 
@@ -83,7 +84,8 @@ impl Domains {
         Self { counts: vec![0; column.values.len()], column: column.clone() }
     }
 
-    /// Adds pods on a node to their domain. Returns the number of added pods: 0 if the node lacks the label.
+    /// Adds pods on a node to the count of the node's domain. Returns the number of added pods: 0 if the node lacks the
+    /// label.
     fn add(&mut self, node: u32, pods: i64) -> i64 {
         match self.column.of_node[node as usize] {
             ABSENT => 0,
@@ -103,16 +105,16 @@ impl Domains {
     }
 }
 
-/// The required affinity of the pod. Only pods that match all terms count.
+/// The required affinity of the pod. Counts only existing pods that match all of its terms.
 #[derive(Clone, Debug)]
 struct Affinity {
-    /// Domains of each term.
+    /// For each term, the domains of its topology key.
     domains: Vec<Domains>,
-    /// Sum of the counts of all domains.
+    /// Sum of the counts in `domains`.
     total: i64,
-    /// Whether the pod matches its own terms, so that it can be the first of its group.
+    /// Whether the pod matches its own terms. If so, it can be placed although no existing pod matches them.
     may_be_first: bool,
-    /// The pod classes that match, ascending.
+    /// The pod classes that match all terms, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -160,7 +162,7 @@ impl Affinity {
 #[derive(Clone, Debug)]
 struct AntiAffinityTerm {
     domains: Domains,
-    /// The pod classes that match, ascending.
+    /// The pod classes that match the term, ascending.
     pod_classes: Vec<u32>,
 }
 
@@ -184,9 +186,10 @@ impl AntiAffinityTerm {
 /// Existing pods whose required anti-affinity selects this pod.
 #[derive(Clone, Debug)]
 struct ExistingAntiAffinity {
-    /// Domains of each topology key.
+    /// For each topology key of terms that select this pod: the number of pods with such terms in each domain.
     by_key: Vec<Domains>,
-    /// For each affinity class, by number, the indexes into `by_key` of the topology keys of its terms.
+    /// For each affinity class with terms that select this pod: the indexes in `by_key` of the topology keys of these
+    /// terms.
     keys_of: BTreeMap<u32, Vec<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a node has enough free resources for a pod's requests (NodeResourcesFit).
+//! Checks that a node has enough free resources for a pod's requests (NodeResourcesFit).
 
 use super::super::{
     node_resources::{NodeResources, Share},
@@ -7,15 +7,15 @@ use super::super::{
 };
 use crate::cluster::Requests;
 
-/// Refuses the node if resources are insufficient. The refusal names all of them.
+/// Refuses the node if resources are insufficient. The refusal names all insufficient resources.
 #[inline]
 pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
     rules: &SchedulerRules,
 ) -> Result<(), R> {
-    // Fast path for the many pods that request neither ephemeral storage nor extended resources. It does not read these
-    // resources of the node.
+    // Fast path for the many pods that request neither ephemeral storage nor extended resources. It does not read how
+    // much of these resources the node has.
     let fits = resources.pods.free() > 0
         && requests.cpu_milli <= resources.cpu_milli.free()
         && requests.memory_bytes <= resources.memory_bytes.free();
@@ -45,8 +45,7 @@ fn check_all<R: FilterRefusal>(
     }))
 }
 
-/// Returns the insufficient resources, each with the amount that the pod requests, and with the allocatable and
-/// requested amounts of the node.
+/// Returns each insufficient resource: its name, the amount that the pod requests, and the [`Share`] of the node.
 fn insufficient<'r>(
     requests: &'r Requests,
     resources: &'r NodeResources,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::cluster::{Requirement, Selector, SelectorOperator, scheduling::SpreadConstraint};
 
-/// The hard constraints of a pod, with the current number of pods in each domain.
+/// The hard spread constraints of a pod, each with the current number of selected pods in each domain.
 #[derive(Clone, Debug)]
 pub(super) struct HardSpread {
     constraints: Vec<HardConstraint>,
@@ -23,18 +23,18 @@ pub(super) struct HardSpread {
 #[derive(Clone, Debug)]
 struct HardConstraint {
     max_skew: i64,
-    /// The minimum number of domains. With fewer domains the lowest count is taken as zero.
+    /// `minDomains`. With fewer domains than this, the lowest count is taken as zero.
     min_domains: usize,
-    /// Count of the pod itself: 1 if the pod matches the selector, else 0.
+    /// Number of selected pods that this pod adds to its domain: 1 if the pod matches the selector, else 0.
     own: i64,
     counted: CountedNodes,
     tally: Tally,
-    /// Whether each value, by its number, is a domain. It is one if a counted node has it.
+    /// For each value number: whether the value is a domain. A value is a domain if a counted node has it.
     is_domain: Vec<bool>,
     domains: usize,
-    /// The lowest count, with its domain.
+    /// The lowest count of all domains, and the domain that has this count.
     least: Option<(i64, u32)>,
-    /// The lowest count among the other domains.
+    /// The lowest count of the domains other than that of `least`.
     next: Option<i64>,
 }
 
@@ -130,7 +130,7 @@ impl HardConstraint {
             return Err(R::unresolvable(&[Reason::SpreadLabel]));
         }
         let count = self.tally.counts[value as usize];
-        // Without domains there is no skew.
+        // Without any domain, every node satisfies the constraint.
         let Some(least) = self.least_with(value, count) else { return Ok(()) };
         if count + self.own - least > self.max_skew {
             return Err(R::resolvable(&[Reason::Spread]));
@@ -138,8 +138,8 @@ impl HardConstraint {
         Ok(())
     }
 
-    /// Returns the lowest count of all domains if the domain `value` has `count` pods. Its count may have changed since
-    /// `least` was computed.
+    /// Returns the lowest count of all domains, where the domain `value` has `count` pods. `least` and `next` may have
+    /// an outdated count for this domain.
     #[inline]
     fn least_with(&self, value: u32, count: i64) -> Option<i64> {
         let (least, of) = self.least?;
@@ -154,18 +154,19 @@ impl HardConstraint {
     }
 }
 
-/// Number of selected pods in each domain.
+/// Number of pods that a constraint selects in each domain.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Tally {
     pub column: Arc<LabelColumn>,
-    /// Number of pods, by value number.
+    /// Number of selected pods, by the value number of the domain.
     pub counts: Vec<i64>,
     /// The selected pod classes, ascending.
     pod_classes: Vec<u32>,
 }
 
 impl Tally {
-    /// Counts the pods of these classes that are not terminating, on counted nodes with the label of the column.
+    /// Counts the pods of these classes in each domain. Leaves out terminating pods, nodes that do not count, and nodes
+    /// without the label.
     pub fn new(
         snapshot: &Snapshot,
         column: Arc<LabelColumn>,
@@ -184,7 +185,7 @@ impl Tally {
         Self { counts, column, pod_classes }
     }
 
-    /// Adds a pod on a counted node to the tally, or removes it.
+    /// Adds a pod on a counted node to the tally, or subtracts it.
     fn assume(&mut self, resident: &Resident, node: u32, sign: i64) {
         if self.pod_classes.binary_search(&resident.pod_class).is_ok() {
             self.counts[self.column.of_node[node as usize] as usize] += sign;
@@ -192,7 +193,8 @@ impl Tally {
     }
 }
 
-/// Returns the pod classes in the request's namespace that count for a constraint with this selector, ascending.
+/// Returns the pod classes that a constraint with this selector counts, ascending. Only classes in the namespace of the
+/// request count.
 pub(in super::super) fn selected_classes(
     snapshot: &Snapshot,
     request: &SchedulingRequest,
@@ -219,7 +221,8 @@ pub(in super::super) fn effective_selector(
     Some(selector)
 }
 
-/// The nodes that count for a constraint: nodes that have every topology key and pass the constraint's node policies.
+/// The nodes whose pods count for a constraint. Such a node has the topology keys of all constraints, and passes the
+/// node policies of this constraint.
 #[derive(Clone, Debug)]
 pub(in super::super) enum CountedNodes {
     All,
@@ -235,7 +238,7 @@ impl CountedNodes {
         }
     }
 
-    /// Returns whether the pods of a node count.
+    /// Returns whether the pods of a node count for the constraint.
     pub fn counts(
         &self,
         snapshot: &Snapshot,
@@ -254,12 +257,12 @@ impl CountedNodes {
     }
 }
 
-/// Returns which values of a label are domains: values that a counted node has.
+/// For each value number of a label, returns whether the value is a domain, that is, whether a counted node has it.
 fn domains(snapshot: &Snapshot, column: &LabelColumn, is_counted: impl Fn(u32) -> bool) -> Vec<bool> {
     let mut is_domain = vec![false; column.values.len()];
     let mut unseen = is_domain.len();
     for node in snapshot.node_numbers() {
-        // No further node is needed: the first few nodes usually cover all zones.
+        // All values have been found. Usually the first few nodes already cover all zones.
         if unseen == 0 {
             break;
         }

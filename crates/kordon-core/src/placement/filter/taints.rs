@@ -3,7 +3,7 @@
 use super::super::reason::{FilterRefusal, NodeRefusal, Reason, Remedy};
 use crate::cluster::{Taint, TaintEffect, Toleration};
 
-/// Refuses a node because of the first taint that is not tolerated.
+/// Refuses a node that has taints which the pod does not tolerate.
 pub(super) fn check<R: FilterRefusal>(
     taints: &[Taint],
     tolerations: &[Toleration],
@@ -19,7 +19,7 @@ pub(super) fn check<R: FilterRefusal>(
     }
 }
 
-/// Returns whether the pod tolerates all taints that exclude pods.
+/// Returns whether the pod tolerates all NoSchedule and NoExecute taints.
 pub(super) fn are_tolerated(taints: &[Taint], tolerations: &[Toleration]) -> bool {
     taints.iter().all(|taint| is_tolerated(taint, tolerations))
 }

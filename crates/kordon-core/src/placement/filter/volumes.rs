@@ -1,5 +1,5 @@
-//! Checks of claimed volumes: which pods may use them, how many a node can attach, and which nodes reach them
-//! (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
+//! Checks of the claims of a pod: whether the pod may use them, how many volumes a node can attach, and which nodes can
+//! reach the volumes (VolumeRestrictions, NodeVolumeLimits, VolumeBinding, VolumeZone).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::cluster::{
     scheduling::{NodeTerm, PodVolume},
 };
 
-/// Labels with the zone or region of a volume, deprecated and current ones, each with its current name.
+/// Labels that name the zone or region of a volume: deprecated and current labels, each with its current name.
 pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -27,22 +27,22 @@ pub(in super::super) const TOPOLOGY_LABELS: [(&str, &str); 4] = [
     ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
 ];
 
-/// Requirements of a pod's claims on its node.
+/// Requirements that the claims of a pod have on the node.
 #[derive(Clone, Debug, Default)]
 pub(in super::super) struct PodVolumes {
-    /// The reason why no node is feasible, if there is one.
+    /// A reason for which the claims exclude every node, if there is one.
     obstacle: Option<Reason>,
-    /// Node affinity of the bound volumes.
+    /// Node affinity of each bound volume.
     bound: Vec<Reach>,
-    /// Zones and regions from the labels of the bound volumes.
+    /// Zones and regions that the labels of bound volumes name.
     places: Vec<Place>,
     /// Claims that wait for their first consumer, smallest first.
     unbound: Vec<Unbound>,
     /// ReadWriteOncePod claims of the pod.
     exclusive: Vec<Key>,
-    /// Number of uses of the `exclusive` claims by pods on nodes.
+    /// Number of times that pods on nodes use one of the `exclusive` claims.
     users: i64,
-    /// Volumes that the node must attach, with their drivers.
+    /// Volumes of the pod that must be attached to its node, each with its driver.
     attached: BTreeSet<(Name, Handle)>,
     caveats: BTreeSet<Caveat>,
 }
@@ -51,11 +51,11 @@ pub(in super::super) struct PodVolumes {
 #[derive(Clone, Debug)]
 struct Reach(Option<Vec<TermMatch>>);
 
-/// A zone or region from a label of a volume.
+/// A zone or region that a label of a volume names.
 #[derive(Clone, Debug)]
 struct Place {
-    /// Columns of two node labels: the label of the same name as the volume's label, and the label with its current
-    /// name.
+    /// Columns of two node labels: first the label with the same name as the volume's label, then the label with the
+    /// current name.
     columns: [Arc<LabelColumn>; 2],
     values: Vec<Name>,
 }
@@ -64,11 +64,12 @@ struct Place {
 #[derive(Clone, Debug)]
 struct Unbound {
     bytes: i64,
-    /// The node that was selected for the claim before. The inner `None` means that this node no longer exists.
+    /// The node that the scheduler already selected for the claim. The inner `None` means that this node no longer
+    /// exists.
     selected: Option<Option<u32>>,
-    /// Volumes that match the claim, smallest first.
+    /// Volumes that satisfy the claim, smallest first.
     candidates: Vec<(Name, Reach)>,
-    /// Where a volume can be provisioned for the claim; `None` if its class does not provision.
+    /// Nodes for which a volume can be provisioned; `None` if the claim's class provisions no volumes.
     provisioned: Option<Reach>,
 }
 
@@ -97,7 +98,7 @@ impl PodVolumes {
             };
             obstacles.extend(taken.err());
         }
-        // The scheduler checks the obstacles in this order.
+        // Of several obstacles, the scheduler reports the first in this order.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
@@ -160,7 +161,7 @@ impl PodVolumes {
         Ok(())
     }
 
-    /// Adds a claim that will be created with the pod.
+    /// Adds a claim that a controller will create after the pod.
     fn add_future_claim(
         &mut self,
         snapshot: &Snapshot,
@@ -171,7 +172,7 @@ impl PodVolumes {
         let Some(class) =
             snapshot.storage().class(class).filter(|class| class.waits_for_consumer && class.provisions())
         else {
-            // The claim will be bound before the pod is scheduled, to a volume that is not known yet.
+            // The claim will be bound before the pod is scheduled. Its volume is not known yet.
             self.caveats.insert(Caveat::Volumes);
             return;
         };
@@ -190,7 +191,7 @@ impl PodVolumes {
         self.users = used.filter(|claim| self.exclusive.contains(claim)).map(|_| 1).sum();
     }
 
-    /// Returns the aspects of the claims that were not checked.
+    /// Returns the aspects of the claims that no filter checks.
     pub fn caveats(&self) -> impl Iterator<Item = Caveat> + use<'_> {
         self.caveats.iter().copied()
     }
@@ -227,7 +228,8 @@ impl PodVolumes {
         self.check_places(snapshot, node)
     }
 
-    /// Returns an error unless the node is in the zone and region that the labels of the volumes name.
+    /// Checks that the node is in the zones and regions that the labels of the volumes name. A node without any zone or
+    /// region label passes.
     fn check_places<R: FilterRefusal>(&self, snapshot: &Snapshot, node: u32) -> Result<(), R> {
         if self.places.is_empty() || !has_place(snapshot, node) {
             return Ok(());
@@ -236,7 +238,8 @@ impl PodVolumes {
         if matches { Ok(()) } else { Err(R::unresolvable(&[Reason::VolumeZone])) }
     }
 
-    /// Checks that the node can attach the new volumes. Volumes that are already attached do not count again.
+    /// Checks that the node can attach all volumes of the pod. Volumes that are already attached to the node count only
+    /// once.
     fn check_limits<R: FilterRefusal>(
         &self,
         snapshot: &Snapshot,
@@ -247,7 +250,7 @@ impl PodVolumes {
         for (driver, limit) in storage.limits(&snapshot.node(node).name) {
             let new: Vec<_> = self.attached.iter().filter(|(of, _)| of == driver).collect();
             let limit = usize::try_from(*limit).unwrap_or(0);
-            // Fast path: the limit holds even if every claim on the node belongs to this driver.
+            // Fast path: the limit would hold even if this driver had provided the volumes of all claims on the node.
             if new.is_empty() || resources.claims().len() + new.len() <= limit {
                 continue;
             }
@@ -262,8 +265,8 @@ impl PodVolumes {
         Ok(())
     }
 
-    /// Checks that the node reaches the bound volumes, and that volumes for the other claims can be found or
-    /// provisioned.
+    /// Checks that the node can reach the bound volumes, and that a volume exists or can be provisioned for each
+    /// unbound claim.
     fn check_reach<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
         let mut reasons = Vec::new();
         if !self.bound.iter().all(|reach| reach.holds(node)) {
@@ -288,7 +291,7 @@ impl PodVolumes {
         self.users += sign * uses.map(|_| 1).sum::<i64>();
     }
 
-    /// Returns the keys of the node labels that the volumes of a pod refer to.
+    /// Returns the keys of the node labels that placement needs for the volumes of a pod.
     pub fn keys(storage: &Storage, request: &SchedulingRequest) -> BTreeSet<Name> {
         let mut keys = BTreeSet::new();
         if !claims_volumes(&request.spec) || !storage.is_known() {
@@ -326,7 +329,7 @@ impl PodVolumes {
     }
 }
 
-/// When a claim is created.
+/// Whether a claim is created before the pod or for the pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Creation {
     /// The claim exists independently of the pod.
@@ -342,12 +345,13 @@ fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
     })
 }
 
-/// Returns the zones and regions in the labels of a volume: label, current name of the label, and values.
+/// Returns the zones and regions that the labels of a volume name. Each has the key of the label, the current key, and
+/// the values.
 fn places(volume: &Volume) -> impl Iterator<Item = (&'static str, &'static str, Vec<Name>)> {
     TOPOLOGY_LABELS.into_iter().filter_map(|(key, new)| {
         let values: Vec<Name> =
             volume.labels.get(key)?.split("__").map(|value| Name::from(value.trim())).collect();
-        // The scheduler ignores invalid values.
+        // The scheduler ignores a label with an empty value.
         let is_valid = values.iter().all(|value| !value.is_empty());
         is_valid.then_some((key, new, values))
     })
@@ -363,8 +367,8 @@ impl Place {
         Self { columns: [key, new].map(|key| snapshot.column(&key.into()).clone()), values }
     }
 
-    /// Returns whether the node is in this zone or region. The node's label with the same name takes precedence over
-    /// the label with the current name.
+    /// Returns whether the node is in this zone or region. Reads the node label with the same key as the volume's
+    /// label, and only if the node lacks this label, the label with the current key.
     fn holds(&self, node: u32) -> bool {
         let number =
             |column: &Arc<LabelColumn>| Some(column.of_node[node as usize]).filter(|value| *value != ABSENT);
@@ -422,8 +426,8 @@ impl Unbound {
         }
     }
 
-    /// Returns whether the node has a matching volume that no other claim of the pod uses, or one can be provisioned
-    /// there.
+    /// Returns whether the claim can get a volume on this node: an existing volume that no other claim of the pod has
+    /// chosen, or a newly provisioned one.
     fn finds<'v>(&'v self, node: u32, chosen: &mut Vec<&'v Name>) -> bool {
         let can_be_provisioned = || self.provisioned.as_ref().is_some_and(|reach| reach.holds(node));
         if let Some(selected) = self.selected {

@@ -5,12 +5,13 @@ use super::{
     MOST, Points,
 };
 
-/// Total size in bytes up to which images give no points.
+/// Total size in bytes of a pod's images up to which a node gets no points.
 const MIN_BYTES: i64 = 23 << 20;
-/// Size in bytes per image above which more bytes give no more points.
+/// Average size in bytes per image from which on a node gets full points.
 const MAX_BYTES: i64 = 1000 << 20;
 
-/// Scores the bytes that need not be pulled, weighted by the share of nodes that have the image.
+/// Scores the bytes of images that a node already has. The bytes of an image are weighted by the share of nodes that
+/// have it.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let snapshot = filters.snapshot;
     let spec = &filters.request.spec;

@@ -1,4 +1,4 @@
-//! Scores of the default profile, which decide which feasible node is best.
+//! Scores of the default profile. They decide which of the feasible nodes is best.
 
 mod images;
 mod node_affinity;
@@ -14,20 +14,20 @@ use super::{
     outcome::{Scored, Scorer},
 };
 
-/// Highest score of one plugin.
+/// Maximum points of one score plugin.
 const MOST: i64 = 100;
 /// Number of nodes in a ranking.
 const RANKED: usize = 10;
 
-/// Points that one score plugin gives to the feasible nodes, 0 to 100 each.
+/// Points that one score plugin gives to the feasible nodes, from 0 to 100.
 #[derive(Default)]
 enum Points {
-    /// The plugin is skipped, which equals zero points.
+    /// The plugin is skipped, which has the same effect as zero points.
     #[default]
     Skipped,
     /// All nodes have the same number of points.
     Equal(i64),
-    /// Points of each node, in the order of the feasible nodes.
+    /// Points of each feasible node, in the order of the nodes.
     Each(Vec<i64>),
 }
 
@@ -43,9 +43,9 @@ impl Points {
 
 /// Feasible nodes, ranked by their scores.
 pub(super) struct Ranking {
-    /// The nodes with the highest total.
+    /// The nodes with the highest total score.
     pub best: Vec<u32>,
-    /// The best nodes, at most `RANKED`, best first.
+    /// The `RANKED` nodes with the highest total scores, best first.
     pub first: Vec<Scored>,
 }
 
@@ -108,10 +108,11 @@ fn totals(parts: &[Points; Scorer::ALL.len()], nodes: usize) -> Vec<i64> {
     totals
 }
 
-/// Returns the indexes of the highest totals, best first. Equal totals are ordered by rank.
+/// Returns the indexes of the `RANKED` highest totals, highest first. Equal totals are ordered by the rank of their
+/// nodes.
 fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
     let mut first: Vec<(Reverse<i64>, u32, usize)> = Vec::with_capacity(RANKED + 1);
-    // Fast path: most nodes have a lower total than all those found so far.
+    // Fast path: skips totals that are lower than the lowest of the `RANKED` totals found so far.
     let mut least = i64::MIN;
     for (place, total) in totals.iter().enumerate() {
         if *total < least {
@@ -130,14 +131,14 @@ fn first_places(totals: &[i64], rank: impl Fn(usize) -> u32) -> Vec<usize> {
     first.into_iter().map(|(.., place)| place).collect()
 }
 
-/// Returns the lowest and the highest value; `None` for an empty slice. Reads several values at a time, unlike
-/// [`Iterator::max`].
+/// Returns the lowest and the highest value; `None` for an empty slice. Faster than [`Iterator::max`], because several
+/// values are compared at a time.
 fn range(values: &[i64]) -> Option<(i64, i64)> {
     let first = *values.first()?;
     Some(values.iter().fold((first, first), |(low, high), value| (low.min(*value), high.max(*value))))
 }
 
-/// Scales the values to percentages of the highest one (upstream `DefaultNormalizeScore`).
+/// Converts each value to a percentage of the highest value (upstream `DefaultNormalizeScore`).
 fn share_of_highest(raw: &mut [i64]) {
     let highest = range(raw).map_or(0, |(_, highest)| highest);
     if highest > 0 {

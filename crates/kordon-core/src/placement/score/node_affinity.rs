@@ -5,7 +5,7 @@ use super::{
     Points,
 };
 
-/// Scores the sum of the weights of the terms that match, as a percentage of the highest sum.
+/// Adds up the weights of the terms that match a node. The points are this sum as a percentage of the highest sum.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let preferred = &filters.request.spec.preferred_nodes;
     if preferred.is_empty() {

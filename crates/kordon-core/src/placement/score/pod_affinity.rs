@@ -14,8 +14,8 @@ use crate::cluster::{Name, scheduling::PodTerm};
 /// Weight of the required affinity of an existing pod (`hardPodAffinityWeight`).
 const REQUIRED_WEIGHT: i64 = 1;
 
-/// Scores the sums of weights, scaled so that the lowest becomes 0 and the highest 100. Skipped if there is no
-/// preference.
+/// Adds up the weights of all preferences for a node. The points are this sum, scaled so that the lowest sum becomes 0
+/// and the highest 100. Skipped if there are no preferences.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let mut sums = Sums { filters, by_key: BTreeMap::new() };
     sums.add_own_terms();
@@ -40,7 +40,7 @@ fn between_lowest_and_highest(raw: &mut [i64]) {
     let Some((lowest, highest)) = super::range(raw) else { return };
     let range = highest - lowest;
     for raw in raw {
-        // Most nodes have the lowest or the highest sum, which need no division.
+        // Fast path: most nodes have the lowest or the highest sum. These need no division.
         *raw = match *raw - lowest {
             0 => 0,
             above if above == range => MOST,
@@ -56,7 +56,7 @@ struct Sums<'f, 's> {
 }
 
 impl<'f> Sums<'f, '_> {
-    /// Adds the preferences of the pod.
+    /// Adds the weights of the pod's own preferences.
     fn add_own_terms(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
         let near = request.spec.pod_affinity.preferred.iter().map(|term| (1, term));
@@ -71,7 +71,7 @@ impl<'f> Sums<'f, '_> {
         }
     }
 
-    /// Adds the preferences and the required affinity of existing pods that select the pod.
+    /// Adds the weights of existing pods' preferences and required affinity, as far as they select the pod.
     fn add_terms_of_existing(&mut self) {
         let (snapshot, request) = (self.filters.snapshot, self.filters.request);
         for (_, affinity_class) in snapshot.affinity_classes().concerning(&request.namespace, &request.labels)

@@ -1,4 +1,5 @@
-//! Scores for free resources and for even use of resources (NodeResourcesFit, NodeResourcesBalancedAllocation).
+//! Scores for free resources (NodeResourcesFit) and for balanced use of CPU and memory
+//! (NodeResourcesBalancedAllocation).
 
 use super::{
     super::{filter::Filters, node_resources::NodeResources, rules::Balance},
@@ -6,7 +7,7 @@ use super::{
 };
 use crate::cluster::Requests;
 
-/// Returns the points for free resources and for even use. One pass over the nodes computes both.
+/// Returns the points for free resources and the points for balanced use. Computes both in one pass over the nodes.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points) {
     let snapshot = filters.snapshot;
     let requests = &filters.request.resources.requests;
@@ -29,7 +30,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> (Points, Points
     (Points::Each(least), if is_skipped { Points::Skipped } else { Points::Each(balanced) })
 }
 
-/// Returns the mean of the free percentages of CPU and memory. Containers without requests count with defaults.
+/// Returns the mean of the free percentages of CPU and memory. For containers without requests, the scheduler's
+/// defaults count.
 fn least_allocated(requests: &Requests, resources: &NodeResources) -> i64 {
     let cpu = resources.assumed_cpu_milli.saturating_add(requests.assumed_cpu_milli);
     let memory = resources.assumed_memory_bytes.saturating_add(requests.assumed_memory_bytes);
@@ -41,22 +43,22 @@ fn least_allocated(requests: &Requests, resources: &NodeResources) -> i64 {
     }
 }
 
-/// Returns the free percentage of a resource, or `None` if the node offers none of it.
+/// Returns the free percentage of a resource; `None` if the node does not offer the resource.
 #[inline]
 fn free_percent(wanted: i64, allocatable: i64) -> Option<i64> {
     if allocatable <= 0 {
         return None;
     }
-    // Sums of extreme amounts saturate, and can become negative when amounts are subtracted again.
+    // Sums of extreme amounts saturate. Such a sum can become negative when amounts are subtracted later.
     let wanted = wanted.max(0);
     Some(if wanted > allocatable { 0 } else { percent(allocatable - wanted, allocatable) })
 }
 
-/// Returns `part * 100 / whole`, rounded down and without overflow. The part must be between 0 and the whole.
+/// Returns `part * 100 / whole`, rounded down, without overflow. `part` must be between 0 and `whole`.
 fn percent(part: i64, whole: i64) -> i64 {
-    // Float division takes a third of the time of integer division. Below this bound it is exact: floats hold both
-    // numbers, and a quotient that is no integer differs from the next integer by more than 1 / 2^46, while the
-    // rounding error below 128 is at most 1 / 2^47.
+    // Float division takes a third of the time of integer division. Below this bound its result is exact. Floats can
+    // represent both numbers, and a quotient that is no integer differs from the next integer by more than 1 / 2^46.
+    // The rounding error of quotients below 128 is at most 1 / 2^47.
     const EXACT: i64 = 1 << 46;
     if whole < EXACT {
         #[expect(
@@ -70,8 +72,8 @@ fn percent(part: i64, whole: i64) -> i64 {
     i64::try_from(hundredths).expect("a part is not more than the whole")
 }
 
-/// Returns the balance of CPU and memory use with the pod on the node, or for [`Balance::Difference`] how much the pod
-/// improves the balance.
+/// Returns the balance of CPU and memory use with the pod on the node. For [`Balance::Difference`], returns how much
+/// the pod improves the balance.
 fn balanced_allocation(requests: &Requests, resources: &NodeResources, balance: Balance) -> i64 {
     let with = resources.balance_with(requests.cpu_milli, requests.memory_bytes);
     match balance {
@@ -93,7 +95,7 @@ mod tests {
                 .prop_flat_map(|whole| (Just(whole), 0..=whole)),
             hundredths in 0..=100_i64,
         ) {
-            // Includes parts next to the border of a percentage.
+            // Also tests parts at which the percentage changes, and their neighbours.
             let border = i64::try_from(i128::from(whole) * i128::from(hundredths) / 100).expect("small");
             for part in [part, border, (border + 1).min(whole), (border - 1).max(0)] {
                 prop_assert_eq!(i128::from(percent(part, whole)), i128::from(part) * 100 / i128::from(whole));

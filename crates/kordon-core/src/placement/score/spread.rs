@@ -1,5 +1,5 @@
-//! Score for soft spread constraints, or for the scheduler's default constraints if a pod has none (PodTopologySpread,
-//! ScheduleAnyway).
+//! Score for soft spread constraints (PodTopologySpread, ScheduleAnyway). For a pod without spread constraints, the
+//! scheduler's default constraints are used.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -13,14 +13,14 @@ use super::{
 };
 use crate::cluster::{Selector, scheduling::SpreadConstraint};
 
-/// The spread constraints to score by.
+/// The spread constraints that decide the score of a pod.
 struct SoftConstraints {
     constraints: Vec<(SpreadConstraint, Option<Selector>)>,
     /// Whether nodes that lack one of the labels get no points. False for the default constraints.
     needs_all_labels: bool,
 }
 
-/// Gives a node more points for fewer selected pods in its domains.
+/// Gives a node more points if fewer selected pods are in the node's domains.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     let Some(soft) = SoftConstraints::from_filters(filters) else { return Points::Skipped };
     let columns: Vec<Arc<LabelColumn>> = soft
@@ -35,7 +35,7 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         false => feasible.iter().copied().filter(is_scored).collect(),
     };
     let mut costs: Vec<DomainCosts> = Vec::with_capacity(columns.len());
-    // The constraints of a pod usually have the same selector.
+    // The classes that the previous selector selects. The constraints of a pod usually have the same selector.
     let mut selected: Option<(&Option<Selector>, Vec<u32>)> = None;
     for ((spread, selector), column) in soft.constraints.iter().zip(&columns) {
         let pod_classes = match selected {
@@ -47,8 +47,8 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
         costs.push(DomainCosts::new(filters, spread, pod_classes, column, keys, &scored));
     }
     let rounded = filters.snapshot.rules().spread_is_rounded;
-    // Adds up constraint by constraint, so that one column is read at a time. For each node, the costs are still added
-    // in the order of the constraints.
+    // Adds the costs of one constraint to all nodes before those of the next constraint, so that only one column is
+    // read at a time. For each node, the costs are still added in the order of the constraints.
     let mut sums = vec![0.0; scored.len()];
     for costs in &costs {
         sums.iter_mut().zip(&*scored).for_each(|(sum, node)| *sum += costs.of(*node));
@@ -62,11 +62,11 @@ pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     Points::Each(feasible.iter().map(points).map(Option::unwrap_or_default).collect())
 }
 
-/// Converts a sum of costs to an integer, rounded or truncated.
+/// Converts a sum of costs to an integer: rounds it if `rounded` is true, and truncates it otherwise.
 #[expect(clippy::cast_possible_truncation, reason = "counts of pods are far below 2^53")]
 #[expect(clippy::cast_precision_loss, reason = "counts of pods are far below 2^53")]
 fn whole(sum: f64, rounded: bool) -> i64 {
-    // Cheaper than `f64::round`. The difference is exact, and costs are not negative.
+    // Faster than `f64::round`, and has the same result: the difference is exact, and costs are not negative.
     let truncated = sum as i64;
     truncated + i64::from(rounded && sum - truncated as f64 >= 0.5)
 }
@@ -74,7 +74,7 @@ fn whole(sum: f64, rounded: bool) -> i64 {
 /// Converts sums to points. The lowest sum gets 100 points.
 fn normalised(mut sums: Vec<i64>) -> Vec<i64> {
     let (least, most) = super::range(&sums).unwrap_or_default();
-    // Neighbouring nodes often have the same sum, which needs no second division.
+    // Neighbouring nodes often have the same sum, so the points of the last sum are kept to save divisions.
     let mut last = None;
     for sum in &mut sums {
         let points = match last {
@@ -117,7 +117,7 @@ fn default_constraints() -> [SpreadConstraint; 2] {
     })
 }
 
-/// Cost of the selected pods in each domain of a constraint.
+/// For one constraint, the cost of each domain. More selected pods in a domain make it more expensive.
 struct DomainCosts {
     column: Arc<LabelColumn>,
     /// Cost by value number.
@@ -135,13 +135,12 @@ impl DomainCosts {
     ) -> Self {
         let (snapshot, request) = (filters.snapshot, filters.request);
         let (counted, domains) = if *spread.topology_key == *HOSTNAME {
-            // For hostname constraints, the pods of every node count, whatever the node policies are.
+            // The constraint on hostnames counts the pods of every node and ignores the node policies.
             (CountedNodes::All, scored.len())
         } else {
             (CountedNodes::new(&filters.nodes, spread, keys), distinct(column, scored))
         };
-        // Cost of one pod. It grows with the number of domains, because a domain has fewer pods if there are more
-        // domains.
+        // Cost of one pod. With more domains, each domain has fewer pods, so each pod costs more.
         #[expect(clippy::cast_precision_loss, reason = "fewer nodes than 2^53")]
         let price = ((domains + 2) as f64).ln();
         let is_counted = |node| counted.counts(snapshot, request, &filters.nodes, node);
@@ -151,13 +150,13 @@ impl DomainCosts {
         Self { of_value: tally.counts.iter().map(cost).collect(), column: column.clone() }
     }
 
-    /// Returns the cost of the node's domain, or 0 if the node lacks the label.
+    /// Returns the cost of the node's domain; 0 if the node lacks the label.
     fn of(&self, node: u32) -> f64 {
         self.of_value.get(self.column.of_node[node as usize] as usize).copied().unwrap_or_default()
     }
 }
 
-/// Returns the number of different domains of the nodes. Nodes without the label count as one domain.
+/// Returns the number of domains to which these nodes belong. The nodes without the label count as one domain.
 fn distinct(column: &LabelColumn, nodes: &[u32]) -> usize {
     let mut seen = vec![false; column.values.len() + 1];
     for node in nodes {

@@ -3,7 +3,8 @@
 use super::{super::filter::Filters, MOST, Points};
 use crate::cluster::{Taint, TaintEffect};
 
-/// Gives 100 points for no untolerated taints, and 0 points for the highest number of them.
+/// Counts the PreferNoSchedule taints that the pod does not tolerate. A node without such taints gets 100 points, the
+/// node with most of them 0.
 pub(super) fn points(filters: &Filters<'_>, feasible: &[u32]) -> Points {
     if !filters.snapshot.has_soft_taints() {
         return Points::Equal(MOST);

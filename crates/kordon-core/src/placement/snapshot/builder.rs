@@ -1,4 +1,4 @@
-//! Builder of a cluster's first snapshot. It works in steps, because hundreds of thousands of pods take seconds.
+//! Builder of the first snapshot of a cluster. It works in steps, because hundreds of thousands of pods take seconds.
 
 use std::sync::Arc;
 
@@ -12,20 +12,20 @@ use crate::{
     },
 };
 
-/// Pods per step. A step takes less than a millisecond.
+/// Number of pods that one step reads. A step takes less than a millisecond.
 const STEP: usize = 256;
 
-/// Number of label columns from which on columns are created only on demand.
+/// Number of label columns after which the builder creates no more columns in advance.
 const PREPARED_LABELS: usize = 64;
 
-/// A snapshot that does not have all pods yet.
+/// A snapshot that does not contain all pods yet.
 #[derive(Debug)]
 pub(in crate::placement) struct SnapshotBuilder {
     snapshot: Snapshot,
     /// Pods read so far, by node number.
     residents: Vec<Vec<Resident>>,
-    /// Node numbers by the address of the name. Pods of one node usually share one allocation of its name, because one
-    /// decoder has read them.
+    /// Node numbers, by the address of the node's name. The pods of a node usually share one allocation of the name,
+    /// because the same decoder has read them.
     nodes: IdsByAddress<NodeName>,
     specs: IdsByAddress<Arc<SchedulingSpec>>,
     /// Key of the next pod; `None` once all pods are read.
@@ -33,7 +33,7 @@ pub(in crate::placement) struct SnapshotBuilder {
 }
 
 impl SnapshotBuilder {
-    /// Reads the nodes of a cluster. [`SnapshotBuilder::advance`] reads the pods.
+    /// Creates a snapshot with the nodes of a cluster. [`SnapshotBuilder::advance`] then reads the pods.
     pub fn new(cluster: &Cluster, rules: SchedulerRules, walk: NodeWalk) -> Self {
         let mut snapshot = Snapshot::empty(rules, walk);
         for node in cluster.nodes().iter() {
@@ -50,13 +50,13 @@ impl SnapshotBuilder {
         }
     }
 
-    /// Reads the nodes of a cluster, for a scheduler whose options are known.
+    /// Creates a snapshot with the nodes of a cluster, for a scheduler with known options.
     pub fn for_scheduler(cluster: &Cluster, scheduler: SchedulerOptions) -> Self {
         Self::new(cluster, SchedulerRules::for_version(scheduler.version), NodeWalk::new(scheduler))
     }
 
-    /// Reads pods of the same cluster until all are read or `continues` returns false. `continues` is called before
-    /// each step.
+    /// Reads further pods until all pods are read or `continues` returns false. Calls `continues` before each step.
+    /// `cluster` must be the same as in [`SnapshotBuilder::new`].
     ///
     /// Returns whether all pods are read.
     pub fn advance(&mut self, cluster: &Cluster, continues: &mut impl FnMut() -> bool) -> bool {
@@ -98,16 +98,16 @@ impl SnapshotBuilder {
         residents[node as usize].push(resident);
     }
 
-    /// Creates columns for the labels that the spec of a pod on a node refers to. The pod's replacement and all copies
-    /// can then use them. Once there are [`PREPARED_LABELS`] columns, the others are created on demand, because each
-    /// takes a few bytes per node.
+    /// Creates columns in advance for the node labels to which a pod's spec refers. A replacement of the pod needs the
+    /// same columns, and copies of the snapshot share them. Each column takes a few bytes per node, so from
+    /// [`PREPARED_LABELS`] columns on, further columns are created only when they are needed.
     fn prepare_labels(&mut self, spec: &SchedulingSpec) {
         if self.snapshot.columns.len() < PREPARED_LABELS {
             self.snapshot.ensure_columns(labels(spec));
         }
     }
 
-    /// Reads the remaining pods of the same cluster and returns the snapshot.
+    /// Reads the remaining pods and returns the snapshot.
     pub fn finish(mut self, cluster: &Cluster) -> Snapshot {
         self.advance(cluster, &mut || true);
         let Self { mut snapshot, residents, .. } = self;
