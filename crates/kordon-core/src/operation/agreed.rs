@@ -1,7 +1,8 @@
 //! What the operator has agreed to, and how a newer plan of the same action exceeds it.
 //!
-//! Pods come and go while the operator reads a plan. One more pod that its controller recreates is no reason to ask
-//! again. An agreement covers the nodes, the writes to them, and the kinds of risk that the plan showed.
+//! An agreement covers the nodes, the writes to them, and the kinds of risk that the plan showed. It does not list the
+//! pods of a drain, because pods come and go while the operator reads the plan: one more pod that its controller
+//! recreates is no reason to ask again.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -11,11 +12,12 @@ use crate::{
     plan::{Action, NodeChange, Plan, PodPlan},
 };
 
-/// Everything that the operator has confirmed so far, over all plans of an operation. None of it is asked again.
+/// Everything that the operator has confirmed so far, over all plans of an operation. The operator is not asked about
+/// it again.
 #[derive(Clone, Debug, Default)]
 pub struct Agreed {
     nodes: BTreeSet<(NodeName, Uid)>,
-    /// The change of each node, in words.
+    /// The planned change of each node, in words.
     changes: BTreeSet<(NodeName, String)>,
     /// The pods that the action names; empty for an action on nodes.
     pods: BTreeSet<(Key, Uid)>,
@@ -23,14 +25,14 @@ pub struct Agreed {
     confirmation: Option<Confirmation>,
 }
 
-/// A difference between the agreement and a newer plan that makes the operator decide again.
+/// A difference between the agreement and a newer plan, about which the operator has to decide again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drift {
-    /// The node or the write to it differs from all confirmed plans.
+    /// No confirmed plan has this node with this write.
     Node { node: NodeName },
     /// Another pod now has the name of a pod that the action names.
     Pod { pod: Key },
-    /// A pod has a kind of risk that no confirmed plan had.
+    /// The pod has a kind of risk that no pod had in a confirmed plan.
     Risk { pod: Key, risk: Risk, verdict: String },
 }
 
@@ -63,14 +65,15 @@ impl Agreed {
         nodes.chain(pods.map(|pod| Drift::Pod { pod: pod.pod.clone() })).chain(risks).collect()
     }
 
-    /// Whether a plan needs a stronger confirmation than the plans agreed to so far.
+    /// Whether a plan needs a stronger confirmation than all plans to which the operator has agreed so far.
     pub fn is_graver(&self, plan: &Plan) -> bool {
         Some(Confirmation::to(plan)) > self.confirmation
     }
 }
 
 impl Drift {
-    /// Returns the differences in words, one line each: the first 20, then the number of the rest.
+    /// Returns the differences in words, one line each. After the first 20, one line has the number of further
+    /// differences.
     pub fn lines(drifts: &[Self]) -> Vec<String> {
         const SHOWN: usize = 20;
         let mut lines: Vec<String> = drifts.iter().take(SHOWN).map(ToString::to_string).collect();

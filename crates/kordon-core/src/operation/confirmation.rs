@@ -1,4 +1,4 @@
-//! What a plan needs before it is applied: overrides, a confirmation, permissions.
+//! What is needed before a plan is applied: overrides, a confirmation, permissions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Checks that the operator has overridden. The journal records each.
+/// The checks that the operator has overridden. The journal records each override.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     /// Guard rails that may be broken, by name ([`Breach::GUARDS`]).
@@ -27,12 +27,12 @@ pub enum Confirmation {
     Needless,
     /// A yes: the operator types `yes` or chooses a button.
     Plain,
-    /// The name of the context: the plan changes more than one object, ignores budgets or loses something.
+    /// The name of the context, because the plan changes more than one object, ignores budgets or loses something.
     Grave,
 }
 
 impl Overrides {
-    /// The names of the overrides in the journal.
+    /// The names under which the journal records the overrides.
     pub fn words(&self) -> Vec<String> {
         let given = [(self.take_over, "take-over"), (self.try_blocked, "try-blocked")];
         let given = given.iter().filter(|(given, _)| *given).map(|(_, name)| (*name).to_owned());
@@ -42,14 +42,14 @@ impl Overrides {
     /// Whether a plan with this prospect may start.
     pub const fn allow(&self, prospect: Prospect) -> bool {
         match prospect {
-            // Budgets that are unknown to kordon are checked by the API server.
+            // If kordon does not know all budgets, the API server checks them.
             Prospect::Completes | Prospect::Unknown | Prospect::Stalls => true,
             Prospect::Blocked => self.try_blocked,
             Prospect::Refused => false,
         }
     }
 
-    /// The guard rails that the plan would break and that are not overridden.
+    /// The guard rails that the plan would break and that these overrides do not cover.
     pub fn standing(&self, guards: &Guards, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
         let mut breaches = guards.breaches(plan, cluster);
         breaches.retain(|breach| !self.guards.iter().any(|name| name == breach.guard()));
@@ -83,10 +83,11 @@ impl Confirmation {
     }
 }
 
-/// The permissions that applying the plan needs, reads included.
+/// The permissions that are needed to apply the plan, including those for reads.
 pub fn permissions(plan: &Plan) -> Vec<Permission> {
     let mut wanted = plan.permissions.clone();
-    // Nodes are read before they are written to; pods are listed to verify that none is left.
+    // An operation reads a node before it writes to it. After a drain, it lists the node's pods to verify that none is
+    // left.
     wanted.extend(plan.nodes.iter().map(|node| Permission::on_node("get", &node.node)));
     if matches!(plan.action, Action::Drain { .. }) {
         wanted.push(Permission::on_pods("list", "", &Namespace::default()));
@@ -95,7 +96,8 @@ pub fn permissions(plan: &Plan) -> Vec<Permission> {
     wanted.into_iter().collect()
 }
 
-/// The first five pods that keep a plan from completing, in words, then the number of the rest.
+/// The first five pods that keep a plan from completing, with their verdicts. A last line has the number of further
+/// pods.
 pub fn stuck(plan: &Plan) -> Vec<String> {
     const SHOWN: usize = 5;
     let keeps = |verdict: &Verdict| {
@@ -121,7 +123,7 @@ fn is_idle(plan: &Plan) -> bool {
     plan.steps.is_empty() && plan.nodes.iter().all(|node| matches!(node.change, NodeChange::Unchanged { .. }))
 }
 
-/// Whether a plan changes more than one object, ignores budgets or loses something.
+/// Whether a plan changes more than one object, ignores budgets, or loses pods or data.
 fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),

@@ -1,14 +1,14 @@
-//! Progress of a drain: the same count for every view that shows it.
+//! Progress of a drain, counted in the same way for all views.
 
 use std::fmt;
 
 use crate::cluster::{Cluster, DrainClaim, NodeName, Pod, Scope};
 
-/// The pods that a drain removes, counted by their part. Pods that stay are not counted.
+/// Number of pods in each part of a drain. Pods that stay on the node are not counted.
 ///
-/// For a drain of this process, the operation keeps the part of each pod ([`OperationProgress::count`]). For the drain
-/// of another process, the claim on its node has the total ([`DrainCount::from_claim`]). Both derive a pod's part from
-/// the pod's state in the cluster.
+/// For a drain of this process, the operation knows the part of each pod ([`OperationProgress::count`]). For a drain of
+/// another process, the claim on the node has the total, and the pods on the node show their parts
+/// ([`DrainCount::from_claim`]).
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,23 +20,23 @@ pub struct DrainCount {
     pub finished: usize,
 }
 
-/// The part of a drain's count that a pod is in.
+/// The part of a drain's count to which a pod belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainPart {
     /// Deleted.
     Gone,
     Terminating,
-    /// The eviction of the pod was refused, or the pod cannot be removed. Only the draining process knows that; other
-    /// processes count the pod as waiting.
+    /// The eviction of the pod was refused, or the pod cannot be removed. Only the process that drains knows this.
+    /// Other processes count such a pod as waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,
-    /// The pod finished before it was evicted: nothing runs in it, and the object is left to be deleted.
+    /// The pod finished before it was evicted. Nothing runs in it, and only its object has to be deleted.
     Finished,
 }
 
 impl DrainPart {
-    /// The part of an existing pod, as far as the object shows it.
+    /// The part of an existing pod, as far as its object shows.
     pub fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating
@@ -59,7 +59,8 @@ impl DrainPart {
 }
 
 impl DrainCount {
-    /// The count of a drain from its claim and the pods on the node; `None` if either is unknown.
+    /// The count of a drain, computed from its claim and from the pods on the node; `None` if one of the two is
+    /// unknown.
     pub fn from_claim(claim: &DrainClaim, node: &NodeName, cluster: &Cluster) -> Option<Self> {
         let total = claim.pods?;
         if !cluster.knows(&Scope::PodsOn(node.clone())) {
@@ -80,7 +81,7 @@ impl DrainCount {
         self.terminating + self.blocked + self.waiting + self.finished
     }
 
-    /// The non-empty parts apart from `Gone`. Those that delay the drain most come first.
+    /// The parts that have pods, except `Gone`. Parts that delay the drain most come first.
     pub fn parts_left(&self) -> impl Iterator<Item = (DrainPart, usize)> {
         let parts = [
             (DrainPart::Blocked, self.blocked),
@@ -118,7 +119,7 @@ impl FromIterator<DrainPart> for DrainCount {
 }
 
 impl fmt::Display for DrainCount {
-    /// The pods gone of the total, for example `5/7`.
+    /// Writes the number of gone pods and the total, for example `5/7`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.gone, self.total())
     }

@@ -10,7 +10,7 @@ use crate::{
     plan::{Action, NodeChange, Plan, Verdict},
 };
 
-/// The limits in force.
+/// The guard rails in force.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guards {
     /// Maximum number of nodes that one plan may take out of service.
@@ -60,15 +60,15 @@ pub enum Breach {
     ProtectedPod {
         pod: Key,
     },
-    /// The plan deletes pods instead of evicting them, and it is unknown which budgets protect them. The server does
-    /// not check budgets on deletion.
+    /// The plan deletes pods without eviction, and the budgets that protect them are unknown. The server does not check
+    /// budgets when a pod is deleted.
     UnknownBudgets {
         gaps: Gaps,
     },
 }
 
 impl Breach {
-    /// Name of the guard rail, with which the operator overrides it.
+    /// Name of the guard rail. The operator overrides the guard rail by this name.
     pub const fn guard(&self) -> &'static str {
         match self {
             Self::TooManyNodes { .. } => "max-nodes",
@@ -97,7 +97,7 @@ impl Guards {
         self.breaches_of(plan, cluster, &BTreeSet::new())
     }
 
-    /// Like [`Guards::breaches`], but counts the nodes in `cordoned` as not cordoned yet.
+    /// Like [`Guards::breaches`], but treats the nodes in `cordoned` as not cordoned.
     pub fn breaches_of(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
         let mut breaches = self.of_nodes(plan, cluster, cordoned);
         let leaves = plan.pods.iter().filter(|pod| {
@@ -160,19 +160,19 @@ impl Guards {
     }
 }
 
-/// Node counts of a zone.
+/// Numbers of nodes in a zone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Zone {
     nodes: usize,
-    /// Nodes that are not ready, are cordoned, or are closed by the plan.
+    /// Nodes that are not ready or are cordoned, and nodes that the plan closes.
     out: usize,
     /// Nodes that the plan closes.
     closing: usize,
-    /// Nodes that the plan closes and that were ready and schedulable before.
+    /// Nodes that are ready and schedulable and that the plan closes.
     lost: usize,
 }
 
-/// The nodes that the plan closes: nodes that it drains or cordons, or that have a NoExecute taint after the plan.
+/// The nodes that the plan closes: nodes that it drains or cordons, and nodes that have a NoExecute taint afterwards.
 fn closed(plan: &Plan) -> BTreeSet<NodeName> {
     let closes = |change: &NodeChange| match (&plan.action, change) {
         (Action::Drain { .. } | Action::Cordon { .. }, _) => true,

@@ -1,4 +1,4 @@
-//! Where the replacements of removed pods have landed.
+//! Where the replacements of removed pods are now.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,21 +9,23 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Resolution of creation times: whole seconds.
+/// Precision of creation times: whole seconds.
 const ROUNDING: Span = Span::from_secs(1);
 
 /// The replacement of a removed pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LandedReplacement {
     pub pod: Key,
-    /// Node of the pod; `None` while the pod is Pending.
+    /// Node of the replacement; `None` while the replacement is Pending.
     pub node: Option<NodeName>,
     pub is_ready: bool,
 }
 
-/// Returns the replacements of removed pods; the key is the removed pod. A pod with the same name, as in a StatefulSet,
-/// is its replacement. The other pods that the owner has created since the operation started are assigned in order of
-/// creation, because nothing records which pod replaces which.
+/// Returns the replacement of each removed pod that has one, by the key of the removed pod.
+///
+/// A new pod with the same name, as in a StatefulSet, replaces the removed pod. Nothing records which of the other new
+/// pods replaces which removed pod. The new pods of an owner are therefore assigned to its removed pods in order of
+/// creation.
 pub fn landings(
     progress: &OperationProgress,
     planned: &[PodPlan],
@@ -65,7 +67,7 @@ pub fn landings(
     landings
 }
 
-/// Returns the pods of the same owner that were created at `since` or later.
+/// Returns the pods that have the same owner as `pod` and were created at `since` or later.
 fn created_since<'a>(pod: &PodPlan, cluster: &'a Cluster, since: Timestamp) -> Vec<&'a Pod> {
     let Some((OwnerKind::Workload(kind), name)) = &pod.owner else { return Vec::new() };
     let mut workloads = cluster.workloads_in(*kind, &pod.pod.namespace);

@@ -1,13 +1,13 @@
-//! Applies a plan: decides from the outcomes so far what to read and write next.
+//! Applies a plan: decides from the outcomes so far which reads and writes are next.
 //!
 //! A state machine without clock and IO, like the engine. [`Operation::start`] takes a plan, `handle_*` take inputs,
 //! and `poll_*` return outputs. After each `handle_*`, drain [`Operation::poll_request`] and
 //! [`Operation::poll_notice`], then arm a timer for [`Operation::poll_timeout`]. The caller decides whether requests
 //! are sent or only recorded.
 //!
-//! Order of work: every node is read, cordoned and claimed. Only then are pods evicted or deleted, node by node, a
-//! limited number of nodes at a time. A node is drained when a new list of its pods shows none that should leave. At
-//! the end the claims are removed. Pods are identified by uid: a later pod of the same name is left alone.
+//! Order of work: the operation first reads, cordons and claims all nodes. Then it evicts or deletes pods, on a limited
+//! number of nodes at a time. A node is drained when a new list of its pods has none that should leave. At the end the
+//! operation removes its claims. Pods are identified by uid, so a later pod with the same name is left alone.
 
 pub mod agreed;
 pub mod approval;
@@ -54,7 +54,7 @@ use tasks::Tasks;
 pub struct Operation {
     options: OperationOptions,
     rules: EvictionRules,
-    /// Options that decide which late pods are removed, and how.
+    /// Options of the removal. They also decide whether late pods are removed.
     drain: DrainOptions,
     mode: RemovalMode,
     started_at: Timestamp,
@@ -66,7 +66,7 @@ pub struct Operation {
     nodes: Tasks<NodeTask>,
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
-    /// Retries that the current version of each budget has triggered.
+    /// For each budget, its version and the number of retries that this version has triggered.
     woken: BTreeMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
     in_flight: BTreeMap<RequestId, Subject>,
@@ -76,40 +76,40 @@ pub struct Operation {
     ended: Option<(Timestamp, OperationEnd)>,
 }
 
-/// Who applies the plan, and under which conditions.
+/// The user that applies the plan, and options of the operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OperationOptions {
-    /// Id of the operation, in annotations of nodes and in the journal.
+    /// Id of the operation, used in annotations of nodes and in the journal.
     pub id: OperationId,
-    /// Name of the user, as other users see it.
+    /// Name of the user, for display to other users.
     pub by: String,
-    /// The operator's reason, in words; may be empty.
+    /// The reason that the operator gave; empty if none was given.
     pub reason: String,
-    /// Intended end of the cordon.
+    /// Intended end of the cordons.
     pub until: Option<Timestamp>,
     /// Whether to take over nodes that somebody else is draining.
     pub take_over: bool,
     /// Time limit of the whole operation.
     pub total_timeout: Option<Span>,
-    /// The operation that is undone; `None` unless this is an undo.
+    /// For an undo, the operation that is undone; `None` otherwise.
     pub undoes: Option<OperationId>,
     pub prior: PriorRun,
 }
 
-/// What an operation had done before it was interrupted; used to resume it.
+/// Progress of an interrupted operation, used to resume it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
-    /// Nodes that the operation is known to have cordoned or to have found cordoned.
+    /// Nodes that the operation is known to have cordoned, or that were cordoned before.
     pub cordoned: BTreeSet<NodeName>,
-    /// The pods that the operation was to remove. A pod of the same name with another uid is a replacement.
+    /// The pods that the operation had to remove. A pod with the same name but another uid is a replacement.
     pub pods: BTreeMap<Key, PriorPod>,
 }
 
-/// A pod that an operation was to remove.
+/// A pod that an interrupted operation had to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorPod {
     pub uid: Uid,
-    /// Node of the pod; `None` if the action named pods, and in journals of older versions.
+    /// Node of the pod; `None` if the action named the pod, or if the journal is of an older version.
     pub node: Option<NodeName>,
 }
 
@@ -118,7 +118,7 @@ pub struct PriorPod {
 pub struct OperationNotice {
     pub at: Timestamp,
     pub level: Severity,
-    /// The object in kubectl's notation; empty for a message about no object.
+    /// The object in kubectl's notation; empty if the message is about no particular object.
     pub subject: String,
     pub text: String,
 }
@@ -127,7 +127,7 @@ pub struct OperationNotice {
 enum Phase {
     Nodes,
     Pods,
-    /// Claims are being removed. At `until`, requests without an outcome are given up.
+    /// Claims are being removed. At `until`, the operation stops waiting for outstanding requests.
     Closing {
         until: Timestamp,
     },
@@ -143,11 +143,11 @@ enum Subject {
     PodList(GroupIndex),
 }
 
-/// Longest wait for outstanding requests at the end.
+/// Maximum time to wait for outstanding requests at the end of an operation.
 const CLOSING: Span = Span::from_secs(10);
 
 impl Operation {
-    /// Starts to apply a plan to the cluster that it was made from.
+    /// Starts to apply a plan. `cluster` is the state that the plan was made from.
     pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {
         let (drain, mode) = removal(&plan.action);
         let mut operation = Self::blank(options, EvictionRules::for_version(plan.version), drain, mode, now);
@@ -174,7 +174,7 @@ impl Operation {
         operation
     }
 
-    /// Starts to undo what an operation changed on nodes.
+    /// Starts to undo the changes that an operation made to nodes.
     pub fn undo(
         undo: &Undo,
         options: OperationOptions,
@@ -252,7 +252,7 @@ impl Operation {
         }
     }
 
-    /// Adds the pods of a node that were removed before the operation was interrupted.
+    /// Adds the pods of a node that an interrupted operation had removed before this operation resumed it.
     fn add_removed_before(&mut self, group: GroupIndex, node: Option<&NodeName>) {
         let is_there = |uid: &Uid| self.pods.iter().any(|task| task.uid == *uid);
         let prior = self.options.prior.pods.iter();
@@ -265,7 +265,7 @@ impl Operation {
         }
     }
 
-    /// Counts the workload pods that each node keeps, for the claims.
+    /// Counts the workload pods that stay on each node. The claims contain this number.
     fn count_staying(&mut self, cluster: &Cluster) {
         for group in self.groups.indices() {
             let Some(node) = self.groups[group].node else { continue };
@@ -278,14 +278,14 @@ impl Operation {
         }
     }
 
-    /// Whether the pod replaces a pod of the same name that this operation removed or was to remove.
+    /// Whether the pod replaces a pod with the same name that this operation has removed or had to remove.
     fn follows_a_removed(&self, pod: &Key, uid: &Uid) -> bool {
         let before = |task: &PodTask| task.key == *pod && task.uid != *uid;
         self.options.prior.pods.get(pod).is_some_and(|known| known.uid != *uid)
             || self.pods.iter().any(before)
     }
 
-    /// Handles a change of the cluster. Terminating pods are followed even after the operation has ended.
+    /// Handles a change of the cluster. After the end of the operation, only terminating pods are followed.
     pub fn handle_change(&mut self, cluster: &Cluster, now: Timestamp) {
         self.observe_all(cluster, now);
         self.advance(cluster, now);
@@ -310,12 +310,13 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Handles everything that is due. An early call has no effect.
+    /// Does everything that is due at `now`. Calling it too early has no effect.
     pub fn handle_timeout(&mut self, cluster: &Cluster, now: Timestamp) {
         self.advance(cluster, now);
     }
 
-    /// Sends no new requests until [`Operation::resume`]. Claims are still renewed, and time limits are paused.
+    /// Stops sending requests until [`Operation::resume`]. Claims are still renewed. Time limits do not run during a
+    /// pause.
     pub fn pause(&mut self, now: Timestamp) {
         if self.paused.is_none() && self.ended.is_none() {
             self.paused = Some(now);
@@ -324,7 +325,7 @@ impl Operation {
         }
     }
 
-    /// Resumes after a pause. Time limits are extended by its length.
+    /// Continues after a pause. Extends time limits by the length of the pause.
     pub fn resume(&mut self, cluster: &Cluster, now: Timestamp) {
         let Some(since) = self.paused.take() else { return };
         let away = now.since(since).or_zero();
@@ -336,7 +337,8 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Cancels: nothing more is started. Requests in flight are awaited for up to 10 seconds. Nodes stay as they are.
+    /// Cancels the operation. Starts nothing more, and waits up to 10 seconds for requests in flight. Nodes keep their
+    /// cordons.
     pub fn cancel(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.cancelled || self.ended.is_some() {
             return;
@@ -351,7 +353,7 @@ impl Operation {
         self.advance(cluster, now);
     }
 
-    /// Returns the next request. Its outcome must be passed to [`Operation::handle_outcome`].
+    /// Returns the next request. The caller has to pass its outcome to [`Operation::handle_outcome`].
     pub fn poll_request(&mut self) -> Option<Request> {
         self.outbox.pop_front()
     }
@@ -364,7 +366,7 @@ impl Operation {
         self.notices.pop_front()
     }
 
-    /// The time of the next [`Operation::handle_timeout`].
+    /// When [`Operation::handle_timeout`] has to be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         if self.ended.is_some() {
             return None;
@@ -378,7 +380,7 @@ impl Operation {
         }
         let nodes = self.nodes.iter().filter_map(NodeTask::reads_at);
         let groups = self.groups.iter().filter_map(PodGroup::wakes_at);
-        // At the limit of requests in flight, the next outcome starts the next request.
+        // While enough requests are in flight, the next removal waits for one of their outcomes, so it needs no timer.
         let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.has_enough_requests());
         renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
     }
@@ -421,13 +423,13 @@ impl Operation {
         }
     }
 
-    /// Whether the operation has ended while pods that it removed still terminate.
+    /// Whether pods that the operation removed are still terminating, although the operation has ended.
     pub fn is_followed_up(&self) -> bool {
         self.ended.is_some() && self.pods.iter().any(|task| task.part() == Some(DrainPart::Terminating))
     }
 
-    /// When the rest of the operation ends, its total timeout included; `None` if it removes no pods, is paused or has
-    /// ended.
+    /// When the operation likely ends, and when at the latest; at most its total timeout. `None` if the operation
+    /// removes no pods, is paused or has ended.
     pub fn time_left(&self, cluster: &Cluster, now: Timestamp) -> Option<TimeLeft> {
         if self.groups.iter().next().is_none() || self.paused.is_some() || self.ended.is_some() {
             return None;
@@ -443,7 +445,7 @@ impl Operation {
         })
     }
 
-    /// Does everything that is possible without the outcome of another request.
+    /// Does everything that is possible before another request has an outcome.
     fn advance(&mut self, cluster: &Cluster, now: Timestamp) {
         if self.ended.is_some() {
             return;
@@ -473,8 +475,8 @@ impl Operation {
         }
     }
 
-    /// Starts to remove pods if every node of a drain is cordoned and claimed. Otherwise ends the operation, and no pod
-    /// is evicted.
+    /// Starts to remove pods. If a node of a drain could not be cordoned and claimed, ends the operation instead and
+    /// evicts no pod.
     fn on_nodes_done(&mut self, now: Timestamp) {
         let claims = self.groups.iter().any(|group| group.node.is_some());
         if claims && self.nodes.iter().any(NodeTask::is_stopped) {
@@ -555,7 +557,7 @@ impl Operation {
         }
     }
 
-    /// Withdraws requests that are not sent yet, except those that renew or remove claims.
+    /// Withdraws requests that have not been sent yet, except requests that renew or remove claims.
     fn withdraw_requests(&mut self) {
         let waiting = std::mem::take(&mut self.outbox);
         for request in waiting {
@@ -597,7 +599,7 @@ impl Operation {
     }
 }
 
-/// The drain options and the mode with which an action removes pods.
+/// Returns how an action removes pods: its drain options, and whether it evicts or deletes.
 fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
     match action {
         Action::Drain { options, .. } => {

@@ -1,4 +1,4 @@
-//! Writes to nodes. Each node is read first, and the write depends on what was read.
+//! Writes to nodes. The operation reads each node first, and decides from this state what to write.
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
@@ -26,26 +26,26 @@ pub(super) struct NodeTask {
     /// The stage that the report shows.
     pub(super) shown: NodeProgressStage,
     tries: u32,
-    /// Whether this operation has cordoned the node.
+    /// Whether the node's cordon is from this operation.
     pub(super) cordoned: bool,
-    /// Whether the write in flight cordons the node.
+    /// Whether the cordon will be from this operation once the write in flight succeeds.
     cordons: bool,
-    /// Whether the node has our claim.
+    /// Whether the node has a claim of this operation.
     pub(super) claimed: bool,
-    /// The next renewal of the claim; `None` while a renewal is in flight, and without a claim.
+    /// When the claim is renewed next; `None` while a renewal is in flight, and for a node without a claim.
     renew_at: Option<Timestamp>,
     /// The number of workload pods that the drain leaves on the node.
     pub(super) stay: usize,
     releasing: bool,
     releases: u32,
-    /// The taints sent last. If the response was lost and the next read shows these taints, the write succeeded.
+    /// The taints of the last write. If the write has no response but the next read shows these taints, it succeeded.
     sent: Option<Vec<Taint>>,
 }
 
 /// The desired state of a node.
 #[derive(Clone, Debug)]
 pub(super) enum NodeGoal {
-    /// Cordoned and claimed for a drain.
+    /// Cordoned, and claimed by the drain.
     Claim,
     Cordon {
         on: bool,
@@ -58,7 +58,7 @@ pub(super) enum NodeGoal {
         edits: LabelEdits,
     },
     Undo(NodeUndo),
-    /// Nothing: the plan refuses the node.
+    /// No change, because the plan refuses the node.
     Nothing {
         refused: String,
     },
@@ -72,7 +72,7 @@ enum Stage {
     Done,
 }
 
-/// What to do with a node that was read.
+/// What to do with a node after it was read.
 enum NodeDecision {
     GiveUp(NodeIncomplete),
     Unchanged,
@@ -129,7 +129,7 @@ impl NodeTask {
         self.stage = Stage::Waiting { until };
     }
 
-    /// The next read of the node.
+    /// When the node is read next; `None` while a request is in flight, and once the node is done.
     pub(super) fn reads_at(&self) -> Option<Timestamp> {
         match self.stage {
             Stage::Waiting { until } => Some(until),
@@ -137,12 +137,12 @@ impl NodeTask {
         }
     }
 
-    /// Renews the claim at once, if the node has one, because the counts in it are outdated.
+    /// Renews the claim at once, because its counts are outdated. Does nothing for a node without a claim.
     pub(super) fn renew_now(&mut self, now: Timestamp) {
         self.renew_at = self.renew_at.map(|at| at.min(now));
     }
 
-    /// The next renewal of the claim.
+    /// When the claim is renewed next.
     pub(super) const fn renews_at(&self) -> Option<Timestamp> {
         self.renew_at
     }
@@ -172,7 +172,7 @@ impl Operation {
         }
     }
 
-    /// Handles the outcome of a read of a node or of a write to it.
+    /// Handles the outcome of a read of the node or of a write to it.
     pub(super) fn on_node(
         &mut self,
         cluster: &Cluster,
@@ -182,7 +182,8 @@ impl Operation {
     ) {
         let node = &mut self.nodes[place];
         if node.stage == Stage::Done {
-            // The node was given up before the response. A write that succeeded is still recorded.
+            // The operation gave up the node before this response. It still has to know about a successful write, so
+            // that it can remove the claim.
             if outcome == RequestOutcome::Done && matches!(node.goal, NodeGoal::Claim) {
                 node.claimed = true;
                 node.cordoned = node.cordons;
@@ -192,7 +193,7 @@ impl Operation {
         let is_read = node.stage == Stage::Reading;
         match outcome {
             RequestOutcome::Node(seen) => self.on_node_read(place, &seen, now),
-            // A dry run uses the node as the watch last reported it.
+            // A dry run reads nothing, and uses the last state that the watch reported.
             RequestOutcome::Recorded if is_read => match cluster.node(&node.node) {
                 Some(known) => {
                     let known = known.clone();
@@ -229,7 +230,7 @@ impl Operation {
         let node = &mut self.nodes[place];
         node.cordoned = node.cordons;
         match node.goal {
-            // There may be further steps to undo.
+            // The undo may have further steps on this node.
             NodeGoal::Undo(_) => node.wait(now),
             NodeGoal::Claim => {
                 node.claimed = true;
@@ -329,8 +330,9 @@ impl Operation {
         }
     }
 
-    /// Whether another operation has a fresh claim on the node, and we do not take it over. For an undo, a claim left
-    /// by the operation that it undoes is no obstacle.
+    /// Returns why this operation may not claim the node: another operation has a fresh claim, and this operation may
+    /// not take over the node. `None` if it may. For an undo, the claim of the operation that it reverses does not
+    /// count.
     fn claimed_by_other(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let OperationOptions { id, undoes, .. } = &self.options;
         let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
@@ -350,8 +352,8 @@ impl Operation {
         None
     }
 
-    /// Cordons and claims in one write, bound to the version that was read. Of two concurrent claims, one gets a
-    /// conflict.
+    /// Cordons and claims the node in one write, which fails if the node has changed since it was read. So only one of
+    /// two concurrent operations can claim the node.
     fn claim(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> NodeDecision {
         let node = seen;
         if self.options.prior.cordoned.contains(&node.name) && !node.unschedulable {
@@ -377,8 +379,8 @@ impl Operation {
         NodeDecision::Write(RequestKind::Patch(patch), undo)
     }
 
-    /// Cordons or uncordons. The write is bound to the uid only: heartbeats change the version all the time, and no
-    /// other field of the node matters.
+    /// Cordons or uncordons the node. The write depends only on the uid, not on the version: heartbeats change the
+    /// version all the time, and no other field of the node matters here.
     fn cordon(&self, seen: &Node, on: bool, now: Timestamp) -> NodeDecision {
         let node = seen;
         if node.unschedulable == on {
@@ -401,7 +403,7 @@ impl Operation {
         )
     }
 
-    /// Computes the taints from the node as it was just read.
+    /// Applies the edits to the taints that the node had when it was read.
     fn taint(
         &mut self,
         place: NodeIndex,
@@ -411,7 +413,7 @@ impl Operation {
         now: Timestamp,
     ) -> NodeDecision {
         if self.nodes[place].sent.as_deref() == Some(&node.taints[..]) {
-            // The write succeeded, and its response was lost.
+            // The earlier write has succeeded, but its response was lost.
             return NodeDecision::Unchanged;
         }
         let after = match edits.over(node) {
@@ -433,9 +435,9 @@ impl Operation {
         NodeDecision::Write(RequestKind::Write(step), NodeUndo::new(name, uid, &change))
     }
 
-    /// Next step of an undo. Skips what somebody has changed since.
+    /// Returns the next step of an undo. Skips fields that somebody has changed since the operation.
     fn undo_step(&mut self, place: NodeIndex, undo: &NodeUndo, seen: &Node, now: Timestamp) -> NodeDecision {
-        // Uncordons only if the undone operation had set the cordon.
+        // Skips the uncordon if the node's cordon is not from the undone operation.
         let noted = seen.cordon_note.as_ref().and_then(|note| note.operation.as_ref());
         let ours = noted.is_some() && noted == self.options.undoes.as_ref();
         let by_us = |back: &UndoStep| *back != UndoStep::Uncordon || ours || !seen.unschedulable;
@@ -461,7 +463,7 @@ impl Operation {
                 if is_left {
                     notes.push((DRAIN, None));
                 }
-                // The claim is removed only if the node is unchanged since it was read.
+                // This write also removes a claim, so it must fail if the node has changed since it was read.
                 let version = is_left.then_some(seen.version);
                 let patch = NodePatch { node, uid, version, unschedulable: Some(on), notes };
                 NodeDecision::Write(RequestKind::Patch(patch), None)
@@ -470,7 +472,7 @@ impl Operation {
         }
     }
 
-    /// Renews the claims that are due. Each node is read first, because somebody may have taken over the node.
+    /// Renews the claims that are due. Reads each node first, because another operation may have taken it over.
     pub(super) fn renew(&mut self, now: Timestamp) {
         if matches!(self.phase, super::Phase::Closing { .. } | super::Phase::Ended) {
             return;
@@ -530,7 +532,8 @@ impl Operation {
         self.send(Subject::Renewal(place), RequestKind::Patch(patch), why, None, now);
     }
 
-    /// Gives up a node that is no longer ours. Neither the node nor its pods are touched any more.
+    /// Gives up a node that no longer belongs to this operation. The operation no longer writes to the node or its
+    /// pods.
     fn lose_node(&mut self, place: NodeIndex, stop: NodeIncomplete, now: Timestamp) {
         self.nodes[place].claimed = false;
         self.abandon(place, stop, now);
@@ -544,7 +547,7 @@ impl Operation {
         self.stop_node(place, stop, now);
     }
 
-    /// Removes our claims. Adds a note to nodes that are drained.
+    /// Removes the claims of this operation. Adds a note to the nodes that it has drained.
     pub(super) fn release(&mut self, now: Timestamp) {
         for place in self.nodes.indices() {
             let node = &mut self.nodes[place];
@@ -580,7 +583,7 @@ impl Operation {
         }
     }
 
-    /// The claim to write to a node.
+    /// Makes the claim that is written to a node.
     fn new_claim(&self, place: NodeIndex, now: Timestamp) -> DrainClaim {
         let (by, operation) = (self.options.by.clone(), self.options.id.clone());
         let node = &self.nodes[place];
@@ -601,7 +604,7 @@ impl Operation {
         CordonNote { by, reason, at: now, until, operation: Some(id) }
     }
 
-    /// The reason of a write, for the journal.
+    /// The reason of a request, for the journal. `more` adds details.
     pub(super) fn because(&self, more: &str) -> String {
         let mut why = format!("operation {}", self.options.id);
         for part in [self.options.reason.as_str(), more] {
@@ -614,7 +617,8 @@ impl Operation {
     }
 }
 
-/// Removes the note of an earlier drain, if there is one. The note does not apply to a later cordon, uncordon or drain.
+/// Returns the removal of the note that an earlier drain left on the node; `None` if there is no such note. The note
+/// does not apply after a later cordon, uncordon or drain.
 fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
     node.drained.as_ref().map(|_| (DRAINED, None))
 }

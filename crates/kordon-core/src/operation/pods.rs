@@ -1,5 +1,5 @@
-//! Evicts and deletes pods. Each request is retried as long as its budget, the server and the timeout allow, and the
-//! pod is watched until it is deleted.
+//! Evicts and deletes pods. A refused request is retried as long as budget, server and timeout allow. Each pod is
+//! watched until it is deleted.
 
 use super::{
     DrainCount, DrainPart, NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage,
@@ -19,27 +19,27 @@ pub(super) struct PodTask {
     pub(super) uid: Uid,
     pub(super) group: GroupIndex,
     pub(super) stage: PodProgressStage,
-    /// Part in the drain's count, as the pod's object last showed it.
+    /// Part of the drain's count to which the pod belonged when the watch last reported it.
     seen: DrainPart,
     pub(super) tries: u32,
-    /// Consecutive server errors.
+    /// Number of server errors since the last other outcome.
     failures: u32,
-    /// The budget's version at the last refusal. A later version that allows disruptions triggers a retry.
+    /// Version of the budget when it last refused the pod. A later version that allows disruptions triggers a retry.
     refused_at: Version,
     /// Whether the pod was bound to the node after the plan was made.
     pub(super) late: bool,
 }
 
-/// Pods that are removed together: those of a node, or those that the action names.
+/// Pods that are removed together: the pods of one node, or all pods that the action names.
 #[derive(Clone, Debug)]
 pub(super) struct PodGroup {
     /// The node of the group; `None` for pods that the action names.
     pub(super) node: Option<NodeIndex>,
     pods: Vec<PodIndex>,
     state: State,
-    /// When the timeout of the group expires.
+    /// When the group times out; `None` without a timeout.
     deadline: Option<Timestamp>,
-    /// Number of lists that found late pods.
+    /// Number of lists that contained late pods.
     rounds: u32,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct PodGroup {
 enum State {
     Waiting,
     Running,
-    /// The group waits for a list of the node's pods, which shows whether any is left.
+    /// The group waits for a list of the node's pods, which shows whether any pod is left.
     Listing,
     /// The group waits until `at` to list the pods again.
     ListAgain {
@@ -59,19 +59,19 @@ enum State {
 pub(super) type PodIndex = TaskIndex<PodTask>;
 pub(super) type GroupIndex = TaskIndex<PodGroup>;
 
-/// Maximum number of evictions in flight. The limit keeps evictions in order and lets a cancel take effect.
+/// Maximum number of evictions in flight. It keeps evictions in order, and lets a cancellation take effect soon.
 const AT_ONCE: usize = 8;
 
-/// Consecutive server errors after which a pod is given up.
+/// Number of consecutive server errors after which the operation gives up a pod.
 const FAILURES: u32 = 10;
 
-/// Maximum number of lists that may find late pods on a node before the node is given up.
+/// Maximum number of lists that may contain late pods. After one more such list, the operation gives up the node.
 const ROUNDS: u32 = 5;
 
-/// Retry delay for a stale budget if the server names none.
+/// Retry delay for a stale budget, if the server gives no delay.
 const STALE: Span = Span::from_secs(10);
 
-/// Delay before the next list if a list showed a pod that the watch has not reported.
+/// Delay before the next list, if the list contained a pod that the watch has not reported.
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
@@ -80,7 +80,7 @@ impl PodTask {
         Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
     }
 
-    /// The part of the drain's count that the pod is in; `None` if the pod stays.
+    /// The part of the drain's count to which the pod belongs; `None` if the pod stays.
     pub(super) fn part(&self) -> Option<DrainPart> {
         Some(match (&self.stage, self.seen) {
             (PodProgressStage::Ended(PodEnd::Stays(_)), _) => return None,
@@ -167,13 +167,13 @@ impl Operation {
         for place in self.groups.indices() {
             self.advance_group(cluster, place, now);
         }
-        // Groups that have just ended make room for others.
+        // Groups that have just ended may let waiting groups start.
         if self.start_groups(now) {
             self.advance_pods(cluster, now);
         }
     }
 
-    /// Starts waiting groups up to the limit of parallel groups. Returns whether any started.
+    /// Starts waiting groups, up to the maximum number of parallel groups. Returns whether any group was started.
     fn start_groups(&mut self, now: Timestamp) -> bool {
         if self.paused.is_some() {
             return false;
@@ -227,7 +227,7 @@ impl Operation {
         }
     }
 
-    /// Handles the state of all pods as the watch reported it, including pods of groups that have not started.
+    /// Handles the latest state of all pods from the watch, including pods of groups that have not started.
     pub(super) fn observe_all(&mut self, cluster: &Cluster, now: Timestamp) {
         for pod in self.pods.indices() {
             self.observe(cluster, pod, now);
@@ -240,7 +240,7 @@ impl Operation {
         self.pods.iter().filter(|task| Some(task.group) == group).filter_map(PodTask::part).collect()
     }
 
-    /// Handles the state of a pod as the watch reported it.
+    /// Handles the latest state of a pod from the watch.
     fn observe(&mut self, cluster: &Cluster, place: PodIndex, now: Timestamp) {
         let task = &self.pods[place];
         let is_followed = match task.part() {
@@ -272,7 +272,8 @@ impl Operation {
                     if self.drain.skip_wait_for_delete.is_some_and(|limit| overdue > limit) {
                         PodProgressStage::Ended(PodEnd::Stays(Skip::LongTerminating))
                     } else if matches!(stage, PodProgressStage::Waiting | PodProgressStage::Blocked { .. }) {
-                        // Somebody else deleted the pod, or our request did and its response was lost.
+                        // Either somebody else deleted the pod, or this operation's request succeeded but its response
+                        // was lost.
                         PodProgressStage::Terminating { since: now }
                     } else {
                         return;
@@ -287,7 +288,7 @@ impl Operation {
         }
     }
 
-    /// Whether the watch or a read covers this pod, so that a pod missing from the cluster does not exist.
+    /// Whether the cluster's objects include this pod if it exists, so that its absence means that it is gone.
     fn knows(&self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let scope = match self.groups[task.group].node {
@@ -297,7 +298,7 @@ impl Operation {
         cluster.knows(&scope)
     }
 
-    /// The pods still to be removed, by group.
+    /// The pods that are still to be removed, by group.
     pub(super) fn groups_left(&self, cluster: &Cluster) -> Vec<RemovalGroup> {
         let left = |place: &PodIndex| {
             let task = Some(&self.pods[*place]).filter(|task| !task.is_done())?;
@@ -310,13 +311,13 @@ impl Operation {
         self.groups.iter().filter(|group| !group.is_done()).map(group).collect()
     }
 
-    /// The nodes whose pods the operation watches.
+    /// The nodes whose pods the operation still has to watch.
     pub fn watched_nodes(&self) -> impl Iterator<Item = &NodeName> {
         let open = self.groups.iter().filter(|group| !group.is_done());
         open.filter_map(|group| Some(&self.nodes[group.node?].node))
     }
 
-    /// Requests the removal of the pods that are due, in order.
+    /// Requests the removal of the pods that are due, in the order of `members`.
     fn request_removals(&mut self, cluster: &Cluster, members: &[PodIndex], now: Timestamp) {
         let mut requested = self.requested();
         for &place in members {
@@ -341,7 +342,7 @@ impl Operation {
         }
     }
 
-    /// How many pods have a request in flight.
+    /// Number of pods that have a request in flight.
     fn requested(&self) -> usize {
         self.pods.iter().filter(|pod| pod.stage == PodProgressStage::Requested).count()
     }
@@ -350,8 +351,8 @@ impl Operation {
         self.requested() >= AT_ONCE
     }
 
-    /// Whether the budget that refused a pod now allows it. One version of a budget triggers at most as many retries as
-    /// the disruptions it allows.
+    /// Whether the budget that refused a pod now allows a retry. Each version of a budget triggers no more retries than
+    /// the number of disruptions that it allows.
     fn has_recovered(&mut self, cluster: &Cluster, place: PodIndex) -> bool {
         let task = &self.pods[place];
         let Some(budget) = budget_of(cluster, &task.key) else { return false };
@@ -396,7 +397,7 @@ impl Operation {
     ) {
         let task = &mut self.pods[place];
         if task.stage != PodProgressStage::Requested {
-            // The pod was given up or seen terminating before the response.
+            // The operation gave up the pod or saw it terminating before this response arrived.
             return;
         }
         let tries = task.tries;
@@ -404,7 +405,7 @@ impl Operation {
             Retry::Every(span) => span,
             Retry::Kubectl | Retry::OnRecovery => Span::from_secs(5),
         };
-        // Spreads the retries of requests refused at the same time.
+        // Retries are spread, because many requests may be refused at the same time.
         let spread = Span::from_millis(37 * i64::try_from(place.number() % 32).unwrap_or(0));
         let blocked = |by, wait: Span| PodProgressStage::Blocked { by, until: now + wait };
         let stage = match outcome {
@@ -443,7 +444,7 @@ impl Operation {
         };
         let is_stopped = self.cancelled || self.groups[task.group].is_done();
         let stage = match stage {
-            // The group or the operation was stopped, so there is no retry.
+            // Without a retry, because the group or the operation was stopped.
             PodProgressStage::Blocked { .. } if is_stopped => PodProgressStage::Ended(PodEnd::Cancelled),
             stage => stage,
         };
@@ -481,7 +482,7 @@ impl Operation {
         self.notify(now, level, self.pods[place].subject(), text);
     }
 
-    /// Handles a group whose pods have all ended: lists the node again, or ends the group.
+    /// Handles a group whose pods have all ended: lists the pods of its node again, or ends the group.
     fn on_group_empty(&mut self, place: GroupIndex, now: Timestamp) {
         let group = &self.groups[place];
         let bad = group.pods.iter().filter(
@@ -506,7 +507,7 @@ impl Operation {
         }
     }
 
-    /// Lists the pods of the node, because new ones may have been bound since the plan was made.
+    /// Lists the pods of the node, because new pods may have been bound to it since the plan was made.
     fn list(&mut self, place: GroupIndex, now: Timestamp) {
         let Some(node) = self.groups[place].node else { return };
         self.groups[place].state = State::Listing;
@@ -552,7 +553,7 @@ impl Operation {
             let known = self.pods.position(|task| task.key == *key && task.uid == *uid);
             match known.map(|known| &self.pods[known].stage) {
                 Some(PodProgressStage::Ended(PodEnd::Stays(_))) => stay += 1,
-                // The list and the watch differ, and one of them is older. The next list decides.
+                // Either the list or the watch is outdated, because they differ on this pod. The next list decides.
                 Some(_) => unseen = true,
                 None => match self.add_late_pod(cluster, place, key, uid, now) {
                     Late::ToRemove => added += 1,
@@ -584,7 +585,8 @@ impl Operation {
         }
     }
 
-    /// Adds a pod that was bound after the plan was made. The plan's filters decide whether it leaves.
+    /// Adds a pod that was bound to the node after the plan was made. The filters of the plan decide whether the pod
+    /// leaves.
     fn add_late_pod(
         &mut self,
         cluster: &Cluster,
@@ -634,7 +636,8 @@ impl Operation {
         self.groups[place].finish();
     }
 
-    /// Ends the unfinished pods of a group, or of all groups. Terminating pods end only on a timeout.
+    /// Ends the unfinished pods of a group; without a group, of all groups. Pods with a request in flight and
+    /// terminating pods end only on a timeout.
     pub(super) fn stop_pods(&mut self, group: Option<GroupIndex>, end: &PodEnd) {
         for pod in self.pods.iter_mut() {
             if group.is_some_and(|group| group != pod.group) {
@@ -644,7 +647,7 @@ impl Operation {
                 PodProgressStage::Waiting | PodProgressStage::Blocked { .. } => {
                     pod.stage = PodProgressStage::Ended(end.clone())
                 }
-                // A timeout gives up terminating pods. A cancel only stops new requests.
+                // A timeout also gives up terminating pods. A cancellation only stops new requests.
                 PodProgressStage::Terminating { .. } if *end == PodEnd::TimedOut => {
                     pod.stage = PodProgressStage::Ended(end.clone());
                 }
@@ -669,12 +672,12 @@ impl Operation {
     }
 }
 
-/// What to do with a late pod.
+/// What happens to a late pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Late {
     ToRemove,
     Stays,
-    /// Unknown, because the watch has not reported the pod yet.
+    /// Not known yet, because the watch has not reported the pod.
     Unknown,
 }
 

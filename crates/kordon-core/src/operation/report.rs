@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OperationEnd {
-    /// Everything was done, and the cluster shows it.
+    /// Everything was done, and the cluster confirms it.
     Done,
     /// Dry run: everything was recorded, nothing written.
     Recorded,
@@ -45,7 +45,7 @@ impl OperationEnd {
 pub struct OperationProgress {
     pub id: OperationId,
     pub started_at: Timestamp,
-    /// Time and manner of the end; `None` while the operation is in progress.
+    /// When and how the operation ended; `None` while it is in progress.
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,
     pub pods: Vec<PodProgress>,
@@ -68,7 +68,7 @@ impl OperationProgress {
         self.pods.iter().filter(|pod| pod.part.is_none()).count()
     }
 
-    /// The pods that are waiting for a budget.
+    /// The pods that wait for a budget.
     pub fn blocked_by_budgets(&self) -> Vec<Key> {
         let is_blocked = |pod: &&PodProgress| {
             let by_budget = |by: &BlockedBy| matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_));
@@ -77,7 +77,7 @@ impl OperationProgress {
         self.pods.iter().filter(is_blocked).map(|pod| pod.pod.clone()).collect()
     }
 
-    /// Summary in one line.
+    /// Summary of the progress in one line.
     pub fn in_short(&self) -> String {
         let nodes = |stage: &str| self.nodes.iter().filter(|node| node.stage.word() == stage).count();
         let counted = [
@@ -106,7 +106,7 @@ impl OperationProgress {
 pub struct NodeProgress {
     pub node: NodeName,
     pub stage: NodeProgressStage,
-    /// Whether this operation cordoned the node.
+    /// Whether the node's cordon is from this operation.
     pub cordoned: bool,
 }
 
@@ -114,7 +114,7 @@ pub struct NodeProgress {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
     Waiting,
-    /// The node is written to. If it is to be drained, it waits for its turn.
+    /// The node has been written to. A node that is to be drained now waits for its turn.
     Written,
     /// The node was already in the desired state.
     Unchanged,
@@ -123,7 +123,7 @@ pub enum NodeProgressStage {
     },
     /// The pods of the node are listed again to verify that none is left.
     Verifying,
-    /// The pods that should leave are gone. `stay` pods stay.
+    /// All pods that should leave are gone. `stay` is the number of pods that stay.
     Drained {
         stay: usize,
     },
@@ -131,7 +131,7 @@ pub enum NodeProgressStage {
     Incomplete(NodeIncomplete),
 }
 
-/// Why a node is incomplete.
+/// Why a node could not be completed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeIncomplete {
     /// The node does not exist.
@@ -148,11 +148,11 @@ pub enum NodeIncomplete {
     Forbidden(String),
     /// The server refused the request, or the request failed too often.
     Failed(String),
-    /// Pods are left that were refused or blocked, or that did not terminate.
+    /// Some pods of the node are left, because they were refused or blocked or did not terminate.
     PodsLeft {
         pods: usize,
     },
-    /// New pods keep being bound to the node.
+    /// New pods are bound to the node again and again.
     KeepsFilling,
     TimedOut,
     Cancelled,
@@ -167,7 +167,7 @@ pub struct PodProgress {
     pub uid: Uid,
     pub node: Option<NodeName>,
     pub stage: PodProgressStage,
-    /// The part of the drain's count that the pod is in; `None` if the pod stays.
+    /// The part of the drain's count to which the pod belongs; `None` if the pod stays.
     pub part: Option<DrainPart>,
     pub tries: u32,
     /// Whether the pod was bound to the node after the plan was made.
@@ -191,14 +191,14 @@ pub enum PodProgressStage {
     Ended(PodEnd),
 }
 
-/// What blocks a pod for now.
+/// What blocks the removal of a pod for now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockedBy {
     Budget(String),
     StaleBudget(String),
     Overload,
     NamespaceTerminating,
-    /// Errors of the server or of the connection to it.
+    /// An error of the server, or of the connection to the server.
     Trouble(String),
 }
 
@@ -206,14 +206,14 @@ pub enum BlockedBy {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodEnd {
     Gone,
-    /// Another pod now has the name of this pod, and is left alone.
+    /// The pod is gone. Another pod now has its name, and is left alone.
     Replaced,
     Recorded,
-    /// The pod was skipped.
+    /// The plan skips the pod.
     Stays(Skip),
-    /// The pod may not be removed without a further option.
+    /// The pod may only be removed with a further option.
     Refused(String),
-    /// The pod replaces a pod of the same name that this operation removed, and is left alone.
+    /// The pod has the name of a pod that this operation removed. It replaces the removed pod, and is left alone.
     Successor,
     Forbidden(String),
     Failed(String),

@@ -14,7 +14,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId(pub u64);
 
-/// One read or write. Its outcome is returned with its id.
+/// One read or write. The caller returns its outcome with the request's id.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     pub id: RequestId,
@@ -22,18 +22,18 @@ pub struct Request {
     pub task: RequestKind,
     /// The reason in words, for the screen and the journal.
     pub why: String,
-    /// The steps that undo the write; `None` if nothing can be undone.
+    /// The steps that would undo the write; `None` for a read, and for a write that cannot be undone.
     pub undo: Option<NodeUndo>,
 }
 
-/// The read or write of a request.
+/// What a request reads or writes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RequestKind {
-    /// Reads a node from the server, not from the last watch event.
+    /// Reads a node from the server. The state from the watch may be outdated.
     ReadNode {
         node: NodeName,
     },
-    /// Lists the pods bound to a node from the server.
+    /// Asks the server for the pods that are bound to a node.
     ListPods {
         node: NodeName,
     },
@@ -42,16 +42,16 @@ pub enum RequestKind {
     Write(PlanStep),
 }
 
-/// A merge patch of a node with its preconditions.
+/// A merge patch of a node that fails if the node has another uid or version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodePatch {
     pub node: NodeName,
     pub uid: Uid,
-    /// The `resourceVersion` that the write requires; `None` to accept any.
+    /// The `resourceVersion` that the node must have; `None` if the node may have any version.
     pub version: Option<Version>,
     /// `spec.unschedulable`; `None` leaves it unchanged.
     pub unschedulable: Option<bool>,
-    /// Annotations to set; `None` removes one.
+    /// Annotations by key; `None` in place of a value removes the annotation.
     pub notes: Vec<(&'static str, Option<String>)>,
 }
 
@@ -137,27 +137,27 @@ pub enum RequestOutcome {
     Pods(Vec<(Key, Uid)>),
     /// The object does not exist.
     Gone,
-    /// Another object now has the name of the requested one.
+    /// Another object now has the name of the object in the request.
     OtherObject,
     /// The object has changed since it was read.
     Conflict,
-    /// The budget allows no disruption now. Has the server's message with the numbers.
+    /// The budget allows no disruption now. Has the server's message, which includes the budget's numbers.
     BudgetExhausted(String),
-    /// The disruption controller has not seen the budget's latest spec.
+    /// The disruption controller has not processed the latest spec of the budget.
     BudgetStale {
         retry_after: Option<Span>,
         text: String,
     },
-    /// Status 429 not caused by a budget: the server is overloaded.
+    /// Status 429 for another reason than a budget: the server is overloaded.
     Overloaded {
         retry_after: Option<Span>,
     },
-    /// The namespace of the pod is being deleted, and the pod with it.
+    /// The namespace of the pod is being deleted, and will delete the pod.
     NamespaceTerminating,
     Forbidden(String),
-    /// An error that a retry does not change.
+    /// An error that a retry cannot change.
     Refused(String),
-    /// An error of the server, or of a webhook that it calls.
+    /// An error of the server, or of a webhook that the server calls.
     Failed(String),
     /// The server could not be reached.
     Unreachable(String),

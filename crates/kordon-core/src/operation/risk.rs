@@ -1,10 +1,10 @@
-//! Costs that a plan may have, beyond evicting pods that their controllers recreate elsewhere.
+//! Risks of a plan, in addition to the eviction of pods that their controllers recreate elsewhere.
 
 use std::collections::BTreeSet;
 
 use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
 
-/// A kind of risk of a plan. Agreeing to a plan covers its kinds of risk, for any pod.
+/// A kind of risk of a plan. An operator who agrees to a plan accepts its kinds of risk for all pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     /// No controller recreates the pod.
@@ -13,9 +13,10 @@ pub enum Risk {
     DataLost,
     /// Two pods may have the same identity for a while.
     DuplicateIdentity,
-    /// A taint deletes the pod, and no budget prevents that.
+    /// A taint deletes the pod, and no budget can prevent it.
     BudgetIgnored,
-    /// The pod waits for its budget, its namespace or the disruption controller, or it is unknown whether it waits.
+    /// The pod has to wait for its budget, its namespace or the disruption controller, or it is unknown whether it has
+    /// to wait.
     Waits,
     /// The pod can never leave.
     Blocked,
@@ -55,12 +56,12 @@ impl Risk {
         of_removal.into_iter().chain(others).collect()
     }
 
-    /// Whether a plan with this risk needs the name of the context as confirmation.
+    /// Whether the operator has to type the name of the context to confirm a plan with this risk.
     pub const fn is_grave(self) -> bool {
         match self {
             Self::Lost | Self::DataLost | Self::BudgetIgnored => true,
-            // These risks do not need the name: the plan's options show them, or an override has its own words for
-            // them.
+            // The name of the context is not needed: the options of the plan show these risks, or an override asks for
+            // words of its own.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,
         }
     }

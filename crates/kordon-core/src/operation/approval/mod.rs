@@ -1,4 +1,4 @@
-//! Decides whether an operation may start, and what the operator has to agree to first.
+//! Decides whether an operation may start, and what the operator has to agree to before the start.
 
 mod objection;
 mod prior;
@@ -46,63 +46,65 @@ use kordon_time::Timestamp;
 /// The rules, in this order:
 ///
 /// 1. The operator can be asked, or has agreed in advance.
-/// 2. Writing is unlocked, and the watches that the action depends on are live. This is checked when the proposal is
-///    made, after the operator has agreed, and before the start: if a watch breaks while a question is open, the
-///    operation is refused once the question is answered. The question stays open, because most watches recover within
-///    seconds.
+/// 2. Writing is unlocked, and the watches on which the action depends are live. This is checked when the proposal is
+///    made, after the operator has agreed, and before the start. An open question stays open if a watch breaks, because
+///    most watches recover within seconds. If the watch is still broken when the operator answers, the operation is
+///    refused.
 /// 3. No filter refuses the plan, and the plan changes something.
-/// 4. The operator has the permissions, for an undo too.
-/// 5. All objections (something can never leave, a guard rail, a node that somebody else is draining) are overridden,
-///    in advance or by typing words. An operator who agreed in advance cannot type, so an objection is then a refusal.
-/// 6. The operator agrees. For more than one node the name of the context has to be typed, for an undo too.
-/// 7. The plan is made again from the newest state. If it does more than was agreed to, rules 4 to 6 apply again. The
-///    agreement ([`Agreed`]) covers the nodes, what is written to them, and the kinds of risk that the plan showed.
-///    Nothing in it is asked twice, so the loop ends.
+/// 4. The operator has the permissions that the plan or undo needs.
+/// 5. All objections are overridden, in advance or by typing words. Objections are: a pod that can never leave, a
+///    broken guard rail, a node that somebody else is draining. An operator who agreed in advance cannot type, so an
+///    objection is then a refusal.
+/// 6. The operator agrees to the plan or undo. For more than one node, the operator has to type the name of the
+///    context.
+/// 7. The plan is made again from the newest state. If the new plan exceeds the agreement, rules 4 to 6 apply again.
+///    The agreement ([`Agreed`]) covers the nodes, the writes to them, and the kinds of risk that the plan showed. The
+///    operator is asked about each of these only once, so the loop ends.
 /// 8. The journal has the start of the operation.
 #[derive(Clone, Debug)]
 pub struct Approval {
     subject: Subject,
     terms: Terms,
-    /// The overrides in force: those given in advance, and those of the last answer.
+    /// The overrides in force: those given in advance, and those that the operator's last answer added.
     overrides: Overrides,
     guards: Guards,
     /// What the operator has agreed to so far.
     agreed: Agreed,
-    /// How the newest plan exceeds the agreement.
+    /// The differences by which the newest plan exceeds the agreement.
     drifts: Vec<Drift>,
     stage: Stage,
     need: Option<Need>,
     notices: VecDeque<OperationNotice>,
 }
 
-/// The conditions of an approval.
+/// The settings of an approval.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Name of the kubeconfig context that is written to.
+    /// Name of the kubeconfig context of the cluster that the operation writes to.
     pub context: String,
-    /// Options of the operation. Its id and user are set at the start.
+    /// Options of the operation. Its id and user are only known after the start.
     pub options: OperationOptions,
-    /// Overrides given in advance.
+    /// Overrides that the operator gave in advance.
     pub overrides: Overrides,
     pub operator: Operator,
     pub version: ServerVersion,
 }
 
-/// Whether the operator can be asked.
+/// Whether there is an operator who can be asked or has agreed in advance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
     Present,
-    /// Agreed in advance to any plan, but only to the overrides given in advance.
+    /// The operator has agreed in advance to any plan. Only the overrides that were given in advance count.
     AgreedInAdvance,
     Absent,
 }
 
-/// The next task of the driver.
+/// The next task for the caller that drives the approval.
 #[derive(Clone, Debug)]
 pub enum Need {
     /// Make a plan of this action from the newest state.
     Plan(Action),
-    /// Check which of these permissions are missing, and read the guard rails.
+    /// Find out which of these permissions are missing, and read the configured guard rails.
     Checks(Vec<Permission>),
     /// Ask the operator.
     Answer(Question),
@@ -110,7 +112,7 @@ pub enum Need {
     Start(Box<StartRequest>),
 }
 
-/// The operation whose start the journal records.
+/// The operation whose start is to be written to the journal.
 #[derive(Clone, Debug)]
 pub enum StartRequest {
     Apply { plan: Box<Plan>, options: OperationOptions, overrides: Overrides },
@@ -131,7 +133,7 @@ pub struct Started {
     pub id: OperationId,
     /// The user that runs the operation.
     pub by: String,
-    /// The operation that is resumed or undone, as read from the journal under the operation lock.
+    /// The operation that is resumed or undone, as the journal recorded it. Read under the operation lock.
     pub prior: Option<PriorOperation>,
 }
 
@@ -154,19 +156,19 @@ pub struct Approved {
     pub operation: Operation,
     /// The plan that is applied; `None` for an undo.
     pub plan: Option<Box<Plan>>,
-    /// The operation that is undone; `None` unless this is an undo.
+    /// For an undo, the operation that is undone; `None` otherwise.
     pub undoes: Option<PriorOperation>,
 }
 
-/// What an approval is waiting for.
+/// What an approval waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     Plan,
     Checks,
     Answer,
-    /// The renewed plan, after the operator has agreed.
+    /// A new plan, after the operator has agreed to an earlier one.
     PlanAgain,
-    /// The write of the start to the journal. It is too late to cancel.
+    /// The journal, which writes the start. The approval can no longer be cancelled.
     Start,
 }
 
@@ -176,11 +178,11 @@ enum Subject {
     Undo(UndoProposal),
 }
 
-/// A plan to be applied.
+/// A plan that is proposed, or the action for which a plan is to be made.
 #[derive(Clone, Debug)]
 struct Proposal {
     action: Action,
-    /// The newest plan; `None` until one is made.
+    /// The newest plan; `None` until the first plan is made.
     plan: Option<Box<Plan>>,
     resumes: Option<PriorOperation>,
 }
@@ -193,7 +195,7 @@ enum Stage {
 }
 
 impl Decision {
-    /// Returns why nothing was started, one line each; empty for an approval.
+    /// Returns why nothing was started, one line per reason; empty if the operation was started.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Approved(_) => Vec::new(),
@@ -205,12 +207,13 @@ impl Decision {
 }
 
 impl Approval {
-    /// Proposes to apply an action. `plan` is the plan that the operator sees; without one, the approval asks for it.
+    /// Proposes to apply an action. `plan` is the plan that the operator sees. If there is none, the approval asks for
+    /// a plan.
     pub fn apply(action: Action, plan: Option<Box<Plan>>, terms: Terms, situation: &Situation<'_>) -> Self {
         Self::new(Subject::Plan(Proposal { action, plan, resumes: None }), terms).opened(situation)
     }
 
-    /// Proposes to resume an interrupted drain with its recorded options, on those of its nodes that still exist.
+    /// Proposes to resume an interrupted drain with its recorded options. Leaves out nodes that no longer exist.
     pub fn resume(
         prior: PriorOperation,
         mut terms: Terms,
@@ -263,7 +266,7 @@ impl Approval {
         self
     }
 
-    /// Applies rules 1 and 2. Refuses the proposal and returns false if it breaks one of them.
+    /// Applies rules 1 and 2. If the proposal breaks one of them, refuses the proposal and returns false.
     fn can_open(&mut self, situation: &Situation<'_>) -> bool {
         let absent = (self.terms.operator == Operator::Absent).then_some(ApprovalRefusal::NobodyToAsk);
         match absent.or_else(|| self.obstacle(situation)) {
@@ -273,7 +276,7 @@ impl Approval {
         false
     }
 
-    /// Takes the requested plan, or the reason why there is none.
+    /// Handles the answer to [`Need::Plan`]: the plan, or the reason why it cannot be made.
     pub fn handle_plan(
         &mut self,
         plan: Result<Box<Plan>, String>,
@@ -300,7 +303,7 @@ impl Approval {
         }
     }
 
-    /// Takes missing permissions and guard rails, or the reason why they are unknown.
+    /// Handles the answer to [`Need::Checks`]: missing permissions and guard rails, or the reason why they are unknown.
     pub fn handle_checks(
         &mut self,
         checks: Result<Checks, String>,
@@ -326,7 +329,7 @@ impl Approval {
         }
     }
 
-    /// Takes the operator's answer to the open question.
+    /// Handles the answer to [`Need::Answer`], which is the operator's answer to the open question.
     pub fn handle_answer(&mut self, answer: Answer, situation: &Situation<'_>, now: Timestamp) {
         let Stage::Asking(question) = &self.stage else { return };
         if answer == Answer::No {
@@ -336,7 +339,7 @@ impl Approval {
         self.on_agreed(situation, now);
     }
 
-    /// Takes the operation that the journal has started, or the reason why it has not.
+    /// Handles the answer to [`Need::Start`]: the started operation, or the reason why the journal did not start it.
     pub fn handle_started(
         &mut self,
         started: Result<Started, NotStarted>,
@@ -350,19 +353,19 @@ impl Approval {
         }
     }
 
-    /// Refuses the approval because writing was locked, unless its start is already being written to the journal.
+    /// Refuses the proposal because writing was locked. Does nothing if the journal is already writing the start.
     pub fn handle_lock(&mut self, why: &str) {
         if self.can_be_cancelled() {
             self.refuse(ApprovalRefusal::Locked(format!("{why}: nothing was written")));
         }
     }
 
-    /// Returns the next task of the driver.
+    /// Returns the next task for the caller that drives the approval; `None` if there is none.
     pub fn poll_need(&mut self) -> Option<Need> {
         self.need.take()
     }
 
-    /// Returns the next notice for the operator that no question shows.
+    /// Returns the next notice for the operator. Notices are not part of a question.
     pub fn poll_notice(&mut self) -> Option<OperationNotice> {
         self.notices.pop_front()
     }
@@ -375,7 +378,7 @@ impl Approval {
         }
     }
 
-    /// Consumes the approval and returns how it ended; `None` if it is open.
+    /// Consumes the approval and returns how it ended; `None` if it is still open.
     pub fn into_decision(self) -> Option<Decision> {
         match self.stage {
             Stage::Ended(decision) => Some(decision),
@@ -383,7 +386,7 @@ impl Approval {
         }
     }
 
-    /// The open question.
+    /// The open question; `None` if no question is open.
     pub fn question(&self) -> Option<&Question> {
         match &self.stage {
             Stage::Asking(question) => Some(question),
@@ -391,7 +394,7 @@ impl Approval {
         }
     }
 
-    /// Returns what the approval is waiting for; `None` once it has ended.
+    /// Returns what the approval waits for; `None` once the approval has ended.
     pub fn waits_for(&self) -> Option<Wait> {
         match self.stage {
             Stage::Waiting(wait) => Some(wait),
@@ -400,13 +403,13 @@ impl Approval {
         }
     }
 
-    /// Whether the approval may be dropped. Once its start is being written to the journal, it must be driven to the
-    /// end.
+    /// Whether the caller may drop the approval. Once the journal is writing the start, the caller must drive the
+    /// approval to its end.
     pub fn can_be_cancelled(&self) -> bool {
         !matches!(self.stage, Stage::Waiting(Wait::Start) | Stage::Ended(_))
     }
 
-    /// The newest plan; `None` for an undo, and before the first plan is made.
+    /// The newest plan; `None` for an undo, and until the first plan is made.
     pub fn plan(&self) -> Option<&Plan> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.plan.as_deref(),
@@ -414,7 +417,7 @@ impl Approval {
         }
     }
 
-    /// The operation that is resumed; `None` unless the proposal is a resume.
+    /// For a resume, the operation that is resumed; `None` otherwise.
     pub fn resumes(&self) -> Option<&PriorOperation> {
         match &self.subject {
             Subject::Plan(proposal) => proposal.resumes.as_ref(),
@@ -422,7 +425,7 @@ impl Approval {
         }
     }
 
-    /// The proposed undo; `None` for a plan.
+    /// For an undo, the proposed undo; `None` otherwise.
     pub fn undo_proposal(&self) -> Option<&UndoProposal> {
         match &self.subject {
             Subject::Plan(_) => None,
@@ -445,7 +448,7 @@ impl Approval {
         }
     }
 
-    /// Reduces the nodes of an interrupted drain to those that still exist.
+    /// Removes nodes that no longer exist from the action of a resumed drain. Notices tell the operator which ones.
     fn keep_existing_nodes(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let Subject::Plan(Proposal { action: Action::Drain { nodes, .. }, resumes: Some(prior), .. }) =
             &mut self.subject
@@ -474,7 +477,7 @@ impl Approval {
         self.assess();
     }
 
-    /// Applies rules 2 and 3, then asks for the permission checks or for the plan.
+    /// Applies rule 3. Then asks for the permission checks, or, if there is no plan yet, for a plan.
     fn assess(&mut self) {
         let permissions = match &self.subject {
             Subject::Undo(proposal) if proposal.is_done() => {
@@ -509,7 +512,7 @@ impl Approval {
         self.stage = Stage::Asking(question);
     }
 
-    /// Returns what the operator has to answer. More serious plans need more typing.
+    /// Returns the input with which the operator confirms. Graver plans and objections need words, others a yes.
     fn prompt(&self, objections: &[Objection]) -> Prompt {
         let mut words = Vec::new();
         if self.confirmation() == Confirmation::Grave {
@@ -546,7 +549,7 @@ impl Approval {
         }
     }
 
-    /// Rule 7: makes the plan or undo again, because the state may have changed since the agreed one was made.
+    /// Rule 7: makes the plan or undo again, because the state may have changed since the operator saw it.
     fn on_agreed(&mut self, situation: &Situation<'_>, now: Timestamp) {
         if let Some(refusal) = self.obstacle(situation) {
             return self.refuse(refusal);
@@ -578,8 +581,8 @@ impl Approval {
         self.start_or_ask_again(situation, now);
     }
 
-    /// Starts if nothing exceeds the agreement, else asks again. An operator who agreed in advance gets notices of the
-    /// differences instead.
+    /// Starts the operation if the newest plan does not exceed the agreement. Otherwise asks the operator again. If the
+    /// operator agreed in advance, reports the differences as notices and does not ask.
     fn start_or_ask_again(&mut self, situation: &Situation<'_>, now: Timestamp) {
         let objections = self.objections(&self.overrides, situation, now);
         match self.terms.operator {
@@ -647,12 +650,12 @@ impl Approval {
         self.end(Decision::Approved(Box::new(approved)));
     }
 
-    /// Rule 2: the reason why nothing may be written now.
+    /// Rule 2: returns the reason why nothing may be written now, if there is one.
     fn obstacle(&self, situation: &Situation<'_>) -> Option<ApprovalRefusal> {
         situation.obstacle(self.removable(situation.cluster))
     }
 
-    /// Scopes of the pods that the operation may remove. Its outcome depends on them, so they must be known.
+    /// Scopes of the pods that the operation may remove. These pods must be known before the operation starts.
     pub fn removable(&self, cluster: &Cluster) -> BTreeSet<Scope> {
         match &self.subject {
             Subject::Plan(proposal) => needs::removable(&proposal.action, cluster),
@@ -660,7 +663,7 @@ impl Approval {
         }
     }
 
-    /// Rule 5: the objections that are not overridden.
+    /// Rule 5: returns the objections that `overrides` does not override.
     fn objections(&self, overrides: &Overrides, situation: &Situation<'_>, now: Timestamp) -> Vec<Objection> {
         let cluster = situation.cluster;
         let ours = |id: &OperationId| match &self.subject {
@@ -683,7 +686,7 @@ impl Approval {
         objections
     }
 
-    /// The nodes of the operation.
+    /// The nodes of the operation, including nodes that it does not write to.
     pub fn targets(&self) -> Vec<&NodeName> {
         match &self.subject {
             Subject::Plan(_) => self.nodes(),
@@ -691,7 +694,7 @@ impl Approval {
         }
     }
 
-    /// The nodes that the operation writes to.
+    /// The nodes to which the operation writes.
     fn nodes(&self) -> Vec<&NodeName> {
         match &self.subject {
             Subject::Plan(proposal) => {
@@ -724,8 +727,8 @@ const fn touches_pods(action: &Action) -> bool {
     }
 }
 
-/// Job for the plan that [`Need::Plan`] asks for; it runs on another thread. If the action may remove pods, the plan
-/// says where they land.
+/// Job that makes the plan for [`Need::Plan`] on another thread. If the action may remove pods, the plan also predicts
+/// where their replacements land.
 pub fn plan_job(action: Action, cluster: Cluster, rules: EvictionRules, now: Timestamp) -> PlanJob {
     let snapshot = touches_pods(&action).then(SnapshotLease::default);
     PlanJob { action, cluster, rules, snapshot, now }

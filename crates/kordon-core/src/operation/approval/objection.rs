@@ -6,10 +6,10 @@ use crate::{
     plan::{Plan, Prospect},
 };
 
-/// A reason against an operation that the operator can override.
+/// A reason not to start an operation, which the operator can override.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Objection {
-    /// A pod can never leave. Has a summary of the plan, and the pods.
+    /// A pod can never leave. Has the summary of the plan and a list of such pods.
     Blocked {
         summary: String,
         pods: Vec<String>,
@@ -23,7 +23,8 @@ pub enum Objection {
 }
 
 impl Objection {
-    /// Returns the objections to a plan with these broken guard rails, except claims of other operations on its nodes.
+    /// Returns the objections to a plan: blocked pods and these broken guard rails. Claims of other operations are not
+    /// included.
     pub fn to_plan(plan: &Plan, breaches: Vec<Breach>) -> Vec<Self> {
         let blocked = (plan.prospect() == Prospect::Blocked)
             .then(|| Self::Blocked { summary: plan.summary(), pods: confirmation::stuck(plan) });
@@ -47,7 +48,7 @@ impl Objection {
         }
     }
 
-    /// The objection in words, one line each, to be shown beside the plan.
+    /// Describes the objection beside the plan, one line per pod or objection.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Blocked { summary, pods } if pods.is_empty() => vec![summary.clone()],
@@ -57,7 +58,7 @@ impl Objection {
         }
     }
 
-    /// The objection in words for a refusal without a plan beside it; names the flag that overrides it.
+    /// Describes the objection in a refusal, without a plan beside it. Names the flag that overrides the objection.
     pub(super) fn as_refusal(&self) -> Vec<String> {
         let (first, rest) = match self {
             Self::Blocked { summary, pods } => (summary.clone(), pods.clone()),
@@ -67,7 +68,7 @@ impl Objection {
     }
 }
 
-/// The words to type to override these objections.
+/// Returns the words that the operator has to type to override these objections.
 pub(super) fn words(objections: &[Objection]) -> Vec<String> {
     let needed = Overrides::default().with(objections);
     let lead = (!needed.guards.is_empty()).then(|| "override".to_owned());
@@ -75,7 +76,7 @@ pub(super) fn words(objections: &[Objection]) -> Vec<String> {
 }
 
 impl Overrides {
-    /// Returns the present overrides and the ones that these objections need.
+    /// Returns these overrides, extended by the overrides that the objections need.
     pub(super) fn with(&self, objections: &[Objection]) -> Self {
         let mut overrides = self.clone();
         for objection in objections {

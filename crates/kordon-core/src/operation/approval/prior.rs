@@ -1,4 +1,4 @@
-//! An earlier operation from the journal that is resumed or undone.
+//! An earlier operation, read from the journal to be resumed or undone.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ pub struct PriorOperation {
     pub reason: String,
     /// Intended end of the operation's cordons.
     pub until: Option<Timestamp>,
-    /// How the operation ended; `None` if it was interrupted or is in progress.
+    /// How the operation ended; `None` if it was interrupted or is still in progress.
     pub end: Option<String>,
     pub undone: bool,
     /// Options of the drain; `None` if the operation is not a drain.
@@ -32,14 +32,14 @@ pub struct PriorOperation {
     pub nodes: Vec<(NodeName, Uid)>,
     /// The confirmation that the operator gave; `None` if the journal does not record it.
     pub confirmation: Option<Confirmation>,
-    /// Steps that reverse what the operation may have changed on nodes.
+    /// Steps that reverse the changes that the operation may have made to nodes.
     pub undo: Undo,
     pub run: PriorRun,
 }
 
 impl PriorOperation {
-    /// Minimum confirmation for a resume: the confirmation of the original start. If the journal does not record it,
-    /// more than one node is grave.
+    /// The confirmation that a resume needs at least: the confirmation that was given for the original start. If the
+    /// journal does not record it, more than one node needs [`Confirmation::Grave`].
     pub(super) fn confirmation(&self) -> Confirmation {
         let by_nodes = if self.nodes.len() > 1 { Confirmation::Grave } else { Confirmation::Plain };
         self.confirmation.unwrap_or(by_nodes)
@@ -51,7 +51,8 @@ impl PriorOperation {
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
 
-    /// Whether the operation is a drain without a recorded end: interrupted or still in progress.
+    /// Whether the operation is a drain whose end the journal does not record: it was interrupted or is still in
+    /// progress.
     pub const fn is_unfinished(&self) -> bool {
         self.end.is_none() && self.drain.is_some()
     }
@@ -62,7 +63,7 @@ impl PriorOperation {
 pub struct UndoProposal {
     pub prior: PriorOperation,
     pub steps: Vec<PlanStep>,
-    /// Changes that are not undone, with the reasons.
+    /// Changes that cannot be undone, each with the reason.
     pub kept: Vec<NotUndone>,
 }
 
@@ -72,12 +73,12 @@ impl UndoProposal {
         Self { prior, steps, kept }
     }
 
-    /// The writes in words, one line each.
+    /// The writes of the undo in words, one line each.
     pub fn writes(&self) -> Vec<String> {
         self.steps.iter().map(words).collect()
     }
 
-    /// Whether the operation was undone and nothing is left to undo.
+    /// Whether an undo was already run and no step is left.
     pub(super) fn is_done(&self) -> bool {
         self.prior.undone && self.steps.is_empty()
     }
@@ -92,12 +93,13 @@ impl UndoProposal {
         self.steps.iter().filter_map(node_of).collect()
     }
 
-    /// The confirmation that the undo needs. More than one node is grave, as for a plan.
+    /// The confirmation that the undo needs. More than one node needs [`Confirmation::Grave`], as for a plan.
     pub(super) fn confirmation(&self) -> Confirmation {
         if self.nodes().len() > 1 { Confirmation::Grave } else { Confirmation::Plain }
     }
 
-    /// Computes the undo again from the newest state. Returns the nodes whose writes were not agreed to.
+    /// Computes the undo again from the newest state. Returns the nodes that have a write to which the operator has not
+    /// agreed.
     pub(super) fn renew(&mut self, cluster: &Cluster) -> Vec<Drift> {
         let newest = Self::new(self.prior.clone(), cluster);
         let agreed = std::mem::replace(self, newest).steps;
@@ -117,7 +119,7 @@ fn node_of(step: &PlanStep) -> Option<&NodeName> {
     }
 }
 
-/// Whether two steps write the same. The versions of the objects may differ.
+/// Whether two steps make the same write. They may expect different versions of the object.
 fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     match (one, other) {
         (
@@ -128,7 +130,7 @@ fn writes_the_same(one: &PlanStep, other: &PlanStep) -> bool {
     }
 }
 
-/// The write in a few words.
+/// Describes the write of a step in a few words.
 fn words(step: &PlanStep) -> String {
     let list = |items: Vec<String>| if items.is_empty() { "none".into() } else { items.join(", ") };
     match step {

@@ -1,23 +1,23 @@
-//! The question that the operator is asked.
+//! The question to the operator before an operation starts.
 
 use super::{Drift, Objection};
 
-/// A question to the operator. It is shown with the plan or the undo.
+/// A question to the operator, shown beside the plan or the undo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Differences since the operator agreed.
+    /// Differences between the newest plan and the plans to which the operator has agreed.
     pub drifts: Vec<Drift>,
-    /// The objections that a yes overrides.
+    /// The objections that the operator overrides by confirming.
     pub objections: Vec<Objection>,
     pub prompt: Prompt,
 }
 
-/// The input that confirms.
+/// The input with which the operator confirms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// A yes. Has the label of the button, for example `Yes, drain`.
+    /// A yes, typed or by a button. Has the label of the button, for example `Yes, drain`.
     Yes(&'static str),
-    /// Exactly these words, typed.
+    /// These words, typed exactly.
     Words(String),
 }
 
@@ -29,7 +29,7 @@ pub enum Answer {
 }
 
 impl Prompt {
-    /// The text to type where there are no buttons.
+    /// The text that the operator types if there is no button to choose.
     pub fn words(&self) -> &str {
         match self {
             Self::Yes(_) => "yes",
@@ -37,13 +37,14 @@ impl Prompt {
         }
     }
 
-    /// Whether the typed text is the requested confirmation. Anything else means no.
+    /// Whether a typed text confirms. Any other text means no.
     pub fn accepts(&self, typed: &str) -> bool {
         typed.trim() == self.words()
     }
 }
 
-/// The name of a context to be typed; `yes` if the name is empty or has control characters.
+/// The word that the operator types to confirm a grave plan: the name of the context, or `yes` if the name is empty or
+/// has control characters.
 pub(super) fn word_for(context: &str) -> &str {
     let can_be_typed = !context.trim().is_empty() && !context.chars().any(char::is_control);
     if can_be_typed { context.trim() } else { "yes" }

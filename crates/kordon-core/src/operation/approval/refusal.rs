@@ -6,7 +6,7 @@ use crate::{
     plan::Permission,
 };
 
-/// The reason why nothing was written.
+/// The reason why an approval was refused. Nothing was written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ApprovalRefusal {
     /// The operator cannot be asked and has not agreed in advance.
@@ -17,11 +17,11 @@ pub enum ApprovalRefusal {
     Stale(&'static str),
     /// Objects of this kind have not been listed yet.
     Unlisted(String),
-    /// The outcome depends on objects that are unknown.
+    /// The outcome of the operation depends on objects that are unknown.
     Unknown(Gaps),
     /// The plan cannot be made. Has the reason in words.
     NoPlan(String),
-    /// A filter refuses the plan. Has a summary of the plan, and the pods.
+    /// A filter refuses the plan. Has the summary of the plan and a list of the refused pods.
     PlanRefused {
         summary: String,
         pods: Vec<String>,
@@ -32,7 +32,8 @@ pub enum ApprovalRefusal {
     NotChecked(String),
     /// These permissions are missing.
     Permissions(Vec<Permission>),
-    /// Objections that nobody can override: the operator agreed in advance, without these overrides.
+    /// Objections that were not overridden in advance. The operator agreed in advance, and cannot be asked to override
+    /// them now.
     Objections(Vec<Objection>),
     NotStarted(NotStarted),
 }
@@ -49,7 +50,7 @@ pub enum NotStarted {
 }
 
 impl ApprovalRefusal {
-    /// The refusal in words, one line each. The first line is the reason.
+    /// The refusal in words. The first line is the reason; further lines list permissions, pods or objections.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::NobodyToAsk => {

@@ -1,31 +1,32 @@
-//! The state of cluster and watches that an approval decides from.
+//! The state of the cluster and its watches, on which an approval bases its decisions.
 
 use std::collections::BTreeSet;
 
 use super::ApprovalRefusal;
 use crate::cluster::{Cluster, FeedKind, Gaps, Known, Scope};
 
-/// The newest state, and whether it may be written to.
+/// The newest state of the cluster, and whether an operation may write to the cluster.
 #[derive(Clone, Debug)]
 pub struct Situation<'a> {
     pub cluster: &'a Cluster,
-    /// The watches that the cluster comes from.
+    /// The state of the watches that update the cluster.
     pub watches: Watches,
     /// Why nothing may be written, for example in dry-run mode; `None` if writing is allowed.
     pub locked: Option<String>,
 }
 
-/// Whether the watches are good enough to act on.
+/// Which watches are good enough to write to the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watches {
     pub nodes_live: bool,
     pub pods_live: bool,
-    /// The kind that is still being listed for the first time, if any.
+    /// A kind whose first list is not complete yet, if there is one.
     pub unlisted: Option<String>,
 }
 
 impl Watches {
-    /// Whether the watches of these scopes are live. Other objects that a plan needs are read for the plan itself.
+    /// Whether the nodes and pods in these scopes are known as they are now. All other objects that a plan needs are
+    /// read when the plan is made.
     pub fn new(scopes: &BTreeSet<Scope>, cluster: &Cluster) -> Self {
         let live = |kind: FeedKind| {
             let mut of_kind = scopes.iter().filter(|scope| scope.kind() == kind);
@@ -36,7 +37,8 @@ impl Watches {
 }
 
 impl Situation<'_> {
-    /// Why an operation that may remove the pods in these scopes may not start now; `None` if it may start.
+    /// Why an operation may not start now; `None` if it may start. `pods` has the scopes of the pods that the operation
+    /// may remove.
     pub(super) fn obstacle(&self, pods: BTreeSet<Scope>) -> Option<ApprovalRefusal> {
         let Watches { nodes_live, unlisted, .. } = &self.watches;
         if let Some(why) = &self.locked {
@@ -50,18 +52,19 @@ impl Situation<'_> {
         } else if !self.are_live(&pods) {
             Some(ApprovalRefusal::Stale("pods"))
         } else {
-            // A kind that may not be listed does not block the start: the plan says what it does not know.
+            // A kind that the server forbids to list does not prevent the start, because the plan names what it does
+            // not know.
             unlisted.clone().map(ApprovalRefusal::Unlisted)
         }
     }
 
-    /// The gaps of unknown pods in these scopes; `None` if all pods are known.
+    /// The gaps of scopes whose pods are unknown; `None` if the pods in all scopes are known.
     fn unknown(&self, pods: &BTreeSet<Scope>) -> Option<Gaps> {
         Some(self.gaps(pods).unknown()).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Whether the pods in these scopes are known as they are now. They come from a live watch of all pods or, without
-    /// such a watch, from reads of these scopes.
+    /// Whether the pods in these scopes are known as they are now. If all pods are watched, this watch must be live.
+    /// Otherwise all scopes must have been read.
     fn are_live(&self, pods: &BTreeSet<Scope>) -> bool {
         let is_watched = self.cluster.known(FeedKind::Pods).is_known();
         self.watches.pods_live || !is_watched && self.gaps(pods).is_empty()
