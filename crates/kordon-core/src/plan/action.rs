@@ -19,9 +19,9 @@ pub enum Action {
 /// Options for pods that are evicted or deleted by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovalOptions {
-    /// Grace period for all pods, in place of their own; `None` keeps each pod's own.
+    /// Grace period for all pods, in place of the pods' own; `None` keeps the grace period of each pod.
     pub grace: Option<Span>,
-    /// Time limit of the removal; `None` means no limit.
+    /// Time limit of the removal; `None` for no limit.
     pub timeout: Option<Span>,
     pub retry: Retry,
 }
@@ -35,15 +35,15 @@ pub struct DrainOptions {
     pub ignore_daemonsets: bool,
     /// `--delete-emptydir-data`
     pub delete_emptydir_data: bool,
-    /// `--grace-period`; `None` keeps the pods' own.
+    /// `--grace-period`; `None` keeps the grace period of each pod.
     pub grace: Option<Span>,
-    /// `--timeout`, for each node; `None` means no limit.
+    /// `--timeout`, for each node; `None` for no limit.
     pub timeout: Option<Span>,
     /// `--pod-selector`
     pub pod_selector: Option<Selector>,
     /// `--disable-eviction`: pods are deleted, and budgets are not checked.
     pub disable_eviction: bool,
-    /// `--skip-wait-for-delete-timeout`; `None` means that every pod is waited for.
+    /// `--skip-wait-for-delete-timeout`; `None` if the drain waits for every pod.
     pub skip_wait_for_delete: Option<Span>,
     /// Number of nodes to drain at a time; 0 counts as 1.
     pub parallel: usize,
@@ -66,16 +66,16 @@ pub enum RemovalMode {
     Delete,
 }
 
-/// Times at which a refused eviction is retried.
+/// When a refused eviction is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// At multiples of this period, counted from the start of the pod's group (the pods of one node, or the named
-    /// pods).
+    /// At multiples of this period after the start of the pod's group. A group has the pods of one node, or all pods
+    /// that the action names.
     Every(Span),
-    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's client first retries ten
-    /// times by itself.
+    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's client first makes ten
+    /// retries without kubectl.
     Kubectl,
-    /// As soon as the budget allows it.
+    /// As soon as the budget allows the eviction.
     OnRecovery,
 }
 

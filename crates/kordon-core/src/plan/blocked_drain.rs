@@ -1,4 +1,4 @@
-//! Drains that make no progress because PodDisruptionBudgets refuse the pods that are left.
+//! Drains that make no progress because PodDisruptionBudgets refuse the eviction of all remaining pods.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -14,24 +14,25 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedDrain {
     pub node: NodeName,
-    /// Time since which no pod has left: the cordon of the node, or the start of the last pod's deletion if that was
+    /// Time of the last progress: when the node was cordoned, or when the last pod's deletion started if that was
     /// later.
     pub since: Timestamp,
-    /// Budgets that refuse the remaining pods, sorted by name.
+    /// Budgets that refuse the evictions, sorted by name.
     pub budgets: Vec<Key>,
-    /// Pods that the budgets refuse.
+    /// Pods whose eviction is refused.
     pub pods: Vec<Key>,
 }
 
-/// Time without progress after which a drain counts as blocked. kubectl retries every five seconds, and replacements
-/// take a while to become Ready.
+/// Time without progress after which a drain counts as blocked. It is longer than kubectl's retry interval of five
+/// seconds, because replacements take a while to become Ready.
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// Returns the blocked drain of a cordoned node. `last_left` is the time at which the last pod began to leave.
+    /// Returns the blocked drain of a cordoned node. `last_left` is the time at which the deletion of the last pod
+    /// started.
     ///
-    /// `None` if any remaining pod may leave now, if no pod remains, if there has been progress within the last 30 s
-    /// (`PATIENCE`), or if budgets or the time of the cordon are not known.
+    /// `None` if the drain is not blocked: at least one remaining pod may leave now, no pod remains, or there has been
+    /// progress within the last 30 s (`PATIENCE`). Also `None` if budgets or the time of the cordon are not known.
     pub fn find(
         cluster: &Cluster,
         node: &Node,
@@ -61,7 +62,7 @@ impl BlockedDrain {
     }
 }
 
-/// Names the blocking budgets, for example `PodDisruptionBudget monitoring/grafana`.
+/// Lists the blocking budgets, for example `PodDisruptionBudget monitoring/grafana`.
 impl fmt::Display for BlockedDrain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let budgets: Vec<String> = self.budgets.iter().map(ToString::to_string).collect();
@@ -70,7 +71,8 @@ impl fmt::Display for BlockedDrain {
     }
 }
 
-/// Returns when the node was cordoned, or `None` if neither kordon's note on the node nor a taint shows it.
+/// Returns when the node was cordoned, as kordon's note or the taint of the cordon shows; `None` if neither has the
+/// time.
 pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let noted = node.cordon().map(|note| note.at);
     let unschedulable = "node.kubernetes.io/unschedulable";

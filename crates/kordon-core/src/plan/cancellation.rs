@@ -7,8 +7,8 @@ use std::sync::{
 
 /// A flag that tells long-running work to stop.
 ///
-/// Clones share the flag: the starter of the work keeps one, and the work checks its own regularly. The result of
-/// cancelled work must be discarded.
+/// Clones share the flag. The caller that starts the work keeps one clone, and the work regularly checks another. The
+/// result of cancelled work must be discarded.
 #[derive(Clone, Debug, Default)]
 pub struct Cancellation(Arc<AtomicBool>);
 

@@ -1,10 +1,10 @@
-//! Inputs of a plan besides the action.
+//! Inputs of a plan, apart from the action.
 
 use super::rules::EvictionRules;
 use crate::cluster::Cluster;
 use kordon_time::Timestamp;
 
-/// Inputs of a plan besides the action.
+/// Inputs of a plan, apart from the action.
 pub(super) struct PlanContext<'a, E> {
     pub cluster: &'a Cluster,
     /// Behaviour of kubelets, controllers and the scheduler while the plan is applied.

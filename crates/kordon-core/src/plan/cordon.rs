@@ -61,8 +61,8 @@ fn plan<E>(action: &Action, nodes: &[Arc<Node>], change: CordonChange, context: 
     plan
 }
 
-/// Returns the Pending pods that land on these nodes after the uncordon. Pods of higher priority are placed first, then
-/// older pods.
+/// Returns the Pending pods that land on these nodes once the nodes are uncordoned. Pods of higher priority are placed
+/// first; of pods with equal priority, the older ones.
 fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment: &mut E) -> Vec<Arrival> {
     for node in nodes.iter().filter(|node| node.unschedulable) {
         environment.on_node_change(Arc::new(uncordoned(node)));
@@ -81,14 +81,14 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
     arrivals
 }
 
-/// Returns the node shortly after the uncordon, when the node lifecycle controller has removed the taint of the cordon.
+/// Returns the node shortly after the uncordon. The node lifecycle controller has then removed the taint of the cordon.
 fn uncordoned(node: &Node) -> Node {
     let stays = |taint: &&Taint| *taint.key != *warning::UNSCHEDULABLE;
     let taints = node.taints.iter().filter(stays).cloned().collect();
     Node { unschedulable: false, taints, ..node.clone() }
 }
 
-/// Returns the change of a node and the write that it needs, if any.
+/// Returns the change of a node, and the write that makes the change; no write if the node is unchanged.
 pub(super) fn change_node(node: &Node, change: CordonChange) -> (NodeChange, Option<PlanStep>) {
     let (on, node_change, unchanged) = match change {
         CordonChange::Cordon => (true, NodeChange::Cordon, "already cordoned"),

@@ -1,5 +1,5 @@
-//! Plans that drain nodes (docs/upstream/operator-actions.md#3). The prediction of drains is described in
-//! docs/upstream/operator-actions.md#6.
+//! Plans that drain nodes (docs/upstream/operator-actions.md#3). docs/upstream/operator-actions.md#6 describes how a
+//! drain is predicted.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -66,7 +66,7 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// Returns the gaps in the DaemonSets that the filters look up.
+/// Returns the gaps of the DaemonSets that kubectl's filters need.
 fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>) -> Gaps {
     let PlanContext { cluster, rules, .. } = context;
     let pods = screened.iter().flat_map(|node| &node.pods);
@@ -78,7 +78,7 @@ fn gaps_of_daemonsets<E>(screened: &[ScreenedNode], context: &PlanContext<'_, E>
     cluster.gaps_in(daemonsets)
 }
 
-/// A node with its pods and the result of kubectl's filters for each pod.
+/// A node with its pods, and for each pod the result of kubectl's filters.
 struct ScreenedNode {
     node: Arc<Node>,
     pods: Vec<(Arc<Pod>, Screening)>,
@@ -96,7 +96,7 @@ impl ScreenedNode {
         RemovalGroup { node: Some(self.node.name.clone()), pods: pods.map(|(pod, _)| pod.clone()).collect() }
     }
 
-    /// Returns the plan rows of the pods that stay on the node.
+    /// Returns the rows of the pods that stay on the node.
     fn skipped(&self) -> impl Iterator<Item = PodPlan> {
         let skipped = self.pods.iter().filter(|(_, screening)| !filter::is_removed(screening));
         skipped.map(|(pod, screening)| {
@@ -108,7 +108,8 @@ impl ScreenedNode {
         self.pods.iter().filter(|(_, screening)| !screening.refusals.is_empty())
     }
 
-    /// Returns kubectl's lines for the refusals. Like kubectl, they contain only the first refusal of each pod.
+    /// Returns the lines in which kubectl reports the refusals. As in kubectl, each pod is listed only with its first
+    /// refusal.
     fn refusal_lines(&self, rules: &EvictionRules) -> Vec<String> {
         let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (pod, screening) in self.refused() {
@@ -167,7 +168,8 @@ fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &
     warnings
 }
 
-/// Warns of the earliest replacement that stays Pending.
+/// Returns the warning that replacements stay Pending. It names the first pod, in order of departure, whose replacement
+/// does.
 fn capacity_exhausted(pods: &[PodPlan]) -> Option<Warning> {
     let pending = pods.iter().filter_map(|pod| match &pod.landing {
         Some(Landing::Pending { why }) => Some((pod.leaves.likely, pod, why)),

@@ -1,5 +1,5 @@
-//! Environment of a simulated plan: a model of kubelets, which end pods, and of controllers and the scheduler, which
-//! replace them.
+//! Environment of a simulated plan: a model of the kubelets, which end pods, and of the controllers and the scheduler,
+//! which replace the pods.
 //!
 //! [`TypicalEnvironment`] does not compute placements; [`super::PlacingEnvironment`] does.
 
@@ -15,14 +15,15 @@ use super::{
 use crate::cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination};
 use kordon_time::{Span, Timestamp};
 
-/// A model of the rest of the cluster while a plan is applied. Each run of a simulation has its own copy.
+/// A model of kubelets, controllers and the scheduler while a plan is applied. Each run of a simulation has its own
+/// copy.
 pub trait Environment: Clone {
-    /// Returns how long a pod with this remaining grace period continues to exist. Not called if the API server removes
-    /// the pod immediately (grace 0) or a finalizer holds it.
+    /// Returns how long a terminating pod still exists. `grace` is its remaining grace period. Not called if the API
+    /// server removes the pod immediately (grace 0), or if a finalizer holds the pod.
     fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate;
 
-    /// Returns where the replacement of a pod lands if it is created now. `closed` nodes are cordoned. Called in the
-    /// order in which replacements are created; earlier replacements have landed.
+    /// Returns where the replacement of a pod lands if the replacement is created now. `closed` nodes are cordoned.
+    /// Replacements that were created earlier have already landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
     /// Returns the time from the creation of a pod's replacement until it is Ready.
@@ -33,10 +34,10 @@ pub trait Environment: Clone {
         Stragglers::default()
     }
 
-    /// Called when a pod's deletion starts. The pod no longer counts for topology spread, but keeps its resources.
+    /// Called when a pod's deletion starts. The pod no longer counts for topology spread, but still uses its resources.
     fn on_deletion(&mut self, _pod: &Pod) {}
 
-    /// Called when a pod's object is gone and its resources are free.
+    /// Called when a pod's object is gone, so that its resources are free.
     fn on_gone(&mut self, _pod: &Pod) {}
 
     fn on_node_change(&mut self, _node: Arc<Node>) {}
@@ -44,22 +45,23 @@ pub trait Environment: Clone {
     /// Called when these nodes and their pods are lost.
     fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
-    /// Makes pods land where they landed in another run of the same simulation, so that a plan shows one landing for
-    /// each pod. Only the times differ between the runs. Pods that stayed Pending are placed again in each run.
+    /// Makes replacements land where they landed in another run of the same simulation. The runs of a plan then differ
+    /// only in times, and the plan shows one landing for each pod. Replacements that stayed Pending are placed again in
+    /// each run.
     fn fix_landings(&mut self, _landings: BTreeMap<Key, Landing>, _trace: &RunTrace) {}
 
-    /// Returns how pods have been placed so far.
+    /// Returns how replacements have been placed so far.
     fn trace(&self) -> RunTrace {
         RunTrace::default()
     }
 
-    /// Returns how the replacement of a pod was placed, or `None` if placements are not computed.
+    /// Returns how the replacement of a pod was placed; `None` if placements are not computed.
     fn trace_of(&self, _pod: &Key) -> Option<Arc<PlacementTrace>> {
         None
     }
 }
 
-/// A span that is not known exactly. `None` means never.
+/// A span that is not known exactly. `None` in place of a value means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
     pub soonest: Option<Span>,
@@ -75,7 +77,7 @@ impl Estimate {
         Self { soonest: Some(span), likely: Some(span), latest: Some(span), quality: Quality::Certain }
     }
 
-    /// Returns the sum of this span and a span that follows it.
+    /// Returns the total of this span and a second span that starts when this one ends.
     pub fn and_then(self, next: Self) -> Self {
         let sum = |one: Option<Span>, other: Option<Span>| Some(one? + other?);
         Self {
@@ -86,7 +88,7 @@ impl Estimate {
         }
     }
 
-    /// Returns the longer of two spans that start together.
+    /// Returns the longer of two spans that start at the same time.
     pub fn longer(self, other: Self) -> Self {
         let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));
         Self {
@@ -111,20 +113,20 @@ impl Estimate {
 pub struct Stragglers {
     /// Share of pods that ignore SIGTERM and are killed at the end of their grace period.
     pub use_up_grace: f64,
-    /// Share of pods that finish their work first. They end before the end of their grace period, at any time with
-    /// equal probability.
+    /// Share of pods that first finish their work. They end at some time before the end of their grace period; all
+    /// times are equally likely.
     pub use_part_of_grace: f64,
 }
 
 impl Stragglers {
-    /// Returns the probability that a pod still exists. `share` is the elapsed part of the time between the pod's
-    /// likely end and the end of its grace period.
+    /// Returns the probability that a pod still exists between its likely end (`share` 0) and the end of its grace
+    /// period (`share` 1).
     pub fn remain_after(&self, share: f64) -> f64 {
         if share >= 1.0 { 0.0 } else { self.use_up_grace + self.use_part_of_grace * (1.0 - share.max(0.0)) }
     }
 }
 
-/// The value of each [`Estimate`] that a simulated run uses.
+/// Which value of each [`Estimate`] a simulated run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     Soonest,
@@ -136,9 +138,9 @@ pub enum Bound {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quality {
     Guess,
-    /// The span is declared by an object, for example as a grace period.
+    /// The span is a field of an object, for example a grace period.
     Declared,
-    /// The span was measured on other pods of the same owner.
+    /// The span was measured on pods of the same owner.
     Measured,
     /// The span follows from the rules of the API.
     Certain,
@@ -155,26 +157,26 @@ impl Quality {
     }
 }
 
-/// Likely termination time of a pod that handles SIGTERM, unless its grace period is shorter. A pod that has been
-/// terminating for longer likely uses up its grace period.
+/// Likely termination time of a pod that handles SIGTERM, unless its grace period is shorter. A pod that has already
+/// been terminating for longer is likely to use its whole grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
-/// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but among the pods of a node one is
-/// likely.
+/// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but a node with many pods is likely to
+/// have one.
 const STRAGGLERS: Stragglers = Stragglers { use_up_grace: 0.2, use_part_of_grace: 0.2 };
-/// Time that the kubelet takes beyond the grace period: its own minimum wait, and the update of the status.
+/// Time that the kubelet takes in addition to the grace period, for its minimum wait and the update of the status.
 const KUBELET: Span = Span::from_secs(4);
-/// Assumed time to Ready if nothing is known of the pod or its siblings.
+/// Assumed time to Ready if neither the pod nor its siblings show how long it takes.
 const GUESSED_READY: Estimate = Estimate {
     soonest: Some(Span::from_secs(1)),
     likely: Some(Span::from_secs(10)),
     latest: Some(Span::from_secs(60)),
     quality: Quality::Guess,
 };
-/// Longest plausible time from creation to Ready. A pod that became Ready later than this has probably been Ready
+/// Maximum plausible time from creation to Ready. A pod whose Ready condition changed later has probably been Ready
 /// before.
 const LONGEST_START: Span = Span::from_secs(600);
 
-/// Typical behaviour: running kubelets end pods within their grace period, and replacements find some node.
+/// Typical behaviour: running kubelets end pods within their grace period, and each replacement finds a node.
 #[derive(Clone, Copy, Debug)]
 pub struct TypicalEnvironment<'a> {
     pub cluster: &'a Cluster,
@@ -191,7 +193,7 @@ impl Environment for TypicalEnvironment<'_> {
             .as_ref()
             .map(|termination| self.now.since(self.cluster.local(termination.deadline)));
         if overdue.is_some_and(|overdue| overdue > KUBELET * 4) {
-            // Something that kordon cannot see holds the pod, such as a volume that cannot be unmounted.
+            // Something that kordon does not see keeps the pod, such as a volume that cannot be unmounted.
             return Estimate::NEVER;
         }
         let started =
@@ -223,13 +225,13 @@ impl Environment for TypicalEnvironment<'_> {
     }
 }
 
-/// Returns whether the node exists and its kubelet can be expected to end pods: its Ready condition is not Unknown.
+/// Returns whether the node exists and its Ready condition is not Unknown, so that its kubelet is expected to end pods.
 pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     let ready = cluster.node(node).and_then(|node| node.ready());
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// Returns the time from creation to Ready of the pod and its siblings: minimum, median and maximum.
+/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {

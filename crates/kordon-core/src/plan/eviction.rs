@@ -1,4 +1,4 @@
-//! Decisions and answers of the eviction subresource (docs/upstream/operator-actions.md#4).
+//! Decisions and responses of the eviction subresource (docs/upstream/operator-actions.md#4).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use kordon_time::{Span, Timestamp};
 /// The decision of the eviction subresource on a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionDecision {
-    /// Allowed without using a disruption.
+    /// Allowed. Uses no disruption of any budget.
     Free(FreeEviction),
     /// Allowed. Uses one disruption of this budget.
     Costs {
@@ -28,9 +28,9 @@ pub enum FreeEviction {
     Pending,
     Finished,
     Terminating,
-    /// The pod is not Ready, and its budget always allows the eviction of such pods.
+    /// The pod is not Ready, and the policy of its budget always allows the eviction of such pods.
     UnhealthyAllowed,
-    /// The pod is not Ready, and its budget is met without it.
+    /// The pod is not Ready, and its budget has enough healthy pods without this pod.
     HealthyBudget,
 }
 
@@ -38,11 +38,11 @@ pub enum FreeEviction {
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvictionBlock {
     NamespaceTerminating,
-    /// More than one budget protects the pod. This is an error that retries do not resolve.
+    /// More than one budget protects the pod. Retries get the same error.
     TwoBudgets {
         budgets: Vec<Key>,
     },
-    /// The budget's status belongs to an older spec, or was never written.
+    /// The status of the budget is for an older spec, or was never written.
     Stale {
         budget: Key,
     },
@@ -56,7 +56,7 @@ pub enum EvictionBlock {
     UnknownPolicy {
         budget: Key,
     },
-    /// `disruptionsAllowed` is negative, or more than 2000 granted evictions are unconfirmed.
+    /// `disruptionsAllowed` is negative, or the budget has more than 2000 granted evictions that are not confirmed yet.
     Broken {
         budget: Key,
         what: &'static str,
@@ -64,7 +64,7 @@ pub enum EvictionBlock {
 }
 
 impl EvictionBlock {
-    /// Returns the budgets that block the eviction: none, one, or several that protect one pod.
+    /// Returns the budgets that block the eviction. There can be several, if all of them protect the pod.
     pub fn budgets(&self) -> impl Iterator<Item = &Key> {
         let several: &[Key] = match self {
             Self::TwoBudgets { budgets } => budgets,
@@ -73,7 +73,7 @@ impl EvictionBlock {
         self.budget().into_iter().chain(several)
     }
 
-    /// Returns the budget that blocks the eviction, if it is a single one.
+    /// Returns the budget that blocks the eviction; `None` if no budget or more than one does.
     pub fn budget(&self) -> Option<&Key> {
         match self {
             Self::NamespaceTerminating | Self::TwoBudgets { .. } => None,
@@ -85,7 +85,7 @@ impl EvictionBlock {
     }
 }
 
-/// Largest number of unconfirmed evictions of a budget (upstream `MaxDisruptedPodSize`).
+/// Maximum number of granted but unconfirmed evictions of a budget (upstream `MaxDisruptedPodSize`).
 const MAX_DISRUPTED_PODS: usize = 2000;
 
 /// The parts of a pod that the eviction subresource reads.
@@ -109,12 +109,13 @@ impl PodState {
     }
 }
 
-/// Returns whether the eviction of a pod depends on its budgets. Budgets protect only pods that run.
+/// Returns whether the eviction of a pod depends on its budgets. Budgets protect only running pods.
 pub fn asks_budgets(pod: &Pod) -> bool {
     pod.termination.is_none() && matches!(pod.phase, Phase::Running | Phase::Unknown)
 }
 
-/// Returns the decision on a pod that these budgets protect (upstream `EvictionREST.Create`).
+/// Returns the decision on the eviction of a pod (upstream `EvictionREST.Create`). `budgets` are the budgets that
+/// protect it.
 pub fn decide(pod: PodState, budgets: &[&BudgetState]) -> EvictionDecision {
     if pod.namespace_terminating {
         return EvictionDecision::Blocked(EvictionBlock::NamespaceTerminating);
@@ -179,7 +180,7 @@ pub fn budgets_of<'a>(
     cluster.budgets_of(pod).map(|budget| &**budget).filter(|budget| budget::protects(budget, pod, rules))
 }
 
-/// The answer to one eviction request.
+/// The API server's response to an eviction request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvictionAnswer {
     pub code: u16,
@@ -199,13 +200,13 @@ pub struct StatusCause {
     pub message: String,
 }
 
-/// Returns the answer for the present state of the cluster, as a dry run receives it.
+/// Returns the response that an eviction request would get now, for example from a dry run.
 pub fn answer(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> EvictionAnswer {
     let states = budget::states(cluster, [pod], rules, now);
     EvictionAnswer::to(&decision(cluster, pod, &states, rules), rules)
 }
 
-/// Returns the decision on a pod if its budgets are in these states.
+/// Returns the decision on the eviction of a pod. `states` are the states of its budgets.
 pub fn decision(
     cluster: &Cluster,
     pod: &Pod,
@@ -218,7 +219,7 @@ pub fn decision(
 }
 
 impl EvictionAnswer {
-    /// Returns the answer for a decision.
+    /// Returns the response that announces a decision.
     pub fn to(decision: &EvictionDecision, rules: &EvictionRules) -> Self {
         let block = match decision {
             EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => {

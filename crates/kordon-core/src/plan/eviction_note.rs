@@ -1,4 +1,4 @@
-//! Notes on the eviction of a pod by a taint: protection that it ignores, and obstacles to a quick replacement
+//! Notes on the eviction of a pod by a taint: budgets that the eviction ignores, and obstacles to a quick replacement
 //! (docs/upstream/neighbours.md#3, docs/upstream/neighbours.md#4).
 
 use std::{collections::BTreeSet, fmt};
@@ -9,11 +9,11 @@ use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, sched
 /// A fact about the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvictionNote {
-    /// This budget covers the pod. A drain would respect it; taint eviction does not.
+    /// This budget covers the pod. Unlike a drain, taint eviction does not respect budgets.
     BudgetIgnored { budget: Key },
-    /// The pod's owner creates no replacement while the old pod exists.
+    /// The pod's owner creates no replacement until the old pod is gone.
     WaitsForOldPod,
-    /// The volume of this claim can be used by only one node at a time. It stays attached to the old node.
+    /// The volume of this claim is still attached to the old node, and only one node at a time can use it.
     VolumeAttached { claim: Name },
 }
 
@@ -27,7 +27,7 @@ impl EvictionNote {
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
     }
 
-    /// Returns the scopes of the cluster that the notes on a pod depend on.
+    /// Returns the scopes that have to be known for the notes on a pod.
     pub fn needs(cluster: &Cluster, pod: &Pod) -> BTreeSet<Scope> {
         let namespace = &pod.key.namespace;
         let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
@@ -45,7 +45,7 @@ impl EvictionNote {
         needs
     }
 
-    /// Returns all notes on a pod in one line, or `None` if there are none.
+    /// Returns all notes on a pod in one line; `None` if there are no notes.
     pub fn line(cluster: &Cluster, pod: &Pod) -> Option<String> {
         let notes: Vec<String> = Self::for_pod(cluster, pod).iter().map(ToString::to_string).collect();
         (!notes.is_empty()).then(|| notes.join("; "))
@@ -69,8 +69,8 @@ impl fmt::Display for EvictionNote {
     }
 }
 
-/// Returns the first claim of a pod whose volume can be attached to only one node at a time. Claims and volumes that
-/// are not known are ignored.
+/// Returns the first claim of a pod whose volume only one node at a time can use. Ignores claims and volumes that are
+/// not known.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let is_attached_once = |name: &&Name| {
         let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
@@ -80,7 +80,7 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     claims(pod).find(is_attached_once).cloned()
 }
 
-/// Returns the claims of a pod that outlive it.
+/// Returns the claims that still exist after the pod is deleted.
 fn claims(pod: &Pod) -> impl Iterator<Item = &Name> {
     pod.scheduling.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(name) => Some(name),

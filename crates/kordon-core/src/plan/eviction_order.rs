@@ -13,14 +13,14 @@ use super::{
 use crate::cluster::{Key, Pod};
 use kordon_time::Span;
 
-/// Sorts pods into a better order than kubectl's random one (docs/upstream/operator-actions.md#6.5):
+/// Sorts pods for eviction. kubectl's order is random; this order is better (docs/upstream/operator-actions.md#6.5):
 ///
 /// 1. Pods that are not Ready and use no disruption of their budget, because their eviction may free disruptions.
 /// 2. Pods without a budget, and pods that are Pending, finished or terminating.
 /// 3. Pods whose eviction uses a disruption of their budget, or is refused.
 /// 4. Critical pods that have not finished.
 ///
-/// Within each class, pods with the longest time to replacement come first.
+/// Within each of these classes, pods whose replacement takes longest come first.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
     budgets: &BTreeMap<Key, BudgetState>,

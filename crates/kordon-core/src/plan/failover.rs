@@ -1,7 +1,7 @@
-//! Outcomes of pods that leave their nodes, after all their replacements have been placed one after the other.
+//! Outcomes of all pods that leave certain nodes. The pods' replacements are placed one after the other.
 //!
 //! N-1 ([`super::headroom()`]), what-ifs and forecasts all call [`failover`], which uses [`super::outcome`] for each
-//! outcome.
+//! pod.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -26,11 +26,11 @@ use kordon_time::{Span, Timestamp};
 pub struct LeavingPod {
     pub pod: Arc<Pod>,
     pub departing: Departing,
-    /// Creation time of the pod's replacement; `None` if not known or not needed.
+    /// Time at which the pod's replacement is created; `None` if the time is not known or not needed.
     pub created: Option<Timestamp>,
 }
 
-/// The outcomes of leaving pods, exactly one for each pod.
+/// The outcomes of leaving pods, one for each pod.
 #[derive(Clone, Debug)]
 pub struct Failover {
     /// Pods in the order in which their replacements were placed.
@@ -42,12 +42,13 @@ pub struct Failover {
 #[derive(Clone, Debug)]
 pub struct FailoverPod {
     pub pod: Arc<Pod>,
-    /// The circumstances under which the pod left.
+    /// The circumstances under which the pod leaves.
     pub departing: Departing,
     pub outcome: PodOutcome,
-    /// Where the replacement lands; `None` if there is no replacement to place.
+    /// Where the replacement lands; `None` if the pod is not replaced.
     pub landing: Option<Landing>,
-    /// Time from the creation of the replacement until it is likely Ready; `None` if never or not computed.
+    /// Likely time from the creation of the replacement until it is Ready; `None` if it never is, or if times are not
+    /// computed.
     pub time_to_ready: Option<Span>,
 }
 
@@ -58,20 +59,19 @@ impl FailoverPod {
 }
 
 impl Failover {
-    /// Returns the number of pods with each outcome, without pods that are preempted elsewhere.
+    /// Returns the number of leaving pods with each outcome. Pods that are preempted on other nodes are not counted.
     pub fn counts(&self) -> OutcomeCounts {
         self.pods.iter().map(|pod| pod.outcome.kind()).collect()
     }
 
-    /// Returns the number of pods with each outcome: the pods of [`Self::counts`], and pods that their replacements
-    /// preempt.
+    /// Returns the number of pods with each outcome, including pods that the replacements preempt.
     pub fn all_counts(&self) -> OutcomeCounts {
         let pods = self.pods.iter().map(|pod| pod.outcome.kind());
         pods.chain(preempted(&self.trace).map(|(_, kind)| kind)).collect()
     }
 }
 
-/// Returns the preempted pods with their outcomes.
+/// Returns the pods that replacements preempt, with their outcomes.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
     let outcome = |pod: &PreemptedPod| match &pod.landing {
         Some(Landing::Node { .. }) => OutcomeKind::Moves,
@@ -83,24 +83,25 @@ pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> 
     placements.flat_map(|placement| &placement.preempts).map(move |pod| (&pod.pod, outcome(pod)))
 }
 
-/// Returns the pods that stop running when these nodes are lost. Pods that are terminating are left out, because they
-/// have been replaced already or will be.
+/// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because their
+/// controllers replace them anyway.
 pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
     let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 
-/// Returns the pods of nodes that are lost for good, as leaving pods.
+/// Returns the pods of nodes that fail and do not come back, as leaving pods.
 pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
 
-/// Returns the pods of nodes that are deleted, as leaving pods. The pod garbage collector removes their objects.
+/// Returns the pods of nodes whose Node objects are deleted, as leaving pods. The pod garbage collector removes these
+/// pods.
 pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
     leave_running_nodes(cluster, pods_of(cluster, nodes))
 }
 
-/// Returns pods that are deleted on nodes with a running kubelet, as leaving pods.
+/// Returns pods that are deleted while the kubelet of their node is running, as leaving pods.
 pub fn leave_running_nodes(cluster: &Cluster, pods: impl IntoIterator<Item = Arc<Pod>>) -> Vec<LeavingPod> {
     leave(cluster, pods, Departing::from_running_node)
 }
@@ -131,12 +132,12 @@ fn leave(
     leaving
 }
 
-/// Computes the outcomes of these pods after all of them have left and `lost` nodes take no pods. The environment must
-/// have the present state of the cluster.
+/// Computes the outcomes of these pods, all of which leave before the first replacement is placed. No pod lands on
+/// `lost` nodes. The environment must have the present state of the cluster.
 ///
-/// Replacements are placed in the order of their creation; those with unknown creation time come last. With equal
-/// times, pods of higher priority come first, then pods whose controllers do not wait for the old pod, then pods by
-/// name.
+/// Replacements are placed in the order of their creation; those with unknown creation time come last. Of replacements
+/// with the same time, those of pods with higher priority come first, then those whose controllers do not wait for the
+/// old pod. The rest is sorted by name.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
@@ -146,7 +147,7 @@ pub fn failover<E: Environment>(
     failover_of_first(usize::MAX, cluster, pods, lost, environment)
 }
 
-/// Does what [`failover`] does, but places only the replacements of the first `most` pods. The other pods are [left
+/// Like [`failover`], but places only the first `most` replacements. The outcome of the other pods is [left
 /// out](PodOutcome::LeftOut).
 pub fn failover_of_first<E: Environment>(
     most: usize,
@@ -167,7 +168,7 @@ pub fn failover_of_first<E: Environment>(
     failover
 }
 
-/// A failover that places one pod at a time.
+/// A failover in steps. Each step deletes one pod, or places one replacement.
 #[derive(Clone, Debug)]
 pub struct FailoverRun<E> {
     environment: E,
@@ -175,7 +176,8 @@ pub struct FailoverRun<E> {
     /// Pods that are still to be deleted. All pods are deleted before the first replacement is placed.
     running: VecDeque<LeavingPod>,
     lost: Arc<BTreeSet<NodeName>>,
-    /// Deleted pods without an outcome. They are sorted into the order of placement once all pods are deleted.
+    /// Deleted pods whose replacements have not been placed yet. They are sorted into the order of placement when the
+    /// last pod has been deleted.
     waiting: VecDeque<LeavingPod>,
     placed: Vec<FailoverPod>,
 }
@@ -189,14 +191,15 @@ impl<E> FailoverRun<E> {
 }
 
 impl<E: Environment> FailoverRun<E> {
-    /// Creates a run that has not deleted any pod yet; see [`failover`].
+    /// Creates a run before its first step. See [`failover`] for the arguments.
     pub fn new(pods: Vec<LeavingPod>, lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
         environment.on_loss(&lost);
         let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
         Self { environment, live_pods, running: pods.into(), lost, waiting, placed: Vec::new() }
     }
 
-    /// Deletes or places the next pod. Returns false if there is none. The cluster must be the same in all calls.
+    /// Deletes the next pod or places the next replacement. Returns false if the run is complete. All calls need the
+    /// same cluster.
     pub fn advance(&mut self, cluster: &Cluster) -> bool {
         if let Some(pod) = self.running.pop_front() {
             self.delete(cluster, pod);
@@ -229,12 +232,12 @@ impl<E: Environment> FailoverRun<E> {
         }
     }
 
-    /// Returns the result, once all pods are placed.
+    /// Returns the outcomes. The run must be complete.
     pub fn finish(self) -> Failover {
         Failover { pods: self.placed, trace: self.environment.trace() }
     }
 
-    /// Places the replacement of a pod, if there is one, and decides the outcome of the pod.
+    /// Places the replacement of a pod, if the pod is replaced, and decides the pod's outcome.
     fn place(&mut self, cluster: &Cluster, leaving: LeavingPod) -> FailoverPod {
         let LeavingPod { pod, departing, .. } = &leaving;
         if !departing.is_replaced() || !self.live_pods.recreate(cluster, pod) {

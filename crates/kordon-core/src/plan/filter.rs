@@ -6,35 +6,35 @@ use super::{action::DrainOptions, owner, rules::EvictionRules};
 use crate::cluster::{Cluster, LocalVolume, Owner, OwnerKind, Pod, WorkloadKind};
 use kordon_time::Timestamp;
 
-/// The results of all filters for a pod, not only of the first filter that objects.
+/// The result of kubectl's filters for one pod. A pod can have several refusals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Screening {
-    /// The reason why the pod is skipped, if it is.
+    /// Why the pod is skipped; `None` if it is not skipped.
     pub skip: Option<Skip>,
-    /// The reasons why the pod is refused; empty if it is removed or skipped.
+    /// Why the pod is refused; empty if no filter refuses it.
     pub refusals: Vec<DrainRefusal>,
 }
 
 /// The reason why a pod stays on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
-    /// The pod is the mirror of a static pod. Its deletion ends no container.
+    /// The pod is the mirror of a static pod. Deleting the mirror ends no container.
     Mirror,
     /// The pod's DaemonSet would recreate it on the same node.
     DaemonSet,
-    /// The pod selector does not match the pod.
+    /// The pod does not match `--pod-selector`.
     NotSelected,
     /// The pod's deletion is overdue by more than `--skip-wait-for-delete-timeout`.
     LongTerminating,
 }
 
-/// The reason why kubectl refuses a pod. A refusal of one pod makes kubectl remove no pod of the node.
+/// The reason why kubectl refuses a pod. If kubectl refuses one pod of a node, it removes none of the node's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DrainRefusal {
     DaemonSet,
     /// The pod's DaemonSet no longer exists.
     DaemonSetGone,
-    /// DaemonSets cannot be read.
+    /// The pod's DaemonSet cannot be read, so it is unknown whether it exists.
     DaemonSetUnreadable,
     EmptyDir,
     /// No controller would recreate the pod.
@@ -42,7 +42,7 @@ pub enum DrainRefusal {
 }
 
 impl DrainRefusal {
-    /// Returns the flag that overrides the refusal.
+    /// Returns the flag that overrides the refusal; `None` if no flag does.
     pub const fn flag(self) -> Option<DrainFlag> {
         match self {
             Self::DaemonSet => Some(DrainFlag::IgnoreDaemonsets),
@@ -89,7 +89,7 @@ impl fmt::Display for DrainFlag {
 }
 
 impl Screening {
-    /// Returns the flags that the removal of this pod needs.
+    /// Returns the flags that are needed to remove this pod.
     pub fn needs(&self) -> BTreeSet<DrainFlag> {
         self.refusals.iter().filter_map(|refusal| refusal.flag()).collect()
     }
@@ -99,7 +99,7 @@ impl Screening {
     }
 }
 
-/// Applies all filters to a pod of the node.
+/// Applies kubectl's filters to a pod.
 pub fn screen(
     cluster: &Cluster,
     pod: &Pod,
@@ -140,9 +140,9 @@ pub fn screen(
     Screening { skip: None, refusals }
 }
 
-/// Returns whether the plan removes the pod. A refused pod is removed as if the missing flag were given, so that the
-/// plan shows the effect of the flag. A pod that is refused only because of its DaemonSet stays, as it does with
-/// --ignore-daemonsets.
+/// Returns whether the plan removes the pod. If kubectl refuses the pod, the plan still removes it, to show what
+/// happens with the missing flag. The exception is a pod that is refused only because of its DaemonSet: with
+/// --ignore-daemonsets, kubectl leaves it on the node.
 pub fn is_removed(screening: &Screening) -> bool {
     screening.skip.is_none() && screening.refusals != [DrainRefusal::DaemonSet]
 }
@@ -155,7 +155,7 @@ fn is_long_terminating(cluster: &Cluster, pod: &Pod, options: &DrainOptions, now
     now.since(cluster.local(termination.deadline)) > limit
 }
 
-/// Result of the lookup of a running pod's DaemonSet.
+/// Result of looking up the DaemonSet of a pod that has not finished.
 enum DaemonSet {
     None,
     Found,

@@ -1,4 +1,4 @@
-//! Gaps of plans: objects that a plan depends on and that are not known (docs/reference/plan.md#what-is-not-known).
+//! Gaps of plans: unknown or outdated objects that a plan depends on (docs/reference/plan.md#what-is-not-known).
 
 use std::{fmt, sync::Arc};
 
@@ -12,24 +12,24 @@ use crate::cluster::{
     WorkloadKind,
 };
 
-/// A part of a plan that depends on objects that are unknown or not up to date.
+/// A part of a plan that depends on unknown or outdated objects, and the gaps of these objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlanGap {
     pub part: PlanPart,
     pub gaps: Gaps,
 }
 
-/// A part of a plan.
+/// A part of a plan that can have gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PlanPart {
-    /// The whole plan, because it is based on an earlier state.
+    /// The whole plan, which is based on outdated objects.
     Everything,
-    /// Whether nodes that the plan does not name are available for pods.
+    /// Whether nodes that are not part of the plan can take pods.
     OtherNodes,
     /// Which pods a controller recreates, and how many other pods their workloads have.
     Workloads,
-    /// The numbers of budgets. The plan uses the numbers in each budget's status; if the budgets themselves are
-    /// unknown, it uses none.
+    /// The numbers of budgets. With such a gap, the plan uses the numbers in the budgets' status, or no numbers if the
+    /// budgets themselves are unknown.
     Budgets,
     /// Whether quotas refuse replacements.
     Quotas,
@@ -72,12 +72,12 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// Returns the gaps in the pods of these nodes.
+/// Returns the gaps of the scopes that have the pods of these nodes.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }
 
-/// Returns the gaps in these pods and in their nodes. A pod's node matters because its kubelet decides when the pod is
+/// Returns the gaps of these pods and their nodes. The nodes matter because the kubelet of a node decides when a pod is
 /// gone.
 pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     let scopes = pods.iter().map(|pod| match &pod.node {
@@ -88,7 +88,7 @@ pub(super) fn of_pods(cluster: &Cluster, pods: &[Arc<Pod>]) -> Gaps {
     cluster.gaps_in(scopes.chain(nodes.map(Scope::Node)))
 }
 
-/// Returns the gaps in the objects that decide whether these pods leave.
+/// Returns the gaps of the objects that decide whether these pods leave.
 pub(super) fn of_removal<'a>(
     cluster: &Cluster,
     mode: RemovalMode,
@@ -103,47 +103,49 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// Returns the gaps of unknown objects that decide whether a pod leaves. Empty for a pod that is terminating, or that
-/// is deleted instead of evicted.
+/// Returns the gaps that leave open whether a pod leaves. Empty for a terminating pod, and for a pod that is deleted
+/// without eviction.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
     of_removal(cluster, mode, [pod]).unknown()
 }
 
-/// Returns the scopes that decide the answer to the eviction of a pod, except the numbers of budgets.
+/// Returns the scopes that have to be known to predict the response to the eviction of a pod. The scopes for the
+/// numbers of its budgets are not included.
 fn of_eviction(pod: &Pod) -> Vec<Scope> {
     let namespace = &pod.key.namespace;
     let budgets = eviction::asks_budgets(pod).then(|| Scope::BudgetsIn(namespace.clone()));
     budgets.into_iter().chain([Scope::Namespace(namespace.clone())]).collect()
 }
 
-/// Returns whether the answer to the eviction of a pod can be computed, except the numbers of its budget.
+/// Returns whether the response to the eviction of a pod can be predicted from the numbers in its budgets' status.
 pub(super) fn can_answer_eviction(cluster: &Cluster, pod: &Pod) -> bool {
     of_eviction(pod).iter().all(|scope| cluster.knows(scope))
 }
 
-/// Returns whether placements are meaningful. With pods or nodes missing, more resources seem free than there are.
+/// Returns whether all nodes and pods are known, so that placements are meaningful. If pods were missing, nodes would
+/// seem to have more free resources than they have.
 pub(super) fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 
-/// Returns the gaps in the objects that decide which lost pods are recreated and where they land.
+/// Returns the gaps of the objects that decide which lost pods are recreated and where they land.
 ///
-/// With such gaps, N-1, what-ifs and forecasts call their results only likely. Leases are included because they show
-/// whether the remaining nodes are alive.
+/// With such gaps, N-1, what-ifs and forecasts present their results as likely at best. Leases are included because
+/// they show whether the remaining nodes are alive.
 pub fn failover_gaps(cluster: &Cluster) -> Gaps {
     let kinds = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Pods, FeedKind::Namespaces].into_iter();
     let kinds = kinds.chain(WorkloadKind::ALL.map(FeedKind::Workloads)).chain(FeedKind::PLACEMENT);
     cluster.gaps(kinds)
 }
 
-/// Returns the gaps in the objects that decide when each replacement is created and Ready: those of [`failover_gaps`],
-/// and quotas.
+/// Returns the gaps of the objects that decide when replacements are created and Ready. These are the [`failover_gaps`]
+/// and the gaps of quotas.
 pub fn succession_gaps(cluster: &Cluster) -> Gaps {
     let quotas = cluster.gaps([FeedKind::Quotas]);
     Gaps(failover_gaps(cluster).0.into_iter().chain(quotas.0).collect())
 }
 
-/// Returns the scopes of a pod's owner, of the Deployment above it, and of the owner's pods.
+/// Returns the scopes of a pod's owner, of the Deployment that owns this owner, and of all pods of the owner.
 pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let Some(Owner { kind: OwnerKind::Workload(kind), name, .. }) = pod.owner.as_deref() else {
         return Vec::new();
@@ -162,8 +164,8 @@ pub(super) fn of_owner(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// Returns the scopes that decide the answer to the eviction of a pod, and those from which the numbers of its budgets
-/// are computed.
+/// Returns the scopes that have to be known to predict the response to the eviction of a pod, including those for the
+/// numbers of its budgets.
 pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     let mut scopes = of_eviction(pod);
     for budget in cluster.budgets_of(pod) {
@@ -174,7 +176,7 @@ pub(super) fn of_budgets(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     scopes
 }
 
-/// Returns the scopes of the quotas that decide when the replacement of a pod is created.
+/// Returns the scopes of the quotas that may delay the replacement of a pod.
 pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => vec![Scope::QuotasIn(pod.key.namespace.clone())],
@@ -182,8 +184,8 @@ pub(super) fn of_quotas(cluster: &Cluster, pod: &Pod) -> Vec<Scope> {
     }
 }
 
-/// Returns the scope of the pods of a namespace that a selector selects. An unknown selector gives the scope of all
-/// pods of the namespace, an invalid one gives none.
+/// Returns the scope of the pods that a selector selects in a namespace. If the selector is unknown, returns the scope
+/// of all pods in the namespace; if it is invalid, `None`.
 fn pods_with(namespace: &Namespace, selector: Option<&Selector>) -> Option<Scope> {
     match selector {
         Some(selector) if selector.is_invalid() => None,

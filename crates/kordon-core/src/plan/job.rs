@@ -1,4 +1,4 @@
-//! Plans that are made on another thread, because a plan over many nodes takes a while.
+//! Jobs that make plans on another thread, because a plan for many nodes takes a while.
 
 use super::{
     action::Action, cancellation::Cancellation, gaps, placing_environment::PlacingEnvironment, plan::Plan,
@@ -10,7 +10,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// A plan to make, with copies of all its inputs.
+/// A plan to be made, with copies of all its inputs.
 #[derive(Debug)]
 pub struct PlanJob {
     pub action: Action,
@@ -25,7 +25,7 @@ pub struct PlanJob {
 #[derive(Debug)]
 pub struct PlanResult {
     pub plan: Result<Box<Plan>, PlanError>,
-    /// The snapshot of the job, updated to the cluster of the job.
+    /// The snapshot of the job, updated to the cluster of the job; `None` if the job had no snapshot.
     pub snapshot: Option<Snapshot>,
 }
 
@@ -34,7 +34,7 @@ impl PlanJob {
         self.work_until(&Cancellation::default())
     }
 
-    /// Makes the plan. After a cancellation it returns soon, with a result that must be discarded.
+    /// Makes the plan. If the work is cancelled, returns soon; the result must then be discarded.
     pub fn work_until(self, cancellation: &Cancellation) -> PlanResult {
         let Self { action, cluster, rules, snapshot, now } = self;
         let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));

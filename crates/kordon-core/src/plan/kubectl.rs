@@ -1,4 +1,4 @@
-//! kubectl and kordon commands that perform an action.
+//! Commands of kubectl and kordon that have the effect of an action.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -10,10 +10,10 @@ use super::{
 use crate::cluster::{Key, Namespace, NodeName};
 use kordon_time::Span;
 
-/// Returns the equivalent kubectl command, or `None` if there is none.
+/// Returns the equivalent kubectl command; `None` if kubectl has no such command.
 pub fn command(action: &Action) -> Option<String> {
     match action {
-        // kubectl evicts pods only with drain.
+        // kubectl has no command that evicts single pods. It evicts pods only when it drains a node.
         Action::Evict { .. } => None,
         Action::Cordon { .. }
         | Action::Uncordon { .. }
@@ -25,18 +25,19 @@ pub fn command(action: &Action) -> Option<String> {
 }
 
 impl Action {
-    /// Returns the kordon command that prints the plan of the action. With `--enforce` the command applies it.
+    /// Returns the kordon command that prints the plan of the action. With `--enforce`, the same command applies the
+    /// plan.
     pub fn kordon(&self) -> String {
         of_action("kordon", self)
     }
 }
 
-/// Returns the command that deletes a Node object.
+/// Returns the kubectl command that deletes a Node object.
 pub fn delete_node(node: &NodeName) -> String {
     CommandLine::new("kubectl delete node").object(node).to_string()
 }
 
-/// Returns the command that removes the finalizers of a pod.
+/// Returns the kubectl command that removes the finalizers of a pod.
 pub fn remove_finalizers(pod: &Key) -> String {
     let patch = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
     CommandLine::new("kubectl patch pod")
@@ -47,7 +48,7 @@ pub fn remove_finalizers(pod: &Key) -> String {
         .to_string()
 }
 
-/// Returns the command that changes a number in the spec of a PodDisruptionBudget.
+/// Returns the kubectl command that changes a number in the spec of a PodDisruptionBudget.
 pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
     CommandLine::new("kubectl patch pdb")
         .object(&budget.name)
@@ -57,7 +58,7 @@ pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
         .to_string()
 }
 
-/// Returns the command that scales a workload. `resource` is a resource name such as `deployment`.
+/// Returns the kubectl command that scales a workload. `resource` is a resource name such as `deployment`.
 pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
     CommandLine::new("kubectl scale")
         .object(format!("{resource}/{}", workload.name))
@@ -66,12 +67,13 @@ pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
         .to_string()
 }
 
-/// Returns the command that predicts the failure of nodes, or of zones if `of` is `zone`.
+/// Returns the kordon command that predicts the failure of nodes, or of zones. `of` is `node` or `zone`.
 pub fn failure(of: &str, names: impl IntoIterator<Item: ToString>) -> String {
     CommandLine::new(format!("kordon plan {of}-failure")).objects(names).to_string()
 }
 
-/// Returns the kubectl or kordon command for an action. Pods of several namespaces need one command for each namespace.
+/// Returns the kubectl or kordon command for an action. For pods in several namespaces, returns one command for each
+/// namespace.
 fn of_action(program: &str, action: &Action) -> String {
     let of_nodes =
         |verb: &str, nodes: &[NodeName]| CommandLine::new(format!("{program} {verb}")).objects(nodes);
@@ -110,12 +112,12 @@ fn remove(program: &str, verb: &str, pods: &[Key], options: RemovalOptions) -> S
     namespaces.into_iter().map(of_namespace).collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the arguments of kubectl taint for these edits.
+/// Formats these edits as arguments of kubectl taint.
 pub fn taint_words(edits: &TaintEdits) -> String {
     edited_taints(edits).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the arguments of kubectl label for these edits.
+/// Formats these edits as arguments of kubectl label.
 pub fn label_words(edits: &LabelEdits) -> String {
     edited_labels(edits).collect::<Vec<_>>().join(" ")
 }
@@ -133,7 +135,7 @@ fn edited_labels(edits: &LabelEdits) -> impl Iterator<Item = String> {
     set.chain(edits.remove.iter().map(|key| format!("{key}-")))
 }
 
-/// Adds the flags of kubectl drain that differ from the defaults.
+/// Adds the kubectl drain flags of those options that differ from the defaults.
 fn drain_flags(line: CommandLine, options: &DrainOptions) -> CommandLine {
     line.switch("ignore-daemonsets", options.ignore_daemonsets)
         .switch("delete-emptydir-data", options.delete_emptydir_data)
@@ -154,7 +156,7 @@ fn duration(span: Span) -> String {
     if millis % 1000 == 0 { format!("{}s", millis / 1000) } else { format!("{millis}ms") }
 }
 
-/// A command for a shell. Words that a shell would change are quoted.
+/// A command line for a shell. Words are quoted if a shell would change them.
 #[derive(Clone, Debug)]
 struct CommandLine {
     command: String,
@@ -203,7 +205,7 @@ impl CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.command)?;
-        // No word after `--` is read as a flag.
+        // After `--`, words that start with a hyphen are not read as flags.
         let is_like_a_flag = self.objects.iter().any(|word| word.starts_with('-'));
         if !is_like_a_flag {
             self.objects.iter().try_for_each(|word| write!(f, " {}", quoted(word)))?;
@@ -217,13 +219,13 @@ impl fmt::Display for CommandLine {
     }
 }
 
-/// Quotes a word so that a shell reads it as one word. Valid names of objects need no quotes, but a server may send
-/// others.
+/// Quotes a word so that a shell reads it unchanged. Valid object names need no quotes, but a server may send other
+/// names.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| {
         letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | ':' | '=' | ',')
     };
-    // The Z shell expands a word that starts with an equals sign.
+    // The Z shell expands words that start with an equals sign.
     if !word.is_empty() && !word.starts_with('=') && word.chars().all(is_plain) {
         Cow::Borrowed(word)
     } else {

@@ -14,7 +14,7 @@ pub struct LabelEdits {
     pub overwrite: bool,
 }
 
-/// An invalid argument. The text is kubectl's, if kubectl has one.
+/// An invalid argument. If kubectl rejects the argument too, the text is kubectl's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelError {
     #[error("invalid label spec: {0}")]
@@ -23,7 +23,7 @@ pub enum LabelError {
     Unknown(String),
     #[error("invalid label value: \"{0}\": {1}")]
     Value(String, String),
-    /// A key with invalid syntax, which kubectl leaves to the server to refuse.
+    /// A key with invalid syntax. kubectl sends it anyway, and the server refuses it.
     #[error("invalid label key \"{0}\": {1}")]
     Key(String, String),
     #[error("can not both modify and remove a label in the same command")]
@@ -33,7 +33,7 @@ pub enum LabelError {
 }
 
 impl LabelEdits {
-    /// Returns whether an argument is a label edit, not the name of a node.
+    /// Returns whether an argument is a label edit. Otherwise it is the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains('=') || word.ends_with('-')
     }
@@ -41,7 +41,7 @@ impl LabelEdits {
     /// Parses kubectl's arguments: `key=value`, `key-`.
     ///
     /// # Errors
-    /// An argument is invalid, or two contradict each other.
+    /// An argument is invalid, or two arguments contradict each other.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, LabelError> {
         let mut edits = Self { overwrite, ..Self::default() };
         for word in words {
@@ -68,10 +68,10 @@ impl LabelEdits {
         Ok(edits)
     }
 
-    /// Returns the node's labels after the edits. The removal of a missing label is no error.
+    /// Returns the labels that the node has after the edits. Removing a label that does not exist is no error.
     ///
     /// # Errors
-    /// A label has another value and must not be overwritten. The text is kubectl's.
+    /// A label has another value and may not be overwritten. The text is kubectl's.
     pub fn over(&self, node: &Node) -> Result<Labels, String> {
         let mut labels: BTreeMap<Name, Name> = node.labels.entries().iter().cloned().collect();
         for (key, value) in &self.set {

@@ -1,4 +1,4 @@
-//! Landing of the replacement of a pod: its node, or Pending.
+//! Where the replacement of a pod lands: on a node, or nowhere if it stays Pending.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub enum Landing {
         node: NodeName,
         why: Name,
     },
-    /// Some node. Its name is unknown because placements are not computed.
+    /// On some node. Placements are not computed, so the name is unknown.
     Unknown,
-    /// No node. The replacement stays Pending.
+    /// On no node. The replacement stays Pending.
     Pending {
         why: Name,
     },
@@ -36,7 +36,7 @@ impl Landing {
         }
     }
 
-    /// Returns the node, if it is known.
+    /// Returns the node on which the replacement lands; `None` if it is unknown, or if the replacement stays Pending.
     pub const fn node(&self) -> Option<&NodeName> {
         match self {
             Self::Node { node, .. } => Some(node),
@@ -52,7 +52,7 @@ impl Landing {
         }
     }
 
-    /// Returns the landing and its reason.
+    /// Describes the landing and its reason.
     pub fn text(&self) -> String {
         match self {
             Self::Node { node, why } => format!("{node} ({why})"),

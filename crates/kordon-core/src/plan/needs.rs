@@ -1,4 +1,4 @@
-//! Scopes of the cluster that have to be read for the plan of an action.
+//! Scopes of the cluster that have to be read to make the plan of an action.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,18 @@ use crate::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// Largest number of parts of one kind that are read separately. With more parts, reading all objects of the kind costs
-/// the server less.
+/// Maximum number of scopes of one kind that are read one by one. Above this number, reading all objects of the kind
+/// costs the server less.
 const MOST_PARTS: usize = 100;
 
-/// Like [`MOST_PARTS`], for kinds that have few and small objects in a whole cluster.
+/// Like [`MOST_PARTS`], for kinds that have only few and small objects in the whole cluster.
 const MOST_SMALL_PARTS: usize = 10;
 
-/// Returns the scopes that the plan of an action needs, except those for placement.
+/// Returns the scopes that have to be known for the plan of an action, except those for placement.
 ///
 /// The scopes depend on the objects that exist: pods lead to their budgets and owners, budgets to more pods, and those
-/// pods to their owners. The caller reads the scopes that are not [known](Cluster::knows), and calls again until all
-/// are.
+/// pods to their owners. The caller reads the scopes that are not [known](Cluster::knows), and calls this function
+/// again until all of them are known.
 ///
 /// | scope | what for |
 /// | --- | --- |
@@ -66,7 +66,8 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
     })
 }
 
-/// Returns the scopes that show what would make a budget allow the refused evictions of these pods.
+/// Returns the scopes from which the numbers of exhausted budgets are computed. These numbers show when a budget will
+/// again allow the eviction of one of these pods.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
     let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
@@ -74,8 +75,8 @@ pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>
     uncovered(needs.scopes)
 }
 
-/// Removes scopes that other scopes [cover](Scope::covers). For example, the budget of a Deployment often selects the
-/// pods of its ReplicaSet by fewer labels.
+/// Removes each scope that another scope [covers](Scope::covers). For example, a Deployment and its ReplicaSet select
+/// the same pods, and a budget often selects them by fewer labels than the ReplicaSet.
 fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     let selecting: Vec<&Scope> = scopes.iter().filter(|scope| matches!(scope, Scope::PodsWith(..))).collect();
     // If two scopes cover each other, the first one is kept.
@@ -86,7 +87,8 @@ fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
     scopes.iter().filter(|scope| !is_covered(scope)).cloned().collect()
 }
 
-/// Returns the pods that an action may remove. The outcome depends on them, so the action must not start with old data.
+/// Returns the scopes of the pods that an action may remove. These pods decide the outcome, so the action must not
+/// start with outdated pods.
 pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     let on = |node: &NodeName| Scope::PodsOn(node.clone());
     match action {
@@ -99,7 +101,7 @@ pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     }
 }
 
-/// Returns the nodes on which these edits cause or prevent evictions.
+/// Returns the nodes on which these edits of taints cause or prevent evictions.
 fn evicting<'a>(
     nodes: &'a [NodeName],
     edits: &TaintEdits,
@@ -110,10 +112,10 @@ fn evicting<'a>(
     nodes.iter().filter(changes)
 }
 
-/// Returns the scopes that are watched from the plan of an action until the action has been applied: budgets that may
-/// block it, and the scopes of [`watched`].
+/// Returns the scopes that are watched from the making of a plan until the plan has been applied: the scopes of
+/// [`watched`], and those of budgets that may block the action.
 pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
-    // A kind that is read as a whole is watched as a whole too.
+    // If the whole kind has been read, watches the whole kind.
     let whole_if_read = |scope: Scope| {
         let whole = scope.whole();
         if needs.contains(&whole) { whole } else { scope }
@@ -122,7 +124,7 @@ pub fn followed(action: &Action, needs: &BTreeSet<Scope>) -> BTreeSet<Scope> {
     watched(action).into_iter().map(whole_if_read).chain(budgets).collect()
 }
 
-/// Returns the scopes of a plan whose changes matter while the plan is applied.
+/// Returns the scopes whose changes matter to an action while its plan is applied.
 pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
     let watched = match action {
@@ -140,7 +142,8 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
     few(watched, |_| false)
 }
 
-/// Replaces many parts of a kind by the whole kind, unless reading the whole kind is forbidden.
+/// Replaces the scopes of a kind by the scope of the whole kind if there are many, unless reading the whole kind is
+/// forbidden.
 fn few(scopes: BTreeSet<Scope>, is_forbidden: impl Fn(&Scope) -> bool) -> BTreeSet<Scope> {
     let mut parts: BTreeMap<Scope, usize> = BTreeMap::new();
     for scope in &scopes {
@@ -160,7 +163,7 @@ const fn most_parts(whole: &Scope) -> usize {
     }
 }
 
-/// Returns whether a drain leaves the pod on its node, whatever flags are added.
+/// Returns whether a drain leaves the pod on its node, even if missing flags are added.
 fn stays(
     cluster: &Cluster,
     pod: &Pod,
@@ -174,7 +177,7 @@ fn stays(
         }
         Some(_) | None => true,
     };
-    // Until its DaemonSet is known, a pod would seem to leave, so it counts as staying.
+    // A pod whose DaemonSet is not known yet would seem to leave, so it counts as staying for now.
     !owner_is_known || !filter::is_removed(&filter::screen(cluster, pod, options, rules, now))
 }
 
@@ -190,7 +193,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the scopes on which the eviction and the replacement of a pod depend.
+    /// Adds the scopes that decide the eviction and the replacement of a pod.
     fn add(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         self.scopes.insert(Scope::BudgetsIn(namespace.clone()));
@@ -204,7 +207,8 @@ impl<'a> Needs<'a> {
         self.add_pods_of_budgets(pod);
     }
 
-    /// Adds the scopes for the numbers of a pod's budgets: the pods of the budgets, and the owners of those pods.
+    /// Adds the scopes from which the numbers of a pod's budgets are computed: the pods of the budgets, and the owners
+    /// of these pods.
     fn add_pods_of_budgets(&mut self, pod: &'a Pod) {
         let namespace = &pod.key.namespace;
         for budget in self.cluster.budgets_of(pod) {
@@ -222,7 +226,8 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// Adds the owner of a pod and the Deployment above it. Returns the owner, if it is known.
+    /// Adds the scopes of a pod's owner and of the Deployment that owns this owner. Returns the pod's owner, if it is
+    /// known.
     fn owner(&mut self, pod: &Pod) -> Option<&'a Workload> {
         let owner = self.workload(&pod.key.namespace, pod.owner.as_ref()?)?;
         if let Some(above) = &owner.owner {
@@ -235,7 +240,8 @@ impl<'a> Needs<'a> {
         let OwnerKind::Workload(kind) = owner.kind else { return None };
         let key = Key { namespace: namespace.clone(), name: owner.name.clone() };
         let scope = Scope::Workload(kind, key.clone());
-        // The scopes may already contain the whole kind, for example all DaemonSets.
+        // If the scopes already contain the whole kind, for example all DaemonSets, the workload needs no scope of its
+        // own.
         if !self.scopes.contains(&scope.whole()) {
             self.scopes.insert(scope);
         }

@@ -10,11 +10,11 @@ pub struct NodePlan {
     pub node: NodeName,
     pub uid: Uid,
     pub change: NodeChange,
-    /// Course of the node's drain; `None` for other actions.
+    /// How the drain of the node proceeds; `None` if the action is not a drain.
     pub drain: Option<NodeDrain>,
 }
 
-/// The write to a node.
+/// The change that a plan makes to a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeChange {
     Cordon,
@@ -27,36 +27,36 @@ pub enum NodeChange {
         before: Labels,
         after: Labels,
     },
-    /// No write, because the node is already as requested.
+    /// Nothing is written, because the node is already in the requested state.
     Unchanged {
         text: &'static str,
     },
-    /// No write, because the request cannot be applied to this node.
+    /// Nothing is written, because the request cannot be applied to this node.
     Refused {
         text: String,
     },
 }
 
-/// Course of a node's drain.
+/// How the drain of a node proceeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeDrain {
-    /// Whether kubectl would remove none of the node's pods because a flag is missing. The other fields are predicted
-    /// as if the flag were given.
+    /// Whether kubectl would remove none of the node's pods, because a flag is missing. The other fields show what
+    /// happens with this flag.
     pub refused: bool,
-    /// The refusals in kubectl's words.
+    /// The lines in which kubectl reports the refusals.
     pub refusals: Vec<String>,
     pub starts: Timestamp,
     pub ends: Window,
-    /// Whether the drain of an earlier node never ends. Then this drain starts only if the operator continues anyway.
+    /// Whether the drain of an earlier node never ends. If so, this drain starts only if the operator continues anyway.
     pub after_incomplete: bool,
-    /// The budget that the node's last pod waited for.
+    /// The budget that delays the drain most: one that blocks a pod, or the one for which the last pod waits.
     pub dominated_by: Option<Key>,
-    /// Number of pods that are still on the node at the end; `None` if unknown.
+    /// Number of pods that are still on the node at the end of the drain; `None` if the number is unknown.
     pub remaining: Option<usize>,
 }
 
 impl NodeChange {
-    /// Returns what is written, or why nothing is written.
+    /// Describes the write, or the reason why nothing is written.
     pub fn text(&self) -> String {
         match self {
             Self::Cordon => "set unschedulable".into(),

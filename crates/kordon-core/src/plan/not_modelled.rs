@@ -1,4 +1,5 @@
-//! Aspects that plans do not model, listed if they matter to the pods (docs/upstream/placement-and-pressure.md#10.2).
+//! Aspects that plans do not model. A plan lists those that may affect its pods
+//! (docs/upstream/placement-and-pressure.md#10.2).
 
 use std::fmt;
 
@@ -15,11 +16,11 @@ use crate::{
     engine::ServerVersion,
 };
 
-/// An aspect that the plan does not model and that may change what happens to its pods.
+/// An aspect that the plan does not model, although it may change what happens to some of the plan's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotModelled {
     pub what: NotModelledKind,
-    /// Number of pods in the plan that the aspect may affect.
+    /// Number of pods in the plan to which this may happen.
     pub pods: usize,
 }
 
@@ -65,7 +66,7 @@ impl NotModelledKind {
         }
     }
 
-    /// Returns whether the aspect may affect a pod that the plan replaces.
+    /// Returns whether the aspect may affect the replacement of a pod.
     fn concerns(self, plan: &PodPlan, pod: &Pod, cluster: &Cluster, rules: &EvictionRules) -> bool {
         let is_placed = matches!(plan.landing, Some(Landing::Node { .. }));
         let claims = |volume: &PodVolume| match volume {
@@ -119,7 +120,7 @@ impl fmt::Display for NotModelledKind {
     }
 }
 
-/// Returns the aspects that may affect those of the pods that are replaced.
+/// Returns the aspects that may affect the replacements of these pods. Pods that are not replaced are ignored.
 pub(super) fn of_pods(pods: &[PodPlan], rules: &EvictionRules, cluster: &Cluster) -> Vec<NotModelled> {
     let is_replaced = |pod: &Pod| match owner::recreation(cluster, pod) {
         Recreation::Immediately | Recreation::WhenGone => true,

@@ -1,4 +1,4 @@
-//! Obstacles that keep a removal from ending.
+//! Obstacles that prevent the end of a removal.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -8,7 +8,7 @@ use crate::cluster::{Key, Pod};
 /// The reason why a removal never ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalObstacle {
-    /// A budget, and the number of other budgets that block too.
+    /// A budget blocks the removal. `others` is the number of other budgets that block it too.
     Budget { budget: Key, others: usize },
     /// This pod stays Terminating: its kubelet does not run, a finalizer holds it, or its deletion is overdue.
     Terminating(Key),
@@ -17,8 +17,8 @@ pub enum RemovalObstacle {
 }
 
 impl RemovalObstacle {
-    /// Returns the obstacle among these pods in a run that never ends. Budgets take precedence, because they can be
-    /// relaxed.
+    /// Returns what prevents the end of a run: a budget that blocks one of these pods, or, if there is none, a pod.
+    /// Budgets come first because the operator can relax them.
     pub(super) fn from_run<'a>(run: &RunResult, pods: impl IntoIterator<Item = &'a Pod>) -> Option<Self> {
         let (mut budgets, mut first) = (BTreeSet::new(), None);
         let open = |pod: &Pod| run.pods.get(&pod.key).filter(|result| result.end.is_none());

@@ -1,4 +1,4 @@
-//! Outlook for pods that still wait at the end of a run: whether a pod may leave later, or never can
+//! Outlook for pods that are still blocked at the end of a simulated run: they may leave later, or never
 //! (docs/upstream/operator-actions.md#5.6).
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cluster::{Cluster, Key, Name};
 
-/// Returns the verdict on a pod that is still blocked at the end of a run.
+/// Returns the verdict on a pod that is still blocked at the end of a simulated run.
 pub fn verdict(
     cluster: &Cluster,
     block: &EvictionBlock,
@@ -69,7 +69,7 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
 }
 
-/// Returns the pods of the budget that are not Ready, stay, and may recover.
+/// Returns the pods of a budget that stay, are not Ready, and may become Ready again.
 fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Vec<Key> {
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
     let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
@@ -80,7 +80,8 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Returns why the budget never regains the disruptions that this plan uses, or `None` if it may regain them.
+/// Returns why the budget never allows disruptions again after this plan has used them; `None` if it may allow them
+/// again.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,

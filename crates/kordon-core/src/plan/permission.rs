@@ -12,9 +12,9 @@ pub struct Permission {
     pub group: &'static str,
     pub resource: &'static str,
     pub subresource: &'static str,
-    /// Namespace of the objects; empty for cluster-scoped resources and for all namespaces.
+    /// Namespace of the objects; empty for cluster-scoped resources, and for objects in all namespaces.
     pub namespace: Namespace,
-    /// Name of the object; empty for all names.
+    /// Name of the object; empty for objects of all names.
     pub name: Name,
 }
 
@@ -29,7 +29,7 @@ impl Permission {
         Self { verb, group: "", resource: "pods", subresource, namespace, name }
     }
 
-    /// Returns the permission for all namespaces and all names.
+    /// Returns the same permission for all namespaces and all names.
     pub fn everywhere(&self) -> Self {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
@@ -39,7 +39,8 @@ impl Permission {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
-            // The resource is `pods/eviction`. A check of `evictions` in group policy fails for users who may evict.
+            // The resource is `pods/eviction`. Users who may evict pods need no permission for the resource `evictions`
+            // of group policy.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
             PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
         }

@@ -1,4 +1,4 @@
-//! Traces of placements: how replacements were placed, and how they fill the nodes.
+//! Traces of placements: how each replacement was placed, and how the replacements fill the nodes.
 
 use std::{
     cmp::Reverse,
@@ -16,31 +16,31 @@ use crate::{
     },
 };
 
-/// The decision on the placement of one pod.
+/// How one pod was placed, and why.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlacementTrace {
     /// Number of feasible nodes.
     pub feasible: usize,
-    /// Feasible nodes with the best score; the scheduler takes any of them. `None` if no node is feasible without
+    /// Feasible nodes with the highest score. The scheduler may pick any of them. `None` if no node is feasible without
     /// preemption.
     pub best: Option<TiedNodes>,
-    /// The best nodes and their runners-up with the parts of their scores, best first.
+    /// The nodes with the highest scores, each with the parts of its score, best first.
     pub ranking: Vec<Scored>,
-    /// Points by which the best score is ahead of the next lower one; `None` if the ranking has no lower score.
+    /// Difference between the highest score and the next lower score; `None` if the ranking has no lower score.
     pub margin: Option<i64>,
-    /// Whether the margin is so small that small changes in the cluster would reverse it.
+    /// Whether the margin is so small that a small change in the cluster could change the choice.
     pub is_close: bool,
     /// Number of nodes that refuse the pod, by reason; empty if a node is feasible.
     pub reasons: BTreeMap<Reason, usize>,
-    /// Pods that the replacement preempts, with the landings of their own replacements.
+    /// Pods that the replacement preempts, each with the landing of its own replacement.
     pub preempts: Vec<PreemptedPod>,
-    /// Ways to place the pod, if it stays Pending.
+    /// Ways to place the pod; `None` if the pod was placed.
     pub help: Option<Help>,
-    /// Volumes of the pod that only some nodes reach.
+    /// Volumes of the pod that only some nodes can reach.
     pub volumes: Vec<VolumeTopology>,
-    /// Aspects that were not checked.
+    /// Aspects that placement did not check.
     pub caveats: Vec<Caveat>,
-    /// The reason why the default scheduler does not place the pod.
+    /// The reason why the default scheduler does not try to place the pod; `None` if it tries.
     pub obstacle: Option<Obstacle>,
 }
 
@@ -53,7 +53,7 @@ pub struct PreemptedPod {
     pub landing: Option<Landing>,
 }
 
-/// A node that receives pods, with its resource use before and after.
+/// A node on which replacements land, with its resource use before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
     pub node: NodeName,
@@ -62,7 +62,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Returns the requested amounts of each resource before and after, as text.
+    /// Returns the requested amount of each resource, before and after, as text.
     pub fn shares(&self) -> [(&'static str, String); 3] {
         let Self { before, after, .. } = self;
         [
@@ -74,7 +74,7 @@ impl Receiver {
 }
 
 impl Receiver {
-    /// Returns the requested share before and after, for the resource with the largest share after.
+    /// Returns the requested share of one resource, before and after. It is the resource with the largest share after.
     pub fn fullest(&self) -> (f64, f64) {
         let Self { before, after, .. } = self;
         let shares = [
@@ -87,7 +87,7 @@ impl Receiver {
     }
 }
 
-/// Formats the use of a resource: `3 -> 5 of 110 (4 %)`.
+/// Formats the requested amount of a resource, before and after: `3 -> 5 of 110 (4 %)`.
 pub fn share(resource: &str, before: i64, after: Share) -> String {
     let amount = |amount| quantity::amount(resource, amount);
     let percent = match after.allocatable {
@@ -99,12 +99,12 @@ pub fn share(resource: &str, before: i64, after: Share) -> String {
     format!("{} -> {} of {}{percent}", amount(before), amount(after.requested), amount(after.allocatable))
 }
 
-/// Traces of all placements in one run.
+/// Traces of all placements of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunTrace {
-    /// Traces by the pod that is replaced; empty if placements are not computed.
+    /// Traces, by the pod that is replaced. Empty if placements are not computed.
     pub placements: BTreeMap<Key, Arc<PlacementTrace>>,
-    /// Nodes that receive pods, by name.
+    /// Nodes on which replacements land, sorted by name.
     pub receivers: Vec<Receiver>,
 }
 
@@ -115,7 +115,7 @@ impl RunTrace {
     }
 }
 
-/// Largest number of nodes in the ranking of a trace.
+/// Maximum number of nodes in the ranking of a trace.
 const RANKED: usize = 5;
 
 impl PlacementTrace {
@@ -134,18 +134,18 @@ impl PlacementTrace {
         }
     }
 
-    /// Creates the trace of a pod without a feasible node.
+    /// Creates the trace of a pod that has no feasible node.
     pub fn unplaced(refused: &Unschedulable) -> Self {
         let (reasons, caveats) = (refused.reasons.clone(), refused.caveats.clone());
         Self { reasons, caveats, ..Self::default() }
     }
 
-    /// Returns the number of nodes with the best score.
+    /// Returns the number of nodes with the highest score.
     pub fn tied(&self) -> usize {
         self.best.as_ref().map_or(0, TiedNodes::len)
     }
 
-    /// Returns in a few words why the pod lands on its node, or why it stays Pending.
+    /// Says in a few words why the pod lands on its node, or why it stays Pending.
     pub fn why(&self) -> Name {
         match volume_topology::words(&self.volumes) {
             Some(volumes) => format!("{}; {volumes}", self.decision()).into(),
@@ -177,8 +177,8 @@ impl PlacementTrace {
     }
 }
 
-/// Returns in a few words why no node is feasible for a pod with these requests: `no node has 4 CPU free` or `no node:
-/// 12 podAntiAffinity not met, 1 cordoned`.
+/// Says in a few words why a pod with these requests has no feasible node: `no node has 4 CPU free` or `no node: 12
+/// podAntiAffinity not met, 1 cordoned`.
 pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     let insufficient = refused.iter().filter_map(|(reason, nodes)| match reason {
         Reason::Insufficient(resource) => Some((*nodes, resource)),
@@ -197,7 +197,7 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// Formats reasons, the most frequent first: `12 insufficient cpu, 1 cordoned`.
+/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));

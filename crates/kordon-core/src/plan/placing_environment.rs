@@ -1,4 +1,4 @@
-//! An environment in which replacements land where the scheduler would place them.
+//! An environment that places replacements as the scheduler would.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,55 +21,56 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The assumption of all predictions that place replacements.
+/// The assumption behind all predictions that place replacements.
 pub const TEMPLATES_ASSUMED: &str = "replacements match their templates: quotas admit them, and no webhook, HPA or VPA \
                                      changes them or their number";
 
-/// A [`TypicalEnvironment`] in which replacements land where a [`Snapshot`] of the cluster places them. Each placement
-/// takes the earlier ones into account.
+/// A [`TypicalEnvironment`] that also places replacements, in a [`Snapshot`] of the cluster. Each placement takes the
+/// earlier placements into account.
 #[derive(Clone, Debug)]
 pub struct PlacingEnvironment<'a> {
     typical: TypicalEnvironment<'a>,
     state: PlacingState,
 }
 
-/// The state of a [`PlacingEnvironment`], without its cluster.
+/// The state of a [`PlacingEnvironment`] without its reference to the cluster.
 #[derive(Clone, Debug)]
 pub struct PlacingState {
     snapshot: Snapshot,
-    /// Nodes that are cordoned in the snapshot.
+    /// Nodes that the environment has cordoned in its snapshot.
     closed: BTreeSet<NodeName>,
-    /// Landings of another run, which this run repeats.
+    /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
-    /// Traces by the pod that is replaced.
+    /// Traces, by the pod that is replaced.
     placements: BTreeMap<Key, Arc<PlacementTrace>>,
-    /// Resource use of nodes before their first change.
+    /// Resource use of changed nodes, as it was before their first change.
     before: BTreeMap<NodeName, ResourceUse>,
     received: BTreeSet<NodeName>,
-    /// Requests that have had no feasible node since the snapshot last changed. Equal requests have none either.
+    /// Requests for which no node was feasible since the snapshot last changed. An equal request has no feasible node
+    /// either.
     unplaceable: Vec<(SchedulingRequest, Arc<PlacementTrace>)>,
-    /// Lower bound of the priorities of all pods on nodes; computed on first use.
+    /// A lower bound of the priorities of all pods on nodes. It is computed when it is first needed.
     lowest_priority: Option<i32>,
     detail: TraceDetail,
     cancellation: Cancellation,
 }
 
 impl PlacingState {
-    /// Returns the environment in its cluster, which must not have changed.
+    /// Returns the environment with this state. `cluster` must be the cluster for which the state was made, unchanged.
     pub const fn in_cluster(self, cluster: &Cluster, now: Timestamp) -> PlacingEnvironment<'_> {
         PlacingEnvironment { typical: TypicalEnvironment { cluster, now }, state: self }
     }
 }
 
-/// How much of each placement decision is kept.
+/// Which details of each placement are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TraceDetail {
     Full,
-    /// Landings and preempted pods, but no reasons, help, times or resource use of nodes.
+    /// Only landings and preempted pods. Reasons, help, times and resource use of nodes are not kept.
     OutcomesOnly,
 }
 
-/// Whether a pod may preempt others.
+/// Whether a pod may preempt other pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayPreempt {
     Allowed,
@@ -77,7 +78,7 @@ enum MayPreempt {
 }
 
 impl<'a> PlacingEnvironment<'a> {
-    /// Creates an environment. `snapshot` must be of this cluster: a new one, or a copy of one that
+    /// Creates an environment. `snapshot` must be of this cluster. It is either new, or a copy of a snapshot that
     /// [`Snapshot::follow`] keeps up to date.
     pub fn new(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let state = PlacingState {
@@ -95,19 +96,20 @@ impl<'a> PlacingEnvironment<'a> {
         state.in_cluster(cluster, now)
     }
 
-    /// Creates an environment that keeps where pods land but not why, for many placements in a row.
+    /// Creates an environment that only keeps where pods land, not why. This is faster for many placements.
     pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let Self { typical, state } = Self::new(cluster, snapshot, now);
         Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
     }
 
-    /// Makes the environment place no more pods once it is cancelled.
+    /// Makes the environment stop placing pods after a cancellation.
     pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
         self.state.cancellation = cancellation.clone();
         self
     }
 
-    /// Returns the environment without its cluster. [`PlacingState::in_cluster`] adds the cluster again.
+    /// Returns the state of the environment, without its reference to the cluster. [`PlacingState::in_cluster`] does
+    /// the reverse.
     pub fn into_state(self) -> PlacingState {
         self.state
     }
@@ -125,7 +127,7 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Repeats a landing of another run.
+    /// Places the replacement of a pod, and the pods that it preempts, as in an earlier run.
     fn repeat(&mut self, pod: &Pod, landing: &Landing, trace: &PlacementTrace) {
         for preempted in &trace.preempts {
             self.before_change(&preempted.node);
@@ -139,12 +141,13 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Returns what the scheduler would do with the replacement of a pod if the replacement were created now.
+    /// Returns the result of scheduling the replacement of a pod now.
     pub fn decision(&mut self, pod: &Pod) -> SchedulingOutcome {
         self.state.snapshot.place(&replacement(pod, self.typical.cluster))
     }
 
-    /// Places the replacement of a pod and adds it to the snapshot. Preempts other pods if necessary and allowed.
+    /// Places the replacement of a pod and adds it to the snapshot. If no node is feasible and preemption is allowed,
+    /// the replacement may preempt other pods.
     fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
@@ -175,7 +178,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Returns whether a pod certainly stays Pending: no node is feasible for it, and it cannot preempt any pod.
+    /// Returns whether the request certainly stays Pending, because no node is feasible and the pod cannot preempt any
+    /// other pod.
     fn certainly_stays_pending(&mut self, request: &SchedulingRequest) -> bool {
         let PlacingState { snapshot, lowest_priority, .. } = &mut self.state;
         if request.obstacle().is_some() {
@@ -210,14 +214,16 @@ impl<'a> PlacingEnvironment<'a> {
                 ..PlacementTrace::unplaced(refused)
             },
         });
-        // If this pod must not preempt others but preemption would help, an equal request may still find a node.
+        // If preemption would help and only this pod may not preempt, an equal request that may preempt still finds a
+        // node. Such a request is not recorded.
         if !matches!(refused.preemption, Preemption::Possible(_)) {
             self.state.unplaceable.push((nameless, trace.clone()));
         }
         (Landing::Pending { why: trace.why() }, trace)
     }
 
-    /// Removes the victims and adds the pod. Then places the victims' replacements, which preempt no other pods.
+    /// Removes the victims and adds the pod. Then places the replacements of the victims, which may not preempt other
+    /// pods.
     fn preempt(
         &mut self,
         pod: &Pod,
@@ -249,7 +255,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
-            // An added pod can make a request feasible only if the spec of the request depends on other pods.
+            // Only a request whose spec depends on other pods can become feasible when a pod is added.
             TraceDetail::OutcomesOnly => {
                 self.state.unplaceable.retain(|(request, _)| request.spec.ignores_other_pods());
             }
@@ -265,7 +271,7 @@ impl<'a> PlacingEnvironment<'a> {
         self.state.snapshot.add(Arc::new(new), node);
     }
 
-    /// Records a node's resource use before its first change, and forgets the unplaceable requests.
+    /// Records the resource use of a node before its first change. Forgets the requests for which no node was feasible.
     fn before_change(&mut self, node: &NodeName) {
         self.state.unplaceable.clear();
         if self.state.detail == TraceDetail::Full
@@ -302,7 +308,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers()
     }
 
-    /// Includes the time until preempted pods are gone, because the pod starts after that.
+    /// The time also includes the termination of preempted pods, because the new pod starts after them.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
@@ -371,7 +377,7 @@ impl Environment for PlacingEnvironment<'_> {
     }
 }
 
-/// Returns the scheduling request of a pod's replacement.
+/// Returns the request to schedule a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(pod, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
@@ -380,7 +386,7 @@ pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     request
 }
 
-/// Returns the name of a replacement. If the real name is not known yet, returns a name that no pod has.
+/// Returns the name of a replacement. If its name is not known yet, returns a name that no pod can have.
 fn replacement_name(pod: &Pod) -> String {
     if SchedulingRequest::keeps_name_of(pod) {
         pod.key.name.to_string()

@@ -1,4 +1,4 @@
-//! The plan of an action: its writes, and what happens to nodes, pods and budgets.
+//! The plan of an action: its writes, and their effects on nodes, pods and budgets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,26 +32,27 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub action: Action,
-    /// Time at which the plan was made. All times in the plan are on the same clock.
+    /// Time at which the plan was made. All times in the plan are on the same clock as this time.
     pub made: Timestamp,
     pub version: ServerVersion,
-    /// Nodes in the order in which they are handled.
+    /// Nodes, in the order in which the action handles them.
     pub nodes: Vec<NodePlan>,
-    /// Pods by node, in the order of `nodes`, then in the order in which they are tried. Skipped pods come last.
+    /// Pods, in the order of their nodes in `nodes`. The pods of a node are in the order in which their removal is
+    /// tried, skipped pods last. If taints delete the pods, all pods are in order of departure.
     pub pods: Vec<PodPlan>,
-    /// Nodes that receive pods, by name; empty if placements are not computed.
+    /// Nodes on which replacements land, by name; empty if placements are not computed.
     pub receivers: Vec<Receiver>,
     /// Pending pods that land on a node because of the plan; empty if placements are not computed.
     pub arrivals: Vec<Arrival>,
-    /// Budgets of the pods, by name.
+    /// Budgets that select pods of the plan, by name.
     pub budgets: Vec<BudgetPlan>,
-    /// Writes, in order.
+    /// Writes, in the order in which they are made.
     pub steps: Vec<PlanStep>,
     /// Likely events, in order of time.
     pub timeline: Vec<PlanMoment>,
     pub totals: PlanTotals,
     pub warnings: Vec<Warning>,
-    /// The smallest set of flags without which the action is refused.
+    /// Missing flags of kubectl drain: the action is refused without them.
     pub needs: BTreeSet<DrainFlag>,
     /// Permissions that the action needs.
     pub permissions: Vec<Permission>,
@@ -59,11 +60,11 @@ pub struct Plan {
     pub command: Option<String>,
     pub undo: Undo,
     pub assumptions: Vec<&'static str>,
-    /// Aspects that may change what happens to the pods, and that are not modelled.
+    /// Aspects that the plan does not model, although they may change what happens to its pods.
     pub not_modelled: Vec<NotModelled>,
 }
 
-/// A Pending pod that lands on a node.
+/// A Pending pod that lands on a node because of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub pod: Key,
@@ -71,12 +72,12 @@ pub struct Arrival {
     pub why: Name,
 }
 
-/// A budget of the pods of a plan.
+/// A budget that selects pods of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetPlan {
     pub budget: Key,
     pub before: BudgetState,
-    /// The likely state of the budget at the end.
+    /// The likely state of the budget at the end of the plan.
     pub after: BudgetState,
     /// Number of pods in the plan that the budget protects.
     pub pods: usize,
@@ -87,9 +88,9 @@ pub struct BudgetPlan {
 pub enum Prospect {
     /// The action completes.
     Completes,
-    /// Objects that decide whether the action completes are not known.
+    /// It is unknown whether the action completes, because objects that decide this are not known.
     Unknown,
-    /// The action waits for something that may never happen, or the timeout is too short.
+    /// The action waits for something that may never happen, or its timeout is too short.
     Stalls,
     /// A pod can never leave.
     Blocked,
@@ -98,7 +99,7 @@ pub enum Prospect {
 }
 
 impl Plan {
-    /// Creates an empty plan of an action.
+    /// Creates the plan of an action, still without nodes, pods and steps.
     pub(super) fn blank<E>(action: &Action, context: &PlanContext<'_, E>) -> Self {
         Self {
             action: action.clone(),
@@ -122,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// Decides the outcome of each pod, and counts the pods.
+    /// Decides the outcome of each pod, then counts the pods.
     pub(super) fn count_pods(&mut self, cluster: &Cluster) {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
@@ -132,7 +133,7 @@ impl Plan {
         self.totals = PlanTotals::from_pods(&self.pods, self.made);
     }
 
-    /// Warns if pods are deleted whose eviction the eviction subresource would refuse.
+    /// Adds a warning if the plan deletes pods whose eviction the eviction subresource would refuse.
     pub(super) fn warn_of_ignored_budgets(&mut self) {
         let is_deleted = |pod: &&PodPlan| {
             matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_) | Verdict::Deleted { .. })
@@ -146,7 +147,7 @@ impl Plan {
         }
     }
 
-    /// Warns of each quota that refuses replacements.
+    /// Adds a warning for each quota that refuses replacements.
     pub(super) fn warn_of_quotas(&mut self) {
         let mut by_quota: BTreeMap<&Key, Vec<&QuotaRefusal>> = BTreeMap::new();
         for refusal in self.pods.iter().filter_map(|pod| pod.quota.as_ref()) {
@@ -162,7 +163,7 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
-    /// Fills in totals, permissions and undo, which follow from the nodes and steps.
+    /// Computes the totals of nodes, the permissions and the undo from the plan's nodes and steps.
     pub(super) fn finish_nodes(&mut self) {
         let is_change = |change: &NodeChange| {
             !matches!(change, NodeChange::Unchanged { .. } | NodeChange::Refused { .. })
@@ -183,7 +184,7 @@ impl Plan {
         self.undo.nodes = self.nodes.iter().filter_map(undo).collect();
     }
 
-    /// Returns how the plan is expected to end. If several prospects apply, returns the worst.
+    /// Returns how the plan is expected to end. If several prospects apply, returns the worst of them.
     pub fn prospect(&self) -> Prospect {
         let totals = &self.totals;
         if totals.refused_nodes > 0 || totals.refused_pods > 0 {
@@ -199,12 +200,12 @@ impl Plan {
         }
     }
 
-    /// Returns whether the timeout expires before every pod is gone.
+    /// Returns whether a pod is not gone when the timeout expires.
     pub fn times_out(&self) -> bool {
         self.pods.iter().any(|pod| pod.times_out.is_some())
     }
 
-    /// Returns the end of the plan as text.
+    /// Describes when the plan ends.
     pub fn ends(&self) -> String {
         let PlanTotals { ends: window, not_before, .. } = self.totals;
         let after = |at: Option<Timestamp>| at.map(|at| at.since(self.made));
@@ -214,7 +215,7 @@ impl Plan {
         }
     }
 
-    /// Returns the prospect in one line, with the reason if the plan does not complete.
+    /// Describes the prospect in one line. If the plan does not complete, gives the reason.
     pub fn summary(&self) -> String {
         let totals = &self.totals;
         match self.prospect() {
@@ -240,7 +241,7 @@ impl Plan {
         }
     }
 
-    /// Returns the gaps that leave open whether pods leave.
+    /// Returns the gaps because of which it is unknown whether some pods leave.
     pub fn undecided(&self) -> Gaps {
         let gaps = self.pods.iter().filter_map(|pod| match pod.verdict.as_if_granted() {
             Verdict::Undecided { gaps } => Some(gaps.0.iter().cloned()),
@@ -249,7 +250,7 @@ impl Plan {
         gaps.flatten().collect()
     }
 
-    /// Returns the permissions that are not allowed.
+    /// Returns the permissions of the plan for which `is_allowed` returns false.
     pub fn missing<'a>(
         &'a self,
         is_allowed: impl Fn(&Permission) -> bool + 'a,

@@ -1,4 +1,5 @@
-//! Pods of a plan, grouped by workload: how many leave, where their replacements land, and what is at risk.
+//! Pods of a plan, grouped by workload. For each workload: how many pods leave, where their replacements land, and what
+//! is at risk.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +11,27 @@ use super::{
 use crate::cluster::{Name, Namespace, NodeName, OwnerKind};
 use kordon_time::Timestamp;
 
-/// Maximum number of landing nodes that are shown by name. Further nodes are only counted.
+/// Maximum number of nodes that are named as landings of a workload. Further nodes are only counted.
 const NAMED: usize = 2;
 
-/// The pods of one workload.
+/// The pods of one workload in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedWorkload {
     pub namespace: Namespace,
     /// The owner, as the pods' owner references name it.
     pub owner: (OwnerKind, Name),
-    /// Indexes of the workload's pods in the list given to [`by_workload`], in the given order.
+    /// Indexes of the workload's pods in the list of pods that was given to [`by_workload`]. They keep the order given
+    /// there.
     pub pods: Vec<usize>,
-    /// Number of pods for each kind of result. Each pod is counted once.
+    /// Number of pods in each category. Each pod is in one category.
     pub parts: Vec<(PodCount, usize)>,
     landings: BTreeMap<NodeName, usize>,
     pending: usize,
     risks: BTreeMap<String, usize>,
 }
 
-/// Groups the pods at the indexes in `order` by owner. Groups are in the order of their first pods. Pods without an
-/// owner are left out.
+/// Groups pods by owner. `order` has the indexes of the pods to group. Groups are in the order of their first pods.
+/// Pods without an owner are left out.
 pub fn by_workload(pods: &[PodPlan], order: &[usize], made: Timestamp) -> Vec<PlannedWorkload> {
     let mut places: BTreeMap<(&Namespace, &(OwnerKind, Name)), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -69,7 +71,7 @@ impl PlannedWorkload {
         Some(Self { namespace, owner, parts, landings, pending, risks, pods })
     }
 
-    /// Formats the landings: `n-4 ×3, n-2, 1 more node, 2 Pending`; empty if no replacement is predicted.
+    /// Formats where replacements land: `n-4 ×3, n-2, 1 more node, 2 Pending`; empty if no replacement is predicted.
     pub fn destinations(&self) -> String {
         let mut nodes: Vec<(&NodeName, usize)> =
             self.landings.iter().map(|(node, pods)| (node, *pods)).collect();
@@ -84,7 +86,7 @@ impl PlannedWorkload {
         named.chain(more).chain(pending).collect::<Vec<_>>().join(", ")
     }
 
-    /// Formats the risks: `emptyDir data is lost ×3 · only replica`.
+    /// Formats what is at risk: `emptyDir data is lost ×3 · only replica`.
     pub fn risks(&self) -> String {
         let risks = self.risks.iter().map(|(risk, pods)| times(risk, *pods));
         risks.collect::<Vec<_>>().join(" · ")

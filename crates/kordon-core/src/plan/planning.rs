@@ -1,4 +1,4 @@
-//! Computation of the plan of an action.
+//! Makes the plan of an action.
 
 use super::{
     action::{Action, RemovalMode},
@@ -17,8 +17,8 @@ use crate::{cluster::Cluster, placement::Snapshot};
 use kordon_time::Timestamp;
 
 impl Plan {
-    /// Computes the plan of an action. With a snapshot of the same cluster, the plan has the landings of pods, if all
-    /// pods and nodes are known.
+    /// Makes the plan of an action. The plan has landings if `snapshot` is given and all nodes and pods are known. The
+    /// snapshot must be of the same cluster.
     ///
     /// # Errors
     /// A named node or pod does not exist, or the outcome depends on objects that are not known.
@@ -37,7 +37,7 @@ impl Plan {
         }
     }
 
-    /// Computes the plan of an action. `environment` models kubelets, controllers and the scheduler.
+    /// Makes the plan of an action in an environment, which models kubelets, controllers and the scheduler.
     ///
     /// # Errors
     /// A named node or pod does not exist, or the outcome depends on objects that are not known.

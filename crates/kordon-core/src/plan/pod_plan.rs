@@ -17,7 +17,7 @@ use super::{
 use crate::cluster::{Cluster, Key, Name, NodeName, OwnerKind, Pod, Uid};
 use kordon_time::Timestamp;
 
-/// The row of one pod in a plan.
+/// One pod of a plan, shown as a row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PodPlan {
     pub pod: Key,
@@ -27,31 +27,31 @@ pub struct PodPlan {
     pub owner: Option<(OwnerKind, Name)>,
     pub verdict: Verdict,
     pub outcome: PodOutcome,
-    /// The reason why no controller recreates the pod; `None` if one does or the pod stays.
+    /// The reason why no controller recreates the pod; `None` if a controller does, or if the pod stays.
     pub lost: Option<NotRecreated>,
     pub warnings: BTreeSet<PodWarning>,
-    /// The present answer of the eviction subresource.
+    /// The response of the eviction subresource, if the pod were evicted now; `None` if it is not predicted.
     pub answer: Option<EvictionAnswer>,
     /// Time at which the pod's deletion starts.
     pub leaves: Window,
     /// Time at which the pod's object is gone.
     pub gone: Window,
-    /// Time at which the timeout expires, if the pod is not gone before.
+    /// Time at which the timeout expires; `None` if the pod is gone before.
     pub times_out: Option<Timestamp>,
-    /// The quota that refuses the replacement at first.
+    /// The quota that at first refuses the pod's replacement, if there is one.
     pub quota: Option<QuotaRefusal>,
     pub landing: Option<Landing>,
-    /// Trace of the replacement's placement; `None` if placements are not computed.
+    /// How the replacement was placed; `None` if placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
-    /// Time at which the replacement is likely Ready.
+    /// Time at which the replacement is likely Ready; `None` if never or unknown.
     pub ready_again: Option<Timestamp>,
-    /// Reliability of the times.
+    /// Reliability of the predicted times.
     pub quality: Quality,
-    /// Notes on the eviction, for a pod that a taint deletes.
+    /// Notes on the eviction; empty unless a taint deletes the pod.
     pub eviction_notes: Vec<EvictionNote>,
 }
 
-/// The time of an event. `None` means never, or unknown for an undecided pod.
+/// The predicted time of an event. `None` means never, or, for an undecided pod, unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
     pub soonest: Option<Timestamp>,
@@ -60,14 +60,14 @@ pub struct Window {
 }
 
 impl Window {
-    /// Returns the window for an event of which only the soonest time is known.
+    /// Returns the window with only its soonest time. The other times are unknown.
     pub(super) fn at_the_soonest(self) -> Self {
         Self { likely: None, latest: None, ..self }
     }
 }
 
 impl PodPlan {
-    /// Creates the row of a pod of which only the verdict is known.
+    /// Creates the row of a pod with this verdict. The predicted fields are still empty.
     pub(super) fn new(pod: &Pod, verdict: Verdict) -> Self {
         Self {
             pod: pod.key.clone(),
@@ -91,7 +91,7 @@ impl PodPlan {
         }
     }
 
-    /// Decides the outcome of the pod. `pod` must be the pod of this row.
+    /// Decides the outcome of the pod. `pod` is the object of the pod in this row.
     pub(super) fn decide_outcome(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
         match &self.verdict {
             Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled => {
@@ -126,7 +126,7 @@ impl PodPlan {
         }
     }
 
-    /// Returns whether the pod has to leave its node but does not, or not in time.
+    /// Returns whether the pod should leave its node but does not, or not before the timeout.
     pub(super) fn is_stuck(&self) -> bool {
         match self.verdict.as_if_granted() {
             Verdict::Waits { .. }
@@ -147,7 +147,7 @@ impl PodPlan {
         }
     }
 
-    /// Returns ways to place the replacement, if it stays Pending.
+    /// Returns ways to place the replacement; empty unless the replacement stays Pending.
     pub fn help(&self) -> Vec<String> {
         let is_pending = matches!(self.landing, Some(Landing::Pending { .. }));
         let help = self.placement.as_ref().filter(|_| is_pending).and_then(|trace| trace.help.as_ref());

@@ -1,4 +1,4 @@
-//! Prediction of a removal: its simulated runs, and the rows of the plan that follow from them.
+//! Prediction of a removal: simulated runs, and the rows of the plan that are computed from them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,18 +38,18 @@ pub(super) struct Prediction<'a, E> {
     soonest: RunResult,
     likely: RunResult,
     latest: RunResult,
-    /// The likely run without a timeout. Verdicts are based on it, because a timeout does not decide whether a budget
-    /// allows an eviction.
+    /// The likely run without a timeout. The verdicts come from this run, because whether a budget allows an eviction
+    /// does not depend on the timeout.
     unlimited: RunResult,
     /// Pods that leave in the `unlimited` run.
     leaving: BTreeSet<Key>,
-    /// Undecided pods, with the gaps that leave open whether the pod leaves. The runs assume that these pods leave at
-    /// the first attempt.
+    /// Undecided pods, each with the gaps because of which it is unknown whether the pod leaves. The runs assume that
+    /// undecided pods leave at the first attempt.
     undecided: BTreeMap<Key, Gaps>,
 }
 
 impl<'a, E: Environment> Prediction<'a, E> {
-    /// Sorts the pods of each group and simulates the removal.
+    /// Sorts the pods of each group for eviction, then simulates the removal.
     pub fn new(context: &'a PlanContext<'a, E>, mut input: SimulationInput) -> Self {
         let PlanContext { cluster, environment, rules, now } = context;
         let pods = input.groups.iter().flat_map(|group| &group.pods);
@@ -120,12 +120,13 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan
     }
 
-    /// Returns whether the start of a group is known: no group has to wait for an undecided pod.
+    /// Returns whether it is known when a group starts. It is unknown if the group starts later than the plan and some
+    /// pods are undecided.
     fn starts_on_time(&self, group: usize) -> bool {
         self.undecided.is_empty() || self.likely.groups[group].started <= self.context.now
     }
 
-    /// Returns whether the end of a group is known.
+    /// Returns whether it is known when a group ends.
     fn ends_on_time(&self, group: usize) -> bool {
         let is_decided = |pod: &Arc<Pod>| !self.undecided.contains_key(&pod.key);
         self.starts_on_time(group) && self.input.groups[group].pods.iter().all(is_decided)
@@ -224,7 +225,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         pods.iter().filter(is_removed).map(step).collect()
     }
 
-    /// Returns the drain of a group's node. `pods` are the rows of its pods, `refusals` are kubectl's.
+    /// Describes the drain of the node of a group. `pods` are the rows of the node's pods, `refusals` the lines of
+    /// kubectl.
     pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
         let likely = self.likely.groups[group];
         let refused = !refusals.is_empty();
@@ -265,17 +267,17 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.budgets_before.iter().map(plan).collect()
     }
 
-    /// Returns whether any pod is undecided, so that it may or may not leave.
+    /// Returns whether the removal has undecided pods.
     pub fn has_undecided(&self) -> bool {
         !self.undecided.is_empty()
     }
 
-    /// Returns when all groups have ended, if every undecided pod leaves at the first attempt.
+    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt.
     pub fn ends(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 
-    /// Returns what keeps the removal from ending, if it likely never ends.
+    /// Returns what prevents the end of the removal; `None` if the removal likely ends.
     pub fn obstacle(&self) -> Option<RemovalObstacle> {
         RemovalObstacle::from_run(
             &self.likely,
@@ -283,7 +285,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         )
     }
 
-    /// Completes a plan that already has its nodes, pods and steps.
+    /// Completes a plan whose nodes, pods and steps have already been added.
     pub fn complete(&self, plan: &mut Plan) {
         plan.budgets = self.budgets();
         plan.receivers = self.likely.trace.receivers.clone();
@@ -317,7 +319,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     }
 }
 
-/// The assumptions of the prediction of a removal (docs/upstream/operator-actions.md#6.8).
+/// The assumptions behind the prediction of a removal (docs/upstream/operator-actions.md#6.8).
 const ASSUMPTIONS: [&str; 5] = [
     "nothing else changes pods, budgets, scales or nodes: no autoscaler, no rollout, no other drain",
     "controllers react within a second; new pods become Ready as fast as their siblings did",

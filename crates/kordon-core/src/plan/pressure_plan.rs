@@ -1,4 +1,4 @@
-//! Effects of node pressure: the pods that a kubelet evicts, in their order, and where their replacements land.
+//! Effects of node pressure: which pods a kubelet evicts, in which order, and where their replacements land.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,8 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// Returns the outcomes of the pods that a kubelet evicts in this order. The node already has the taint of its
-/// condition, so only pods that tolerate the taint land there again.
+/// Returns the outcomes of the pods that a kubelet evicts under pressure, in the order of eviction. By then the node
+/// has the taint of its condition, so only replacements that tolerate this taint land there.
 ///
 /// The snapshot must be of this cluster.
 pub fn pressure_failover(
@@ -29,7 +29,7 @@ pub fn pressure_failover(
     failover(cluster, evicted, &BTreeSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
-/// Returns the node with the taint that the controller adds for the condition.
+/// Returns the node with the taint that the node lifecycle controller adds for its condition.
 fn tainted(node: &Node, order: &EvictionOrder) -> Node {
     let key = order.signal.condition().taint_key();
     if node.taints.iter().any(|taint| taint.key == *key) {

@@ -1,5 +1,5 @@
 //! ResourceQuotas while pods leave. A quota refuses the replacement of a pod as long as the old pod, or other pods, use
-//! it up (docs/reference/plan.md#resourcequota).
+//! all of it (docs/reference/plan.md#resourcequota).
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -7,21 +7,22 @@ use super::environment::Bound;
 use crate::cluster::{Cluster, Key, Name, Namespace, Pod, Quota, QuotaCount};
 use kordon_time::{Span, Timestamp};
 
-/// A replacement that a quota refuses at first.
+/// A quota that at first refuses the replacement of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaRefusal {
     pub quota: Key,
-    /// The resource that is used up. `used`, `hard` and `needed` are its used, allowed and requested amounts.
+    /// The resource of which the quota has too little left. `used`, `hard` and `needed` are amounts of this resource.
     pub resource: Name,
     pub used: String,
     pub hard: String,
     pub needed: String,
-    /// Time at which the controller creates the replacement, once the quota counts fewer pods; `None` means never.
+    /// Time at which the controller creates the replacement, after the quota has stopped counting some pods; `None`
+    /// means never.
     pub admitted: Option<Timestamp>,
 }
 
 impl QuotaRefusal {
-    /// Formats the numbers: `pods 10 of 10 used`. Unless the quota is used up, the needed amount follows.
+    /// Formats the numbers: `pods 10 of 10 used`. Adds the needed amount if some of the quota is left.
     pub fn numbers(&self) -> String {
         let Self { resource, used, hard, needed, .. } = self;
         let needed = if used == hard { String::new() } else { format!(", needs {needed}") };
@@ -45,7 +46,7 @@ pub(super) struct QuotaLedger {
 #[derive(Clone, Debug)]
 struct QuotaUse {
     quota: Arc<Quota>,
-    /// Used amount for each limit of the quota.
+    /// Used amounts, in the order of the quota's limits.
     used: Vec<i64>,
 }
 
@@ -60,10 +61,10 @@ impl QuotaLedger {
         })
     }
 
-    /// Admits a new pod like this one, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
+    /// Admits a new pod that is like `pod`, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
     ///
     /// # Errors
-    /// A quota does not have enough left.
+    /// A quota has too little left for the pod.
     pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), Box<QuotaRefusal>> {
         let quotas = self.of(cluster, &pod.key.namespace);
         if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(pod)) {
@@ -73,7 +74,7 @@ impl QuotaLedger {
         Ok(())
     }
 
-    /// Stops counting a pod.
+    /// Subtracts a pod from the usage of its quotas.
     pub fn release(&mut self, cluster: &Cluster, pod: &Pod) {
         let quotas = self.of(cluster, &pod.key.namespace);
         quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_sub));
@@ -111,18 +112,18 @@ impl QuotaUse {
     }
 }
 
-/// Returns whether quotas limit the pods in this pod's namespace.
+/// Returns whether the pod's namespace has quotas that limit pods.
 pub(super) fn limits(cluster: &Cluster, pod: &Pod) -> bool {
     cluster.quotas_in(&pod.key.namespace).next().is_some()
 }
 
-/// Period after which the quota controller recounts without a change (`--resource-quota-sync-period`).
+/// Interval at which the quota controller recounts even if nothing has changed (`--resource-quota-sync-period`).
 const RESYNC: Span = Span::from_secs(300);
-/// Likely wait for a recount: half of [`RESYNC`].
+/// Likely wait until the next recount: half of [`RESYNC`].
 const LIKELY_RESYNC: Span = Span::from_secs(150);
 
-/// Returns when a terminating pod no longer counts: after twice its grace period (upstream `QuotaV1Pod`), once the
-/// quota controller has recounted.
+/// Returns when a quota stops counting a terminating pod: at the first recount after twice its grace period (upstream
+/// `QuotaV1Pod`).
 pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> Timestamp {
     let counted_again = match bound {
         Bound::Soonest => Span::ZERO,
@@ -132,12 +133,13 @@ pub(super) fn stops_counting(deadline: Timestamp, grace: Span, bound: Bound) -> 
     deadline + grace + counted_again
 }
 
-/// First backoff of a controller whose request failed. Each further backoff is twice as long, up to [`LONGEST_PAUSE`]
+/// First backoff of a controller after a failed request. Each further backoff is twice as long, up to [`LONGEST_PAUSE`]
 /// (upstream `DefaultTypedControllerRateLimiter`).
 const FIRST_PAUSE: Span = Span::from_millis(5);
 const LONGEST_PAUSE: Span = Span::from_secs(1000);
 
-/// Returns when a controller retries a request that was refused at `refused` and can succeed from `may_succeed` on.
+/// Returns when a controller successfully retries a request. The request was first refused at `refused`, and can
+/// succeed from `may_succeed` on.
 pub(super) fn retry(refused: Timestamp, may_succeed: Timestamp, bound: Bound) -> Timestamp {
     match bound {
         Bound::Soonest => may_succeed,

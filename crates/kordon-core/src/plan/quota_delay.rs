@@ -1,4 +1,4 @@
-//! Replacements that ResourceQuotas refuse at first, for pods that leave at known times because of taints or failures.
+//! Delays of replacements by ResourceQuotas, for pods that leave at known times because of taints or failures.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,7 +14,7 @@ use super::{
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Timestamp;
 
-/// Returns the replacements that quotas refuse at first, by the pod that each replaces.
+/// Returns the refusal of each replacement that a quota refuses at first, by the pod that is replaced.
 pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, QuotaRefusal> {
     let limited: Vec<&Departure> =
         departures.iter().filter(|departure| limits(cluster, &departure.pod)).collect();
@@ -35,13 +35,13 @@ pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, Qu
     run.refusals
 }
 
-/// An event of a pod that matters to quotas.
+/// An event of a pod that may change the usage of quotas.
 #[derive(Clone, Copy, Debug)]
 enum QuotaEvent<'a> {
     Leaves(&'a Arc<Pod>),
-    /// The pod no longer counts.
+    /// Quotas stop counting the pod.
     Freed(&'a Arc<Pod>),
-    /// The pod's owner creates the replacement.
+    /// The pod's owner tries to create the replacement.
     Created(&'a Arc<Pod>),
 }
 
@@ -59,7 +59,7 @@ struct RefusalRun<'a> {
     cluster: &'a Cluster,
     ledger: QuotaLedger,
     live_pods: LivePods,
-    /// Pods whose replacements were refused and are waiting, with the time of the refusal.
+    /// Pods whose replacements have been refused and not admitted yet, each with the time of the refusal.
     waiting: VecDeque<(&'a Arc<Pod>, Timestamp)>,
     refusals: BTreeMap<Key, QuotaRefusal>,
 }

@@ -40,7 +40,7 @@ pub(super) fn plan<E: Environment>(
     let mut plan = Plan::blank(action, context);
     plan.pods = prediction.pods(0);
     for pod in &mut plan.pods {
-        // No node is cordoned, so a return to the same node needs no warning.
+        // This plan cordons no node, so a replacement may land on the same node without a warning.
         pod.warnings.remove(&PodWarning::MayReturn);
     }
     plan.steps = prediction.removals(&plan.pods);

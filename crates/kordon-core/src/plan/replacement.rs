@@ -1,7 +1,8 @@
 //! Replacements of pods: when a controller creates them, where they land and when they are Ready.
 //!
-//! [`replacements`] computes them for pods that leave at known times regardless of budgets (taints). A simulated
-//! eviction ([`super::simulation`]) needs one replacement at a time. For lost nodes see [`super::failover()`].
+//! [`replacements`] computes the replacements of pods that leave at known times whatever their budgets are (taints). A
+//! simulated eviction ([`super::simulation`]) creates one replacement at a time. For lost nodes see
+//! [`super::failover()`].
 
 use std::{
     cmp::Reverse,
@@ -31,7 +32,7 @@ pub struct Replacement {
 }
 
 impl Replacement {
-    /// Places the replacement of a pod that its controller creates at `now`. `closed` nodes are cordoned.
+    /// Places a replacement that a controller creates at `now`, in place of `pod`. `closed` nodes are cordoned.
     pub(super) fn create<E: Environment>(
         environment: &mut E,
         pod: &Pod,
@@ -49,8 +50,8 @@ impl Replacement {
 }
 
 impl Replacement {
-    /// Returns when the replacement is likely Ready; `gone` is when the old pod is gone. If the old pod has a volume
-    /// that only one node can use at a time, the replacement starts only after the kubelet has ended the old pod.
+    /// Returns when the replacement is likely Ready; `None` if never. `gone` is the time at which the old pod is gone.
+    /// If the old pod has a volume that only one node at a time can use, the replacement starts only after this time.
     pub(super) fn ready_after(
         &self,
         cluster: &Cluster,
@@ -64,14 +65,15 @@ impl Replacement {
     }
 }
 
-/// Number of live pods of each owner, while pods leave and others are created.
+/// Number of live pods of each owner. It changes as pods leave and replacements are created.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
 }
 
 impl LivePods {
-    /// Returns the number of live pods of the pod's owner. On first use, they are counted in the cluster.
+    /// Returns the number of live pods of the pod's owner; `None` if the pod has no owner. The first call for an owner
+    /// counts its pods in the cluster.
     pub fn count(&mut self, cluster: &Cluster, pod: &Pod) -> Option<&mut i32> {
         let owner = pod.owner.as_ref()?;
         let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
@@ -82,7 +84,7 @@ impl LivePods {
         Some(self.by_owner.entry(owner.uid.clone()).or_insert_with(count))
     }
 
-    /// Counts the start of a pod's deletion. The pod must not have been terminating before.
+    /// Subtracts a pod whose deletion starts. The pod must not have been terminating before.
     pub fn on_deletion(&mut self, cluster: &Cluster, pod: &Pod) {
         if !pod.is_finished()
             && let Some(count) = self.count(cluster, pod)
@@ -91,7 +93,7 @@ impl LivePods {
         }
     }
 
-    /// Returns whether the pod's owner creates another pod. If so, the new pod is counted.
+    /// Returns whether the pod's owner creates another pod, and counts the new pod.
     pub fn recreate(&mut self, cluster: &Cluster, pod: &Pod) -> bool {
         let Some(count) = self.count(cluster, pod) else { return false };
         let creates = owner::creates_replacement(cluster, pod, *count);
@@ -112,10 +114,11 @@ pub struct Departure {
     pub gone: Option<Timestamp>,
 }
 
-/// Returns the replacements of leaving pods, by the pod that each replaces, and the traces of their placements.
+/// Returns the replacements of leaving pods and the traces of their placements. Both are keyed by the pod that is
+/// replaced.
 ///
-/// Departures and replacements happen in order of time, so that each placement takes the earlier ones into account. A
-/// replacement that a quota refuses is created once it is admitted.
+/// Departures and replacements happen in order of time, so that each placement takes earlier ones into account. If a
+/// quota refuses a replacement at first, it is created when the quota admits it.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
@@ -145,7 +148,7 @@ pub fn replacements<E: Environment>(
     (replacements, environment.trace())
 }
 
-/// An event of a pod.
+/// An event in the departure of a pod.
 #[derive(Clone, Copy, Debug)]
 enum Event<'a> {
     /// The pod's deletion starts.
@@ -156,7 +159,7 @@ enum Event<'a> {
 }
 
 impl Event<'_> {
-    /// Returns the order of events at the same time: by kind, then by descending priority of the pod.
+    /// Returns the sort key of events at the same time: by kind of event, then by descending priority of the pod.
     fn order(&self) -> (u8, Reverse<i32>) {
         match self {
             Self::Leaves(pod) => (1, Reverse(pod.priority)),
@@ -166,7 +169,7 @@ impl Event<'_> {
     }
 }
 
-/// Returns all events in order of time. Equal events keep the order of the arguments.
+/// Returns all events, sorted by time. Events with the same sort key keep the order of `departures`.
 fn agenda<'a>(
     cluster: &Cluster,
     departures: &'a [Departure],

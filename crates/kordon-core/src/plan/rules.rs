@@ -1,5 +1,5 @@
-//! Differences between releases of the API server, the disruption controller and kubectl, and the settings of the node
-//! lifecycle controller that matter to plans.
+//! Rules that differ between releases of the API server, the disruption controller and kubectl. Also the settings of
+//! the node lifecycle controller that matter to plans.
 
 use crate::engine::{ServerVersion, Settings};
 
@@ -7,29 +7,31 @@ use crate::engine::{ServerVersion, Settings};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EvictionRules {
     pub version: ServerVersion,
-    /// A budget's selector `{}` selects every pod of the namespace (policy/v1, read from 1.21). Before, it selects
-    /// none.
+    /// A budget with the selector `{}` selects every pod of the namespace (policy/v1, read from 1.21). In older
+    /// releases it selects no pod.
     pub empty_selector_selects: bool,
-    /// Eviction honours budgets with the selector `{}` (1.29; late patches of 1.28 too).
+    /// The eviction subresource checks budgets with the selector `{}` (from 1.29, and in late patches of 1.28).
     pub empty_selector_protects: bool,
-    /// `unhealthyPodEvictionPolicy` is honoured (beta, on, from 1.27).
+    /// The eviction subresource honours `unhealthyPodEvictionPolicy` (beta, on, from 1.27).
     pub unhealthy_policy: bool,
-    /// The message of a refused eviction may say more than "needs … has …" (1.35).
+    /// The message of a refused eviction has other texts than "needs … has …" too (from 1.35).
     pub reports_failed_sync: bool,
-    /// A change of a pod updates every budget that matches it (1.38). Before, it updates an arbitrary one of them.
+    /// A change of a pod updates every budget that selects the pod (from 1.38). In older releases it updates an
+    /// arbitrary one of these budgets.
     pub updates_every_budget: bool,
-    /// kubectl drain treats a pod as DaemonSet-managed only if its owner is of group apps (1.34).
+    /// kubectl drain treats a pod as DaemonSet-managed only if its owner's group is apps (from 1.34).
     pub daemonsets_by_group: bool,
-    /// kubectl drain says that pods "declare no controller" instead of listing the kinds it knows (1.24).
+    /// kubectl drain says that pods "declare no controller". Before 1.24, it lists the kinds of controllers that it
+    /// knows instead.
     pub says_no_controller: bool,
-    /// The taint `node.kubernetes.io/out-of-service` lets pods be removed by force (beta, on, from 1.26).
+    /// The taint `node.kubernetes.io/out-of-service` allows the forced removal of pods (beta, on, from 1.26).
     pub out_of_service: bool,
-    /// Whether NoExecute taints evict pods. They do, unless the controller's settings disable it.
+    /// Whether NoExecute taints evict pods. The settings of the node lifecycle controller can disable this.
     pub taints_evict: bool,
 }
 
 impl EvictionRules {
-    /// Returns the rules for the controller's default settings.
+    /// Returns the rules of a release, with the default settings of the node lifecycle controller.
     pub fn for_version(version: ServerVersion) -> Self {
         let since = |minor| version >= ServerVersion::new(1, minor);
         Self {

@@ -1,8 +1,8 @@
 //! Simulation of evictions and deletions as a chain of events on a virtual timeline
 //! (docs/upstream/operator-actions.md#6.4).
 //!
-//! All groups share the budgets. A refused pod is retried as [`Retry`] says. A replacement that becomes Ready counts as
-//! healthy again. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
+//! All groups share the budgets. [`Retry`] decides when a refused pod is retried. A replacement counts as healthy once
+//! it is Ready. A run ends when no event is left. A pod whose budgets are not known leaves at the first attempt.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,55 +30,55 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
 
-/// Time that the disruption controller takes to sync a budget.
+/// Time that the disruption controller takes to update the status of a budget after a change.
 const SYNC_DELAY: Span = Span::from_millis(200);
 
-/// Number of steps in which the probability of stragglers is integrated. The result is exact to less than half a
+/// Number of steps of the numeric integration over the probability of stragglers. Its error is less than half a
 /// percent.
 const STRAGGLER_STEPS: u32 = 256;
 
-/// Time for which kubectl's client retries without reporting to kubectl, if the server answers with Retry-After: ten
-/// times ten seconds.
+/// Time for which kubectl's client retries by itself after a Retry-After of the server: ten times ten seconds. kubectl
+/// does not notice the refusal during this time.
 const CLIENT_RETRIES: Span = Span::from_secs(100);
 
-/// The removal to simulate.
+/// The removal that is simulated.
 #[derive(Clone, Debug)]
 pub struct SimulationInput {
     pub groups: Vec<RemovalGroup>,
     pub mode: RemovalMode,
-    /// Grace period for all pods, in place of their own; `None` keeps each pod's own.
+    /// Grace period for all pods, in place of the pods' own; `None` keeps the grace period of each pod.
     pub grace: Option<Span>,
     /// Time limit for one group.
     pub timeout: Option<Span>,
-    /// Time by which a pod's deletion may be overdue before the pod is no longer waited for.
+    /// The removal stops waiting for a pod whose deletion is overdue by more than this; `None` to wait for every pod.
     pub skip_wait_for_delete: Option<Span>,
-    /// Number of groups that run at the same time.
+    /// Maximum number of groups that are removed at the same time.
     pub parallel: usize,
     pub retry: Retry,
-    /// Nodes that take no more pods.
+    /// Nodes on which no replacement lands, because they are cordoned.
     pub closed: BTreeSet<NodeName>,
 }
 
 /// Pods that are removed together.
 #[derive(Clone, Debug, Default)]
 pub struct RemovalGroup {
-    /// The drained node; `None` for pods that were named.
+    /// The node that is drained; `None` if the action names pods.
     pub node: Option<NodeName>,
-    /// Pods in the order in which they are tried.
+    /// Pods, in the order in which their removal is tried.
     pub pods: Vec<Arc<Pod>>,
 }
 
 /// The result of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunResult {
-    /// Results of the groups, in order.
+    /// Results of the groups, in the order of the input.
     pub groups: Vec<GroupResult>,
     /// Time at which all groups have ended; `None` means never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
-    /// Pods that were starting, are not removed, and become Ready.
+    /// Starting pods that became Ready. They are not removed.
     pub started: BTreeSet<Key>,
-    /// Final states of the pods' budgets.
+    /// States of the pods' budgets at the end of the run.
     pub budgets: BTreeMap<Key, BudgetState>,
     /// Events in order of time.
     pub moments: Vec<PlanMoment>,
@@ -87,7 +87,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Returns where replacements landed, by the pod that each replaces.
+    /// Returns where replacements landed, by the pod that was replaced.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
         self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
@@ -100,26 +100,26 @@ pub struct GroupResult {
     pub started: Timestamp,
     /// Time at which the group ended; `None` means never.
     pub ended: Option<Timestamp>,
-    /// Whether an earlier group never ends. Then this group starts only if the operator continues anyway.
+    /// Whether an earlier group never ends. If so, this group starts only if the operator continues anyway.
     pub after_incomplete: bool,
 }
 
-/// The result of a pod.
+/// The result of the removal of one pod.
 #[derive(Clone, Debug, Default)]
 pub struct PodResult {
     /// The decision at the first attempt.
     pub first_decision: Option<EvictionDecision>,
-    /// The reason for the last refusal.
+    /// The reason of the last refusal.
     pub block: Option<EvictionBlock>,
     /// Time at which the pod's deletion started.
     pub leaves: Option<Timestamp>,
     /// Time at which the pod's object was gone.
     pub gone: Option<Timestamp>,
-    /// How the removal of the pod ended; `None` if the pod waits forever.
+    /// How the removal of the pod ended; `None` if it never ends.
     pub end: Option<TaskEnd>,
-    /// Pods that had used up the budget when this pod was first refused.
+    /// Pods whose eviction had used disruptions of the budget when this pod was first refused.
     pub behind: Vec<Key>,
-    /// Number of replacements that became Ready between the pod's first refusal and its eviction.
+    /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
     /// Why the pod's Job, or its index, fails.
@@ -135,7 +135,7 @@ pub enum TaskEnd {
     GaveUp(GiveUpReason),
 }
 
-/// The initial state that all runs of one removal share.
+/// A simulation before its first run: the state with which all runs start.
 #[derive(Clone, Debug)]
 pub struct Simulation<'a> {
     cluster: &'a Cluster,
@@ -143,7 +143,7 @@ pub struct Simulation<'a> {
     now: Timestamp,
     tasks: Vec<Task>,
     budgets: BTreeMap<Key, BudgetState>,
-    /// Times at which entries of `disruptedPods` expire, with their budgets.
+    /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
     live_pods: LivePods,
@@ -156,32 +156,32 @@ struct Task {
     group: usize,
     stage: TaskStage,
     state: PodState,
-    /// Whether the budgets count the pod as healthy.
+    /// Whether the budgets of the pod count it as healthy.
     healthy: bool,
-    /// Budgets that the eviction subresource checks for the pod.
+    /// Budgets that the eviction subresource checks before it evicts the pod.
     protected_by: Vec<Key>,
-    /// Budgets for which the disruption controller counts the pod.
+    /// Budgets whose numbers include the pod.
     counted_by: Vec<Key>,
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
-    /// Number of pods that had become Ready under the budget when this pod was first refused.
+    /// Value of [`Run::recoveries`] for the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
-    /// Whether quotas count the pod.
+    /// Whether quotas still count the pod.
     counts: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskStage {
     NotStarted,
-    /// The eviction or deletion is being tried.
+    /// The removal has to be requested, or has been refused so far.
     Requesting,
     Terminating,
     Ended,
 }
 
-/// An event of a run. Tasks and groups are given by index.
+/// An event of a run. Numbers are indexes of tasks or groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Attempt(usize),
@@ -190,28 +190,28 @@ enum Event {
     Created(usize),
     /// The pod is still terminating, but quotas no longer count it.
     NotCounted(usize),
-    /// The pod's owner creates the replacement that a quota refused.
+    /// The pod's owner creates a replacement that a quota had refused.
     Admitted(usize),
     Ready(usize),
-    /// A pod that was starting is Ready. These budgets count it.
+    /// A starting pod is Ready. `budgets` are the budgets that count it.
     Started {
         pod: Key,
         budgets: Vec<Key>,
     },
-    /// The disruption controller syncs the budget.
+    /// The disruption controller updates the status of the budget.
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
     DisruptionExpired(Key),
     SkipWait(usize),
     GiveUp(usize),
-    /// The group's timeout expires.
+    /// The timeout of the group expires.
     Deadline(usize),
     /// The last straggler of the group is gone.
     GroupStraggled(usize),
 }
 
 impl<'a> Simulation<'a> {
-    /// Prepares the runs. `budgets` must be the result of [`budget::states`] for the pods of the input.
+    /// Prepares the simulation. `budgets` must be the result of [`budget::states`] for the pods of `input`.
     pub fn new(
         cluster: &'a Cluster,
         input: &'a SimulationInput,
@@ -254,7 +254,7 @@ impl<'a> Simulation<'a> {
             }
             is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
         }
-        // Live pods are counted here once, not in each run.
+        // Counts the live pods of the owner now, so that not every run has to count them.
         self.live_pods.count(self.cluster, pod);
         self.tasks.push(Task {
             pod: pod.clone(),
@@ -273,7 +273,7 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    /// Runs the removal with this bound of all estimates.
+    /// Simulates one run. Every estimate has the value that `bound` selects.
     pub fn run<E: Environment>(&self, environment: E, bound: Bound) -> RunResult {
         let groups = self.input.groups.len();
         let mut run = Run {
@@ -306,8 +306,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// Returns the times at which entries of a budget's `disruptedPods` expire, with the key of the budget. Only entries of
-/// Ready pods matter, because these pods then count as healthy again.
+/// Returns when the entries of a budget's `disruptedPods` expire, each time with the key of the budget. Returns only
+/// entries of Ready pods, because only these pods count as healthy again.
 fn disruptions_expire(
     cluster: &Cluster,
     budget: &Budget,
@@ -330,7 +330,7 @@ struct Run<'a, E> {
     environment: E,
     bound: Bound,
     now: Timestamp,
-    /// Future events, in order of time and then of scheduling.
+    /// Future events, sorted by time. Events at the same time are in the order in which they were scheduled.
     agenda: BTreeMap<(Timestamp, u64), Event>,
     scheduled: u64,
     tasks: Vec<Task>,
@@ -338,17 +338,17 @@ struct Run<'a, E> {
     live_pods: LivePods,
     jobs: JobLedger,
     quotas: QuotaLedger,
-    /// Tasks whose replacements a quota refuses, with the time of the refusal.
+    /// Tasks whose replacements quotas refuse, with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
     /// Number of tasks in each group that have not ended.
     open_tasks: Vec<usize>,
     next_group: usize,
     after_incomplete: bool,
-    /// For each budget, the pods whose eviction used a disruption, in order.
+    /// For each budget, the pods whose eviction used one of its disruptions, in order of time.
     evicted: BTreeMap<Key, Vec<Key>>,
-    /// For each budget, the tasks that it refused.
+    /// For each budget, the tasks that wait because the budget refused them.
     waiting: BTreeMap<Key, BTreeSet<usize>>,
-    /// For each budget, the number of pods that became Ready.
+    /// For each budget, the number of its pods that became Ready during the run.
     recoveries: BTreeMap<Key, u32>,
     result: RunResult,
 }
@@ -361,7 +361,8 @@ impl<E: Environment> Run<'_, E> {
                 self.now = at;
                 self.on_event(event);
             }
-            // Groups that are still open never end. Later groups start only if the operator continues anyway.
+            // No event is left, so groups that have not ended never end. Later groups start only if the operator
+            // continues anyway.
             if self.next_group == self.open_tasks.len() {
                 break;
             }
@@ -447,7 +448,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Returns the tasks of a group. They are adjacent.
+    /// Returns the tasks of a group, which are adjacent in `tasks`.
     fn members(&self, group: usize) -> Range<usize> {
         let first = self.tasks.partition_point(|task| task.group < group);
         first..first + self.input.groups[group].pods.len()
@@ -485,23 +486,25 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Returns the mean time at which the last straggler of a group is gone, but at most the deadline of the group. The
-    /// mean is later than the likely time of each single pod. `None` in runs with the soonest or latest bound, which
-    /// use no means.
+    /// Returns the mean time at which the last straggler of a group is gone, but at most the group's deadline. This
+    /// mean is later than the likely time of each single pod. `None` in runs of the soonest or latest times, in which
+    /// there are no stragglers.
     fn straggles_until(&self, group: usize) -> Option<Timestamp> {
         let at = self.last_straggler(self.members(group), self.now)?;
         Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
     }
 
-    /// Returns the mean time at which the last straggler of these tasks is gone, if the other pods are gone at
-    /// `others_gone`. The mean is `others_gone` plus the integral of the probability that any straggler still exists.
+    /// Returns the mean time at which the last straggler of these tasks is gone. `others_gone` is the time at which all
+    /// other pods are gone.
+    ///
+    /// The mean is `others_gone` plus the integral of the probability that at least one straggler still exists.
     /// Stragglers are independent of each other.
     fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
         if self.bound != Bound::Likely {
             return None;
         }
         let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
-        // The likely end of each pod, and the end of its grace period if that is later.
+        // Returns the likely end of a pod and the end of its grace period, if the grace period ends later.
         let straggles = |task: usize| {
             let Task { pod, group, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
@@ -524,8 +527,8 @@ impl<E: Environment> Run<'_, E> {
         Some(others_gone + Span::from_secs_f64(later.sum()))
     }
 
-    /// Returns when all groups have ended. If groups run at the same time, the last straggler of all groups decides. On
-    /// average, this straggler is gone later than the last straggler of each single group.
+    /// Returns when the last group has ended. If groups run at the same time, the last straggler of all groups decides.
+    /// On average, this straggler is gone later than the last straggler of any single group.
     fn ended(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
         let last = ends?.into_iter().max().unwrap_or(self.now);
@@ -611,7 +614,8 @@ impl<E: Environment> Run<'_, E> {
         self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
     }
 
-    /// Schedules when a task gives up. kubectl checks its deadline only when it retries.
+    /// Schedules the time at which the removal of a pod is given up. kubectl checks its timeout only when it retries,
+    /// so this is the first retry after the deadline.
     fn schedule_give_up(&mut self, task: usize, block: &EvictionBlock) {
         let Task { group, give_up_scheduled, .. } = self.tasks[task];
         let Some(deadline) = self.deadline(group).filter(|_| !give_up_scheduled) else { return };
@@ -624,7 +628,7 @@ impl<E: Environment> Run<'_, E> {
         self.schedule(at, Event::GiveUp(task));
     }
 
-    /// Returns the first retry of a group that is not before `from`.
+    /// Returns the first retry of a group at `from` or later.
     fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
         let Some(period) = self.input.retry.period() else { return from };
         let started = self.result.groups[group].started;
@@ -633,7 +637,8 @@ impl<E: Environment> Run<'_, E> {
         started + period * periods
     }
 
-    /// Starts the deletion after a granted request, unless the pod is already terminating.
+    /// Starts the deletion of a pod after its removal was allowed. Does not start it again if the pod is already
+    /// terminating.
     fn start_deletion(&mut self, task: usize) {
         self.tasks[task].stage = TaskStage::Terminating;
         for waiting in self.waiting.values_mut() {
@@ -671,7 +676,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Schedules when a terminating pod is gone or is no longer waited for.
+    /// Schedules when a terminating pod is gone, and when kubectl stops waiting for it.
     fn schedule_gone(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
         let (grace, deadline) = self.grace(&pod);
@@ -695,15 +700,15 @@ impl<E: Environment> Run<'_, E> {
             self.schedule(at, Event::Gone(task));
         }
         if let Some(limit) = self.input.skip_wait_for_delete {
-            // kubectl polls once a second, so it finds the deletion overdue by more than the limit up to a second
-            // later.
+            // kubectl polls once a second. It therefore notices up to a second later that the deletion is overdue by
+            // more than the limit.
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
     }
 
-    /// Returns the remaining grace period of a pod and its end. A second request can only shorten a running grace
-    /// period.
+    /// Returns the remaining grace period of a pod, and the time at which it ends. If the pod is already terminating, a
+    /// further request can only shorten the grace period.
     fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
         let is_idle = pod.node.is_none() || pod.is_finished();
         let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
@@ -722,8 +727,8 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Returns whether the API server removes the object without the kubelet. It does if a grace period of zero was
-    /// requested, but not if a longer one has just run out.
+    /// Returns whether the API server removes the object of a pod at once, if no grace period remains. It does not if
+    /// the pod is terminating and its grace period has simply run out. Then the kubelet removes the object.
     fn is_removed_immediately(&self, pod: &Pod) -> bool {
         let is_idle = pod.node.is_none() || pod.is_finished();
         pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
@@ -776,7 +781,7 @@ impl<E: Environment> Run<'_, E> {
         }
     }
 
-    /// Stops counting a pod for quotas. They may then admit replacements that they refused before.
+    /// Subtracts a pod from the usage of quotas. Replacements that were refused before may then be admitted.
     fn stop_counting(&mut self, task: usize) {
         if !std::mem::take(&mut self.tasks[task].counts) {
             return;
@@ -827,7 +832,7 @@ impl<E: Environment> Run<'_, E> {
         self.count_healthy(budgets);
     }
 
-    /// Counts one more healthy pod for these budgets.
+    /// Adds one healthy pod to these budgets.
     fn count_healthy(&mut self, budgets: Vec<Key>) {
         for budget in budgets {
             if let Some(state) = self.budgets.get_mut(&budget) {
@@ -845,7 +850,8 @@ impl<E: Environment> Run<'_, E> {
         self.on_budget_synced(budget);
     }
 
-    /// Updates the budget after a sync. The tasks that wait for it retry, in the order of tasks.
+    /// Updates a budget after the disruption controller has synced it. Schedules retries of the tasks that wait for the
+    /// budget, in the order of tasks.
     fn on_budget_synced(&mut self, budget: &Key) {
         let Some(state) = self.budgets.get_mut(budget) else { return };
         state.sync();

@@ -1,5 +1,5 @@
-//! Starting pods: pods that a removal does not remove and that soon count as healthy for its budgets. They replace pods
-//! that left just before, and are not Ready yet.
+//! Starting pods: pods that are not Ready yet, but soon count as healthy for the budgets of a removal. They usually
+//! replace pods that left shortly before. The removal itself does not remove them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,15 +15,15 @@ use super::{
 use crate::cluster::{Budget, Cluster, Key, Pod};
 use kordon_time::Timestamp;
 
-/// A pod that is not Ready yet.
+/// A starting pod.
 #[derive(Clone, Debug)]
 pub(super) struct StartingPod {
     pub pod: Arc<Pod>,
-    /// Budgets that count the pod.
+    /// Budgets whose numbers include the pod.
     pub budgets: Vec<Key>,
 }
 
-/// Returns the starting pods of these budgets, except the removed ones.
+/// Returns the starting pods of these budgets, without the pods in `removed`.
 pub(super) fn of_budgets<'a>(
     cluster: &'a Cluster,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
@@ -41,7 +41,7 @@ pub(super) fn of_budgets<'a>(
     starting.into_values().collect()
 }
 
-/// Returns whether the pod may become Ready soon. The age of the pod is not considered.
+/// Returns whether the pod may soon become Ready, whatever its age is.
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
     !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs
@@ -50,8 +50,9 @@ fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod takes as long as its siblings did. A pod that has taken longer than all of them is likely Ready after
-    /// twice the longest time, and possibly never. After that time it is no longer expected to become Ready.
+    /// A pod is expected to take as long as its siblings did. If it has already taken longer than all of them, it
+    /// likely takes twice the longest of their times, and possibly never becomes Ready. If it has taken even longer, it
+    /// is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,

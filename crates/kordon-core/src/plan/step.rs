@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use crate::cluster::{Key, Name, NodeName, Taint, Uid, Version};
 use kordon_time::Span;
 
-/// One write. It is bound to the uid of the object. A write that replaces a whole list is also bound to the version.
+/// One write of a plan. It fails if the object has another uid. A write that replaces a whole list also fails if the
+/// object has another version.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanStep {
-    /// Cordons the node (`on`) or uncordons it. Not bound to the version, because each status update changes the
-    /// version.
+    /// Cordons the node if `on` is true, and uncordons it otherwise. Does not depend on the version, which changes with
+    /// each status update.
     Cordon {
         node: NodeName,
         uid: Uid,
@@ -22,7 +23,7 @@ pub enum PlanStep {
         version: Version,
         taints: Vec<Taint>,
     },
-    /// Sets labels. Labels without a value are removed.
+    /// Sets labels. A label without a value is removed.
     SetLabels {
         node: NodeName,
         uid: Uid,
@@ -53,7 +54,7 @@ const MERGE: &str = "application/merge-patch+json";
 const JSON: &str = "application/json";
 
 impl PlanStep {
-    /// Returns the API call, without dry run.
+    /// Returns the API call that makes the write. It has no `dryRun` parameter.
     pub fn call(&self) -> Call {
         let node = |name: &NodeName, body| Call {
             method: "PATCH",
@@ -102,10 +103,10 @@ impl PlanStep {
     }
 }
 
-/// Characters that are percent-encoded in a path: all except the unreserved ones (RFC 3986).
+/// Characters that are percent-encoded in a path: all characters except the unreserved ones (RFC 3986).
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Returns the API path of a node. Valid names need no encoding, but a server may send others.
+/// Returns the API path of a node. Valid names need no encoding, but a server may send other names.
 pub fn node_path(node: &NodeName) -> String {
     format!("/api/v1/nodes/{}", utf8_percent_encode(node, &UNRESERVED))
 }
@@ -123,7 +124,7 @@ fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {
     options
 }
 
-/// Returns a taint in the form of the API, including its time.
+/// Returns a taint as the API writes it, with the time at which it was added.
 fn taint(taint: &Taint) -> Value {
     let mut value = json!({"key": &*taint.key, "effect": taint.effect.as_str()});
     if !taint.value.is_empty() {

@@ -1,8 +1,8 @@
 //! Syntax of the keys and values of labels and taints (apimachinery `IsQualifiedName`, `IsValidLabelValue`).
 
-/// Largest length of a name or value.
+/// Maximum length of a name or value.
 const LONGEST: usize = 63;
-/// Largest length of a key's prefix.
+/// Maximum length of the prefix of a key.
 const LONGEST_PREFIX: usize = 253;
 
 const ALPHABET: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
@@ -12,10 +12,10 @@ const VALUE: &str = "a valid label must be an empty string or consist of alphanu
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
     '.', and must start and end with an alphanumeric character (e.g. 'example.com')";
 
-/// Checks a key: a name with an optional prefix.
+/// Checks a key, which is a name with an optional prefix.
 ///
 /// # Errors
-/// The key is not valid. The text has every fault, in the server's words.
+/// The key is not valid. The text lists all faults in the server's words.
 pub fn key(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     let mut parts = text.split('/');
@@ -47,10 +47,10 @@ pub fn key(text: &str) -> Result<(), String> {
     report(faults)
 }
 
-/// Checks a value. It may be empty.
+/// Checks a value. An empty value is valid.
 ///
 /// # Errors
-/// The value is not valid. The text has every fault, in the server's words.
+/// The value is not valid. The text lists all faults in the server's words.
 pub fn value(text: &str) -> Result<(), String> {
     let mut faults = Vec::new();
     if text.len() > LONGEST {

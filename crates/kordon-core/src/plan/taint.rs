@@ -1,4 +1,4 @@
-//! Plans that taint nodes, and the pods that a NoExecute taint deletes (docs/upstream/operator-actions.md#2).
+//! Plans that taint nodes, including the pods that NoExecute taints delete (docs/upstream/operator-actions.md#2).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -49,7 +49,7 @@ pub(super) fn plan<E: Environment>(
     for node in &nodes {
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
-            // If nothing changes, nothing is written. kubectl sends a write anyway.
+            // Unlike kubectl, kordon writes nothing if the taints do not change.
             Ok(after) if after[..] == node.taints[..] => NodeChange::Unchanged { text: "taints unchanged" },
             Ok(after) => {
                 plan.steps.push(PlanStep::SetTaints {
@@ -74,7 +74,7 @@ pub(super) fn plan<E: Environment>(
 }
 
 impl Plan {
-    /// Adds the pods of a node if its NoExecute taints change.
+    /// Adds the pods of a node to the plan if the node's NoExecute taints change.
     fn add_pods_of_tainted<E: Environment>(
         &mut self,
         node: &Node,
@@ -88,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Adds the landings of the deleted pods' replacements.
+    /// Adds the replacements of the deleted pods to the plan: where they land and when they are Ready.
     fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
@@ -157,7 +157,7 @@ fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec
     warnings
 }
 
-/// Returns whether these edits change which pods of the node are evicted.
+/// Returns whether the edits change the NoExecute taints of the node, and so which pods are evicted.
 pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
     edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
 }
@@ -177,7 +177,7 @@ const CONTROLLER_TAINTS: [&str; 7] = [
     "node.kubernetes.io/network-unavailable",
 ];
 
-/// Returns the row of a pod whose node's NoExecute taints change.
+/// Returns the row of a pod on a node whose NoExecute taints change.
 fn pod_of_tainted<E: Environment>(
     pod: &Arc<Pod>,
     before: &[Taint],
@@ -204,7 +204,7 @@ fn pod_of_tainted<E: Environment>(
     plan.eviction_notes = EvictionNote::for_pod(cluster, pod);
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
-    // The taint keeps the pod off this node, even if the pod tolerates cordons.
+    // The replacement cannot land on the same node even if it tolerates cordons, because of the taint.
     plan.warnings.remove(&PodWarning::MayReturn);
     if warning::is_of_existing_daemonset(cluster, pod) {
         plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
@@ -216,7 +216,7 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     if pod.termination.is_some() {
         return Verdict::Terminating;
     }
-    // A taint without a time is assumed to have been added just now, which gives the latest possible deletion.
+    // If a taint has no time, it is assumed to have been added just now. This gives the latest possible deletion.
     let scheduled = match tolerance(&pod.tolerations, before) {
         Tolerance::For { span, taint } => Some(taint.time_added.map_or(now, |at| cluster.local(at)) + span),
         Tolerance::NotTolerated(_) => Some(now),
@@ -225,7 +225,7 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     match tolerance(&pod.tolerations, after) {
         Tolerance::NotTolerated(taint) => Verdict::Deleted { at: now, taint: taint.key.clone() },
         Tolerance::For { span, taint } => {
-            // A running timer is neither extended nor shortened.
+            // If a timer already runs for the pod, the change of taints neither extends nor shortens it.
             let at = scheduled.unwrap_or(now + span).max(now);
             Verdict::Deleted { at, taint: taint.key.clone() }
         }

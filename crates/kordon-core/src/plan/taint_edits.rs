@@ -1,4 +1,4 @@
-//! Edits of taints, in kubectl's syntax, and the API server's validation of taints.
+//! Edits of taints in kubectl's syntax, and the checks that the API server makes on taints.
 
 use super::syntax;
 use crate::cluster::{Name, Node, Taint, TaintEffect};
@@ -16,11 +16,11 @@ pub struct TaintEdits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub key: Name,
-    /// Effect of the taint; `None` means every effect of the key.
+    /// Effect of the taint; `None` removes the taints of all effects.
     pub effect: Option<TaintEffect>,
 }
 
-/// An invalid argument, in kubectl's words.
+/// An invalid argument. The text is kubectl's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaintError {
     #[error("invalid taint effect: {0}, unsupported taint effect")]
@@ -40,12 +40,12 @@ pub enum TaintError {
 }
 
 impl TaintEdits {
-    /// Returns whether an argument is a taint edit, not the name of a node.
+    /// Returns whether an argument is a taint edit. Otherwise it is the name of a node.
     pub fn is_word(word: &str) -> bool {
         word.contains(['=', ':']) || word.ends_with('-')
     }
 
-    /// Returns whether these edits may change which pods are evicted.
+    /// Returns whether the edits include NoExecute taints, so that they may change which pods are evicted.
     pub fn may_evict(&self) -> bool {
         self.add.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
             || self
@@ -57,7 +57,7 @@ impl TaintEdits {
     /// Parses kubectl's arguments: `key=value:effect`, `key:effect`, `key:effect-`, `key-`.
     ///
     /// # Errors
-    /// An argument is invalid, or two contradict each other.
+    /// An argument is invalid, or two arguments contradict each other.
     pub fn parse<'a>(words: impl IntoIterator<Item = &'a str>, overwrite: bool) -> Result<Self, TaintError> {
         let mut edits = Self { overwrite, ..Self::default() };
         for word in words {
@@ -97,10 +97,11 @@ impl TaintEdits {
         pairs.map(shown).collect()
     }
 
-    /// Returns the node's taints after the edits: first the added taints in the order of the command, then the others.
+    /// Returns the taints that the node has after the edits: first the added taints in the order of the command, then
+    /// the others.
     ///
     /// # Errors
-    /// A taint exists and must not be overwritten, or a taint to remove does not exist. The text is kubectl's.
+    /// A taint to add exists and may not be overwritten, or a taint to remove does not exist. The text is kubectl's.
     pub fn over(&self, node: &Node) -> Result<Vec<Taint>, String> {
         if !self.overwrite {
             let there = |taint: &&Taint| node.taints.iter().any(|old| old.is(&taint.key, taint.effect));
@@ -127,7 +128,7 @@ impl TaintEdits {
         if missing.is_empty() { Ok(taints) } else { Err(missing.join(", ")) }
     }
 
-    /// Returns kubectl's word for the result: `modified`, `tainted` or `untainted`.
+    /// Returns the word with which kubectl reports the result: `modified`, `tainted` or `untainted`.
     pub fn word(&self, before: &[Taint]) -> &'static str {
         let is_new = |taint: &Taint| !before.iter().any(|old| old.is(&taint.key, taint.effect));
         let added = self.add.iter().any(is_new);
@@ -167,7 +168,7 @@ fn parts(spec: &str) -> Result<(Name, Name, Option<TaintEffect>), TaintError> {
     Ok((key.into(), value.into(), effect))
 }
 
-/// Returns all faults that the API server finds in a node's taints: the field, and what is wrong with it.
+/// Returns all faults that the API server finds in the taints of a node. Each fault has the field and a description.
 pub fn validate(taints: &[Taint]) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for (place, taint) in taints.iter().enumerate() {

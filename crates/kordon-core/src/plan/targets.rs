@@ -1,4 +1,4 @@
-//! Targets of an action: the nodes and pods that it names.
+//! Targets of an action: the nodes and pods that the action names.
 
 use std::{collections::BTreeSet, fmt::Display, sync::Arc};
 
@@ -7,10 +7,10 @@ use crate::cluster::{
     nearest::{did_you_mean, nearest_node, nearest_pod},
 };
 
-/// The reason why there is no plan.
+/// The reason why a plan cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// At least one of the named nodes does not exist. One wrong name prevents the whole plan.
+    /// At least one of the named nodes does not exist. There is then no plan for the other nodes either.
     #[error("nodes {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
     NoSuchNode { names: Vec<NodeName>, meant: Vec<NodeName> },
     #[error("pods {} not found: nothing would be done{}", quoted(names), did_you_mean(meant))]
@@ -25,7 +25,10 @@ fn quoted<T: Display>(names: &[T]) -> String {
     names.join(", ")
 }
 
-/// Looks up all nodes by name, without duplicates.
+/// Returns the nodes with these names, each once.
+///
+/// # Errors
+/// A node does not exist, or it is unknown whether it exists.
 pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<Arc<Node>>, PlanError> {
     find_all(names, |name| cluster.node(name).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Node);
@@ -34,7 +37,10 @@ pub(super) fn nodes_named(cluster: &Cluster, names: &[NodeName]) -> Result<Vec<A
     })
 }
 
-/// Looks up all pods by name, without duplicates.
+/// Returns the pods with these names, each once.
+///
+/// # Errors
+/// A pod does not exist, or it is unknown whether it exists.
 pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>>, PlanError> {
     find_all(keys, |key| cluster.pod(key).cloned()).map_err(|missing| {
         let scopes = missing.iter().cloned().map(Scope::Pod);
@@ -43,20 +49,23 @@ pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>
     })
 }
 
-/// Returns an error if the outcome depends on objects of which nothing is known.
+/// Returns an error if any of these gaps is of unknown objects. Outdated objects are no error.
 pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     let unknown = gaps.clone().unknown();
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// Returns `error`, which says that objects do not exist, if the scopes are known as they are now. Otherwise returns
-/// their gaps, because an object that was missing earlier may exist now.
+/// Decides which error to return for objects that were not found. If their scopes are known as they are now, the
+/// objects do not exist: returns `error`. Otherwise they may exist: returns the gaps of the scopes.
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }
 }
 
-/// Returns all objects without duplicates, or the names of those that do not exist.
+/// Returns the objects with these names, each once.
+///
+/// # Errors
+/// Some objects do not exist. Returns their names.
 fn find_all<N: Ord + Clone, T>(names: &[N], find: impl Fn(&N) -> Option<T>) -> Result<Vec<T>, Vec<N>> {
     let mut seen = BTreeSet::new();
     let (mut found, mut missing) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Time left of a removal in progress, from the same simulation as plans.
+//! Time left of a removal in progress. It is computed by the same simulation as plans.
 
 use std::collections::BTreeSet;
 
@@ -16,21 +16,22 @@ use super::{
 use crate::cluster::{Cluster, NodeName};
 use kordon_time::{Span, Timestamp};
 
-/// When the rest of a removal ends.
+/// When the rest of a removal in progress ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimeLeft {
-    /// The removal ends at about `likely` and not after `latest`, which is `None` if the removal possibly never ends.
+    /// The removal likely ends at `likely`, and at `latest` at the latest. `latest` is `None` if the removal possibly
+    /// never ends.
     Ends { likely: Timestamp, latest: Option<Timestamp> },
-    /// The end depends on budgets that are not known. It is not before this time.
+    /// The removal does not end before this time. When it ends depends on budgets that are not known.
     NotBefore(Timestamp),
-    /// The removal does not end unless something changes. The obstacle is given if it is known.
+    /// The removal never ends unless something changes. Has the obstacle, if it is known.
     Never(Option<RemovalObstacle>),
 }
 
 impl TimeLeft {
-    /// Returns the time left as text: `done in ~35s (at most 1m4s)`.
+    /// Describes the time left: `done in ~35s (at most 1m4s)`.
     pub fn text(&self, now: Timestamp) -> String {
-        // Whole seconds, because the text is shown while time passes.
+        // The text changes while time passes, so it has whole seconds only.
         let after = |at: Timestamp| Span::from_secs(at.since(now).or_zero().as_secs());
         match self {
             Self::Ends { likely, latest } => {
@@ -43,8 +44,8 @@ impl TimeLeft {
     }
 }
 
-/// Returns when the rest of a removal ends. `groups` are the groups that are left, in order. Landings are not
-/// predicted, and timeouts are ignored.
+/// Returns when the rest of a removal ends. `groups` are the groups that have not ended, in order. Ignores timeouts,
+/// and does not predict where pods land.
 pub fn time_left(
     cluster: &Cluster,
     groups: Vec<RemovalGroup>,

@@ -11,7 +11,7 @@ pub struct PlanMoment {
     pub event: PlanEvent,
 }
 
-/// An event during the application of a plan.
+/// An event that happens while a plan is applied.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanEvent {
     /// The drain of the node starts.
@@ -30,18 +30,18 @@ pub enum PlanEvent {
     Replaced { of: Key, landing: Landing },
     /// The replacement of this pod is Ready.
     Ready { of: Key },
-    /// A pod that the plan does not remove, and that was not Ready when the plan was made, is Ready.
+    /// A starting pod is Ready. The plan does not remove this pod.
     Started { pod: Key },
-    /// The pod is no longer waited for.
+    /// The action stops waiting for the pod.
     GaveUp { pod: Key, reason: GiveUpReason },
 }
 
-/// The reason why a pod is no longer waited for.
+/// The reason why an action stops waiting for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUpReason {
-    /// The pod's deletion is overdue by more than the allowed wait.
+    /// The pod's deletion is overdue by more than `--skip-wait-for-delete-timeout`.
     LeftTerminating,
-    /// The server's answer is final. A retry would get the same answer.
+    /// The server refused the eviction, and a retry would get the same response.
     EvictionFailed,
     TimedOut,
 }
@@ -69,7 +69,7 @@ impl PlanEvent {
         (subject, word, details)
     }
 
-    /// Returns the pod of the event. For events of a replacement, this is the replaced pod.
+    /// Returns the pod of the event. For an event of a replacement, this is the pod that it replaces.
     pub const fn pod(&self) -> Option<&Key> {
         match self {
             Self::Leaves { pod }

@@ -14,9 +14,9 @@ use kordon_time::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanTotals {
     pub nodes: usize,
-    /// Nodes that are written to.
+    /// Nodes to which the plan writes.
     pub changed: usize,
-    /// Nodes whose change is refused, or from which kubectl would remove no pod.
+    /// Nodes whose change is refused. For a drain, nodes from which kubectl would remove no pod.
     pub refused_nodes: usize,
     pub pods: usize,
     pub leave_now: usize,
@@ -26,23 +26,22 @@ pub struct PlanTotals {
     /// Pods that wait for something that may never happen.
     pub wait: usize,
     pub blocked: usize,
-    /// Pods that leave unless an object that is not known forbids it.
+    /// Pods of which it is unknown whether they leave, because the objects that decide this are not known.
     pub undecided: usize,
     pub refused_pods: usize,
     pub lost: usize,
     pub data_lost: usize,
-    /// Counts of the outcomes of all pods. They add up to `pods`.
+    /// Number of pods with each outcome. The numbers add up to `pods`.
     pub outcomes: OutcomeCounts,
-    /// Replacements that land on a known node.
+    /// Replacements that land on a node whose name is known.
     pub placed: usize,
     /// Replacements that stay Pending.
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
-    /// Time at which everything has ended; `None` means never, or unknown if pods are undecided.
+    /// Time at which the last pod is gone; `None` means never, or, if pods are undecided, unknown.
     pub ends: Window,
-    /// Time at which everything has likely ended if all undecided pods leave at the first attempt. `None` without
-    /// undecided pods.
+    /// Likely end of the plan if all undecided pods leave at the first attempt; `None` if no pod is undecided.
     pub not_before: Option<Timestamp>,
 }
 
@@ -63,7 +62,7 @@ pub enum PodCount {
     Preempted,
 }
 
-/// Counts the pods by category, in the order of [`PodCount`]. Every pod is in one category.
+/// Counts the pods in each category, in the order of [`PodCount`]. Every pod is in one category.
 pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -> Vec<(PodCount, usize)> {
     let mut parts: BTreeMap<PodCount, usize> = BTreeMap::new();
     for pod in pods {
@@ -73,7 +72,7 @@ pub fn parts<'a>(pods: impl IntoIterator<Item = &'a PodPlan>, made: Timestamp) -
 }
 
 impl PodCount {
-    /// Returns the category of a pod with this verdict, in a plan that was made at `made`.
+    /// Returns the category of a pod with this verdict. `made` is the time at which the plan was made.
     fn new(verdict: &Verdict, made: Timestamp) -> Self {
         match verdict {
             Verdict::Refused { .. } => Self::Refused,
@@ -91,7 +90,7 @@ impl PodCount {
         }
     }
 
-    /// Returns the words that follow the number.
+    /// Returns the words that follow the number of pods.
     pub const fn words(self) -> &'static str {
         match self {
             Self::LeaveNow => "leave now",
@@ -129,7 +128,7 @@ impl PlanTotals {
         ]
     }
 
-    /// Counts the pods of a plan that was made at `made`.
+    /// Counts the pods of a plan. `made` is the time at which the plan was made.
     pub(super) fn from_pods(pods: &[PodPlan], made: Timestamp) -> Self {
         let mut totals = Self { pods: pods.len(), ..Self::default() };
         for pod in pods {
@@ -145,7 +144,7 @@ impl PlanTotals {
         totals
     }
 
-    /// Returns the likely end of the plan, or its earliest likely end if pods are undecided; `None` means never.
+    /// Returns the likely end of the plan; `None` means never. If pods are undecided, the plan may end later.
     pub(super) fn likely_end(&self) -> Option<Timestamp> {
         self.not_before.or(self.ends.likely)
     }

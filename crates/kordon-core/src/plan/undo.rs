@@ -1,37 +1,37 @@
-//! Undo of what a plan changed on nodes. Pods are not restored.
+//! Undo of the changes that a plan made to nodes. Pods are not restored.
 
 use std::{collections::BTreeSet, fmt};
 
 use super::{node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan, node by node.
+/// The undo of a plan, by node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,
 }
 
-/// The undo on one node.
+/// The undo of a plan's changes to one node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeUndo {
     pub node: NodeName,
-    /// Uid of the changed node. Another node with the same name is left alone.
+    /// Uid of the node that the plan changed. A new node with the same name is left alone.
     pub uid: Uid,
     pub steps: Vec<UndoStep>,
 }
 
-/// The undo of one change. Later changes by others are kept.
+/// The undo of one change. It leaves alone what others have changed later.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UndoStep {
-    /// The plan cordoned the node.
+    /// Uncordons the node, because the plan cordoned it.
     Uncordon,
-    /// The plan uncordoned the node.
+    /// Cordons the node, because the plan uncordoned it.
     Cordon,
-    /// The taint `before` and `after` the plan; `None` if there was none. The change is undone only if the taint is
-    /// still as the plan left it.
+    /// Restores a taint to its state `before` the plan, if it is still in its state `after` the plan. `None` means that
+    /// there is no such taint.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// The label `before` and `after` the plan; `None` if there was none. The change is undone only if the label is
-    /// still as the plan left it.
+    /// Restores a label to its value `before` the plan, if it still has its value `after` the plan. `None` means that
+    /// there is no such label.
     Label { key: Name, before: Option<Name>, after: Option<Name> },
 }
 
@@ -40,11 +40,11 @@ pub enum UndoStep {
 pub enum NotUndone {
     /// The node is gone.
     NodeGone { node: NodeName },
-    /// Another node has the name now.
+    /// Another node now has the name.
     OtherNode { node: NodeName },
-    /// The node is already in its state before the plan.
+    /// The node is already in the state that it had before the plan.
     NothingToUndo { node: NodeName, state: String },
-    /// Somebody has changed the taint or label since the plan.
+    /// Somebody has changed the taint or label after the plan.
     Changed { node: NodeName, what: String },
 }
 
@@ -64,7 +64,8 @@ impl Undo {
         self.nodes.iter().all(|node| node.steps.is_empty())
     }
 
-    /// Returns the writes that undo the plan in the present state of the cluster, and the changes that are not undone.
+    /// Returns the writes that undo the plan in the present state of the cluster, and the changes that cannot be
+    /// undone.
     pub fn writes(&self, cluster: &Cluster) -> (Vec<PlanStep>, Vec<NotUndone>) {
         let (mut writes, mut not_undone) = (Vec::new(), Vec::new());
         for undo in &self.nodes {
@@ -81,7 +82,7 @@ impl Undo {
 }
 
 impl NodeUndo {
-    /// Returns the undo of a change, or `None` if nothing changed.
+    /// Returns the undo of a change to a node; `None` if nothing was changed.
     pub fn new(node: NodeName, uid: Uid, change: &NodeChange) -> Option<Self> {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
@@ -105,7 +106,8 @@ impl NodeUndo {
         Some(Self { node, uid, steps })
     }
 
-    /// Adds the writes that undo the changes in the present state of the node, and the changes that are not undone.
+    /// Computes the undo in the present state of the node. Adds its writes to `writes`, and changes that cannot be
+    /// undone to `not_undone`.
     pub fn over(&self, node: &Node, writes: &mut Vec<PlanStep>, not_undone: &mut Vec<NotUndone>) {
         let (name, uid) = (&node.name, &node.uid);
         let mut taints: Vec<Taint> = node.taints.to_vec();
@@ -156,7 +158,7 @@ impl NodeUndo {
     }
 }
 
-/// Returns the undo steps for the taints that differ, by key and effect.
+/// Returns the undo of each taint that differs between `before` and `after`. Taints are identified by key and effect.
 fn taint_steps(before: &[Taint], after: &[Taint]) -> Vec<UndoStep> {
     let find = |taints: &[Taint], like: &Taint| {
         taints.iter().find(|taint| taint.is(&like.key, like.effect)).cloned()

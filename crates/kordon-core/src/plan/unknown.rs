@@ -1,4 +1,5 @@
-//! Gaps of a plan: which of its parts depend on objects that are not known, and whether its outcome does.
+//! Gaps of a plan: which parts of the plan depend on objects that are not known, and whether its outcome is still
+//! certain.
 
 use super::{
     action::{Action, RemovalMode},
@@ -9,7 +10,7 @@ use super::{
 use crate::cluster::{Cluster, FeedKind, Gap, Gaps, Pod, Scope};
 
 impl Plan {
-    /// Returns the parts of the plan that depend on objects that are not known.
+    /// Returns the parts of the plan that have gaps.
     pub fn gaps(&self) -> impl Iterator<Item = &PlanGap> {
         self.warnings.iter().filter_map(|warning| match warning {
             Warning::Unknown(gap) => Some(gap),
@@ -17,13 +18,13 @@ impl Plan {
         })
     }
 
-    /// Returns the gap of a part, or `None` if the part is known.
+    /// Returns the gap of a part of the plan; `None` if the part has no gap.
     pub fn gap_of(&self, part: PlanPart) -> Option<&PlanGap> {
         self.gaps().find(|gap| gap.part == part)
     }
 
-    /// Returns the gaps in the budgets of pods that the plan deletes regardless of budgets. `None` if the budgets are
-    /// known, or if no pod is deleted in this way.
+    /// If the plan deletes pods without checking budgets, returns the gaps of unknown budgets. `None` if all budgets
+    /// are known, or if the plan deletes no pods in this way.
     pub fn ignores_unknown_budgets(&self) -> Option<Gaps> {
         let is_ignoring = |warning: &Warning| matches!(warning, Warning::BudgetsIgnored { .. });
         let gaps = self.gap_of(PlanPart::Budgets).filter(|_| self.warnings.iter().any(is_ignoring))?;
@@ -31,9 +32,11 @@ impl Plan {
         Some(Gaps(gaps.collect())).filter(|gaps| !gaps.is_empty())
     }
 
-    /// Returns whether the outcome is certain despite the gaps of the plan. Gaps in workloads, budgets, quotas and
-    /// placements make it uncertain only for evictions under a budget, because the numbers of the budget depend on what
-    /// happens to the pods that leave.
+    /// Returns whether the outcome is certain although the plan has gaps.
+    ///
+    /// It is uncertain if pods are undecided, or if the whole plan is based on outdated objects. Gaps in workloads,
+    /// budgets, quotas and placements make only evictions under a budget uncertain, because the budget's numbers depend
+    /// on the replacements of the pods that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
@@ -57,8 +60,8 @@ impl Plan {
         is_decided && self.gaps().all(holds)
     }
 
-    /// Adds a warning for each part of the plan with gaps. `outcome` has the outdated objects that the whole plan is
-    /// based on.
+    /// Adds a warning for each part of the plan that has gaps. `outcome` has the gaps of outdated objects that concern
+    /// the whole plan.
     pub(super) fn name_gaps(&mut self, outcome: Gaps, cluster: &Cluster) {
         let mut everything = outcome;
         everything.0.extend(cluster.gap(FeedKind::Nodes).filter(|gap| gap.known.is_known()));
@@ -88,7 +91,8 @@ impl Plan {
         }
     }
 
-    /// Returns the gaps in the scopes that `needs` names for each pod that the plan removes or tries to remove.
+    /// Returns the gaps that concern the pods which the plan removes or tries to remove. `needs` returns the scopes
+    /// that have to be known for one pod.
     fn gaps_of_leaving(&self, cluster: &Cluster, needs: fn(&Cluster, &Pod) -> Vec<Scope>) -> Gaps {
         let attempted = self.pods.iter().filter(|pod| pod.verdict.as_if_granted().is_attempted());
         let pods = attempted.filter_map(|pod| cluster.pod(&pod.pod));
@@ -103,7 +107,7 @@ impl Plan {
         }
         let mut gaps = cluster.gaps_in([Scope::Nodes, Scope::Pods, Scope::Namespaces]);
         gaps.0.extend(cluster.gaps(FeedKind::PLACEMENT).0);
-        // Landings are computed as if all undecided pods left.
+        // The landings assume that all undecided pods leave, so the gaps of these pods make the landings uncertain too.
         let others: Vec<Gap> =
             self.undecided().0.into_iter().filter(|gap| !gaps.contains(gap.kind)).collect();
         gaps.0.extend(others);

@@ -1,4 +1,4 @@
-//! The verdict on one pod in a plan, as one of a few cases.
+//! The verdict on one pod in a plan.
 
 use std::fmt;
 
@@ -14,38 +14,41 @@ use kordon_time::Timestamp;
 /// What happens to one pod in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// The pod stays. The plan completes without it.
+    /// The pod stays. The plan can still complete.
     Skipped(Skip),
-    /// A filter of kubectl drain refuses the pod, so no pod of its node is removed. `granted` is the verdict with all
-    /// flags.
+    /// A filter of kubectl drain refuses the pod, so kubectl removes no pod of its node. `granted` is the verdict that
+    /// the pod would have with all missing flags.
     Refused { refusals: Vec<DrainRefusal>, granted: Box<Verdict> },
     /// The pod is already terminating. The plan waits for it.
     Terminating,
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// The pod waits until its budget recovers, because earlier pods of this plan use up the budget.
+    /// The pod waits until its budget allows a disruption again. Until then, pods that leave earlier in this plan use
+    /// all of them.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
-    /// The pod waits until other pods recover, which the plan does not touch. Then the budget allows the eviction.
+    /// The pod waits until other pods, which the plan does not touch, are healthy again. The budget then allows the
+    /// eviction.
     Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
-    /// The disruption controller has not synced the latest spec of the pod's budget.
+    /// The pod waits until the disruption controller has processed the latest spec of its budget.
     WaitsForController { budget: Key },
-    /// The pod's namespace is being deleted. Evictions are refused there, and the pod is deleted with its namespace.
+    /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
+    /// namespace.
     WaitsForNamespace,
-    /// Nothing in this plan makes the pod's budget allow the eviction.
+    /// The pod's budget never allows the eviction during this plan.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
-    /// More than one budget protects the pod. The eviction subresource answers this with an error.
+    /// More than one budget protects the pod. The eviction subresource responds with an error.
     TwoBudgets { budgets: Vec<Key> },
-    /// The server refuses the eviction because of something that kordon does not know, such as a new policy. Counts as
-    /// blocked.
+    /// It is unknown whether the server allows the eviction, because kordon does not know something, such as a new
+    /// policy. Counts as blocked.
     Unknown { missing: String },
-    /// Whether the pod leaves depends on objects that the server knows and kordon does not. The pod leaves unless one
-    /// of them forbids it.
+    /// It is unknown whether the pod leaves, because kordon does not know all objects that decide this. The pod leaves
+    /// unless one of these objects forbids it.
     Undecided { gaps: Gaps },
-    /// A NoExecute taint deletes the pod at this time. Budgets are ignored.
+    /// A NoExecute taint deletes the pod at this time, whatever its budgets are.
     Deleted { at: Timestamp, taint: Name },
-    /// The pod tolerates the taints without a limit.
+    /// The pod tolerates the taints for an unlimited time.
     Tolerates,
-    /// The taint that would have deleted the pod is removed.
+    /// The plan removes the taint that would have deleted the pod.
     DeletionCancelled,
 }
 
@@ -58,35 +61,35 @@ pub enum LeaveReason {
         budget: Key,
         numbers: BudgetNumbers,
     },
-    /// The pod is deleted, not evicted. Budgets are not checked.
+    /// The pod is deleted without eviction, so budgets are not checked.
     Deleted,
 }
 
-/// The reason why a budget never allows an eviction in this plan.
+/// The reason why a budget never allows an eviction during a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPattern {
-    /// The budget needs at least as many healthy pods as there can be.
+    /// The budget needs all healthy pods that there can ever be, or more.
     CannotBeMet { needs: i32, max_healthy: i32 },
     /// The budget has neither minAvailable nor maxUnavailable.
     NothingGiven,
     /// The disruption controller cannot sync the budget.
     SyncFailed { message: Name },
-    /// The budget expects no pods: its pods have no controller, or their controllers are scaled to zero.
+    /// The budget expects no pods, because its pods have no controller or their controllers are scaled to zero.
     ExpectsNone,
-    /// Replacements stay Pending.
+    /// Replacements of pods that left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
-    /// No controller recreates the pods that left.
+    /// Pods that left are not recreated by any controller.
     NotRecreated { pods: Vec<Key> },
-    /// Replacements wait for pods that stay Terminating.
+    /// Replacements are not created, because the pods that they replace stay Terminating.
     StuckTerminating { pods: Vec<Key> },
-    /// Replacements never become Ready.
+    /// Replacements of pods that left never become Ready.
     NeverReady { of: Vec<Key> },
-    /// The server refuses all evictions under the budget.
+    /// The server refuses the eviction of all pods of the budget.
     Broken { what: &'static str },
 }
 
 impl BlockPattern {
-    /// Returns what the operator can do about the block.
+    /// Returns what the operator can do about the blocked eviction.
     pub const fn advice(&self) -> &'static str {
         match self {
             Self::CannotBeMet { .. } => "scale its workload up, or relax the budget",
@@ -105,7 +108,7 @@ impl BlockPattern {
 }
 
 impl Verdict {
-    /// Returns the verdict if all missing flags are given.
+    /// Returns the verdict that the pod would have if all missing flags were given.
     pub fn as_if_granted(&self) -> &Self {
         match self {
             Self::Refused { granted, .. } => granted.as_if_granted(),
@@ -113,12 +116,12 @@ impl Verdict {
         }
     }
 
-    /// Returns whether the plan removes the pod or tries to.
+    /// Returns whether the plan removes the pod or tries to remove it.
     pub(super) const fn is_attempted(&self) -> bool {
         !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)
     }
 
-    /// Returns whether the pod leaves because of the plan, as far as is known.
+    /// Returns whether the pod leaves because of the plan. Undecided pods count as leaving.
     pub(super) const fn may_leave(&self) -> bool {
         matches!(
             self,
@@ -147,7 +150,7 @@ impl Verdict {
         }
     }
 
-    /// Returns a word for a column.
+    /// Returns a word for the verdict, short enough for a column.
     pub const fn column(&self) -> &'static str {
         match self {
             Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled => "stays",
@@ -171,7 +174,7 @@ impl Verdict {
         rest.unwrap_or(&text).to_owned()
     }
 
-    /// Returns the budget that the verdict is based on; `None` if it is not based on a single budget.
+    /// Returns the budget on which the verdict depends; `None` if it depends on no budget or on several.
     pub fn budget(&self) -> Option<&Key> {
         match self.as_if_granted() {
             Self::LeavesAfter { budget, .. }
@@ -325,7 +328,7 @@ fn disruptions(count: i32) -> String {
     format!("{count} {}", if count == 1 { "disruption" } else { "disruptions" })
 }
 
-/// Formats a list of names. Of a long list, only the first few are named.
+/// Formats a list of names. A long list has only its first few names, and the number of the others.
 fn list<T: fmt::Display>(all: &[T]) -> String {
     const SHOWN: usize = 4;
     let mut text = all.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ");

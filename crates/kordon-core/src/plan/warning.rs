@@ -1,4 +1,4 @@
-//! Warnings: what an operator should know before a plan is applied.
+//! Warnings that an operator should read before a plan is applied.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -21,15 +21,15 @@ pub enum PodWarning {
     EmptyDirData,
     /// The pod has an emptyDir in memory, whose data is lost.
     MemoryData,
-    /// The pod uses files of its node, which other nodes do not have.
+    /// The pod uses files of its node. Its replacement does not have these files on another node.
     HostPathData,
     /// The pod has a generic ephemeral volume, whose claim and data are deleted with the pod.
     EphemeralVolume,
     /// The pod tolerates the cordon, so its replacement may land on the same node.
     MayReturn,
-    /// The pod is the only replica of its workload. No replica is Ready until the replacement is.
+    /// The pod is the only replica of its workload. Until its replacement is Ready, the workload has no Ready pod.
     SingleReplica,
-    /// All Ready pods of the pod's workload leave in this plan, and no budget prevents that.
+    /// All Ready pods of the pod's workload leave in this plan, and no budget prevents it.
     LastReady,
     /// The pod's priority is system-cluster-critical or higher.
     Critical,
@@ -37,17 +37,17 @@ pub enum PodWarning {
     HeldByFinalizer,
     /// The kubelet of the pod's node is down, so the pod stays Terminating.
     KubeletDown,
-    /// A grace period of zero removes the pod's object while its containers may still run, so its identity may exist
-    /// twice.
+    /// The grace period of zero removes the pod's object while its containers may still run. Its identity may then
+    /// exist twice.
     DuplicateIdentity,
-    /// The pod's DaemonSet does not recreate it while the taint is set.
+    /// The pod's DaemonSet does not recreate the pod while the node has the taint.
     NotRecreatedWhileTainted,
-    /// The pod's workload has pods of more than one revision. The replacement may be of another revision.
+    /// The pod's workload has pods of several revisions, and the replacement may be of another revision than the pod.
     RolloutInProgress,
 }
 
 impl PodWarning {
-    /// Returns whether data is lost with the pod.
+    /// Returns whether the pod's data is lost with the pod.
     pub const fn loses_data(self) -> bool {
         matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
     }
@@ -95,60 +95,61 @@ impl fmt::Display for PodWarning {
 /// A warning about the plan as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Warning {
-    /// A part of the plan depends on objects that are not known.
+    /// A part of the plan depends on unknown or outdated objects.
     Unknown(PlanGap),
-    /// No Ready and schedulable node is left in the zone.
+    /// The zone keeps no node that is Ready and schedulable.
     ZoneLosesLastReady {
         zone: ZoneKey,
     },
-    /// No Ready and schedulable node is left in the cluster.
+    /// The cluster keeps no node that is Ready and schedulable.
     NoSchedulableNode,
     ControlPlane {
         node: NodeName,
     },
-    /// The kubelet is down. Deleted pods stay Terminating until the kubelet is back or the Node object is deleted.
+    /// The kubelet of the node is down. Deleted pods stay Terminating until the kubelet is back or the Node object is
+    /// deleted.
     KubeletDown {
         node: NodeName,
     },
-    /// Pods that the pod selector does not match remain, so the node is not empty.
+    /// Pods that do not match `--pod-selector` stay, so the node is not empty after the drain.
     UnselectedRemain {
         node: NodeName,
         pods: usize,
     },
-    /// Budgets are not checked for `pods` pods. Budgets would block `blocked` of these pods; `None` if budgets are not
-    /// known.
+    /// The plan removes `pods` pods without checking their budgets. `blocked` of these pods could not be evicted;
+    /// `None` if budgets are not known.
     BudgetsIgnored {
         pods: usize,
         blocked: Option<usize>,
     },
-    /// The node ends cordoned, and still has pods that cannot leave.
+    /// The node is cordoned at the end of the plan, but still has pods that cannot leave.
     DrainIncomplete {
         node: NodeName,
         pods: usize,
     },
-    /// Replacements stay Pending from the drain of this node on.
+    /// Replacements stay Pending. The first one is the replacement of `pod`, which leaves when this node is drained.
     CapacityExhausted {
         node: NodeName,
         pod: Key,
         why: Name,
     },
-    /// A quota refuses replacements. Some are created once old pods are gone, the others not until something else
-    /// changes.
+    /// A quota refuses replacements. It admits some of them once old pods are gone, and the others only if something
+    /// else changes.
     QuotaExceeded {
         quota: Key,
         /// Use of the quota, for example `pods 10 of 10 used`.
         numbers: String,
-        /// Number of refused replacements; `admitted` of them are created once pods are gone.
+        /// Number of replacements that the quota refuses. It admits `admitted` of them once old pods are gone.
         pods: usize,
         admitted: usize,
     },
-    /// The numbers in the status of the budget do not match its pods.
+    /// The numbers in the status of the budget differ from the numbers that follow from its pods.
     StatusDiffers {
         budget: Key,
         computed: [i32; 4],
         reported: [i32; 4],
     },
-    /// The taint allows the forced removal of pods, and the detachment of volumes, while the node is not ready.
+    /// The taint allows the forced removal of pods and the forced detachment of volumes while the node is not Ready.
     OutOfService {
         node: NodeName,
     },
@@ -157,20 +158,20 @@ pub enum Warning {
         node: NodeName,
         key: Name,
     },
-    /// The controller that evicts pods by NoExecute taints does not run.
+    /// NoExecute taints evict no pods, because the controller that does this is disabled.
     TaintsDoNotEvict,
-    /// kordon cordoned the node until a time that has not passed.
+    /// The node has a cordon by kordon whose intended end has not passed.
     CordonStands {
         node: NodeName,
-        /// Text of the cordon's note: who cordoned the node, why and until when.
+        /// Text of the note of the cordon: who cordoned the node, why and until when.
         note: String,
     },
-    /// kordon cordoned the node without an end, or until a time that has passed.
+    /// The node has a cordon by kordon that has no intended end, or whose intended end has passed.
     CordonNoted {
         node: NodeName,
         note: String,
     },
-    /// An operation claims the node for a drain. `active` means that the claim is still renewed.
+    /// An operation has claimed the node for a drain. `active` is true if the claim is still renewed.
     Claimed {
         node: NodeName,
         by: String,
@@ -290,7 +291,7 @@ impl fmt::Display for Warning {
 /// The priority value of system-cluster-critical.
 const CRITICAL: i32 = 2_000_000_000;
 
-/// Key of the taint that mirrors a cordon.
+/// Key of the taint of cordoned nodes.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
 /// Returns whether a pod has the priority of a system pod.
@@ -298,8 +299,8 @@ pub fn is_critical(pod: &Pod) -> bool {
     pod.priority >= CRITICAL
 }
 
-/// Returns the warnings about a pod that is removed. `leaving` are all pods that leave. `unprotected` means that no
-/// budget keeps the pod from leaving.
+/// Returns the warnings about a pod that the plan removes. `leaving` has all pods that leave. `unprotected` is true if
+/// no budget protects the pod.
 pub fn of_pod(
     cluster: &Cluster,
     pod: &Pod,
@@ -333,13 +334,13 @@ pub fn of_pod(
     found
 }
 
-/// Returns whether a finalizer keeps the pod's object after its containers have ended.
+/// Returns whether a finalizer can keep the pod's object after its containers have ended.
 pub fn is_held(pod: &Pod) -> bool {
     // The Job controller removes its own finalizer once the containers have ended.
     pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
-/// Returns whether all Ready pods of the pod's owner leave; false if not all its pods are known.
+/// Returns whether all Ready pods of the pod's owner leave; false if not all pods of the owner are known.
 fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     if !owner::knows_pods(cluster, &pod.key.namespace, owner) {
@@ -349,7 +350,7 @@ fn all_ready_leave(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> boo
     !cluster.pods_owned_by(&owner.uid).any(stays)
 }
 
-/// Returns whether the pod's replacement may land on the same node although the node is cordoned.
+/// Returns whether the pod's replacement may land on the same node, although this node is cordoned.
 fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
     let cordon = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
     match owner::recreation(cluster, pod) {
@@ -361,12 +362,12 @@ fn may_return(cluster: &Cluster, pod: &Pod) -> bool {
     }
 }
 
-/// Returns whether the pod has an identity that a replacement takes over.
+/// Returns whether the pod has an identity that its replacement takes over.
 pub fn has_identity(pod: &Pod) -> bool {
     pod.owner.as_ref().is_some_and(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::StatefulSet))
 }
 
-/// Returns whether the pod is managed by a DaemonSet that exists.
+/// Returns whether a DaemonSet that may still exist manages the pod.
 pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
     owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
@@ -374,13 +375,13 @@ pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 impl Warning {
-    /// Returns whether the warning is about a node's claim by this operation.
+    /// Returns whether the warning is about a claim of this operation.
     pub fn is_claim_of(&self, id: &OperationId) -> bool {
         matches!(self, Self::Claimed { operation, .. } if operation == id)
     }
 }
 
-/// Returns the claims on these nodes, including claims that are no longer renewed.
+/// Returns a warning for each of these nodes that has a claim, renewed or not.
 pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let claimed = nodes.iter().filter_map(|node| Some((node, node.drain_claim.as_ref()?)));
     claimed.map(move |(node, claim)| Warning::Claimed {
@@ -392,7 +393,7 @@ pub fn of_claims<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<It
     })
 }
 
-/// Returns the cordons of these nodes that kordon made.
+/// Returns a warning for each of these nodes that kordon has cordoned.
 pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<Item = Warning> + 'a {
     let noted = nodes.iter().filter_map(|node| Some((node, node.cordon()?)));
     noted.map(move |(node, cordon)| {
@@ -405,7 +406,7 @@ pub fn of_cordons<'a>(nodes: &'a [Arc<Node>], now: Timestamp) -> impl Iterator<I
     })
 }
 
-/// Returns the effects on zones and the cluster if these nodes are cordoned.
+/// Returns the warnings about zones, the cluster and control-plane nodes if these nodes are cordoned.
 pub fn of_closing(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
     let closing: BTreeSet<&NodeName> = nodes.iter().map(|node| &node.name).collect();
     let is_open = |node: &&Arc<Node>| node.is_ready() && !node.unschedulable;

@@ -1,9 +1,9 @@
-//! Words about plans that the screen and the command line share.
+//! Texts about plans that the screen and the command line share.
 
 use kordon_time::Span;
 
-/// Formats the end of an action from its likely and latest duration. `likely` is `None` if the action is blocked,
-/// `latest` is `None` if the action may never end.
+/// Describes when an action ends. `likely` and `latest` are its likely and latest duration. `likely` is `None` if the
+/// action is blocked, `latest` is `None` if it may never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     match (likely, latest) {
         (None, _) => "no ETA: blocked".into(),
@@ -13,7 +13,7 @@ pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     }
 }
 
-/// Formats the earliest likely end of an action.
+/// Describes the end of an action of which only the earliest likely end is known.
 pub fn not_before(least: Span) -> String {
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }

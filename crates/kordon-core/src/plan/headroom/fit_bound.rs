@@ -1,8 +1,8 @@
-//! Sufficient condition under which all pods of a small loss find a node, in any order and on any feasible nodes.
+//! A sufficient condition under which all pods of a small loss find a node, in any order and on any feasible nodes.
 //!
-//! If `n` pods are placed, the pods other than a given one are on at most `n - 1` nodes. So the given pod finds a node
-//! under two conditions: at least `n` nodes are feasible for it before the first pod is placed, and none of the other
-//! pods makes any node but its own infeasible.
+//! Consider one of `n` pods. The other pods are placed on at most `n - 1` nodes. The pod therefore finds a node if two
+//! conditions hold. First, at least `n` nodes are feasible for the pod before any of the `n` pods is placed. Second,
+//! each of the other pods can make only the node infeasible on which it is placed.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::{
     plan::{failover::LeavingPod, placing_environment},
 };
 
-/// Returns whether the replacements of all these pods are certain to find a node without preemption. The snapshot must
-/// contain neither the pods nor their nodes.
+/// Returns whether the replacements of all these pods are certain to find a node without preemption. `snapshot` must
+/// not contain the pods and their nodes.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();
@@ -29,8 +29,8 @@ fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc
     request.obstacle().is_some() || snapshot.has_nodes_for(&request, pods.len())
 }
 
-/// Returns whether `other` may make more nodes infeasible for `pod` than the node that `other` is on. Namespaces are
-/// ignored, so the result may also be true for pods that do not affect each other.
+/// Returns whether `other` can make nodes infeasible for `pod` on which `other` is not placed. Ignores namespaces, so
+/// the result can be true for pods that do not affect each other.
 fn may_exclude(pod: &Pod, other: &Pod) -> bool {
     let (spec, others) = (&pod.scheduling, &other.scheduling);
     let selects = |selector: &Option<Selector>, pod: &Pod| {

@@ -1,7 +1,7 @@
-//! N-1: the effects of the loss of any one node, or of any one zone, on pods.
+//! N-1: what happens to pods if any one node, or any one zone, is lost.
 //!
-//! Each loss is simulated as in the what-if of [`failover()`](super::failover()), with the same counts.
-//! [`HeadroomWork`] does this as interruptible work, one loss after the other.
+//! Each loss is simulated like a what-if, by [`failover()`](super::failover()), with the same counts. [`HeadroomWork`]
+//! simulates one loss after the other, and can be interrupted.
 
 mod fit_bound;
 mod work;
@@ -18,16 +18,16 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The losses that a cluster can take: single nodes and single zones.
+/// The effects of the loss of each single node, and of each single zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headroom {
     /// Losses of single Ready nodes.
     pub nodes: HeadroomLosses<NodeName>,
-    /// Losses of single zones with Ready nodes; empty if there is only one zone.
+    /// Losses of single zones with Ready nodes; empty if only one zone has Ready nodes.
     pub zones: HeadroomLosses<ZoneKey>,
 }
 
-/// Results for the losses of all nodes, or of all zones, one at a time.
+/// A summary of the losses of all nodes, or of all zones. Each loss is computed as if it were the only one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLosses<T> {
     /// Number of losses.
@@ -36,18 +36,18 @@ pub struct HeadroomLosses<T> {
     pub short: usize,
     /// Number of losses that leave pods Pending.
     pub pending: usize,
-    /// Largest number of pods that one loss leaves Pending.
+    /// Maximum number of pods that a single loss leaves Pending.
     pub most_pending: usize,
     /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
-    /// Number of losses without an answer so far.
+    /// Number of losses that have not been computed yet.
     pub undecided: usize,
-    /// Number of losses that are too large for this computation. Only the what-if answers them.
+    /// Number of losses that are too large to be computed in advance. The operator can ask for a what-if of each.
     pub on_request: usize,
-    /// Time of the oldest cluster state that an answer is based on; `None` if all answers are based on the newest
-    /// state.
+    /// Time of the oldest cluster state for which a loss was computed; `None` if all losses were computed for the
+    /// newest state.
     pub outdated_since: Option<Timestamp>,
-    /// Progress in pods: those of the losses with an answer, and those of all losses.
+    /// Progress: number of pods in the losses that have been computed, and in all losses.
     progress: Progress,
 }
 
@@ -62,10 +62,10 @@ struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Outcomes of the pods that have nowhere to run.
+    /// Number of pods with each outcome, of the pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
-    /// Number of pods on the lost nodes, except pods that come back to the same node, have finished, or have
-    /// controllers with enough other pods.
+    /// Number of pods on the lost nodes. Leaves out pods that come back to the same node, pods that have finished, and
+    /// pods whose controllers have enough other pods.
     pub pods: usize,
 }
 
@@ -76,21 +76,21 @@ struct LossAnswer {
     pods: usize,
 }
 
-/// Headroom in one clause, as far as it is known for nodes and for zones.
+/// The headroom in one clause for the screen, and whether it covers nodes and zones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomClause {
     pub text: String,
-    /// Age of the oldest state that the text is based on; `None` if nothing has changed since.
+    /// Age of the oldest cluster state that the text depends on; `None` if the cluster has not changed since.
     pub age: Option<Span>,
-    /// Whether any loss leaves pods Pending, which means that the cluster lacks room. Stuck and lost pods need no room.
+    /// Whether a loss leaves pods Pending, so that the cluster needs more room. Stuck and lost pods do not need room.
     pub is_short: bool,
-    /// Whether the losses of all nodes have answers that are recent enough.
+    /// Whether recent answers exist for the losses of all nodes.
     pub knows_nodes: bool,
-    /// Whether the losses of all zones have answers that are recent enough.
+    /// Whether recent answers exist for the losses of all zones.
     pub knows_zones: bool,
 }
 
-/// Age above which an answer is no longer shown.
+/// Maximum age of an answer that is still shown.
 pub const LONGEST_AGE: Span = Span::from_secs(20 * 60);
 
 impl<T> Default for HeadroomLosses<T> {
@@ -129,35 +129,35 @@ impl<T> HeadroomLosses<T> {
         self.worst.as_ref().map_or(0, |worst| worst.outcomes.nowhere())
     }
 
-    /// Returns whether all losses are answered, except those on request.
+    /// Returns whether all losses have been computed, except the losses that are left to the what-if.
     pub const fn is_complete(&self) -> bool {
         self.undecided == 0
     }
 
-    /// Returns whether it is known that no loss strands a pod.
+    /// Returns whether all losses have been computed and none of them strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.undecided == 0 && self.on_request == 0 && self.short == 0
     }
 
-    /// Returns the age of the oldest state that an answer is based on. `newest` is the age of the newest state. An age
-    /// is `None` if nothing has changed since the state.
+    /// Returns the age of the oldest cluster state for which a loss was computed. `newest` is the age of the newest
+    /// state. Both are `None` if the cluster has not changed since that state.
     fn age(&self, newest: Option<Span>, now: Timestamp) -> Option<Span> {
         self.outdated_since.map(|at| now.since(at).or_zero()).max(newest)
     }
 }
 
 impl Headroom {
-    /// Returns whether it is known that no loss strands a pod.
+    /// Returns whether all losses have been computed and none of them strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.nodes.is_enough() && self.zones.is_enough()
     }
 
-    /// Returns whether all losses are answered, except those on request.
+    /// Returns whether all losses have been computed, except the losses that are left to the what-if.
     pub const fn is_complete(&self) -> bool {
         self.nodes.is_complete() && self.zones.is_complete()
     }
 
-    /// Returns whether all losses are answered, and none is left to the what-if.
+    /// Returns whether all losses have been computed and none is left to the what-if.
     pub const fn is_answered(&self) -> bool {
         self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
     }
@@ -176,8 +176,8 @@ impl Headroom {
     /// - `N-1 ok: nodes; losing zone b would leave 1 pod Pending`
     /// - `N-1: zones on request (x)`
     ///
-    /// `None` if there is nothing to lose, or if there are no answers that are recent enough. `newest` is the age of
-    /// the newest state that an answer is based on, or `None` if nothing has changed since.
+    /// `None` if there is no loss to compute, or if there are no recent answers. `newest` is the age of the newest
+    /// cluster state for which losses were computed; `None` if the cluster has not changed since.
     pub fn clause(
         &self,
         newest: Option<Span>,
@@ -223,7 +223,7 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// Formats the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`.
+    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`.
     fn text(&self, of: &str) -> String {
         let outcomes = &self.outcomes;
         let pods = counted(outcomes.total(), "pod", "pods");
@@ -234,10 +234,10 @@ impl<T> HeadroomLoss<T> {
     }
 }
 
-/// Computes the headroom without a pause: each Ready node and each zone is lost in turn. The snapshot must be of this
+/// Computes the headroom at once: the losses of all Ready nodes, then of all zones. The snapshot must be of this
 /// cluster.
 ///
-/// Returns `None` if `continues`, which is called repeatedly, returns false.
+/// Calls `continues` repeatedly. If it returns false, stops and returns `None`.
 pub fn headroom(
     cluster: &Cluster,
     snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! Headroom as work that can be interrupted at any loss and any pod, and resumed.
+//! Computation of the headroom. It can be interrupted after any pod of any loss, and resumed later.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -21,30 +21,30 @@ use kordon_time::Timestamp;
 
 /// The losses of a cluster, with the answers that are known so far.
 ///
-/// [`HeadroomWork::start`] accepts a state of the cluster. [`HeadroomWork::advance`] first takes a snapshot of it, then
-/// answers the losses one by one: first the losses without an answer, then the loss with the oldest answer.
+/// [`HeadroomWork::start`] takes a new state of the cluster. [`HeadroomWork::advance`] first makes a snapshot of this
+/// state. It then computes the losses one by one: first those without an answer, then those with the oldest answers.
 ///
-/// A new state can be started at any time. Answers for earlier states stay until newer ones replace them. A simulation
-/// that has started is completed in the state in which it was started.
+/// A new state can be started at any time. Answers for earlier states are kept until newer answers replace them. A
+/// simulation that is running continues with the state for which it was started.
 #[derive(Debug)]
 pub struct HeadroomWork {
-    /// The state whose snapshot is not complete yet, with its time.
+    /// The state that is being started, with its time. Its snapshot is not complete yet.
     starting: Option<(SnapshotInProgress, Timestamp)>,
-    /// The newest state with a complete snapshot; `None` before the first.
+    /// The newest state with a complete snapshot; `None` until the first snapshot is complete.
     state: Option<State>,
     losses: BTreeMap<Loss, KnownLoss>,
-    /// Losses in the order in which they are answered, except those being simulated. May contain losses that no longer
-    /// exist.
+    /// Losses that wait for their simulation, in order. The queue may also contain losses that no longer exist.
     queue: VecDeque<Loss>,
     simulation: Option<Simulation>,
-    /// Simulation of a zone that is paused while a node without an answer is simulated.
+    /// Simulation of the loss of a zone. It is paused, because the loss of a node has no answer yet and is simulated
+    /// first.
     paused: Option<Simulation>,
-    /// Number of node checks above which zones are answered on request.
+    /// Maximum number of node checks for all zones together. If more are needed, zones are left to the what-if.
     most_looks: usize,
 }
 
-/// Default limit of node checks for all zones together. This many checks take up to 27 s, and the losses of 5,000
-/// single nodes take another 16 s. At a twentieth of a core, both together take a quarter of an hour.
+/// Default of `most_looks`. This many checks take up to 27 s, and the losses of 5,000 single nodes take another 16 s.
+/// At a twentieth of a core, both together take a quarter of an hour.
 const MOST_LOOKS: usize = 300_000_000;
 
 /// A state of the cluster.
@@ -56,26 +56,26 @@ struct State {
     number: u64,
 }
 
-/// The loss of one node or zone. The order of the values is the order in which losses are first answered.
+/// The loss of one node or zone. Losses are first simulated in the order of this type: nodes, then zones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Loss {
     Node(NodeName),
     Zone(ZoneKey),
 }
 
-/// A loss, with its answer if there is one.
+/// A loss, with its answer if it has been computed.
 #[derive(Clone, Debug)]
 struct KnownLoss {
     nodes: Arc<BTreeSet<NodeName>>,
     /// Number of pods on these nodes when the loss was first seen.
     pods: usize,
     is_queued: bool,
-    /// Whether the loss is too large for this computation, so that only the what-if answers it.
+    /// Whether the loss is too large to be computed in advance, so that it is left to the what-if.
     is_on_request: bool,
     answer: Option<KnownAnswer>,
 }
 
-/// An answer, with the state for which it was computed.
+/// The answer for a loss, and the state for which it was computed.
 #[derive(Clone, Copy, Debug)]
 struct KnownAnswer {
     answer: LossAnswer,
@@ -108,26 +108,28 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Sets the number of node checks above which zones are answered on request. Takes effect with the next state.
+    /// Sets the maximum number of node checks for all zones together. If more are needed, zones are left to the
+    /// what-if. The limit takes effect with the next state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
 
-    /// Starts a newer state of the cluster.
+    /// Starts a newer state of the cluster, for which all losses are then computed.
     pub fn start(&mut self, cluster: Cluster, version: ServerVersion, at: Timestamp) {
         self.finish_start();
         let before = self.state.as_ref().map(|state| state.known.clone());
         self.starting = Some((SnapshotInProgress::new(cluster, version, before), at));
     }
 
-    /// Completes the snapshot of the state that is being started, if there is one. Cannot be interrupted.
+    /// Completes the snapshot of the state that is being started; does nothing if there is no such state. Cannot be
+    /// interrupted.
     pub fn finish_start(&mut self) {
         if let Some((snapshot, at)) = self.starting.take() {
             self.start_with(snapshot.finish(), at);
         }
     }
 
-    /// Continues the snapshot of the state that is being started. Returns false if it was interrupted.
+    /// Continues to make the snapshot of the state that is being started. Returns false if this was interrupted.
     fn advance_start(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let Some((snapshot, _)) = &mut self.starting else { return true };
         let is_complete = snapshot.advance(continues);
@@ -137,7 +139,7 @@ impl HeadroomWork {
         is_complete
     }
 
-    /// Starts a newer state that already has a snapshot.
+    /// Starts a newer state whose snapshot already exists.
     pub fn start_with(&mut self, known: ClusterSnapshot, at: Timestamp) {
         self.starting = None;
         let number = self.state.as_ref().map_or(0, |state| state.number + 1);
@@ -162,7 +164,7 @@ impl HeadroomWork {
         self.state = Some(State { known, at, number });
     }
 
-    /// Leaves all zones to the what-if if their losses would together take too many node checks.
+    /// Leaves all zones to the what-if if computing their losses would take too many node checks.
     fn leave_large_zones(&mut self, nodes: usize) {
         let is_zone = |loss: &Loss| matches!(loss, Loss::Zone(_));
         let zones = self.losses.iter().filter(|(loss, _)| is_zone(loss));
@@ -174,7 +176,7 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns a copy of the newest state with a complete snapshot, for use by other computations. `None` until the
+    /// Returns a copy of the newest state with a complete snapshot, which other computations can use. `None` until the
     /// first snapshot is complete.
     pub fn state(&self) -> Option<ClusterSnapshot> {
         self.state.as_ref().map(|state| state.known.clone())
@@ -185,24 +187,24 @@ impl HeadroomWork {
         self.state.is_some()
     }
 
-    /// Returns the time of the state whose losses are answered; `None` before the first.
+    /// Returns the time of the newest state with a complete snapshot; `None` until the first snapshot is complete.
     pub fn state_at(&self) -> Option<Timestamp> {
         self.state.as_ref().map(|state| state.at)
     }
 
-    /// Returns the time of the state that was started last.
+    /// Returns the time of the state that was started last; `None` if no state was started.
     pub fn started_at(&self) -> Option<Timestamp> {
         let starting = self.starting.as_ref().map(|(_, at)| *at);
         starting.or(self.state_at())
     }
 
-    /// Returns whether a state is being started, so that its snapshot is not complete.
+    /// Returns whether a state is being started, which means that its snapshot is not complete.
     pub const fn is_starting(&self) -> bool {
         self.starting.is_some()
     }
 
-    /// Continues until all losses are answered or `continues` returns false. `continues` is called before each loss and
-    /// each pod.
+    /// Continues until all losses have been computed or `continues` returns false. Calls `continues` before each step
+    /// of a snapshot, before each loss, and before each pod.
     pub fn advance(&mut self, continues: &mut impl FnMut() -> bool) {
         if !self.advance_start(continues) {
             return;
@@ -214,8 +216,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns whether there is a simulation to continue. Pauses the simulation of a zone while the loss of a node is
-    /// unanswered.
+    /// Chooses the simulation to continue, and returns whether there is one. If a node without an answer waits in the
+    /// queue, pauses the simulation of a zone.
     fn resume(&mut self) -> bool {
         let is_new_node = |loss: &Loss| {
             let is_new = |known: &KnownLoss| known.answer.is_none();
@@ -232,7 +234,8 @@ impl HeadroomWork {
         self.simulation.is_some()
     }
 
-    /// Answers the next loss or starts its simulation. Returns false if all losses are answered.
+    /// Computes the next loss or starts its simulation. Returns false if all losses have been computed for the newest
+    /// state.
     fn start_next(&mut self) -> bool {
         let Some(state) = &self.state else { return false };
         let Some(known) = self.queue.front().and_then(|loss| self.losses.get_mut(loss)) else { return false };
@@ -253,7 +256,7 @@ impl HeadroomWork {
         true
     }
 
-    /// Continues the simulation. Returns false if it was interrupted.
+    /// Continues the simulation that was started. Returns false if it was interrupted.
     fn simulate(&mut self, continues: &mut impl FnMut() -> bool) -> bool {
         let is_wanted = |simulation: &Simulation| self.losses.contains_key(&simulation.loss);
         let Some(simulation) = self.simulation.take().filter(is_wanted) else { return true };
@@ -282,7 +285,7 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns the headroom as far as it is known.
+    /// Returns the headroom, as far as losses have been computed.
     pub fn headroom(&self) -> Headroom {
         let mut headroom = Headroom::default();
         for (loss, known) in &self.losses {
@@ -294,7 +297,7 @@ impl HeadroomWork {
         headroom
     }
 
-    /// Returns the outcomes of pods with nowhere to run for each loss; `None` for a loss without an answer.
+    /// Returns, for each loss, the outcomes of the pods that have nowhere to run; `None` for a loss without an answer.
     pub fn answers(&self) -> BTreeMap<String, Option<OutcomeCounts>> {
         let name = |loss: &Loss| match loss {
             Loss::Node(node) => node.to_string(),
@@ -322,7 +325,8 @@ impl HeadroomWork {
         }
     }
 
-    /// Returns whether all losses, except those on request, are answered for the newest state.
+    /// Returns whether all losses have been computed for the newest state, except the losses that are left to the
+    /// what-if.
     pub fn is_done(&self) -> bool {
         let Some(state) = &self.state else { return false };
         let is_answered = |known: &KnownLoss| known.answer.is_some_and(|answer| answer.state == state.number);
@@ -341,7 +345,7 @@ impl State {
     /// Starts the simulation of a loss.
     ///
     /// # Errors
-    /// All pods are certain to find a node. The error is the answer, which needs no simulation.
+    /// All pods are certain to find a node, so that no simulation is needed. Returns the answer for the loss.
     fn lose(
         &self,
         loss: Loss,
@@ -352,7 +356,7 @@ impl State {
         let mut left = self.known.snapshot.clone();
         nodes.iter().for_each(|node| left.remove_node(node));
         if fit_bound::all_fit(&mut left, &cluster, &pods) {
-            // The answer is the same on whichever nodes the pods land, so no placement is computed.
+            // The answer does not depend on the nodes on which the pods land, so no placement is computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, &nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover))));
@@ -373,7 +377,7 @@ impl LossAnswer {
     }
 }
 
-/// Returns the loss of each Ready node, and of each zone with Ready nodes if there are several zones.
+/// Returns the losses to compute: each Ready node, and, if several zones have Ready nodes, each of these zones.
 fn losses(cluster: &Cluster) -> BTreeMap<Loss, BTreeSet<NodeName>> {
     let mut zones: BTreeMap<ZoneKey, BTreeSet<NodeName>> = BTreeMap::new();
     let mut losses = BTreeMap::new();
