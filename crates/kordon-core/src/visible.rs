@@ -8,10 +8,11 @@ use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Replaces characters that are invisible or change how others are displayed.
+/// Replaces characters that are invisible or change where other characters appear.
 const REPLACEMENT: char = '\u{FFFD}';
 
-/// Maximum number of combining marks (accents) per character. More would pile up over other lines.
+/// Maximum number of combining marks (accents) per character. With more marks, a character would extend into other
+/// lines.
 const MARKS: usize = 2;
 
 /// Makes all characters visible, in one line. Control characters become their pictures (`␛`); bidirectional overrides,
@@ -42,7 +43,8 @@ pub fn lines(raw: &str) -> String {
     raw.split('\n').map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// Makes text visible in one line of at most `longest` characters. Line breaks and tabs become spaces.
+/// Makes text visible in one line. Of a text with more than `longest` characters, keeps the first `longest`, followed
+/// by `…`. Line breaks and tabs become spaces.
 pub fn one_line(raw: &str, longest: usize) -> String {
     let raw = raw.trim_end();
     let cut = raw.char_indices().nth(longest).map(|(end, _)| end);
@@ -51,9 +53,9 @@ pub fn one_line(raw: &str, longest: usize) -> String {
     format!("{}{end}", text(&spaced))
 }
 
-/// Escapes invisible characters in JSON strings (`\u001b`). The JSON keeps its meaning.
+/// Escapes invisible characters in JSON (`\u001b`). The meaning of the JSON does not change.
 pub fn json(raw: &str) -> Cow<'_, str> {
-    // Outside strings, JSON has only ASCII, and no control characters but white space.
+    // Only strings can contain such characters. The rest of a JSON text is visible ASCII and white space.
     if !raw.chars().any(is_hidden_in_json) {
         return Cow::Borrowed(raw);
     }
@@ -71,7 +73,8 @@ pub fn json(raw: &str) -> Cow<'_, str> {
     Cow::Owned(visible)
 }
 
-/// Whether a character has to be escaped in JSON. Characters below the space are already escaped by serializers.
+/// Whether a character has to be escaped in JSON. Control characters below the space are left out, because serializers
+/// already escape them.
 fn is_hidden_in_json(letter: char) -> bool {
     letter >= '\u{7F}' && is_deceptive(letter)
 }
@@ -89,7 +92,7 @@ const fn is_plain_letter(letter: char) -> bool {
         | '\u{2190}'..='\u{22FF}' | '\u{2500}'..='\u{25FC}' | '\u{2713}'..='\u{2718}')
 }
 
-/// Whether a character is invisible or changes where others appear.
+/// Whether a character is invisible or changes where other characters appear.
 fn is_deceptive(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
