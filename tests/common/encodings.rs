@@ -91,7 +91,7 @@ pub struct ReadObjects {
     pub encoding: Encoding,
     pub listed: Vec<Change>,
     pub watched: Vec<Change>,
-    /// Resource versions: that of the list, then that of each event of the watch.
+    /// Resource version of the list, followed by the resource version of each watch event.
     pub versions: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ async fn read(client: &Client, path: &str, accept: &str, kind: FeedKind) -> Read
     ReadObjects { encoding, listed, watched, versions }
 }
 
-/// Decodes a page of a list that arrives in chunks of this size, and returns its changes as text.
+/// Decodes one page of a list, which arrives in chunks of `piece` bytes. Returns the changes as text.
 fn read_in_pieces(kind: FeedKind, encoding: Encoding, body: &[u8], piece: usize) -> String {
     let (mut decoder, mut listed) = (decoder_of(kind), Vec::new());
     let mut page = PageReader::new(encoding, ListPurpose::Whole);

@@ -13,13 +13,14 @@ use kordon_core::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Second of the first heartbeat; one follows every second. Every fifth heartbeat also posts the node status.
+/// Time of the first heartbeat, in seconds after the controllers' start. One heartbeat follows every second, and every
+/// fifth heartbeat also posts the node status.
 pub const FIRST_BEAT: i64 = -1;
 pub const STATUS_EVERY: i64 = 5;
 
 /// Allowed difference of a time from the recorded one, in seconds.
 pub const TOLERANCE: f64 = 2.0;
-/// Controllers that ran if a recording does not name them.
+/// Controllers that ran if a recording has no list of controllers.
 const USUAL_CONTROLLERS: &str = "node-lifecycle-controller,taint-eviction-controller";
 
 /// One recording: a scenario, and the effects of the real controllers.
@@ -97,7 +98,8 @@ pub struct NodeSpec {
     pub taints: Vec<Value>,
     #[serde(default)]
     pub status: Value,
-    /// Heartbeats that the kubelet sends: if absent, both kinds; if null, none from the start.
+    /// Heartbeats that the kubelet sends. Without this field, it sends both kinds; with null, it sends none from the
+    /// start.
     #[serde(default = "both")]
     pub beat: Option<String>,
 }
@@ -183,7 +185,7 @@ pub enum TimelineAction {
 }
 
 impl LifecycleRecording {
-    /// Returns each run as a recording of its own, for a scenario whose runs differed.
+    /// Splits a scenario whose runs differed into one recording for each run.
     pub fn runs(&self) -> Vec<Self> {
         let of_run = |effects: &Vec<RecordedEffect>| {
             let recorded = Recorded { effects: effects.clone(), runs: Vec::new(), ..self.recorded.clone() };
@@ -197,7 +199,7 @@ impl LifecycleRecording {
         self.compare(ours, &Slack::default())
     }
 
-    /// Like [`Self::differences`], with other limits.
+    /// Like [`Self::differences`], but ignores missing effects at the times that `slack` allows.
     pub fn compare(&self, ours: &[RecordedEffect], slack: &Slack) -> Vec<String> {
         let (theirs, ours) = (Sorted::new(&self.recorded.effects), Sorted::new(ours));
         let mut differences = Vec::new();
@@ -227,8 +229,8 @@ impl LifecycleRecording {
         differences
     }
 
-    /// Returns the nodes in the order in which they were tainted (in legacy mode: in which their pods were deleted).
-    /// Upstream's order is random.
+    /// Returns the nodes in the order in which they were tainted; in legacy mode, in the order in which their pods were
+    /// deleted. Upstream's order is random.
     pub fn order(&self) -> Vec<NodeName> {
         self.order_in(&self.recorded.effects)
     }
@@ -248,9 +250,10 @@ impl LifecycleRecording {
         order
     }
 
-    /// Renames the nodes and pods of `ours` so that nodes that only differ in their names were tainted in the recorded
-    /// order. The orders can differ because the writes of one pass are answered in any order, and a node waits for its
-    /// taint from the answer to its own write on.
+    /// Renames nodes of `ours` and their pods. Among nodes that differ only in their names, the first tainted node gets
+    /// the name of the first tainted node in the recording, and so on. The orders can differ: the responses to the
+    /// writes of one pass arrive in any order, and each node starts to wait for its taint when the response to its own
+    /// write arrives.
     pub fn rename_alike(&self, ours: &mut [RecordedEffect]) {
         let (theirs, tainted) = (self.order(), self.order_in(ours));
         let mut names = BTreeMap::new();
@@ -403,7 +406,7 @@ impl Beat {
     }
 }
 
-/// Returns the effects that the change of a node amounts to.
+/// Returns the effects in the change of a node from `old` to `new`.
 pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),
@@ -432,7 +435,7 @@ pub fn node_effects(old: &Node, new: &Node) -> Vec<RecordedEffect> {
     seen
 }
 
-/// Returns the effects that the change of a pod amounts to. `new` is `None` if the object was removed.
+/// Returns the effects in the change of a pod from `old` to `new`. `new` is `None` if the object was removed.
 pub fn pod_effects(old: &Pod, new: Option<&Pod>) -> Vec<RecordedEffect> {
     let effect = |effect: &str| RecordedEffect {
         effect: effect.into(),

@@ -25,7 +25,8 @@ pub async fn record_live<W: Write>(
         let due = model.poll_timeout();
         let moment = moments.peek().copied().unwrap_or(ends);
         tokio::select! {
-            // The copy of the model has precedence over everything else that happens at the same moment.
+            // The branches are polled in this order. If several events are due at the same moment, the model is copied
+            // first.
             biased;
             () = clock.sleep_until(moment) => {
                 let before = clock.now() - Span::from_nanos(1);
@@ -57,7 +58,7 @@ pub async fn record_live<W: Write>(
     known
 }
 
-/// Does all work due until `now`, as a dashboard does, and refreshes the views at the times at which a replay does.
+/// Does all work due until `now`, as a dashboard does. Refreshes the views at the same times as a replay.
 pub fn pass_time(model: &mut Model, look: &mut Timestamp, now: Timestamp) {
     while *look <= now {
         model.pass_time(*look);

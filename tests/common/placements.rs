@@ -57,7 +57,8 @@ impl PlacementRecording {
         let version = ServerVersion::parse(&self.recorded.version).expect("a version");
         let cluster = self.scene.cluster();
         let incoming: Vec<Arc<Pod>> = self.incoming.iter().map(|pod| self.scene.pod(pod, None)).collect();
-        // The recordings were made without kubelets, so old schedulers never updated their counts of images.
+        // Old schedulers count an image's nodes again only after a status update of a kubelet. The recordings were made
+        // without kubelets, so their counts are stale.
         let rules = SchedulerRules {
             image_counts_are_stale: !self.is_modern(),
             ..SchedulerRules::for_version(version)
@@ -66,9 +67,9 @@ impl PlacementRecording {
         self.follow(&cluster, &mut snapshot, &incoming, &self.recorded.results)
     }
 
-    /// Compares the results from the next pod on. A recording lists all nodes on which a pod was observed, but not the
-    /// node on which it was left while later pods were placed. So the comparison continues with each of these nodes,
-    /// until one of them agrees to the end.
+    /// Compares all results from the next pod on. A recording lists all nodes on which a pod was observed, but not the
+    /// node on which the pod stayed while later pods were placed. So the comparison is repeated for each of these
+    /// nodes, until the results of all later pods agree.
     fn follow(
         &self,
         cluster: &Cluster,
@@ -177,7 +178,7 @@ impl BriefCluster {
     }
 }
 
-/// Fields of a pod in short notation that are not fields of its spec.
+/// Fields in the short notation of a pod that do not belong to its spec.
 const OUTSIDE_THE_SPEC: [&str; 13] = [
     "name",
     "namespace",
@@ -331,8 +332,7 @@ impl RecordedPlacement {
     }
 }
 
-/// Returns the node and the sorted victims of the preemption that would be chosen, followed by those of equally good
-/// preemptions.
+/// Returns the node and the sorted victims of the chosen preemption, followed by those of each equally good preemption.
 fn nominations(preemption: &Preemption) -> Vec<(&str, Vec<&str>)> {
     let Preemption::Possible(candidate) = preemption else { return Vec::new() };
     let first = candidate.victims.iter().map(|pod| &pod.key);
@@ -361,15 +361,16 @@ fn describe(predicted: &SchedulingOutcome) -> String {
     }
 }
 
-/// Returns the counts of reasons in a message: those of the filters, and those of preemption if the message has such a
-/// part.
+/// Returns the counts of reasons in a message: the counts of the filters, and the counts of preemption if the message
+/// has them.
 fn histograms(message: &str) -> (BTreeMap<String, usize>, Option<BTreeMap<String, usize>>) {
     let (filters, preemption) = match message.split_once("preemption: ") {
         Some((filters, preemption)) => (filters, Some(preemption)),
         None => (message, None),
     };
     let filters = filters.trim_end().trim_end_matches("no new claims to deallocate,");
-    // If all nodes refuse a pod at once, preemption finds no state of its own. The message then ends with "not found".
+    // If all nodes refuse a pod at once, the filters store no state for preemption. The message then ends with "not
+    // found".
     let filters = filters.strip_suffix(". not found").unwrap_or(filters);
     let preemption = preemption.filter(|text| text.contains("nodes are available")).map(histogram);
     (histogram(filters), preemption)

@@ -31,7 +31,7 @@ impl Shell {
         Self { home: tempfile::tempdir().expect("a folder"), environment: Vec::new() }
     }
 
-    /// Creates a new shell whose only variable is this one.
+    /// Creates a new shell whose environment has only the variable `name`.
     pub fn with(&self, name: &str, value: &str) -> Self {
         Self { environment: vec![(name.into(), value.into())], ..Self::new() }
     }
@@ -127,7 +127,7 @@ impl Output {
     }
 }
 
-/// An API server on loopback. Dropping it stops it.
+/// An API server on loopback. Dropping this value stops the server.
 pub struct Server {
     pub api: Api,
     pub clock: Clock,

@@ -8,13 +8,13 @@ use std::{
 
 use serde::de::DeserializeOwned;
 
-/// Returns the folder of all recordings, with a folder for each kind: the one that `KORDON_VECTORS` names, or
-/// `tests/vectors/`.
+/// Returns the folder of all recordings: `tests/vectors/`, or the folder that `KORDON_VECTORS` names. It has a folder
+/// for each kind of recording.
 pub fn root() -> PathBuf {
     std::env::var_os("KORDON_VECTORS").map_or_else(|| own(""), PathBuf::from)
 }
 
-/// Returns the folder of a kind in the repository.
+/// Returns the repository's own folder for one kind of recording.
 pub fn own(kind: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(kind)
 }

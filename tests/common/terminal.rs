@@ -116,7 +116,7 @@ impl Terminal {
         status
     }
 
-    /// Drops the output that was kept for [`Self::raw`], which would grow too large for a program that runs for hours.
+    /// Drops the output kept for [`Self::raw`], because the output of a run of several hours is too large.
     pub fn forget_raw(&self) {
         self.raw.lock().expect("no panic").clear();
     }
@@ -126,8 +126,9 @@ impl Terminal {
     }
 }
 
-/// Returns the next keys that answer a question with yes: the confirmation, or Enter if the screen already shows it.
-/// The words to type are the context "here".
+/// Returns the next keys that answer the open question with yes. If the question asks for words to type, these are the
+/// name of the context, "here", followed by Enter. Otherwise, Tab moves from Cancel to the other choice, and Enter
+/// selects it.
 pub fn assent(screen: &str) -> Option<&'static str> {
     let mut lines = screen.lines();
     if lines.any(|line| line.contains("Type here to continue:")) {

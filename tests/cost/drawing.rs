@@ -1,4 +1,4 @@
-//! Number of times that the dashboard draws a large cluster when nothing arrives.
+//! Number of times that the dashboard draws a large cluster while no change arrives.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn a_frozen_screen_of_a_thousand_nodes_is_not_drawn() {
     assert!(draws <= 2, "{draws} draws: more than the first and that of the key");
 }
 
-/// Returns the number of draws after these keys were typed.
+/// Types the keys, and returns the number of draws within [`SECONDS`].
 fn draws(keys: &str) -> usize {
     let served = ServedCluster::new(1000, 1000);
     let session = served.load();

@@ -1,4 +1,4 @@
-//! Memory that a known pod takes.
+//! Memory that a session keeps for each pod.
 
 use allocation_counter::measure;
 

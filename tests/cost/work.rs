@@ -83,7 +83,8 @@ fn applied((nodes, pods): (usize, usize), patch: impl Fn(LargeCluster, usize) ->
     allocations as f64 / f64::from(events)
 }
 
-/// Applies events up to the first one with a change. Returns the number of allocations of that event.
+/// Applies the next event that contains a change, and all events before it. Returns the number of allocations for the
+/// event with the change.
 fn apply_next(served: &ServedCluster, app: &mut App, links: &mut Links) -> u64 {
     loop {
         let event = served.runtime.block_on(links.feeds.recv()).expect("the watches run");

@@ -1,5 +1,6 @@
 //! The alert rules of `docs/alerts.md`, evaluated every 15 seconds on the metrics of `kordon controller` during
-//! incidents in the demo cluster: when each rule fires, and that rules meant to fire before an eviction do so.
+//! incidents in the demo cluster. The tests check when each rule fires. A rule that is meant to fire before evictions
+//! has to do so.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +66,7 @@ async fn a_zone_that_is_down_is_reported_before_its_pods_are_evicted() {
     }
 }
 
-/// In a small zone, evictions stop while most of its nodes are down. One node is tainted before that.
+/// In a small zone, evictions stop while most of the zone's nodes are down. One node is tainted before evictions stop.
 #[tokio::test(start_paused = true)]
 async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
@@ -80,7 +81,7 @@ async fn a_zone_whose_evictions_stop_is_reported_before_a_pod_is_evicted() {
     seen.fires_before_evictions("ZoneMostlyDown", 120);
 }
 
-/// Only one zone accepts pods. Long before a node is lost, the zone has no room for the pods of one node.
+/// Only one zone accepts pods. Long before a node fails, the zone has no room for the pods of one of its nodes.
 #[tokio::test(start_paused = true)]
 async fn missing_room_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("healthy", Exporter::Shadow);
@@ -126,7 +127,7 @@ async fn a_watch_that_is_broken_is_reported_before_a_pod_is_evicted() {
     outage.run(450).await.fires_before_evictions("WatchBroken", 60);
 }
 
-/// A controller that may lead waits, because the demo's own controller runs.
+/// Starts kordon as a candidate for leadership. The candidate waits, because the demo's own controller runs.
 #[tokio::test(start_paused = true)]
 async fn a_kordon_that_waits_is_reported_before_a_pod_is_evicted() {
     let mut outage = Outage::start("silent-node", Exporter::Candidate);
@@ -147,7 +148,8 @@ async fn writes_that_fail_are_reported_and_nobody_is_evicted() {
     seen.fires_within("WritesFail", 480);
 }
 
-/// The first evictions are within the limit; five minutes later, others are still waiting.
+/// The limit is one eviction per minute. The alert fires at most about five minutes after the first eviction, while
+/// other pods are still waiting.
 #[tokio::test(start_paused = true)]
 async fn evictions_that_wait_for_the_limit_are_reported() {
     let mut outage = Outage::start("healthy", Exporter::Leader { evictions_per_minute: Some(1) });
@@ -276,8 +278,8 @@ impl Outage {
         rules().into_iter().filter_map(|rule| Some((rule.alert.clone(), fires(&rule)?))).collect()
     }
 
-    /// Returns the time of the first taint eviction of a pod that tolerates the taint for this many seconds. With 0,
-    /// all pods are considered.
+    /// Returns the time of the first taint eviction of a pod with a toleration of this many seconds. With 0, returns
+    /// the time of the first taint eviction of any pod.
     async fn first_eviction(&self, tolerates: i64) -> Option<Timestamp> {
         let pods: Api<Pod> = Api::all(self.server.client());
         let pods = pods.list(&ListParams::default()).await.expect("listed");
@@ -376,7 +378,7 @@ fn rules() -> Vec<Rule> {
     rules.flatten().map(rule).collect()
 }
 
-/// Every rule is named in a test above.
+/// Checks that every rule is named in a test above.
 #[test]
 fn every_alert_has_a_test() {
     let tests = include_str!("alerts.rs");

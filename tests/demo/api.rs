@@ -646,8 +646,8 @@ async fn a_watcher_lists_again_after_410_and_after_a_cut() {
         api.load("pods", pod("a"));
         let mut events = follow(&api, watcher::Config::default());
         assert_eq!(initial(&mut events).await, ["a"]);
-        // The new pod is the change that a watch from the old version would report. Compaction removes it from the
-        // history.
+        // A watch that resumes from the old version would report this new pod. After compaction, the history no longer
+        // has the change.
         api.load("pods", pod("b"));
         break_it(&api);
         let mut seen = Vec::new();
@@ -955,7 +955,7 @@ async fn a_kubelet_reports_what_its_node_and_pods_use() {
     }
     let volumes = pods.iter().flat_map(|pod| pod["volume"].as_array().into_iter().flatten());
     assert!(volumes.clone().any(|volume| volume["name"] == "config" && volume["usedBytes"] == 4096));
-    // The cgroup of all pods: its limit is the allocatable memory plus what eviction keeps free.
+    // The limit of the cgroup of all pods is the allocatable memory plus the threshold of hard eviction.
     let system = node["systemContainers"].as_array().expect("system containers");
     let all = system.iter().find(|container| container["name"] == "pods").expect("the cgroup of all pods");
     let sum: i64 = pods.iter().map(|pod| number(pod, "/memory/workingSetBytes")).sum();
@@ -992,7 +992,7 @@ async fn a_kubelet_shows_its_thresholds_and_reservations() {
     assert_eq!(config["evictionMaxPodGracePeriod"], 30);
     assert_eq!(config["imageGCHighThresholdPercent"], 85);
     assert_eq!(config["enforceNodeAllocatable"], json!(["pods"]));
-    // The memory that is not allocatable is the sum of the reservations and of what eviction keeps free.
+    // The memory that is not allocatable is the sum of both reservations and the threshold of hard eviction.
     let reserved = json!([config["systemReserved"]["memory"], config["kubeReserved"]["memory"]]);
     assert_eq!(reserved, json!(["512Mi", "512Mi"]));
     let node = read(&cluster.api, "/api/v1/nodes/memory-1b-01").await.expect("a node");

@@ -42,7 +42,7 @@ async fn a_shadow_decides_and_writes_nothing() {
     bench.silence("n1").await;
     bench.pass(120).await;
     let reported = controller.reported().await;
-    // No controller runs here, so nobody marks the node, and later effects are not decided.
+    // No controller runs here, so the node is never marked. The shadow therefore decides none of the later effects.
     for text in ["mark node/n1 Unknown", "mark pod/default/p-n1 not ready"] {
         assert!(
             reported.iter().any(|line| line.text == text && line.outcome == "recorded"),

@@ -53,8 +53,9 @@ pub fn with_random_objects(kind: ReadKind, random: &mut fastrand::Rng) -> Api {
     api
 }
 
-/// Generates an object. The root has all fields. Below the root, a field exists with a probability of two thirds, and
-/// from depth 6 on of a quarter. Texts and numbers are values that have a meaning in some field.
+/// Generates an object. The root has all fields. A field below the root exists with a probability of two thirds, and at
+/// a depth of 6 or more with a probability of a quarter. Texts and numbers are values that have a meaning in some
+/// field.
 fn random_message(name: &str, depth: usize, random: &mut fastrand::Rng) -> Value {
     let mut object = Map::new();
     fill(name, depth, &mut object, random);

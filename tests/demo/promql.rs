@@ -313,8 +313,8 @@ fn closing_quote(quoted: &str) -> usize {
     ends.expect("a closing quote").0
 }
 
-/// Time since which an alert is pending, for each series of its expression. It fires once it has been pending for the
-/// rule's `for` duration.
+/// Time since which an alert is pending, for each series of its expression. The alert fires once it has been pending
+/// for the rule's `for` duration.
 #[derive(Debug, Default)]
 pub struct Pending(BTreeMap<Labels, Timestamp>);
 

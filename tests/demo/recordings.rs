@@ -128,7 +128,8 @@ fn a_recording_of_the_first_format_is_read_as_it_was_written() {
     if updates {
         fs::write(&expected, &text).expect("written");
     }
-    // A new field appears in the text with its default, because the recording itself is never made again.
+    // The recording itself is never made again. So a field that is new in kordon appears in the expected text with its
+    // default.
     assert_eq!(text, fs::read_to_string(&expected).expect("the text"), "UPDATE=1 rewrites the text");
 }
 
@@ -150,7 +151,7 @@ fn a_redacted_recording_has_no_name_of_the_cluster_and_the_same_relations() {
         let leak = text.find("acme").map(|at| &text[at.saturating_sub(200)..][..220]);
         assert_eq!(leak, None);
     }
-    // Equal texts stay equal, so that selectors still select the same objects.
+    // Equal texts have equal replacements, so that selectors still select the same objects.
     assert_eq!(plain.matches("acme-shop").count(), redacted.matches(&*redactor.hash("acme-shop")).count());
     assert!(redacted.contains("topology.kubernetes.io/zone") && redacted.contains("Ready"));
 }
@@ -196,7 +197,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
         FeedEvent::Trouble("nodes: acme".into()),
     ]);
     let count = i64::try_from(events.len()).expect("a few");
-    // All messages but the last are before the keyframe.
+    // A keyframe is due between the last two messages.
     let at = |place: i64| START + Span::from_millis(if place + 1 == count { 61_000 } else { place * 777 });
     (0..).map(at).zip(events).collect()
 }

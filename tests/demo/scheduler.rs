@@ -23,7 +23,7 @@ use crate::common::program::Shell;
 #[tokio::test(flavor = "multi_thread")]
 async fn the_replacements_of_a_drain_land_where_the_plan_predicted() {
     let demo = ServedDemo::new().await;
-    // The pods of Jobs come and go, and can decide between two equally good nodes.
+    // Ends the Jobs. Their pods come and go, and can decide which of two equally good nodes is chosen.
     demo.end_the_jobs().await;
     let node = "general-1a-02";
     let mut reported = Vec::new();
@@ -171,8 +171,8 @@ async fn pods_of_higher_priority_are_placed_first_and_preempt_others() {
         conditions.iter().any(|condition| condition["reason"] == "PreemptionByScheduler"),
         "{conditions:?}"
     );
-    // The room stays reserved for the pod that preempted others. Without that, this smaller pod would fit once the
-    // victim is gone.
+    // The room stays reserved for the pod that preempted others. Otherwise this smaller pod would fit once the victim
+    // is gone.
     api.create("later", 0, "300m", json!({})).await;
     api.until(async |api| api.why_not("later").await.is_some()).await;
     api.remove("little").await;

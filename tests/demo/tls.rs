@@ -30,7 +30,7 @@ async fn a_server_of_the_trusted_authority_is_connected_to() {
 
 #[tokio::test]
 async fn a_server_of_another_authority_is_refused_with_a_clear_error() {
-    // The other authority may have a different name or the same one. Names are equal if one tool created both clusters.
+    // Names of the second authority. It has the name of the first authority if one tool created both clusters.
     for name in ["theirs", "ours"] {
         let (folder, ours, theirs) = (Folder::new(), Authority::new("ours"), Authority::new(name));
         let server = Server::start(&theirs, None).await;
@@ -138,7 +138,7 @@ impl Server {
             while let Ok((stream, _)) = secure.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A handshake that either side refuses ends here.
+                    // The connection ends here if either side refuses the handshake.
                     let Ok(mut client) = acceptor.accept(stream).await else { return };
                     let Ok(mut server) = TcpStream::connect(behind).await else { return };
                     let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;

@@ -563,7 +563,7 @@ async fn pods_leave_in_every_way_in_the_scenario_of_departures() {
     assert!(!by_taint.is_subset(&seen["Failed"]), "of the other one: {seen:?}");
 }
 
-/// Returns what a pod shows about the reason why it leaves.
+/// Returns the reasons for a pod's departure that its object shows.
 fn evidence(pod: &Pod) -> Vec<String> {
     let mut found = reasons(std::slice::from_ref(pod));
     let status = pod.status.clone().unwrap_or_default();

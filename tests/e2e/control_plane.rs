@@ -89,7 +89,7 @@ pub async fn silent_node_is_emptied(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Two nodes fall silent together. The pod of one is deleted; the other node is back before its pod is due.
+/// Nodes a1 and b1 fall silent together. The pod of a1 is deleted. b1 comes back before the deletion of its pod is due.
 pub async fn node_back_in_time_keeps_its_pods(plane: &mut Plane) -> Result<()> {
     let client = plane.client();
     let kubelets = three_zones(&client, 3).await?;
@@ -189,8 +189,8 @@ fn timing_profile(manager: &ControllerManager, toleration: Span) -> Result<Timin
     Ok(TimingProfile { kubelet, toleration, settings, ..defaults })
 }
 
-/// Returns the least and the greatest time from the last heartbeat until a node is Unknown, until it is tainted, and
-/// until its pod is deleted.
+/// Returns three pairs of a shortest and a longest time, counted from the last heartbeat of a node: until the node is
+/// Unknown, until it is tainted, and until its pod is deleted.
 fn expected(profile: &TimingProfile, size: ClusterSize) -> Result<[[Span; 2]; 3]> {
     let DeathTimes { unknown: Some(unknown), tainted: Some(tainted), deleted: Some(deleted), .. } =
         DeathTimes::new(profile, size)
@@ -303,7 +303,7 @@ async fn user_without_rights_is_refused(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// Returns path and status code of a request in the audit log; `None` for other users.
+/// Returns the path and the status code of a request in the audit log; `None` if the request is of another user.
 fn code_for(line: &Value, user: &str) -> Option<(String, i64)> {
     (line["user"]["username"] == user).then_some(())?;
     Some((line["requestURI"].as_str()?.to_string(), line["responseStatus"]["code"].as_i64()?))

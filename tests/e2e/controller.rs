@@ -52,7 +52,7 @@ async fn kordon_does_what_the_real_controllers_do() {
     let mut plane = Plane::start(&binary, options).await.unwrap();
     apply_roles(&plane).await.unwrap();
 
-    // The first five scenarios are also run with the real controllers, and expect the same.
+    // The first five scenarios also run with the real controllers, with the same expectations.
     plane.scenario("silent node is marked, tainted and emptied by kordon", silent_node_is_emptied).await;
     plane.scenario("node back in time keeps its pods under kordon", node_back_in_time_keeps_its_pods).await;
     plane.scenario("kordon taints a node that reports not ready", not_ready_is_believed_at_once).await;

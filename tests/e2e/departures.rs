@@ -178,7 +178,7 @@ async fn create_pods(client: &Client) -> Result<()> {
     .await
 }
 
-/// A pod for one node. The pod `preempted` is so large that only one such fits on a node.
+/// A pod for one node. The pod `preempted` is so large that a node has room for only one pod of its size.
 fn pod(name: &str, node: &str, more: Value) -> Value {
     let cpu = if name == "preempted" { "3" } else { "100m" };
     let mut spec = json!({

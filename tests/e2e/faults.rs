@@ -1,5 +1,6 @@
-//! `kordon controller --enforce` with an API server that is away, slow, or answers 409, 429 and 500. Nobody is evicted
-//! because of missing information, the controller recovers by itself, and work that was due meanwhile is done once.
+//! `kordon controller --enforce` with an API server that is unreachable, slow, or answers 409, 429 and 500. No pod is
+//! evicted because information is missing, the controller recovers by itself, and work that became due during the fault
+//! is done once.
 
 use std::time::Duration;
 

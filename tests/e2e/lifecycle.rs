@@ -1,12 +1,12 @@
-//! `kordon controller --enforce` in place of the real controllers, with the rights of `deploy/`: recorded scenarios are
-//! played on a real API server, and its effects have to be those of the real controllers.
+//! `kordon controller --enforce` in place of the real controllers, with the rights of `deploy/`. Recorded scenarios are
+//! played on a real API server. The effects of kordon have to be those of the real controllers.
 //!
-//! Upstream handles the waiting nodes of a zone in random order, kordon by name. So names are chosen that give the
-//! recorded order.
+//! Upstream handles the waiting nodes of a zone in random order, kordon by name. So the test gives the nodes names
+//! whose order is the recorded order.
 //!
 //! Several scenarios with the same flags are played at once, each in zones of its own. `KORDON_LIFECYCLE` selects
-//! scenarios by a part of their names; `all` selects all of them. Without it, those of the API server's own release and
-//! of the pod garbage collector are played.
+//! scenarios by a part of their names; `all` selects all of them. Without `KORDON_LIFECYCLE`, only the scenarios of the
+//! API server's own release and of the pod garbage collector are played.
 
 mod observed;
 mod stage;
@@ -39,10 +39,11 @@ use crate::{
 const TOLERATION: u32 = 6;
 /// Two effects at least this far apart, in seconds, have to be in the recorded order.
 const APART: f64 = 2.0;
-/// Effects in this many last seconds of a recording are optional, because they may come after its end.
+/// Effects are optional in this many seconds before the end of a recording, because they may come after its end.
 const EDGE: f64 = 2.0;
-/// Delay of the start of the timeline after a pass. Nodes and pods change at whole seconds; with this delay, passes are
-/// 0.3 s after them, as in the recordings. A pass in the middle of several changes could see any part of them.
+/// Delay from a pass to the start of the timeline. Nodes and pods change at whole seconds. With this delay, each pass
+/// is 0.3 s after a whole second, as in the recordings. A pass in the middle of several changes could see any part of
+/// them.
 const BEFORE_PASS: Span = Span::from_millis(700);
 /// Maximum number of nodes that are played at once.
 const NODES: usize = 45;
@@ -111,15 +112,16 @@ fn groups(recordings: BTreeMap<String, LifecycleRecording>) -> Vec<Vec<(String, 
     groups
 }
 
-/// Whether the recording has a node that is never touched. With such a node, the zones are never all disrupted at once.
-/// Only a disruption of all zones could let scenarios in other zones influence this one.
+/// Whether the recording has a healthy node that its timeline never touches. With such a node, there is no moment at
+/// which all zones are disrupted. Only a disruption of all zones could let scenarios in other zones influence this one.
 fn keeps_a_node(recording: &LifecycleRecording) -> bool {
     let touched: BTreeSet<&str> = recording.timeline.iter().filter_map(|step| step.what.node()).collect();
     let is_healthy = |beat: &Option<String>| beat.as_deref() == Some("both");
     recording.nodes.iter().any(|node| is_healthy(&node.beat) && !touched.contains(&*node.name))
 }
 
-/// Plays scenarios at once under one controller. Returns the differences between its effects and the recorded ones.
+/// Plays several scenarios at once under one controller. Returns the differences between the controller's effects and
+/// the recorded effects.
 async fn play(
     plane: &mut Plane,
     group: Vec<(String, LifecycleRecording)>,
@@ -141,7 +143,7 @@ async fn play(
         .collect();
     try_join_all(stages.iter_mut().map(Stage::set_up)).await?;
     let watching = Watching::start(client.clone());
-    // The proxy reports the recorded release, so that the controller behaves like it.
+    // The proxy reports the recorded release, so that the controller behaves like that release.
     let proxy = Proxy::start(plane.client_of(CONTROLLER).await?).await?;
     proxy.set(Faults { version: Some(version), ..Faults::default() });
     let kubeconfig = plane.kubeconfig_of(&proxy.url)?;
@@ -181,8 +183,8 @@ fn differences(recording: &LifecycleRecording, mut ours: Vec<RecordedEffect>) ->
     differences
 }
 
-/// Describes effects that are in another order than in the recording. Compares effects of different kinds on one
-/// object, such as a condition and its taint, and any two effects at least [`APART`].
+/// Describes effects whose order differs from the recorded order. Compares effects of different kinds on one object,
+/// such as a condition and its taint. Also compares any two effects that are at least [`APART`] seconds apart.
 fn out_of_order(theirs: &[RecordedEffect], ours: &[RecordedEffect]) -> Vec<String> {
     let object = |seen: &RecordedEffect| format!("{}{}", seen.node, seen.pod);
     let timed = |effects: &[RecordedEffect]| -> BTreeMap<(String, usize), RecordedEffect> {

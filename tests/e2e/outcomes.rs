@@ -38,14 +38,14 @@ const NODES_PER_ZONE: usize = 6;
 const TOLERATION: u32 = 11;
 /// Time between two incidents.
 const EVERY: Span = Span::from_secs(25);
-/// Pods that are evicted within this time are replaced in random order.
+/// Pods that are evicted within this time of each other are replaced in random order.
 const AT_ONCE: Span = Span::from_secs(5);
 /// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
-/// Time that all pods of the workloads need to become Ready after their node is Ready again.
+/// Time from the moment at which a node is Ready again until all pods of the workloads are Ready.
 const RECOVERY: Span = Span::from_secs(20);
 
-/// An incident of a node, which begins with its silence.
+/// An incident of a node. It begins when the node falls silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Incident {
     /// The kubelet stays silent until all outcomes have been read.
@@ -154,8 +154,8 @@ async fn compare(plane: &mut Plane, length: &str) -> Result<()> {
     let others: Vec<String> = others.into_iter().map(|(difference, _)| difference).collect();
     ensure!(others.is_empty(), "with seed {seed} not explained:\n{}", others.join("\n"));
     ensure!(count("wrong") as usize == wrong, "some differences were not named");
-    // Only these two kinds of outcome have a minimum. The number of the others depends on how soon the test acts on the
-    // nodes.
+    // Only right outcomes and outcomes by chance have a minimum number. The number of other outcomes depends on how
+    // soon the test acts on the nodes.
     ensure!(count("right") + count("byChance") >= 20, "too few evictions");
     Ok(())
 }
@@ -251,7 +251,7 @@ struct Kordon {
     _child: Child,
     lines: Lines<BufReader<ChildStdout>>,
     last: Option<Value>,
-    /// Differences by the start of the deletion, and the pod.
+    /// Differences by the start of the pod's deletion and the name of the pod.
     differences: BTreeMap<(String, String), Value>,
 }
 
@@ -378,8 +378,8 @@ impl Player {
     }
 }
 
-/// A reason for which an outcome differs from its prediction. All of them happen between the start of the pod's
-/// deletion and the reading of its outcome.
+/// A reason why an outcome differs from its prediction. Every reason arises between the start of the pod's deletion and
+/// the reading of its outcome.
 enum Cause {
     /// An action on the old pod's node ended the wait for the old pod: the node came back, was deleted, or was tainted
     /// out-of-service.
@@ -390,10 +390,10 @@ enum Cause {
     OtherNodeBack,
     /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
     SilentNode,
-    /// Another pod was placed on one of the two nodes, and the order of the pods is random.
+    /// Another pod was placed on the predicted node or on the actual node, and the order of the pods is random.
     PlacedAtOnce,
-    /// A node became schedulable or unschedulable so shortly before that the prediction did not include it: outcomes
-    /// are computed once a second, on another thread.
+    /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
+    /// computed once a second, on another thread.
     OlderPrediction,
     /// The backoff of the pod's Job, which is not modelled.
     BackOffOfJob,

@@ -103,8 +103,8 @@ async fn compare(plane: &mut Plane) -> Result<()> {
     ));
     wrong.iter().take(SHOWN).for_each(|landing| say(&landing.words()));
     let [planned, created] = replacements(&plan, &before, &after);
-    // The rules of 1.35 compute some scores differently. Fewer correct predictions with them show that the agreement is
-    // significant.
+    // Also predicts by the rules of 1.35, which compute some scores differently. Fewer correct predictions by these
+    // rules show that the agreement is significant.
     let (older, _) = replay(changes, &scheduler_log, ServerVersion::new(1, 35), drain_started)?;
     let older: Vec<&Attempt> =
         older.iter().filter(|attempt| matches!(attempt.real, ActualOutcome::Bound(_))).collect();

@@ -1,11 +1,12 @@
 //! Recordings of the real control plane, while nodes fail and recover at random and the controller manager is killed,
 //! replaced and paused. `kordon record` records. At the same time a session with watches of its own records its own
-//! events, as a dashboard does. What the session knows at random moments is kept: the output of `kordon status`, and
-//! the journal.
+//! events, as a dashboard does. At random moments, the test keeps what the session knows: the output of `kordon
+//! status`, and the journal.
 //!
 //! Asserts that a replay of the session's recording knows exactly the same at these moments. A replay of the program's
-//! recording has to know the same facts, as far as two watches can. The program's file has to be smaller than a tenth
-//! of the JSON that the API server sent for it, and playable to its end wherever it is truncated.
+//! recording has to know the same facts, apart from the difference in time between two watches. The program's file has
+//! to be smaller than a tenth of the JSON that the API server sent for it. If the file is truncated at any place, the
+//! rest has to be playable to its end.
 //!
 //! Takes three minutes with 20 moments. `KORDON_RUN=30m` records for the given time with 100 moments. `KORDON_SEED`
 //! selects another script of incidents and other moments. `KORDON_RECORDINGS=FOLDER` keeps both files and the session's
@@ -246,8 +247,8 @@ fn equals(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Resu
     Ok(())
 }
 
-/// Compares the facts known to a replay of another watch's events with those that the session knew. Each of the two may
-/// have learned of a change [`APART`] later than the other.
+/// Compares the facts that the session knew with the facts in a replay of another watch's events. The session and the
+/// replay may learn of a change at times that differ by [`APART`].
 fn has_the_same_facts(file: &Path, settings: &Settings, live: &[(Timestamp, Value)]) -> Result<()> {
     let mut replay = open(file, settings)?;
     let mut facts_at = |moment: Timestamp| -> Result<BTreeMap<String, Value>> {
@@ -282,8 +283,8 @@ fn has_the_same_facts(file: &Path, settings: &Settings, live: &[(Timestamp, Valu
     Ok(())
 }
 
-/// Whether a number lies between its values at two moments: pods of a node leave within milliseconds of each other, so
-/// one watch may see a value between two of the other.
+/// Whether a number lies between its values at two moments. The pods of a node leave within milliseconds of each other,
+/// so one watch may see a number that the other watch has skipped.
 fn is_between(number: Option<&Value>, one: Option<&Value>, other: Option<&Value>) -> bool {
     let value = |value: Option<&Value>| value.and_then(Value::as_i64);
     match (value(number), value(one), value(other)) {

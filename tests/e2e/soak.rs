@@ -1,5 +1,5 @@
 //! The dashboard for hours: the program on a pseudo terminal, connected to a constantly changing cluster over a link
-//! that is cut, half open, throttled and behind.
+//! that is cut, half open, throttled or down, and whose API server answers with errors.
 //!
 //! Asserts that its memory does not grow, that no watch is lost and that no task is left over: at the end the screen
 //! shows what the API server has.
@@ -48,8 +48,8 @@ const LAST: f64 = 4.0;
 const SLACK: u64 = 3;
 /// Time in which idle threads of the runtime end. The runtime keeps an idle thread for ten seconds.
 const IDLE_THREADS: Duration = Duration::from_secs(20);
-/// Two times about outages that are longer than the API server keeps old versions: the time between two of them, and
-/// the time before the end in which none begins.
+/// Two times for outages that last longer than the API server keeps old versions: the interval between two such
+/// outages, and the time before the end of the run in which none begins.
 const OUTAGES: (Duration, Duration) = (Duration::from_secs(1500), Duration::from_secs(600));
 
 /// Size and pace of the run.
@@ -58,7 +58,7 @@ struct Soak {
     nodes: usize,
     workloads: Workloads,
     heartbeats: Heartbeats,
-    /// Factor for the duration and the distance of faults: 1 in a long run, less in a short one.
+    /// Factor for the duration of faults and the time between them: 1 in a long run, less in a short one.
     pace: f64,
     seed: u64,
 }

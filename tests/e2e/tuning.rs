@@ -1,5 +1,5 @@
-//! The predictions of `kordon tune` for other settings agree with the real controllers under these settings, on nodes
-//! that are away for the same times.
+//! The predictions of `kordon tune` for other settings, compared with the real controllers under these settings. In
+//! every run, the same nodes are away for the same times.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,21 +37,22 @@ use crate::{
 /// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 8;
 
-/// Nodes by the seconds of their absence; all absences begin at the same time. 10 s are too short for an eviction, 21 s
-/// are enough for one by the fast controller, and more for one by either controller, with a margin of two seconds. In
-/// zone a, three of four nodes are away.
+/// Nodes by the seconds of their absence; all absences begin at the same time. An absence of 10 s is too short for an
+/// eviction. 21 s are long enough for the fast controller; longer absences are long enough for both controllers, with a
+/// margin of two seconds. In zone a, three of four nodes are away.
 const AWAY: [(u64, &[&str]); 4] = [(10, &["c1"]), (21, &["b1"]), (34, &["c2"]), (60, &["a1", "a2", "a3"])];
 const IN_EACH_ZONE: usize = 4;
 
-/// Interval of the harness's kubelets: the last heartbeats of nodes that fall silent together differ by at most this.
+/// Interval of the harness's kubelets. The last heartbeats of nodes that fall silent together are at most this far
+/// apart.
 const HEARTBEAT: Span = Span::from_secs(1);
 
-/// Time for a request of the controller and the watch that reports it.
+/// Time for a request of the controller, and for the watch to report the change.
 const REQUEST: Span = Span::from_millis(500);
 
-/// A fast controller. With this threshold of unhealthy nodes, no controller changes its rate when most of zone a is
-/// down. Otherwise the real controller would have a race: the first of these nodes may be tainted before or after the
-/// pass that finds the others Unknown.
+/// A fast controller. Its threshold of unhealthy nodes is so high that its rate stays the same when most of zone a is
+/// down. A change of the rate would be a race in the real controller: the first of these nodes may be tainted before or
+/// after the pass that finds the others Unknown.
 fn hasty() -> ControllerManager {
     ControllerManager {
         grace_period: Span::from_secs(5),
@@ -71,9 +72,9 @@ fn patient() -> ControllerManager {
     }
 }
 
-/// Returns the allowed difference. A controller notices a heartbeat up to a pass later, and its absence up to another
-/// pass later. A recording does not show when passes are. So two recordings of the same controller differ by up to two
-/// passes, and the predictions of `kordon tune` may differ from either by no more.
+/// Returns the allowed difference between a prediction of `kordon tune` and a recording. A controller notices a
+/// heartbeat up to one pass later, and the absence of heartbeats up to another pass later. A recording does not show
+/// the times of the passes. So even two recordings of the same controller differ by up to two passes.
 fn tolerance(controller: &ControllerManager) -> Span {
     controller.monitor_period * 2 + REQUEST
 }
@@ -239,11 +240,11 @@ fn play(file: &Path, controller: &ControllerManager, toleration: Option<Span>) -
     Ok(Played { layer, paid })
 }
 
-/// Ensures that the same nodes became Unknown, and the same pods were evicted, as long after the last heartbeats.
-/// Returns the greatest difference.
+/// Ensures that the same nodes became Unknown and the same pods were evicted, and that the times since the last
+/// heartbeats differ by at most `tolerance`. Returns the greatest difference.
 ///
-/// Upstream gives tokens to the waiting nodes of a zone in random order. So the first eviction of a zone is compared
-/// with the first, the second with the second, and so on.
+/// Upstream gives tokens to the waiting nodes of a zone in random order. So the evictions of a zone are compared in
+/// their order: the first with the first, the second with the second, and so on.
 fn same(asked: &Acts, really: &Acts, tolerance: Span, place: &str) -> Result<Span> {
     ensure!(nodes(asked) == nodes(really), "{place}: {asked:?}\nreally {really:?}");
     let pods = |acts: &Acts| acts.evicted.iter().map(|pod| pod.pod.to_string()).collect::<BTreeSet<_>>();

@@ -359,7 +359,7 @@ impl OwnerSpec {
 }
 
 impl PodSpec {
-    /// Whether the pod is ready: as recorded, otherwise ready if it is running.
+    /// Whether the pod is ready. A recording without `ready` means that a running pod is ready.
     fn is_ready(&self) -> bool {
         let runs = self.phase.as_deref().is_none_or(|phase| phase == "Running");
         self.ready.unwrap_or(runs)

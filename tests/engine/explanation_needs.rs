@@ -1,5 +1,5 @@
-//! The scopes that an explanation declares as needed are sufficient: the explanation is the same with them as with the
-//! whole cluster.
+//! The scopes that an explanation declares as needed are sufficient: an explanation from these scopes is the same as
+//! one from the whole cluster.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -238,7 +238,7 @@ fn model(settings: &Settings, nodes: &[RandomNode]) -> Model {
     model
 }
 
-/// Reads the scopes that an explanation needs. Returns them, and the explanation based on them.
+/// Reads the scopes that an explanation needs. Returns these scopes and the explanation based on them.
 fn over_needs(
     mut model: Model,
     server: &Cluster,

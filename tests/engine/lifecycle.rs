@@ -32,8 +32,9 @@ impl LifecycleRecording {
         playback.seen
     }
 
-    /// Finds the random choices of upstream that explain this run: for each zone, the number of nodes that were tainted
-    /// before the zone's new state took effect. Waiting nodes are handled in the order of their next recorded taints.
+    /// Finds the random choices of upstream that explain the recorded run: for each zone, the number of nodes that were
+    /// tainted before the zone's new state took effect. Waiting nodes are handled in the order of their next recorded
+    /// taints.
     pub fn explanation(&self) -> Result<BTreeMap<ZoneKey, usize>, Vec<String>> {
         let zones = Playback::new(self).cluster;
         let mut most: BTreeMap<ZoneKey, usize> = BTreeMap::new();
@@ -57,10 +58,9 @@ impl LifecycleRecording {
         Err(least.unwrap_or_default())
     }
 
-    /// Returns the nodes in the order of their next taints after this moment.
+    /// Returns the nodes in the order of their next recorded taints after `moment`.
     fn order_from(&self, moment: f64) -> Vec<NodeName> {
-        // A pass takes time: effects that it decides may be recorded slightly later, and earlier decisions slightly
-        // before.
+        // A real pass takes time, so an effect may be recorded up to [`LATENESS`] before the engine decides it.
         let next = self.recorded.effects.iter().filter(|seen| seen.t > moment - LATENESS);
         let mut order: Vec<NodeName> = Vec::new();
         for seen in next.filter(|seen| seen.is_no_execute_added()) {
@@ -95,7 +95,7 @@ enum Order {
     ByNextTaint,
 }
 
-/// Returns all combinations of a number for each zone, from zero to its maximum.
+/// Returns all combinations of one number for each zone. A zone's number is between zero and the zone's maximum.
 fn numbers(most: &BTreeMap<ZoneKey, usize>) -> Vec<BTreeMap<ZoneKey, usize>> {
     let mut all = vec![BTreeMap::new()];
     for (zone, most) in most {
@@ -158,7 +158,7 @@ impl Playback {
         for pod in &recording.pods {
             playback.add_pod(pod);
         }
-        // The list of DaemonSets is complete and empty, although pods may name one as their owner.
+        // The list of DaemonSets is complete and empty, although pods may name a DaemonSet as their owner.
         for event in [ObjectEvent::ListStarted, ObjectEvent::ListDone] {
             playback.tell(Change::Workload(WorkloadKind::DaemonSet, event));
         }
@@ -404,12 +404,12 @@ impl Playback {
     }
 
     fn next_version(&mut self) -> Version {
-        // The gaps leave room for the writes of the engine, each of which gets the next version.
+        // Each write of the engine gets the next version, so the gap leaves room for its writes.
         self.version += 1000;
         Version(self.version)
     }
 
-    /// Applies a change that is not the engine's. The engine receives it if it runs.
+    /// Applies a change that does not come from the engine. If the engine runs, it receives the change.
     fn tell(&mut self, change: Change) {
         let mut applied = Vec::new();
         self.cluster.apply(change, &mut applied);
@@ -424,7 +424,7 @@ impl Playback {
         }
     }
 
-    /// Applies the engine's writes, and records the ones that a watch would show.
+    /// Applies the engine's writes, and records those writes that a watch would show.
     fn drain(&mut self) {
         while let Some(effect) = self.engine.as_mut().and_then(Engine::poll_effect) {
             let mut applied = Vec::new();
@@ -466,7 +466,7 @@ impl Playback {
     }
 }
 
-/// Returns the conditions of a node after its kubelet has posted.
+/// Returns the conditions of a node after a post of its kubelet.
 fn posted(
     before: &[Condition],
     posts: &BTreeMap<String, ConditionStatus>,

@@ -1,8 +1,8 @@
 //! Conformance of kordon with recordings of the real components.
 //!
-//! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names; it has a folder for each kind of recording. There
-//! is one test for each kind. It prints how many recordings agree, and the first differences of each recording that
-//! does not. A kind without recordings is an error.
+//! Reads `tests/vectors/`, or the folder that `KORDON_VECTORS` names, which has one folder for each kind of recording.
+//! There is one test for each kind. It prints how many recordings agree. For each recording that does not agree, it
+//! prints the first differences. A kind without recordings is an error.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -33,7 +33,8 @@ fn lifecycle() {
     check("lifecycle", |recording: &LifecycleRecording| recording.differences(&recording.play()));
 }
 
-/// Scenarios in which upstream's runs differed: for every recorded run there are random choices that explain it.
+/// Scenarios in which upstream's runs differed. For each recorded run, the test finds random choices of upstream that
+/// lead to this run.
 #[test]
 fn varying() {
     check("lifecycle-varying", |recording: &LifecycleRecording| {
@@ -213,7 +214,7 @@ fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String
     compare(kind, &recordings, differences);
 }
 
-/// Compares recordings and prints how many agree. Fails if one does not.
+/// Compares recordings and prints how many agree. Fails if a recording does not agree.
 fn compare<R>(kind: &str, recordings: &BTreeMap<String, R>, differences: impl Fn(&R) -> Vec<String>) {
     let mut differing = BTreeMap::new();
     for (name, recording) in recordings {

@@ -57,7 +57,7 @@ fn every_target_has_a_small_corpus_and_every_corpus_a_target() {
     assert_eq!(folders, TARGETS.iter().map(|target| target.name.to_owned()).collect());
 }
 
-/// The targets whose inputs are also run with random damage. They are fast, and do little but decode.
+/// The targets whose inputs are also run with random damage. These targets are fast, and do little but decode.
 const DAMAGED: [&str; 4] = ["kubelet", "objects", "protobuf", "recording"];
 
 /// Number of damaged variants of each input.

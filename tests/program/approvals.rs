@@ -34,7 +34,7 @@ const QUIET: &str = "quiet";
 enum Proposal {
     Cordon(&'static [&'static str]),
     Drain(&'static [&'static str]),
-    /// The undo of a cordon of these nodes, which is applied first.
+    /// The undo of a cordon of these nodes. The test applies the cordon first.
     Undo(&'static [&'static str]),
 }
 use Proposal::{Cordon, Drain, Undo};
@@ -69,8 +69,8 @@ enum Newcomer {
 /// Answers to the questions, in order.
 type Answers = &'static [bool];
 
-/// The proposal, the state before it, the event while the first question is open, the answers, and the expected
-/// transcript of questions and result.
+/// The proposal, the state of the cluster before the proposal, the event while the first question is open, the answers,
+/// and the expected transcript of questions and result.
 type Case = (Proposal, Event, Event, Answers, &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -95,7 +95,8 @@ const CASES: &[Case] = &[
     // An undo is confirmed like a plan.
     (Undo(&[NODE]), Nothing, Nothing, &[false], &["asked yes", "declined"]),
     (Undo(&[NODE, OTHER]), Nothing, Nothing, &[false], &["asked here", "declined"]),
-    // A claim of another user is asked about in the first question, or again if it is made while a question is open.
+    // The first question asks about an existing claim of another user. A claim that is made while a question is open
+    // leads to one more question.
     (
         Drain(&[NODE]),
         Claimed,
@@ -336,7 +337,7 @@ impl Program {
     }
 }
 
-/// Returns the result of the program from the end of its output.
+/// Reads from the program's output how the program ended.
 fn ending(output: &str) -> String {
     match output.split_once("nothing was written: ") {
         Some((_, why)) => format!("refused {}", joined(why.lines())),
@@ -446,7 +447,7 @@ fn typed_words(line: &str) -> Option<&str> {
     line.strip_prefix("Type ")?.strip_suffix(" to continue:")
 }
 
-/// Returns the lines of the dialog on a screen, the line of its hints last; `None` if there is no dialog.
+/// Returns the lines of the dialog on a screen, or `None` without a dialog. The last line has the hints of the dialog.
 fn dialog(screen: &str) -> Option<Vec<String>> {
     let mut lines = screen.lines().map(|line| line.chars().collect::<Vec<char>>());
     let titles = ["╭ Apply ", "╭ Undo "].map(|title| title.chars().collect::<Vec<char>>());
@@ -579,7 +580,7 @@ impl Harness {
         }
     }
 
-    /// Waits until the disruption controller has counted the newcomer.
+    /// Waits until the disruption controller has counted the added pod.
     async fn wait_for_budget(&self) {
         let budgets: Objects<PodDisruptionBudget> = Objects::namespaced(self.server.api.client(), "default");
         let counted = async || {

@@ -1,4 +1,5 @@
-//! A key acts on the row that was under the cursor before it, even if rows move, arrive and vanish between two keys.
+//! A key acts on the row that was under the cursor before the key was pressed, even if rows move, arrive and vanish
+//! between two keys.
 
 use kordon::app::{
     detail::DetailSubject,
@@ -176,7 +177,7 @@ const WITHOUT_CHOICE: &[&str] = &[
     "z",
 ];
 
-/// Further keys as in [`WITHOUT_CHOICE`], which only the Nodes pane has.
+/// Keys like those in [`WITHOUT_CHOICE`] that only the Nodes pane has.
 const WITHOUT_CHOICE_OF_NODES: &[&str] =
     &["tdedicated<Enter>qcru<Esc>", "lpo ol<Enter>qcru<Esc>", "G", "GGGG"];
 
@@ -275,7 +276,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     }
 }
 
-/// Returns the row on which the last key acted; `None` if it did nothing.
+/// Returns the row on which the last key acted; `None` if the key did nothing.
 fn acted_on(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
     let screen = &fixture.app.screen;
     if let Some(detail) = screen.overlays.detail() {

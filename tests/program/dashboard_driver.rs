@@ -79,7 +79,7 @@ impl Harness {
     }
 }
 
-/// Whether the screen shows the cluster with its pods; before that, it reports them as missing.
+/// Whether the screen shows the cluster with its pods. A screen that does not show them reports the pods as missing.
 pub fn shows_pods(screen: &str) -> bool {
     screen.contains("live ") && !screen.contains("loading: ") && !screen.contains("not listed yet")
 }

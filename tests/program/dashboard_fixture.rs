@@ -46,7 +46,7 @@ pub struct DashboardFixture {
     version: u64,
     /// Whether the controller manager renews its Lease.
     pub led: bool,
-    /// Nodes whose kubelets renew, each with its second of ten.
+    /// Nodes whose kubelets renew their Leases. A kubelet renews every ten seconds; the value is its offset in seconds.
     alive: BTreeMap<NodeName, i64>,
     /// The configured guard rails, and the permissions that the user lacks.
     pub checks: Checks,
@@ -107,7 +107,7 @@ impl DashboardFixture {
         Model::new(options, START)
     }
 
-    /// Adds a controller to the cluster that knows everything, regardless of what is withheld from the app.
+    /// Adds a controller to the cluster. The controller knows everything, including what is withheld from the app.
     pub fn with_controller(mut self) -> Self {
         self.controller = Some(Self::model());
         self
@@ -124,7 +124,7 @@ impl DashboardFixture {
         self.lists();
     }
 
-    /// Breaks the watches that are to become stale. The app does not see later changes of these kinds.
+    /// Breaks the watches of the kinds whose data becomes stale. The app does not receive later changes of these kinds.
     pub fn break_watches(&mut self) {
         let broken = self.withheld.iter().filter(|(_, withheld)| **withheld == Withheld::Stale);
         for kind in broken.map(|(kind, _)| *kind).collect::<Vec<_>>() {
@@ -205,8 +205,8 @@ impl DashboardFixture {
         fixture
     }
 
-    /// Maintenance of pool-a-01 is about to begin. Its pods have every difficulty: one of two that a budget releases
-    /// one by one, one that its budget always blocks, one that no controller recreates, and one with data in an
+    /// Maintenance of pool-a-01 is about to begin. Its pods have every difficulty: two pods that a budget releases one
+    /// by one, a pod that its budget always blocks, a pod that no controller recreates, and a pod with data in an
     /// emptyDir.
     pub fn maintenance() -> Self {
         let mut fixture = Self::well();
@@ -292,7 +292,7 @@ impl DashboardFixture {
         self.run(1);
     }
 
-    /// Adds the owners of all pods, with as many replicas as each has pods.
+    /// Adds the owners of all pods. Each owner has as many replicas as it has pods.
     fn add_owners(&mut self) {
         let pods: Vec<Arc<Pod>> = self.world.pods().iter().cloned().collect();
         for pod in &pods {
@@ -319,7 +319,8 @@ impl DashboardFixture {
         self.put(of(ObjectEvent::ListDone));
     }
 
-    /// Adds an owner without a number of replicas, under the name by which pods of [`Self::add_pod`] refer to it.
+    /// Adds an owner without a number of replicas. Its name is the name that pods of [`Self::add_pod`] have for their
+    /// owner.
     pub fn add_owner(&mut self, kind: WorkloadKind, name: &str) {
         let workload = Workload {
             kind,
@@ -503,7 +504,7 @@ impl DashboardFixture {
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// Adds a quota to a namespace: its limit of pods, and the number in its status.
+    /// Adds a quota to a namespace. `hard` is its limit of pods, and `used` is the number of pods in its status.
     pub fn add_quota(&mut self, namespace: &str, hard: i64, used: i64) {
         let counts = QuotaCount::for_resource("pods").expect("pods use it");
         let limits = [QuotaLimit { resource: "pods".into(), counts, hard, used }].into();
@@ -512,7 +513,7 @@ impl DashboardFixture {
         self.put(Change::Quota(ObjectEvent::Applied(quota)));
     }
 
-    /// Reports the whole cluster to the app, as the first lists do, and that all watches are live.
+    /// Reports the whole cluster to the app, as the first lists do. Then reports that all watches are live.
     pub fn lists(&mut self) {
         fn list<T: kordon_core::cluster::TableObject + PartialEq + Clone>(
             table: &kordon_core::cluster::Table<T>,
@@ -565,7 +566,8 @@ impl DashboardFixture {
         self.tell(vec![Change::Leader(Some(lease))]);
     }
 
-    /// Simulates this many seconds: kubelets renew, the controller acts as the engine decides, and the app follows.
+    /// Simulates this many seconds: kubelets renew their Leases, the controller acts as the engine decides, and the app
+    /// receives the changes.
     pub fn run(&mut self, seconds: i64) {
         for _ in 0..seconds {
             let end = self.now + Span::from_secs(1);
@@ -670,7 +672,7 @@ impl DashboardFixture {
         }
     }
 
-    /// Performs the app's jobs, and answers requests like a server on which the budget of checkout is exhausted as soon
+    /// Performs the app's jobs, and answers its requests as a server would. The budget of checkout is exhausted as soon
     /// as one of its pods leaves.
     pub fn serve(&mut self) {
         loop {
@@ -814,7 +816,7 @@ impl DashboardFixture {
         self.alive.remove(node).expect("it was alive");
     }
 
-    /// Brings a kubelet back: it renews and posts Ready.
+    /// Brings a kubelet back: it renews its Lease and posts Ready.
     pub fn revive(&mut self, node: &str) {
         self.alive.insert(node.into(), 3);
         self.renew(&node.into(), Span::ZERO);
@@ -835,7 +837,7 @@ impl DashboardFixture {
         self.put(Change::Node(ObjectEvent::Deleted(name.into())));
     }
 
-    /// Starts the deletion of a pod, which these finalizers keep.
+    /// Starts the deletion of a pod. The finalizers keep the pod's object.
     pub fn terminate(&mut self, key: &str, finalizers: &[&str]) {
         let (namespace, name) = key.split_once('/').expect("namespace/name");
         let mut pod = (**self.world.pod(&Key::new(namespace, name)).expect("a pod of the story")).clone();
@@ -846,7 +848,7 @@ impl DashboardFixture {
         self.put(Change::Pod(ObjectEvent::Applied(pod)));
     }
 
-    /// Removes pods for several reasons, and kills the container of one for its memory.
+    /// Removes pods for several reasons, and ends the container of another pod with the reason OOMKilled.
     pub fn remove_pods_in_every_way(&mut self) {
         for (number, reason) in
             [(0, "EvictionByEvictionAPI"), (1, "EvictionByEvictionAPI"), (2, "PreemptionByScheduler")]
@@ -946,7 +948,7 @@ impl DashboardFixture {
     }
 }
 
-/// Parses keys: each letter is one, and so is each name in angle brackets.
+/// Parses keys. Each letter stands for a key, and so does each name in angle brackets.
 pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
     let mut typed = Vec::new();
@@ -1018,7 +1020,8 @@ pub fn set_condition(node: &mut Node, kind: &str, status: ConditionStatus, now: 
     node.conditions = conditions.into();
 }
 
-/// Returns a number by which every second object of a list counts as late; `None` for the end of the list.
+/// Returns a number for an object; `None` for the end of a list. A watch that is [`Withheld::Late`] reports only
+/// objects with even numbers.
 fn place<T: kordon_core::cluster::TableObject>(
     event: &ObjectEvent<T>,
     name: impl Fn(&T) -> String,

@@ -1,6 +1,6 @@
-//! The count of a drain is the same everywhere: the header, the nodes and the progress are compared at every moment,
-//! also after a cancel, a kill and a resume, with the pods that the demo's kubelets have ended. Runs the real loop with
-//! typed keys on a virtual clock.
+//! The counts of a drain agree. The header, the nodes and the progress are compared at every moment with each other,
+//! and with the pods that the demo's kubelets have ended; also after a cancel, a kill and a resume. Runs the real loop
+//! with typed keys on a virtual clock.
 
 use std::{
     io,
@@ -90,7 +90,7 @@ async fn a_drain_that_was_killed_and_is_resumed_counts_on() {
     .await;
     town.check(&["Draining", "▶", "gone"]);
     town.clock.sleep(Span::from_secs(5)).await;
-    // Another dashboard knows only the claim.
+    // Another dashboard knows only the claim on the node, not the operation.
     town.with_dashboard(async |town, dashboard| {
         dashboard.wait("Draining").await;
         town.clock.sleep(Span::from_secs(3)).await;
@@ -248,7 +248,7 @@ impl Town {
         kube::Api::all(self.api.client_as("observer"))
     }
 
-    /// Adds a budget that allows no disruption to a pod of the node that has no budget yet.
+    /// Picks a pod of the node that no budget selects, and adds a budget that allows no disruption of this pod.
     async fn block_a_pod(&mut self) {
         let budgets = self.budgets().list(&ListParams::default()).await.expect("listed").items;
         let is_protected = |pod: &Pod| {

@@ -78,8 +78,8 @@ fn check_progress(notices: &[OperationNotice], facts: &Facts) {
         before.rsplit(' ').next().and_then(|number| number.parse::<usize>().ok()).expect("a number")
     };
     assert!(lines.iter().map(gone).is_sorted() && lines.iter().map(gone).any(|gone| gone > 0), "{lines:#?}");
-    // Each line has the likely end, or what prevents it. In the second half of the drain, the latest end in a line is
-    // not exceeded.
+    // Each line has the likely end, or what prevents the end. In the second half of the drain, the drain ends no later
+    // than the latest end in each line.
     for line in lines {
         let (_, left) = line.text.rsplit_once("; ").expect("how far it is; when it ends");
         let latest = left.strip_prefix("done in ~").and_then(|ends| ends.split_once("(at most "));
@@ -136,8 +136,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
         |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
-    // A replacement is created only after a pod is gone. Its delay after that is at most the time for which it had been
-    // refused before.
+    // A replacement is created only after a pod is gone. The delay from then on is at most the time for which the
+    // replacement has been refused before.
     for (created, freed) in created.iter().zip(&freed) {
         let (late, waited) = (created.since(*freed), freed.since(facts.began));
         assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");
@@ -150,8 +150,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
             && request.at >= facts.began
     };
     assert!(log.iter().any(is_refusal), "the server refused none");
-    // The error is at most the longest time to the end of a pod, because the kubelets end pods at a random time within
-    // their grace period.
+    // The kubelets end pods at a random time within their grace period. So the error is at most the longest time to the
+    // end of a pod.
     let predicted =
         refused.iter().filter_map(|pod| pod.quota.as_ref()?.admitted).max().expect("they are admitted");
     let happened = created[refused.len() - 1];

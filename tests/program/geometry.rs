@@ -79,7 +79,7 @@ async fn play(scenario: &str) {
     screen.check();
 }
 
-/// A screen that keeps the geometry of the frames that it checks.
+/// A screen that keeps the geometry of every checked frame.
 #[derive(Default)]
 struct GeometryScreen {
     looked_at: Option<Timestamp>,
@@ -121,8 +121,8 @@ impl Geometry {
         (&self.corners, &self.headings) == (&other.corners, &other.headings)
     }
 
-    /// Whether panes below the nodes have opened, because they have something to show. Above these panes, only the
-    /// lower edge of the nodes may have moved.
+    /// Whether the only difference is that panes have opened below the nodes. Above these panes, nothing may have moved
+    /// except the lower edge of the nodes.
     fn opened(&self, after: &Self) -> bool {
         let above = |geometry: &Self| -> Vec<_> {
             let nodes = geometry.headings.last().map_or(0, |(y, _)| *y);

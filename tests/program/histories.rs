@@ -1,5 +1,5 @@
-//! The history that a dashboard keeps: what a frozen screen shows of it, what is saved, and that nothing is written to
-//! the cluster while it is shown.
+//! The history that a dashboard keeps: the part that a frozen screen shows, and the part that is saved. Nothing is
+//! written to the cluster while the history is shown.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 

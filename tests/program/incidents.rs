@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::common::program::{Output, Shell};
 
 const START: Timestamp = Timestamp::from_secs(1_800_000_000);
-/// Interval of Lease renewals in seconds; the first is a second after the start.
+/// Interval of Lease renewals in seconds; the first renewal is a second after the start.
 const RENEWAL: usize = 10;
 
 /// A hand-made recording: the events of each second.
@@ -73,9 +73,10 @@ async fn settings_are_compared_by_what_people_pay_for_the_same_outages() {
         "{outages}"
     );
     assert_eq!(report["startSeconds"].as_f64(), Some(10.0), "no pod became Ready");
-    // Nodes a and b are silent from second 101 and 201 on. The controller notices it after more than 50 s, at most two
-    // passes later; then the toleration begins. A replacement runs 10 s after the eviction. The replacement of db-0
-    // runs once node a is back, and bare has no replacement. Without eviction, pods run again with their node.
+    // Nodes a and b are silent from second 101 and 201 on. The controller marks each node Unknown after 50 s plus at
+    // most two passes; then the toleration begins. A replacement runs 10 s after the eviction. The replacement of db-0
+    // runs once node a is back, and bare has no replacement. A pod that is not evicted runs again once its node is
+    // back.
     let evicted = |toleration: f64| 50.0 + toleration;
     let expected = [
         (
@@ -123,7 +124,7 @@ async fn settings_are_compared_by_what_people_pay_for_the_same_outages() {
     for field in ["ranNowhereSeconds", "moves", "blipMoves", "notEndedRanNowhereSeconds", "notEndedMoves"] {
         assert_eq!(report["happened"][field], in_force[field], "{field}");
     }
-    // The outage of node a lasted 300 s from its last heartbeat.
+    // The outage of node a lasted 300 s, counted from the node's last heartbeat.
     for (blip, blips, moves) in [("299s", 0, 0), ("301s", 1, 3)] {
         let hasty =
             [&grid[..5], &["default-unreachable-toleration-seconds=30", "--blip", blip, "-o", "json"]]
@@ -201,8 +202,8 @@ async fn a_node_that_is_late_or_starts_is_not_ready_in_a_postmortem_and_one_that
     assert!(text.contains("- Nodes that were silent and did not fail: 1\n"), "{text}");
 }
 
-/// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One of them does, and the
-/// other gets no node.
+/// Two pods of node a are evicted. Both are predicted to move to node b, the only other node. One pod moves there, and
+/// the other pod gets no node.
 #[tokio::test]
 async fn outcomes_are_compared_with_where_pods_went() {
     let mut made = HandMade { grace: 50, ..HandMade::default() };
@@ -265,7 +266,7 @@ impl HandMade {
         }
     }
 
-    /// Changes the Ready status of a node; `None` if its kubelet has never posted.
+    /// Changes the Ready status of a node. `None` stands for a kubelet that has never posted.
     fn post(&mut self, name: &str, at: i64, status: Option<ConditionStatus>) {
         self.version += 1;
         let posted = Node { version: Version(self.version), ..node(name, status, at) };

@@ -47,7 +47,7 @@ async fn two_clusters_with_one_context_name_do_not_share_a_journal() {
     assert!(files[0].contains(&servers[0].cluster_uid().await), "{files:?}");
     let one = operations(&shell, &["--server", &servers[1].url]).await;
     assert_eq!(one, [found[1].clone()]);
-    // Without an id, `undo` takes the last operation of this cluster, not that of the other one.
+    // Without an id, `undo` takes the last operation of this cluster. Operations of other clusters do not count.
     let undo = shell.run(&["undo", "--server", &servers[0].url, "-o", "json"]).await;
     let report: Value = serde_json::from_str(&undo.out).expect("JSON");
     assert_eq!((undo.code, &report["operation"]), (DONE, &found[0]["operation"]), "{}", undo.err);

@@ -137,7 +137,7 @@ fn picture(fixture: &mut DashboardFixture) -> (Buffer, Position) {
     (terminal.backend().buffer().clone(), terminal.get_cursor_position().expect("a buffer"))
 }
 
-/// Whether a key changes the screen or the state of the program; and the message in the footer.
+/// Types a key. Returns whether it changes the screen or the state of the program, and the message in the footer.
 fn press(situation: Situation, chord: Chord) -> (bool, Option<String>) {
     let mut fixture = situation.1();
     let before = picture(&mut fixture);
@@ -179,7 +179,7 @@ fn every_key_of_the_table_does_something_somewhere() {
     for command in COMMANDS {
         for chord in command.keys {
             let acts = |(situation, fixture): &(Situation, DashboardFixture)| {
-                // The same key may be another command here.
+                // The key may run another command in this situation.
                 let is_it =
                     commands::action(event(*chord), fixture.app.screen.key_focus()) == Some(command.action);
                 is_it && fixture.app.offers(command) && press(*situation, *chord).0

@@ -37,7 +37,8 @@ fn random_missing() -> impl Strategy<Value = Missing> {
     })
 }
 
-/// Creates a dashboard without the missing kinds, this many seconds after nodes fell silent and a pod changed.
+/// Creates a dashboard that lacks the missing kinds. Its time is this many seconds after nodes fell silent and a pod
+/// changed.
 fn known(
     nodes: &[RandomNode],
     pods: &[RandomPod],
@@ -68,8 +69,8 @@ fn known(
     fixture
 }
 
-/// Returns the definite statements of the dashboard and of `kordon status`, as text. Statements based on stale data are
-/// marked and not definite. Neither are predictions about a controller that is only assumed.
+/// Returns the definite statements of the dashboard and of `kordon status`, as text. A statement based on stale data is
+/// marked and not definite. A prediction about a controller that is only assumed is not definite either.
 fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     let model = &fixture.app.model;
     let cluster = &model.cluster;
@@ -96,7 +97,7 @@ fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
     if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {
         found.extend(of_forecast(forecast, cluster, knows_pods));
     }
-    // The what-if is always of the same node, because the order of the rows depends on what is known.
+    // The order of the rows depends on what is known, so the node of the what-if is found by its name.
     fixture.press("2/n0<Enter>x");
     found.extend(of_what_if(fixture, knows_pods, is_live));
     fixture.press("<Esc>");
@@ -137,7 +138,7 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let replacements_are_known =
         unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
     let mut found = BTreeSet::new();
-    // The level is definite for nodes only; possible problems of unread pods are reported beside it.
+    // The level is definite for nodes only. Possible problems of unread pods are reported separately.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {
         found.insert("healthy".to_owned());
     }
@@ -337,7 +338,7 @@ fn while_the_lease_of_the_leader_is_not_seen_nobody_says_that_no_controller_is_a
     assert_eq!(confidence(&fixture), Some(Confidence::Live));
     fixture.run(10);
     assert!(matches!(confidence(&fixture), Some(Confidence::NoController { .. })));
-    // A controller that was gone before another break is still gone after it.
+    // A controller that was gone before the watch breaks is still gone after the break.
     fixture.break_watches();
     fixture.run(10);
     fixture.health(FeedKind::Leader, FeedState::Live);

@@ -1,4 +1,4 @@
-//! An API server in front of another, which adds hostile text to every string of every object.
+//! An API server in front of another one. It adds hostile text to every string of every object.
 
 use std::io;
 
@@ -61,7 +61,7 @@ pub async fn start(honest: Client) -> String {
     format!("http://{address}")
 }
 
-/// Returns the text with the hostile text appended.
+/// Appends the hostile text to a text.
 pub fn lied(text: &str) -> String {
     format!("{text}{HOSTILE}")
 }
@@ -91,7 +91,7 @@ async fn answer(
     Ok(Response::from_parts(head, body))
 }
 
-/// Removes the hostile text from an address, in which clients have encoded it.
+/// Removes the hostile text from an address. Clients have percent-encoded the text there.
 fn original(uri: &str) -> String {
     let encoded: String = HOSTILE
         .bytes()
@@ -111,7 +111,7 @@ fn escaped() -> String {
     quoted.trim_matches('"').to_owned()
 }
 
-/// Returns the lines of a watch, each with hostile text as soon as it is complete.
+/// Adds hostile text to each line of a watch, and passes the line on as soon as it is complete.
 fn lying_lines(body: Body) -> UnsyncBoxBody<Bytes, kube::Error> {
     let pieces = stream::unfold((body, Vec::new()), |(mut body, mut partial): (Body, Vec<u8>)| async move {
         loop {
@@ -130,7 +130,7 @@ fn lying_lines(body: Body) -> UnsyncBoxBody<Bytes, kube::Error> {
     StreamBody::new(pieces.boxed()).boxed_unsync()
 }
 
-/// Adds hostile text to JSON; other bodies get it at their end.
+/// Adds hostile text to the values in a JSON body, or to the end of any other body.
 fn lying(body: &[u8]) -> Bytes {
     match serde_json::from_slice::<Value>(body) {
         Ok(mut value) => {

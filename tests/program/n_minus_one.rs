@@ -139,7 +139,7 @@ fn forecast(fixture: &DashboardFixture, nodes: &BTreeSet<NodeName>, horizon: Spa
     all_of(&forecast.successors(&assumptions, &model.cluster, environment).counts())
 }
 
-/// Returns the line of the header with the verdict.
+/// Returns the line of the header that has the verdict.
 fn header(fixture: &DashboardFixture) -> String {
     let mut terminal = Terminal::new(TestBackend::new(220, 60)).expect("a buffer");
     terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");

@@ -351,7 +351,7 @@ async fn a_drain_survives_the_loss_of_the_server() {
     let line = drain(&["general-1a-02"]);
     let (output, ()) = tokio::join!(harness.enforce(&line), async {
         harness.until(|harness| !harness.server.evictions().is_empty()).await;
-        // The outage lasts three seconds; there is no event to wait for.
+        // The outage begins after the first eviction and lasts three seconds; there is no event to wait for.
         harness.server.api.set_down(true);
         tokio::time::sleep(Duration::from_secs(3)).await;
         harness.server.api.set_down(false);
@@ -411,8 +411,8 @@ impl Harness {
             .collect()
     }
 
-    /// Drains two nodes, killing and resuming the drain at random; then checks the result and undoes it. Returns the
-    /// number of kills, and of those after its first eviction.
+    /// Drains two nodes, killing and resuming the drain at random; then checks the result and undoes the drain. Returns
+    /// the number of kills, and the number of kills after the drain's first eviction.
     async fn drain_with_kills(
         &self,
         nodes: &[String; 2],
@@ -490,9 +490,9 @@ impl Harness {
         (killed, amid)
     }
 
-    /// Waits for the time of the next kill. In three of four cases, the time is random after the drain is in the
-    /// journal, because the time until then depends on the machine. In the fourth case, the time is random after the
-    /// start.
+    /// Waits for a random time, after which the next kill is due. In three of four cases, the wait begins when the
+    /// drain is in the journal, because the time until that moment depends on the machine. In the fourth case, it
+    /// begins at once.
     async fn kill_is_due(&self, begun: Timestamp, chance: &mut fastrand::Rng) {
         if chance.u8(..4) > 0 {
             let has_begun = || {

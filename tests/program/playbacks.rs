@@ -1,4 +1,5 @@
-//! The dashboard with a recording: it shows at every moment what the live dashboard knew at that time, after any jumps.
+//! The dashboard with a recording. At every moment it shows what the live dashboard knew at that time, whatever jumps
+//! led to the moment.
 
 use std::{fs, io::Cursor, path::Path};
 
@@ -109,8 +110,8 @@ async fn what_is_shown_at_a_moment_is_what_the_live_dashboard_knew_then() {
     }
 }
 
-/// At a place that was not searched yet, only the time since the last keyframe is played, so that the moment is shown
-/// at once.
+/// If the search has not reached a moment yet, only the time since the last keyframe is played, so that the moment is
+/// shown at once.
 #[tokio::test(start_paused = true)]
 async fn a_moment_that_is_shown_before_the_search_has_passed_there_is_completed_afterwards() {
     let live = LiveSession::run("zone-outage", Span::from_secs(400)).await;

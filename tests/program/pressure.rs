@@ -1,4 +1,4 @@
-//! What a kubelet would evict, and the source of its numbers, in a demo cluster.
+//! The pods that a kubelet would evict under pressure, and the source of kordon's numbers, in a demo cluster.
 
 use std::collections::BTreeSet;
 

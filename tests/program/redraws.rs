@@ -26,7 +26,7 @@ enum News {
     Renewal,
     StatusOfNode,
     Cordon,
-    /// A new annotation, which the cluster does not keep.
+    /// A new annotation. kordon's model does not keep it, so only the version of the pod changes.
     VersionOfPod,
     NotReady,
     Finished,

@@ -114,7 +114,7 @@ async fn a_plan_does_not_wait_for_placement_and_says_that_it_is_left_out() {
         let text = |warning: &Value| warning["text"].as_str().unwrap_or_default().to_owned();
         warnings.iter().map(text).find(|text| text.contains("where pods land is unknown"))
     };
-    // `auto` could give up: on a busy machine the lists may take longer than it waits.
+    // On a busy machine, the lists may take longer than `auto` waits for them.
     let whole = plan(&["--placement=wait"]).await;
     assert_eq!(left_out(&whole), None);
     server.api.inject(Fault::always(FaultAnswer::Hang).on(&[Verb::List, Verb::Watch], "services"));

@@ -302,8 +302,8 @@ async fn partial_disruption() {
         ["b", "c"].map(|zone| at_180.zone(zone)),
         ["Normal"; 2].map(|state| (state.to_owned(), 0.1)),
     );
-    // The 35th of 63 nodes is the first that makes 55 %. It was disconnected at second 73, and so became Unknown
-    // between seconds 112.6 and 133.
+    // 55 % of 63 nodes are 35 nodes. The 35th node was disconnected at second 73, and so became Unknown between seconds
+    // 112.6 and 133.
     facts.within(
         "tainted each 10 s from a pass between 50 and 65 on, five to nine are by then, and at most one more by second 180",
         at_180.tainted().len() as f64,
@@ -382,8 +382,7 @@ async fn kernel_upgrade() {
     facts.check();
 }
 
-/// memory-1a-01 became Unknown 330 s before the start. Pods that tolerate that for 300 s have been Terminating for 30
-/// s.
+/// memory-1a-01 became Unknown 330 s before the start. Pods with a toleration of 300 s have been Terminating for 30 s.
 #[tokio::test(start_paused = true)]
 async fn stuck_statefulset() {
     const LOST: &str = "memory-1a-01";
@@ -484,8 +483,8 @@ async fn blocked_drain() {
 }
 
 /// general-1b-01 has been silent since 25 s before the start, and general-1a-01 is disconnected at second 5. The
-/// controller is away from second 15 to 35. Its successor first observes the Lease then, and acquires it 15 s later at
-/// the earliest (client-go's LeaderElector counts from its observation of the last renewal).
+/// controller is away from second 15 to 35. At second 35 its successor first observes the Lease. It acquires the Lease
+/// 15 s later at the earliest (client-go's LeaderElector counts from its observation of the last renewal).
 #[tokio::test(start_paused = true)]
 async fn restart() {
     let (mut facts, _, [at_30, at_95, at_120]) = play("restart", [30, 95, 120]).await;
@@ -616,9 +615,9 @@ async fn memory_pressure() {
 }
 
 /// payments/risk-model is scaled from 1 to 4 at second 10. Each of the three spot nodes has 15,890m of CPU, of which
-/// pods of DaemonSets request 200m; that leaves room for ten pods of 1,500m, or five of 3,000m. 28 pods of
-/// model-training and 4 of video-transcode request 1,500m at priority -100, and 4 of risk-model 3,000m at 100,000:
-/// together 40 slots of 1,500m, of which there are 30.
+/// pods of DaemonSets request 200m; that leaves room for ten pods of 1,500m, or five of 3,000m. The three nodes thus
+/// have 30 slots of 1,500m. The pods want 40 slots: at priority -100, 28 pods of model-training and 4 of
+/// video-transcode request 1,500m each; at priority 100,000, 4 pods of risk-model request 3,000m each.
 #[tokio::test(start_paused = true)]
 async fn preemption() {
     let (mut facts, start, moments) = play("preemption", [8, 60, 120]).await;
@@ -805,7 +804,7 @@ impl ClusterObjects {
         })
     }
 
-    /// Returns the uids of the pods that end only if they are removed.
+    /// Returns the uids of all pods except those of Jobs. These pods end only if they are removed.
     fn lasting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
     }
@@ -992,7 +991,7 @@ impl Moment {
         self.model.pending_pods().into_iter().map(|pod| pod.key.to_string()).collect()
     }
 
-    /// Returns the pods that departed for a kind of reason that `is_meant` accepts.
+    /// Returns the pods with a departure of a kind that `is_meant` accepts.
     fn departed(&self, is_meant: impl Fn(DepartureKind) -> bool) -> BTreeSet<String> {
         let entries = self.model.departures.newest().map(|(_, entry)| entry);
         entries.filter(|entry| is_meant(entry.departure.kind)).map(|entry| entry.pod.to_string()).collect()

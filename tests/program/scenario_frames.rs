@@ -44,7 +44,8 @@ const IN_MORE_SIZES: [&str; 2] = ["default", "zone-outage"];
 /// Frames by time and size.
 type Frames = BTreeMap<(i64, (u16, u16)), Buffer>;
 
-/// Text in the first lines of a scenario's frames after 30, 120 and 360 seconds: the worst state.
+/// Text that the first lines of a scenario's frames contain after 30, 120 and 360 seconds. It describes the worst state
+/// in the cluster.
 const WORST: [(&str, [&str; 3]); 15] = [
     ("default", ["node general-1b-01 Evicting", "2 of 24 nodes Evicting", "3 of 24 nodes Evicting"]),
     ("healthy", ["all 24 nodes Ready", "all 24 nodes Ready", "all 24 nodes Ready"]),
@@ -231,15 +232,15 @@ fn without_age(frame: &str) -> String {
     (1..10).fold(frame.to_owned(), |text, age| text.replacen(&format!(" live {age}s"), " live 0s", 1))
 }
 
-/// Returns the numbers of pods to be evicted in a frame if they differ. Header, evictions and forecast have to count
-/// the same pods.
+/// Returns the counts of pods to be evicted in a frame if they differ, and `None` if they are equal. The header, the
+/// evictions and the forecast have to show the same count.
 fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
     let numbers: BTreeSet<&str> = counts_to_be_evicted(frame).collect();
     (numbers.len() > 1).then_some(numbers)
 }
 
-/// Returns the numbers of pods to be evicted on all nodes in a text: `44 to be evicted`, `44 pods to be evicted`,
-/// `all nodes: 44, next in 12s`.
+/// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
+/// be evicted`, `all nodes: 44, next in 12s`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));

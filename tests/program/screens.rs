@@ -153,11 +153,11 @@ fn a_table_that_is_cut_says_that_all_the_rest_is_ready() {
     };
     let shown = screen.lines().filter(is_row).count();
     assert!(screen.contains(&format!("… {} more, all Ready", 30 - shown)), "{screen}");
-    // At the end of the list, no rows are left out below.
+    // At its end, the list has no more rows below.
     fixture.press("2<End>");
     let screen = snapshot::plain(&drawn(&mut fixture, (80, 24)));
     assert!(!screen.contains("all Ready"), "{screen}");
-    // Sorted by name, the list leaves out rows that are not all Ready.
+    // If the list is sorted by name, the rows that do not fit are not all Ready.
     fixture.press("2<Home>ss");
     assert!(!snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("more, all Ready"));
 }
@@ -317,7 +317,7 @@ fn the_whole_object_is_shown_with_whole_keys_and_what_is_not_known_of_it_is_said
     assert!(stale.contains("as it was before: connection reset") && stale.contains("kind: Node"), "{stale}");
     fixture.press("/ttl<Enter>");
     assert!(!text(&mut fixture).contains("kind: Node"));
-    // Esc clears the filter, the next Esc shows the summary, and another closes it.
+    // The first Esc clears the filter, the second shows the summary, and the third closes the summary.
     fixture.press("<Esc><Esc>");
     let summary = text(&mut fixture);
     assert!(summary.contains("what you can do") && !summary.contains("kind: Node"), "{summary}");
@@ -1125,7 +1125,8 @@ pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) 
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
-    // The second pass folds the forecast's lanes to the room that the first pass gave them.
+    // The first drawing shows how much room the forecast has. The second drawing folds the forecast's lanes to fit that
+    // room.
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);

@@ -16,7 +16,7 @@ use crate::{
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
 
-/// Heads of the columns that name the rows, by the first heads of the table.
+/// Tables by their first heads, each with the heads of the columns that name its rows.
 const KEYS: [(&str, &[&str]); 29] = [
     ("ZONE", &["ZONE"]),
     ("NODE ZONE", &["NODE"]),
@@ -125,7 +125,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
     }
 }
 
-/// Prints a command at every width. Returns the first heads of its tables.
+/// Prints a command at every width, and checks the tables. Returns the first head of each table.
 async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> {
     let whole = shell.run(line).await;
     let whole = tables(&whole.out, line);
@@ -141,7 +141,7 @@ async fn check(shell: &Shell, line: &[&str], known: &Known) -> BTreeSet<String> 
         let found = tables(&text, line);
         for table in &found {
             table.check(known, Some(usize::from(width)), line);
-            // The cluster changes, so a run may have a table that another did not have.
+            // The cluster changes, so a table of this run may be missing in the run without a terminal.
             let has_keys = |whole: &&Printed| whole.keys() == table.keys();
             let same = whole.iter().filter(has_keys).find(|whole| table.leaves_out_of(whole));
             match same {
@@ -221,7 +221,7 @@ impl Known {
         }
     }
 
-    /// Whether a cell agrees with its head.
+    /// Whether the form of a cell agrees with the head of its column.
     fn fits(&self, head: &str, cell: &str) -> bool {
         let (name, more) = cell.split_once(" and ").unwrap_or((cell, ""));
         let name = if more.ends_with(" more") { name } else { cell };
@@ -427,7 +427,7 @@ impl Printed {
         }
     }
 
-    /// Whether this table has only columns of the whole table, in the same order.
+    /// Whether all columns of this table are columns of `whole`, in the same order.
     fn leaves_out_of(&self, whole: &Self) -> bool {
         let mut rest = whole.heads.iter();
         self.heads.iter().all(|head| rest.any(|other| other == head))
@@ -453,7 +453,7 @@ impl Printed {
         );
     }
 
-    /// Whether every line that is too long consists of names of rows.
+    /// Whether every line that is too long has only cells that name rows.
     fn is_long_by_keys(&self, whole: &Self, width: u16) -> bool {
         let keys = whole.keys();
         let names: BTreeSet<&String> =

@@ -1,5 +1,5 @@
-//! The counterfactual of other settings, computed from recorded heartbeats, is what a controller with these settings
-//! does. The counterfactual of the settings in force is the recording.
+//! The counterfactual of other settings, computed from recorded heartbeats, agrees with a controller that has these
+//! settings. The counterfactual of the settings in force agrees with the recording.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -94,8 +94,8 @@ async fn random_incidents_are_reproduced_with_the_settings_in_force() {
 
 #[tokio::test(start_paused = true)]
 async fn other_settings_give_what_a_controller_with_them_does() {
-    // Each node is away for a time so far from both grace periods, 20 s and 50 s, that the phase of the passes does not
-    // matter.
+    // The grace periods are 20 s and 50 s. The time for which a node is away is so far from both that the phase of the
+    // passes does not matter.
     let faults =
         [away("general", 0, 60, 34), away("general", 1, 80, 400), away("memory", 0, 100, 120)].concat();
     let with_50 = record("healthy", &settings(50), &faults, 900).await;
@@ -147,7 +147,7 @@ async fn a_node_back_before_the_deadline_is_not_declared_unknown_and_one_back_af
     }
 }
 
-/// Asserts that two controllers did the same, at times that differ at most by the phase of their passes.
+/// Asserts that two controllers did the same. The times may differ only by the phase of the controllers' passes.
 fn assert_same(one: &Acts, other: &Acts, place: &str) {
     assert_eq!(nodes(one), nodes(other), "{place}");
     assert_eq!(pods(one), pods(other), "{place}");
@@ -175,7 +175,7 @@ fn assert_same(one: &Acts, other: &Acts, place: &str) {
     }
 }
 
-/// Returns the evictions of each zone's pods with the same toleration, in order.
+/// Returns the times of the evictions in each zone, in ascending order.
 fn evictions(acts: &Acts) -> BTreeMap<String, Vec<Timestamp>> {
     let mut zones: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     for act in &acts.evicted {
@@ -207,7 +207,7 @@ pub fn settings(grace: i64) -> Settings {
     settings
 }
 
-/// Returns the faults that make a node of a pool be away for some seconds.
+/// Returns the faults that disconnect a node of a pool at `at`, and reconnect it `seconds` later.
 fn away(pool: &str, number: usize, at: i64, seconds: i64) -> Vec<Fault> {
     let node = format!("{pool}/{number}");
     vec![(at, node.clone(), NodeFault::Disconnect), (at + seconds, node, NodeFault::Reconnect)]
@@ -279,7 +279,7 @@ pub async fn record(scenario: &str, settings: &Settings, faults: &[Fault], secon
     file
 }
 
-/// Returns the node of a pool with this number, in order of names.
+/// Returns the node with this number in a pool, in order of names.
 fn named(model: &kordon::model::Model, place: &str) -> String {
     let (pool, number) = place.split_once('/').expect("a pool and a number");
     let nodes = model.cluster.nodes().iter().filter(|node| node.name.contains(pool));

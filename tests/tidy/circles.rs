@@ -48,7 +48,7 @@ fn the_finder_of_circles_follows_names_to_the_file_that_defines_them() {
         ("src/ring/second.rs", "pub struct Second;"),
     ];
     assert_eq!(Graph::of(&parse(&files)).circles(), Vec::<Vec<String>>::new());
-    // One cycle uses a name that the parent re-exports, the other a path in the body of a function.
+    // The first cycle uses a name that the parent re-exports. The second cycle uses a path in the body of a function.
     files[3].1 = "pub struct Right(Option<Box<super::Left>>);";
     files[6].1 = "pub struct Second; fn go() { crate::ring::first::go(super::Ring) }";
     let circles = [["src/pair/left.rs", "src/pair/right.rs"], ["src/ring/first.rs", "src/ring/second.rs"]];
@@ -348,7 +348,8 @@ fn items(tokens: &[Token]) -> BTreeSet<String> {
     found
 }
 
-/// Returns the tokens without code that is compiled only for tests, and the names of the modules that are.
+/// Returns the tokens without the code that is compiled only for tests, and the names of the modules that are compiled
+/// only for tests.
 pub fn without_tests(tokens: &[Token]) -> (Vec<Token>, Vec<String>) {
     const ATTRIBUTE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut modules, mut at) = (Vec::new(), Vec::new(), 0);

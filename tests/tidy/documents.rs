@@ -10,7 +10,7 @@ use crate::{
 
 #[test]
 fn the_repository_names_no_machine_and_no_registry() {
-    // Joined at run time, so that this file does not contain the names itself.
+    // The names are joined at run time, so that this file does not contain them.
     let banned =
         [["/wo", "rk/"], ["/ro", "ot/"], ["/ho", "me/"], ["proxy.go", "lang.org"], ["index.crates", ".io"]]
             .map(|p| p.concat());

@@ -24,7 +24,8 @@ fn the_reader_of_the_glossary_takes_the_names_of_the_middle_column() {
     assert_eq!(unknown_names(without, &BTreeSet::new()), ["a: no name"]);
 }
 
-/// Returns the names in the middle column that the code does not have, with their terms.
+/// Returns the terms whose names in the middle column do not exist in the code, with these names. A term without a name
+/// counts too.
 fn unknown_names(page: &str, words: &BTreeSet<&str>) -> Vec<String> {
     let rows = page.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");

@@ -82,7 +82,7 @@ fn packages_use_of_ours_only_what_they_may() {
 
 #[test]
 fn pure_modules_touch_nothing_outside() {
-    // Pure packages do not depend on these.
+    // Packages on which pure packages must not depend.
     const PACKAGES: [&str; 11] = [
         "tokio",
         "tokio-util",

@@ -11,7 +11,8 @@ use crate::{
 
 const MIRROR: &str = "the demo reads API objects into types of its own: it shares no code with what it tests";
 
-/// Exceptions: types that share a name on purpose, each with the file of one of them and the reason.
+/// Exceptions: types that share a name on purpose. Each has the name, one of the files with such a type, and the
+/// reason.
 const SHARED: [(&str, &str, &str); 10] = [
     ("Budget", "crates/kordon-demo/src/objects.rs", MIRROR),
     ("Condition", "crates/kordon-demo/src/objects.rs", MIRROR),
@@ -56,8 +57,8 @@ fn the_finder_of_shared_names_sees_every_kind_of_public_type() {
     assert!(!rest.contains_key("B") && rest.len() == 3);
 }
 
-/// Returns the names of public types that are defined in more than one file, with the files. Exceptions, given by file
-/// and name, do not count.
+/// Returns the names of public types that are defined in more than one file, with their places. Ignores a type if
+/// `excepted` accepts its file and name.
 fn doubles(sources: &[Source], excepted: impl Fn(&str, &str) -> bool) -> BTreeMap<String, BTreeSet<String>> {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for source in sources {

@@ -64,7 +64,7 @@ const FOLDERS: [&str; 5] = ["src/", "crates/", "tests/", "docs/", "deploy/"];
 fn dead_paths(text: &str) -> Vec<(usize, &str)> {
     let mut dead = Vec::new();
     for (line, text) in text.lines().enumerate() {
-        // Every second part is code. A code block's fence has three backticks.
+        // Every second part of a line is code. The three backticks around a code block do not change that.
         for code in text.split('`').skip(1).step_by(2) {
             let words = code.split_whitespace().map(|word| word.trim_end_matches([',', '.', ';', ':']));
             for word in words.filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder))) {

@@ -50,7 +50,7 @@ async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
         let text = |taint: &k8s_openapi::api::core::v1::Taint| {
             format!("{}={}:{}", taint.key, taint.value.clone().unwrap_or_default(), taint.effect)
         };
-        // A set, because kubectl adds several taints in random order.
+        // kubectl adds several taints in random order, so they are compared as sets.
         Ok::<_, anyhow::Error>(taints.iter().map(text).collect::<BTreeSet<_>>())
     };
     let set = |taints: &[&str]| taints.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
@@ -209,7 +209,7 @@ async fn of_plan(kordon: &UserShell, line: &[&str]) -> Result<String> {
 }
 
 /// Returns the command of an action that `kordon why` suggests. If the action is not suggested, the inner error is the
-/// whole output.
+/// whole output of `kordon why`.
 async fn find_in_why(kordon: &UserShell, about: &[&str], action: &str) -> Result<Result<String, String>> {
     let output = kordon.run(&[&["why"][..], about, &["-n", "default", "-o", "json"]].concat()).await;
     let why: Value = serde_json::from_str(&output.out).with_context(|| output.err)?;

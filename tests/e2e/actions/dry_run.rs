@@ -26,7 +26,7 @@ use crate::{
     harness::{plane::Plane, say},
 };
 
-/// Duration without `KORDON_RUN`.
+/// Duration of the test if `KORDON_RUN` is not set.
 const DEFAULT_DURATION: Duration = Duration::from_secs(40);
 
 /// Time after which a dashboard is replaced by a new one.

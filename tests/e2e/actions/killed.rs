@@ -94,7 +94,7 @@ struct Totals {
     drains: AtomicU64,
 }
 
-/// Deletes random pods, so that drained nodes get new pods while others are being drained.
+/// Deletes random pods of `db`, so that nodes that were drained earlier get new pods.
 async fn delete_pods_at_random(client: &Client, totals: &Totals) -> Result<()> {
     let mut rng = fastrand::Rng::with_seed(totals.seed);
     loop {
@@ -214,9 +214,9 @@ impl Lane<'_> {
         }
     }
 
-    /// Waits for the time of the next kill. In three of four cases, the time is random after the drain is in the
-    /// journal, because the time until then depends on the machine. In the fourth case, the time is random after the
-    /// start.
+    /// Waits for a random time, after which the next kill is due. In three of four cases, the wait begins when the
+    /// drain is in the journal, because the time until that moment depends on the machine. In the fourth case, it
+    /// begins at once.
     async fn kill_is_due(&self, nodes: [&str; 2], started: Timestamp, rng: &mut fastrand::Rng) -> Result<()> {
         if rng.u8(..4) > 0 {
             eventually("a drain in the journal", Span::from_secs(120), async || {
@@ -238,8 +238,8 @@ impl Lane<'_> {
     }
 
     /// Checks that every cordoned node is in the journal, in an operation that was not undone. The journal is read
-    /// before and after the nodes, because another lane may uncordon a node after the first read, or cordon one before
-    /// the second.
+    /// before and after the nodes: another lane may uncordon a node after the first reading of the journal, or cordon a
+    /// node before the second reading.
     async fn check_cordons(&self) -> Result<()> {
         let mut operations = self.user.operations()?;
         let nodes = nodes(self.client).await?;

@@ -66,8 +66,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 /// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
 ///
-/// A conflict during the server's own deletion cannot be caused from outside. Its effect is that the server reads the
-/// pod again, so the test evicts before and after the change, and with an old resourceVersion.
+/// A conflict during the server's own deletion cannot be caused from outside. After such a conflict, the server reads
+/// the pod again. So the test evicts a pod before and after a change, and with an old resourceVersion.
 pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not(
     plane: &mut Plane,
 ) -> Result<()> {
@@ -292,8 +292,8 @@ pub async fn replacements_are_created_immediately_but_a_statefulsets_when_the_ol
     .await
 }
 
-/// While a quota is used up, the replacement of an evicted pod is refused as long as the old pod counts. It is created
-/// by a later retry of its controller, as the plan says (docs/reference/plan.md#resourcequota).
+/// While a quota is used up, the replacement of an evicted pod is refused until the old pod no longer counts. A later
+/// retry of the controller creates the replacement, as the plan says (docs/reference/plan.md#resourcequota).
 pub async fn a_quota_refuses_replacements_until_the_old_pods_are_gone(plane: &mut Plane) -> Result<()> {
     let kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(OPERATOR, &may_drain()).await?;

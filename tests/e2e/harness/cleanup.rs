@@ -1,4 +1,4 @@
-//! Deletes what a test has created in a control plane, so that the next one starts with an empty cluster.
+//! Deletes what a test has created in a control plane, so that the next test starts with an empty cluster.
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::{
@@ -79,7 +79,7 @@ fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Api<DynamicObject> {
     Api::all_with(client.clone(), &kind::<K>())
 }
 
-/// Deletes the listed objects. Returns how many there were.
+/// Deletes the listed objects. Returns their number.
 async fn clear(api: &Api<DynamicObject>, which: &ListParams) -> Result<usize> {
     let found = api.list_metadata(which).await?.items;
     if found.is_empty() {

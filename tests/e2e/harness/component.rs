@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal};
 
 use super::eventually::eventually;
 
-/// A child process. It ends when this value is dropped, and whenever this program ends: it exits when its standard
-/// input closes, which is a pipe held open here.
+/// A child process. It ends when this value is dropped. It also ends with this program: it exits when its standard
+/// input closes, and this value holds the other end of that pipe.
 pub struct Component {
     name: &'static str,
     child: Child,

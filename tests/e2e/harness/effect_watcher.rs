@@ -26,8 +26,8 @@ use tokio::{sync::watch, task::JoinSet};
 /// An observed effect. Effects are ordered by time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
-    /// Time of the watch's report: milliseconds after the write or, if the watch was interrupted, the time of its
-    /// reconnection.
+    /// Time at which the watch reported the effect, normally milliseconds after the write. If the watch was interrupted
+    /// meanwhile, this is the time at which the watch reconnected.
     pub at: Timestamp,
     pub kind: EffectKind,
 }
@@ -121,7 +121,7 @@ pub struct PodName {
     pub node: Option<String>,
 }
 
-/// Several watches and their reported effects. Dropping it ends the watches.
+/// Several watches and their reported effects. Dropping this value ends the watches.
 pub struct EffectWatcher {
     seen: watch::Receiver<Vec<Effect>>,
     started: Timestamp,
@@ -155,7 +155,7 @@ impl EffectWatcher {
         effects
     }
 
-    /// Returns the effects after the first `count`, in the order in which they were reported.
+    /// Returns all effects except the first `count`, in the order in which they were reported.
     pub fn after(&self, count: usize) -> Vec<Effect> {
         self.seen.borrow()[count..].to_vec()
     }
@@ -355,7 +355,7 @@ fn is_ready(pod: &Pod) -> bool {
     true_condition(pod, "Ready").is_some()
 }
 
-/// Returns the reason of the DisruptionTarget condition if that is True.
+/// Returns the reason of the DisruptionTarget condition if its status is True.
 fn disruption(pod: &Pod) -> Option<String> {
     true_condition(pod, "DisruptionTarget").map(|reason| reason.unwrap_or_default())
 }

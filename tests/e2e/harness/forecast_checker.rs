@@ -1,5 +1,5 @@
-//! Compares events of the real controllers with the predictions made five seconds before, and these predictions with
-//! the events.
+//! Compares events of the real controllers with the predictions made five seconds before the events, and these
+//! predictions with the events.
 
 mod explain;
 
@@ -29,10 +29,10 @@ use super::{
     script::{EVERYWHERE, IncidentAction, zone_of},
 };
 
-/// Largest error of a predicted time. With a larger error, the prediction counts as one of another event.
+/// Largest error of a predicted time. A prediction with a larger error counts as a prediction of another event.
 pub const GROSS: Span = Span::from_secs(15);
-/// Age at which an event is checked. At that age, the test's actions that affect it are known, and everything predicted
-/// for the same time has happened or has not.
+/// Age at which an event is checked. By then, the test knows all of its own actions that affect the event, and
+/// everything predicted for the same time has happened or will not happen.
 const SETTLED: Span = Span::from_secs(24);
 /// Maximum difference between the times at which two watches report a change.
 const THAT_MOMENT: Span = Span::from_millis(300);
@@ -95,10 +95,10 @@ pub struct PredictionTally {
     pub absent: Vec<String>,
 }
 
-/// An event that was predicted for another time or not at all, for no known reason.
+/// An event whose prediction is missing or has a wrong time, without an explanation.
 #[derive(Clone, Debug)]
 pub struct Miss {
-    /// Error of the predicted time; `None` if the event was not predicted, or with another cause.
+    /// Error of the predicted time. `None` if the event was not predicted, or was predicted with another cause.
     pub off: Option<Span>,
     pub text: String,
 }
@@ -210,7 +210,7 @@ impl ForecastChecker {
         }
     }
 
-    /// Adds a consequence of the test's actions that affects all nodes.
+    /// Adds an action on all nodes that follows from other actions of the test.
     pub fn add_consequence(&mut self, at: Timestamp, action: IncidentAction) {
         let node = EVERYWHERE.into();
         self.actions.push(CompletedAction { started: at, finished: at, node, action });
@@ -234,7 +234,7 @@ impl ForecastChecker {
         size - ready > 2 && (size - ready) * 100 >= size * 55
     }
 
-    /// If no node was Ready, the first one that becomes Ready affects all zones.
+    /// If no node was Ready before, the first node that becomes Ready affects all zones.
     fn on_ready(&mut self, node: String, at: Timestamp) {
         if self.ready.is_empty() {
             self.add_consequence(at, IncidentAction::ComeBack);
@@ -242,7 +242,7 @@ impl ForecastChecker {
         self.ready.insert(node);
     }
 
-    /// Checks the events that are old enough. Returns those without an explanation.
+    /// Checks the events that are old enough. Returns the events without an explanation.
     pub fn check(&mut self, now: Timestamp) -> Vec<String> {
         let mut unexplained = Vec::new();
         while let Some(event) =
@@ -316,8 +316,8 @@ impl ForecastChecker {
         }
     }
 
-    /// Returns the last forecast made until `at`. Skips forecasts made just after a taint, because they may or may not
-    /// include it.
+    /// Returns the last forecast made until `at`. Skips forecasts made within [`THAT_MOMENT`] after a taint, because
+    /// such a forecast may or may not include the taint.
     fn before(&self, at: Timestamp) -> Option<&Forecast> {
         let in_that_moment = |made: Timestamp| {
             let just_before = |event: &ControllerEvent| event.at > made - THAT_MOMENT && event.at <= made;
@@ -327,8 +327,8 @@ impl ForecastChecker {
         forecasts.rev().find(|forecast| forecast.made <= at && !in_that_moment(forecast.made))
     }
 
-    /// Returns the time at which a forecast predicts the event, and the predicted causes. The prediction is found by
-    /// the rule of kordon's own accuracy measurement.
+    /// Returns the time at which a forecast predicts the event, and the predicted causes. Uses the rule by which kordon
+    /// itself measures the accuracy of predictions.
     fn find<'a>(&self, forecast: &'a Forecast, event: &ControllerEvent) -> Option<(Timestamp, &'a Why)> {
         let (steps, predicted): (Vec<&ForecastStep>, Vec<ControllerEvent>) =
             forecast.steps.iter().filter_map(|step| Some((step, predicted(step)?))).unzip();
@@ -364,8 +364,8 @@ impl ForecastChecker {
         }
     }
 
-    /// Whether the causes include the restart of the grace period. It is needed if the node fell silent before the
-    /// controller manager was replaced.
+    /// Returns `false` if the node fell silent before the controller manager was replaced, and the causes lack the
+    /// restart of the grace period.
     fn names_restart(&self, why: &Why, made: Timestamp) -> bool {
         let Some(leader) = self.leaders.iter().rfind(|leader| **leader <= made) else { return true };
         // The acquire time of a Lease is the start of the attempt that acquired it.
@@ -375,8 +375,8 @@ impl ForecastChecker {
         !why.0.iter().any(silent) || why.0.iter().any(restarted)
     }
 
-    /// Checks whether the steps of a forecast happened, for the time from five seconds after it until five seconds
-    /// after the next forecast.
+    /// Checks whether the steps of a forecast happened. Checks only steps that are due between five seconds after this
+    /// forecast and five seconds after the next forecast.
     fn check_steps(&mut self, forecast: &Forecast, next: Timestamp) -> Vec<String> {
         let mut unexplained = Vec::new();
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
@@ -391,8 +391,8 @@ impl ForecastChecker {
             if !is_due(step.at) {
                 continue;
             }
-            // A swapped taint and the deletion of pods depend on the node's taint, so they are checked once the node
-            // has it.
+            // Swaps of taints and deletions of pods depend on the node's taint. They are checked only once the node has
+            // the taint.
             let taint_comes = |other: &ControllerEvent| {
                 other.kind == EventKind::NoExecute && other.node == step.node && other.at <= step.at
             };
@@ -457,7 +457,7 @@ impl ForecastChecker {
     }
 }
 
-/// Returns the times of the causes that have one, in the order of the chain.
+/// Returns the times in a chain of causes, in the order of the chain. Some causes have no time.
 fn times(why: &Why) -> impl Iterator<Item = Timestamp> {
     why.0.iter().filter_map(|cause| match cause {
         Cause::LastHeartbeat { at, .. } | Cause::GraceRestarted { at, .. } => Some(*at),

@@ -45,8 +45,8 @@ impl IncidentPlayer {
         try_join_all(self.kubelets.names().map(|node| self.refill(node))).await.map(drop)
     }
 
-    /// Performs these actions: first those on the controller manager, then all others concurrently. Returns the times
-    /// of each.
+    /// Performs these actions: first those on the controller manager, then all others concurrently. Returns the start
+    /// and the end of each action.
     pub async fn play(
         &self,
         scheduled: &[ScheduledAction],
@@ -98,8 +98,8 @@ impl IncidentPlayer {
         })
     }
 
-    /// Creates those of a node's four usual pods that are missing. One has the tolerations that admission adds, one
-    /// tolerates taints for longer, one for less long, and one forever.
+    /// Creates those of a node's four usual pods that do not exist. They differ in how long they tolerate NoExecute
+    /// taints: for the time that admission sets, for 20 s, for 5 s, and forever.
     async fn refill(&self, node: &str) -> Result<()> {
         const KINDS: [(&str, Option<Option<i64>>); 4] =
             [("usual", None), ("longer", Some(Some(20))), ("shorter", Some(Some(5))), ("ever", Some(None))];
@@ -115,8 +115,8 @@ impl IncidentPlayer {
         Ok(())
     }
 
-    /// Creates a pod on a node. `tolerates` is for how many seconds it tolerates NoExecute taints (inner `None`:
-    /// forever); outer `None` means no tolerations of its own.
+    /// Creates a pod on a node. The pod tolerates NoExecute taints for the number of seconds in `tolerates`, or forever
+    /// if the inner value is `None`. If the outer value is `None`, the pod has no tolerations of its own.
     async fn add_pod(&self, node: &str, kind: &str, tolerates: Option<Option<i64>>) -> Result<()> {
         let tolerations: Vec<Value> = tolerates
             .map(|seconds| json!({ "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds }))

@@ -1,7 +1,7 @@
 //! Nodes without machines: simulated kubelets for any API server.
 //!
-//! Each registers its node, renews its Lease, posts its status, runs the pods bound to the node, and ends deleted pods,
-//! until it is silenced.
+//! A kubelet registers its node, renews its Lease, posts its status, runs the pods bound to the node, and ends deleted
+//! pods, until the test silences the kubelet.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -85,7 +85,7 @@ impl Default for Heartbeats {
 /// Maximum number of requests in flight, of all kubelets together.
 const AT_ONCE: usize = 16;
 
-/// Kubelets by node. Dropping it stops them; the nodes stay.
+/// Kubelets by node. Dropping this value stops the kubelets; their nodes stay.
 pub struct Kubelets {
     client: Client,
     commands: BTreeMap<String, mpsc::Sender<Command>>,
@@ -470,7 +470,7 @@ pub fn is_ready(pod: &Pod) -> bool {
     })
 }
 
-/// Ignores that a pod has been deleted, or replaced by another of the same name.
+/// Ignores the errors "not found" and "conflict": the pod has been deleted, or replaced by another pod with its name.
 fn unless_gone<T>(answer: Result<T>) -> Result<()> {
     match answer {
         Ok(_) => Ok(()),
@@ -498,7 +498,7 @@ fn node_object(spec: &NodeSpec) -> Value {
 }
 
 fn lease_object(node: &str, node_uid: &str, heartbeats: Heartbeats, now: Timestamp) -> Value {
-    // A kubelet renews its Lease at a quarter of the duration.
+    // A kubelet renews its Lease after a quarter of the Lease's duration.
     let seconds = (heartbeats.every * 4).as_secs();
     json!({
         "metadata": {

@@ -17,6 +17,6 @@ use std::io::Write;
 
 /// Prints a line to standard error even if the test passes; Rust's test harness captures the output of `println!`.
 pub fn say(text: &str) {
-    // Without a standard error there is nobody to read the line.
+    // The error is ignored: if standard error is closed, nobody reads the line.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Interval between forecasts.
 const EVERY: Duration = Duration::from_millis(500);
-/// Number of forecasts that are kept for [`Observer::samples`]. New ones are dropped while that many are waiting.
+/// Maximum number of forecasts that wait for [`Observer::samples`]. Further forecasts are dropped.
 const WAITING: usize = 1024;
 /// Horizon of a forecast. It is long enough to taint the last of many nodes in a zone and to delete the pods of that
 /// node.

@@ -35,16 +35,17 @@ pub const VERSION: ServerVersion = ServerVersion::new(1, 37);
 /// The control plane's administrator.
 pub const ADMIN: &str = "admin";
 
-/// Duration of the Lease of a controller manager [with a short one](ControllerManager::with_short_lease).
+/// Duration of a controller manager's Lease if the Lease is [short](ControllerManager::with_short_lease).
 pub const LEASE_DURATION: Span = Span::from_secs(6);
 
 /// Label of the objects that `grant` creates, for `wipe`.
 const GRANT_LABEL: &str = "kordon.test/grant";
 
-/// Locked by the running control plane. The tests compare times, and two at once would slow each other down.
+/// Locked while a control plane runs. The tests measure times, and two control planes would slow each other down.
 static RUNNING: Mutex<()> = Mutex::const_new(());
 
-/// A running control plane in a new folder, on free ports. Dropping it stops it. Only one runs at a time.
+/// A running control plane in a new folder, on free ports. Dropping this value stops it. Only one control plane runs at
+/// a time.
 ///
 /// A test that panics keeps the folder with all logs, and prints its path.
 pub struct Plane {
@@ -111,8 +112,8 @@ pub struct ControllerManager {
     pub monitor_period: Span,
     pub grace_period: Span,
     pub startup_grace_period: Span,
-    /// Evictions of nodes per second. Neither rate may be exactly 1: a stopped limiter counts as having that rate, so
-    /// upstream would evict nothing after a disruption.
+    /// Evictions of nodes per second. Neither rate may be exactly 1, because a stopped limiter counts as a limiter with
+    /// rate 1. Upstream would then evict nothing after a disruption.
     pub eviction_rate: f64,
     pub secondary_eviction_rate: f64,
     pub large_cluster_threshold: u32,
@@ -172,10 +173,11 @@ impl ControllerManager {
     }
 }
 
-/// Returns the path of the control plane's binary; `None` after printing that `test` is skipped and why.
+/// Returns the path of the control plane's binary. If there is none, prints that `test` is skipped and why, and returns
+/// `None`.
 ///
-/// `KORDON_CONTROL_PLANE` names the binary; if it is empty, the tests are skipped. If unset, it is the path to which
-/// `tests/control-plane/build` writes. With `KORDON_E2E=1` a missing binary is an error.
+/// `KORDON_CONTROL_PLANE` names the binary; if it is empty, the tests are skipped. If it is not set, the binary is the
+/// one that `tests/control-plane/build` writes. With `KORDON_E2E=1` a missing binary is an error.
 pub fn binary(test: &str) -> Result<Option<PathBuf>> {
     let (found, why) = match std::env::var_os("KORDON_CONTROL_PLANE") {
         Some(path) if path.is_empty() => (None, "KORDON_CONTROL_PLANE is empty"),
@@ -202,8 +204,8 @@ fn built_binary() -> Option<PathBuf> {
 }
 
 impl Plane {
-    /// Waits until no other control plane runs, starts etcd and the API server, and waits until the latter is ready to
-    /// serve an administrator. Takes about 4 s.
+    /// Waits until no other control plane runs, and starts etcd and the API server. Returns once the API server is
+    /// ready to serve an administrator. Takes about 4 s.
     pub async fn start(binary: &Path, options: Options) -> Result<Self> {
         let running = RUNNING.lock().await;
         let folder = tempfile::Builder::new().prefix("kordon-plane-").tempdir()?;
@@ -332,13 +334,14 @@ impl Plane {
 
     /// Returns the API server's audit log, which has all answered requests. Needs [`Options::audit`].
     ///
-    /// Deletions, evictions and creations of pods have their `requestObject`. A deletion is a dry run if its body says
-    /// so; the URI counts only without a body.
+    /// Log entries of deletions, evictions and creations of pods have a `requestObject`. The body of a deletion decides
+    /// whether it is a dry run; a deletion without a body is a dry run if its URI says so.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
     }
 
-    /// Returns the requests of one user. After an hour, the whole log is too large to parse.
+    /// Returns the requests of one user. Parses only the lines that name the user, because after an hour the whole log
+    /// is too large to parse.
     pub fn audit_of(&self, user: &str) -> Result<Vec<Value>> {
         let named = format!("\"username\":\"{user}\"");
         let mut lines = self.audited(|line| line.contains(&named))?;
@@ -470,8 +473,8 @@ impl Plane {
         self.controller_manager.as_ref().context("kube-controller-manager does not run")?.resume()
     }
 
-    /// Starts kube-controller-manager again if it has ended by itself, as a kubelet would. One that was paused while it
-    /// renewed its Lease ends when it is resumed. Returns whether it had ended.
+    /// Starts kube-controller-manager again if it has ended by itself, as a kubelet would. A controller manager that
+    /// was paused while it renewed its Lease ends when it is resumed. Returns whether it had ended.
     pub fn revive_controller_manager(&mut self, settings: &ControllerManager) -> Result<bool> {
         let running = self.controller_manager.as_mut().context("kube-controller-manager does not run")?;
         let has_ended = running.ended()?.is_some();
@@ -694,11 +697,11 @@ async fn connect(folder: &Path, ports: &Ports, user: &str) -> Result<Option<Clie
     Ok(Some(Client::try_from(config)?))
 }
 
-/// The server's certificate, with that of the authority that signed it.
+/// Path of the file with the server's certificate and the certificate of the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 
 fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf> {
-    // A colon would separate two paths in KUBECONFIG.
+    // The file name has no colon, because a colon separates paths in KUBECONFIG.
     let path = folder.join(format!("kubeconfig-{}", user.replace(':', "-")));
     let content = json!({
         "apiVersion": "v1",

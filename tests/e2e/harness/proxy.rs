@@ -32,8 +32,8 @@ use tokio::{
 /// Maximum lifetime of a half-open connection.
 const HALF_OPEN: Duration = Duration::from_secs(240);
 
-/// A proxy on loopback that speaks HTTP/1.1 without TLS and forwards requests as the user of its client. Dropping it
-/// closes all connections.
+/// A proxy on loopback that speaks HTTP/1.1 without TLS and forwards requests as the user of its client. Dropping this
+/// value closes all connections.
 pub struct Proxy {
     pub url: String,
     shared: Arc<Shared>,
@@ -49,7 +49,7 @@ pub struct Faults {
     pub throttled: f64,
     /// Share of requests that are answered with 500.
     pub failing: f64,
-    /// Share of watches from a version that are answered with 410.
+    /// Share of resumed watches that are answered with 410.
     pub expired: f64,
     /// Whether the API server is asked for plain JSON, whatever encoding the client prefers.
     pub json: bool,
@@ -259,7 +259,8 @@ fn answer_of_version(version: ServerVersion) -> Response<Body> {
     answer.body(Body::from(version.to_string().into_bytes())).expect("the parts are valid")
 }
 
-/// Builds an error response of the API server. A 410 is an event of the watch, as from the real server.
+/// Builds an error response of the API server. For 410, the response is a watch stream with an ERROR event, as from the
+/// real server.
 fn refusal(code: StatusCode, reason: &str) -> Response<Body> {
     let status = json!({
         "apiVersion": "v1", "kind": "Status", "status": "Failure", "metadata": {},

@@ -14,13 +14,13 @@ pub enum IncidentAction {
     Silence,
     /// The kubelet comes back and posts its last status.
     ComeBack,
-    /// The kubelet posts Ready with this status; a silent one comes back.
+    /// The kubelet posts Ready with this status. A silent kubelet comes back.
     Post(&'static str),
     /// The kubelet stops and the Node object is deleted; its pods stay.
     Remove,
     /// The Node object is created again, ready.
     Rejoin,
-    /// A pod is created on the node that tolerates NoExecute taints for this many seconds; `None` means forever.
+    /// A pod is created on the node. The pod tolerates NoExecute taints for this many seconds; `None` means forever.
     AddPod {
         tolerates: Option<i64>,
     },
@@ -53,7 +53,7 @@ pub struct ScheduledAction {
     pub action: IncidentAction,
 }
 
-/// A zone with this many nodes, whose names are the zone's name and a number.
+/// A zone and its number of nodes. The name of each node is the zone's name followed by a number.
 #[derive(Clone, Copy, Debug)]
 pub struct Zone {
     pub name: &'static str,
@@ -110,7 +110,7 @@ enum Incident {
     NotReady,
     /// Some nodes of a zone are silent, too few to disrupt it.
     Several,
-    /// Enough nodes of a zone are silent that it is partially disrupted.
+    /// So many nodes of a zone are silent that the zone is partially disrupted.
     Most,
     /// All nodes of a zone are silent.
     Zone,
@@ -128,8 +128,8 @@ enum Incident {
     Tainted,
 }
 
-/// The repeated order of incidents. Incidents of all nodes come first, because later they would have to wait for free
-/// nodes.
+/// The order of incidents, which is repeated. The incident of all nodes comes first, because later it would have to
+/// wait until all nodes are free.
 const DECK: [Incident; 19] = [
     Incident::Everything,
     Incident::Zone,
@@ -152,9 +152,9 @@ const DECK: [Incident; 19] = [
     Incident::Single,
 ];
 
-/// Shortest and longest silence of a node in seconds, with a grace period of 16 s, one pair for each phase in which it
-/// comes back: before it is marked Unknown; before it is tainted, if other nodes wait; before its pods are deleted;
-/// after some of them are deleted.
+/// Shortest and longest silence of a node in seconds, with a grace period of 16 s. There is a pair for each phase in
+/// which the node comes back: before it is marked Unknown; before it is tainted, if other nodes wait; before its pods
+/// are deleted; after some of its pods are deleted. The last phase has two pairs.
 const STAYS: [(f64, f64); 5] = [(4.0, 12.0), (19.0, 21.0), (22.0, 30.0), (32.0, 50.0), (32.0, 50.0)];
 
 /// An incident of the controller manager, while nodes fail and recover.
@@ -166,7 +166,7 @@ enum Disturbance {
     Pause(f64),
 }
 
-/// All disturbances fit into the shortest script.
+/// Disturbances of the controller manager. Even the shortest script has time for all of them.
 const DISTURBANCES: [Disturbance; 4] =
     [Disturbance::Restart, Disturbance::FailOver, Disturbance::Pause(20.0), Disturbance::Pause(60.0)];
 
@@ -179,8 +179,8 @@ struct Generator {
 }
 
 impl Generator {
-    /// Adds an incident that starts at `now`, or as soon as its nodes are free. Returns its start, or `None` if it
-    /// would not end in time.
+    /// Adds an incident that starts at `now`, or as soon as its nodes are free. Returns the start of the incident, or
+    /// `None` if the incident would not end in time.
     fn play(&mut self, incident: Incident, now: Span, length: Span) -> Option<Span> {
         let zone = self.chance.choice(self.zones.clone()).expect("there are zones");
         let size = zone.nodes;
@@ -243,8 +243,8 @@ impl Generator {
         }
     }
 
-    /// Returns the `count` nodes of a zone that are free first (`usize::MAX`: all nodes of the cluster), and the time
-    /// from which they are.
+    /// Returns the `count` nodes of a zone that are free first, and the time at which all of them are free. For
+    /// `usize::MAX`, returns all nodes of the cluster instead.
     fn choose(&mut self, zone: Zone, count: usize, now: Span) -> (Vec<String>, Span) {
         let mut nodes: Vec<String> = match count {
             usize::MAX => self.free_from.keys().cloned().collect(),
@@ -257,7 +257,7 @@ impl Generator {
         (nodes, free.max(now))
     }
 
-    /// Adds the actions of an incident on one node. Returns the end of the last.
+    /// Adds the actions of an incident on one node. Returns the end of the last action.
     fn add_actions(&mut self, incident: Incident, node: &str, begins: Span, together: Span) -> Span {
         let mut actions: Vec<(Span, IncidentAction)> = Vec::new();
         let ends = match incident {

@@ -121,7 +121,7 @@ fn seconds_after(start: Timestamp, at: Timestamp) -> f64 {
     if at < start { -start.since(at).as_secs_f64() } else { at.since(start).as_secs_f64() }
 }
 
-/// Returns the effect with the recording's names; `None` if it is on another scenario.
+/// Returns the effect with the recording's names; `None` if the object of the effect belongs to another scenario.
 fn as_recorded(effect: &RecordedEffect, stage: &Stage) -> Option<RecordedEffect> {
     let node = |name: &str| stage.recorded_name(name).map(str::to_owned);
     let pod = |name: &str| {

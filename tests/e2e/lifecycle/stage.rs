@@ -108,7 +108,7 @@ impl Stage {
             TimelineAction::Beat { node, beat } => {
                 let kubelet = self.kubelet(node)?;
                 kubelet.beat = Beat::parse(beat.as_deref());
-                // The controller may have changed these conditions to Unknown, so their transition is now.
+                // The controller may have changed these conditions to Unknown, so their transition time is now.
                 kubelet.posts.iter_mut().flat_map(BTreeMap::values_mut).for_each(|posted| posted.since = now);
                 self.beat(node, true).await?;
             }
@@ -236,7 +236,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Replaces the taints that are not the controllers'.
+    /// Replaces all taints except those of the controllers.
     async fn replace_taints(&self, node: &str, set: &[Value]) -> Result<()> {
         loop {
             let before = self.nodes().get(&self.own(node)).await?;

@@ -1,5 +1,5 @@
-//! The environment of plans compared with the real scheduler: it gets the changes that the scheduler saw during a
-//! drain, in that order, and predicts the landing before each of the scheduler's decisions.
+//! The environment of plans compared with the real scheduler. The environment gets the changes that the scheduler saw
+//! during a drain, in that order. It predicts the landing before each of the scheduler's decisions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,7 +30,7 @@ enum DrainStep {
     NodeChanged(Arc<Node>),
     DeletionStarted(Arc<Pod>),
     Gone(Arc<Pod>),
-    /// The node on which a pod was placed, or that it was not placed.
+    /// The scheduler's decision on a pod: the chosen node, or none.
     Decided(Arc<Pod>, ActualOutcome),
 }
 
@@ -70,7 +70,7 @@ impl ObservedDrain {
     /// Returns the landing that a plan's environment predicts for each decision.
     ///
     /// # Errors
-    /// A pod replaces none that has left; the error is its key.
+    /// A decision concerns a pod that replaces no known pod. The error is the key of that pod.
     pub fn landings(&self, version: ServerVersion) -> Result<Vec<PlannedLanding>, Key> {
         let snapshot = Snapshot::new(&self.cluster, version);
         let mut environment = PlacingEnvironment::new(&self.cluster, snapshot, self.at);
@@ -108,7 +108,7 @@ impl ObservedDrain {
         Ok(landings)
     }
 
-    /// Returns the pod that another one replaces: itself if it was waiting before the drain, or one of the same
+    /// Returns the pod that `pod` replaces: itself if it was waiting before the drain, otherwise a pod of the same
     /// controller that left.
     fn replaced_by(&self, pod: &Arc<Pod>, departed: &mut BTreeMap<Uid, Vec<Arc<Pod>>>) -> Option<Arc<Pod>> {
         if let Some(waiting) = self.cluster.pod(&pod.key).filter(|known| known.uid == pod.uid) {

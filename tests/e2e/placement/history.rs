@@ -30,7 +30,7 @@ pub struct ReceivedChange {
     pub change: Change,
 }
 
-/// One watch for each kind. Dropping it ends the watches.
+/// One watch for each kind. Dropping this value ends the watches.
 pub struct History {
     changes: Arc<Mutex<Vec<ReceivedChange>>>,
     watches: JoinSet<Result<()>>,

@@ -159,7 +159,7 @@ pub fn prerequisites() -> Vec<(&'static str, Value)> {
 
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// Returns one workload of each kind, with its number of pods multiplied by `times` and random requests.
+/// Returns one workload of each kind. The number of pods is multiplied by `times`, and the requests are random.
 pub fn workloads(times: usize, rng: &mut fastrand::Rng) -> Vec<Workload> {
     let mut all: Vec<Workload> = kinds()
         .into_iter()
@@ -178,7 +178,7 @@ pub fn workloads(times: usize, rng: &mut fastrand::Rng) -> Vec<Workload> {
     all.push(stateful_set("attached", 8, Some("attached"), rng));
     all.push(job("batch", 8 * times, rng));
     all.push(daemon_set("agent", rng));
-    // No node is feasible for these.
+    // These two Deployments have no feasible node.
     let (giant, tape) =
         (json!({"nodeSelector": {"disk": "ssd"}, "cpu": "64"}), json!({"nodeSelector": {"disk": "tape"}}));
     all.push(deployment(DEPLOYMENTS, "giant", 1, giant, rng));

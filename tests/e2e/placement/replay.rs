@@ -43,7 +43,7 @@ pub enum ActualOutcome {
 }
 
 impl ActualOutcome {
-    /// Whether the node is one of the predicted best, or the pod is unschedulable as predicted.
+    /// Whether the node is one of the predicted best nodes, or the pod is unschedulable as predicted.
     pub fn is_among(&self, predicted: &SchedulingOutcome) -> bool {
         match (self, predicted) {
             (Self::Bound(node), SchedulingOutcome::Placed(placement)) => placement.best.contains(node),
@@ -96,7 +96,7 @@ pub fn replay(
     Ok((attempts, replay.drain.context("the log ends before the drain")?))
 }
 
-/// The cluster as the scheduler sees it, and by object the changes that it has not seen yet.
+/// The cluster as the scheduler sees it, and the changes that the scheduler has not seen yet, by object.
 struct Replay {
     cluster: Cluster,
     pods: BTreeMap<Key, VecDeque<ObjectEvent<Pod>>>,
@@ -130,7 +130,7 @@ impl Replay {
                 Change::Node(ObjectEvent::Deleted(node)) => {
                     replay.nodes.entry(node.clone()).or_default().push_back(changes);
                 }
-                // Only the empty lists at the start remain here.
+                // The other events are those of the first lists, which are empty.
                 Change::Pod(_) | Change::Node(_) => replay.apply(changes.change),
                 _ => replay.others.push_back(changes),
             }
@@ -175,8 +175,8 @@ impl Replay {
         self.pods.get_mut(pod)?.pop_front_if(wanted)
     }
 
-    /// Applies changes of a pod without a node. The log has no line for changes of pods that the scheduler has already
-    /// assumed on a node.
+    /// Applies the next change of a pod if the pod has no node after that change. The log has no line for changes of
+    /// pods that the scheduler has already assumed on a node.
     fn on_waiting(&mut self, pod: &Key) {
         let waits =
             |event: &mut ObjectEvent<Pod>| matches!(event, ObjectEvent::Applied(pod) if pod.node.is_none());
@@ -185,7 +185,7 @@ impl Replay {
         }
     }
 
-    /// Applies the pod's changes up to the one that assigns it to a node.
+    /// Applies the pod's changes up to the change that assigns the pod to a node.
     fn on_assigned(&mut self, pod: &Key) -> Result<()> {
         loop {
             let event = self.next(pod, |_| true).context("no watch has reported it")?;
@@ -263,7 +263,7 @@ fn outcome(pod: &Key, after: &[LogLine]) -> Option<(ActualOutcome, Scores)> {
 }
 
 impl Attempt {
-    /// Whether the chosen node is one of the predicted ones, or the pod is unschedulable as predicted.
+    /// Whether the chosen node is one of the predicted nodes, or the pod is unschedulable as predicted.
     pub fn is_predicted(&self) -> bool {
         self.real.is_among(&self.predicted)
     }

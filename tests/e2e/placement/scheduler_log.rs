@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kordon_core::cluster::Key;
 use kordon_time::Timestamp;
 
-/// Flags with which the log has all lines that are read here.
+/// Flags of kube-scheduler. With them, its log has all lines that this module reads.
 pub const FLAGS: [&str; 4] =
     ["--v=4", "--vmodule=schedule_one=10", "--kube-api-qps=500", "--kube-api-burst=1000"];
 

@@ -131,7 +131,8 @@ impl Hand {
         self.ends.run_until_cancelled(tokio::time::sleep(pause)).await.is_some()
     }
 
-    /// Moves one node after the other: it falls silent for a short or a long time, or is deleted, and comes back.
+    /// Repeatedly picks a random node. The node falls silent for a short or a long time and comes back. With
+    /// `removing`, the node is deleted instead, and created again.
     async fn move_nodes(mut self, nodes: Vec<String>, removing: bool) -> Result<()> {
         while self.pause(2.0, 15.0).await {
             let node = self.rng.choice(&nodes).context("more lanes than nodes")?.clone();
@@ -226,7 +227,8 @@ fn ignore_missing<T>(answer: kube::Result<T>) -> Result<()> {
     }
 }
 
-/// A kind that no controller of the test changes, with the minimal fields that the API server accepts besides the name.
+/// A kind that no controller of the test changes. Its objects are created with the fewest fields that the API server
+/// accepts.
 pub struct OtherKind {
     /// Name of the kind's watch in kordon.
     pub watch: &'static str,

@@ -122,7 +122,7 @@ pub fn node_rows(screen: &str) -> Vec<(String, bool, usize)> {
         let line = line.get(..end)?;
         let mut words = text(line).trim_start_matches(['│', ' ']).to_owned();
         let pods = words.split_off(words.rfind(' ')?).trim().parse().ok()?;
-        // The name follows a sign; after it comes the badge of a flapping node, if any.
+        // A row begins with a sign and the name of the node. A flapping node has a badge after its name.
         let mut words = words.split_whitespace().skip(1).filter(|word| !word.starts_with('⇅'));
         let (name, ready) = (words.next()?.to_owned(), words.next()?.to_owned());
         Some((name, ready == "Ready", pods))

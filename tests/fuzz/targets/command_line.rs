@@ -13,8 +13,8 @@ pub fn arguments(data: &[u8]) {
     }
 }
 
-/// Input: a configuration file. If it is valid, every command and release accepts its settings, and they can be written
-/// and read again.
+/// Input: a configuration file. If it is valid, every command and release accepts its settings, and the settings can be
+/// written and read again.
 pub fn configuration(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let config = match cli::check_configuration(text) {

@@ -18,9 +18,9 @@ const SEPARATOR: u8 = 0x1E;
 /// Maximum number of requests in an input.
 const MOST: usize = 20;
 
-/// Input: requests. Each is a line with method, path, media type of the body and accepted type, followed by the body.
-/// Every request is answered, and a refused request with a Status of the same code. Afterwards all objects can still be
-/// listed.
+/// Input: requests. Each request is a line with method, path, media type of the body and accepted type, followed by the
+/// body. Every request is answered. The response to a refused request is a Status with the response's code. Afterwards
+/// all objects can still be listed.
 pub fn requests(data: &[u8]) {
     // With a paused clock, watches end at once.
     let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");

@@ -117,8 +117,8 @@ pub fn guards(data: &[u8]) {
     }
 }
 
-/// Input: a journal as a crash may leave it. Readable lines can be written and read again, and later lines are not
-/// lost.
+/// Input: a journal that a crash may have damaged. The lines that can be read can be written and read again. Lines that
+/// are appended later are not lost.
 pub fn journal(data: &[u8]) {
     let journal = Journal::within(&folder(), "fuzzed");
     fs::write(journal.path(), data).expect("a temporary file");

@@ -25,8 +25,8 @@ use ratatui::{Terminal, backend::TestBackend};
 use super::{assert_harmless, objects};
 use crate::dashboard_fixture::{DashboardFixture, START};
 
-/// Input: lines. `t` and a number passes that many seconds, `k` types keys, any other letter is a kind with an event of
-/// its watch.
+/// Input: lines that begin with a letter. `t` and a number lets that many seconds pass, and `k` types the keys that
+/// follow. Any other letter stands for a kind; an event of the watch of that kind follows.
 pub fn cluster(data: &[u8]) {
     let mut lying = Lying::new();
     for line in data.split(|byte| *byte == b'\n').take(40) {
@@ -213,7 +213,7 @@ fn press(app: &mut App, byte: u8, now: Timestamp) {
     }
 }
 
-/// Returns the key for a byte. Up to 0x7F it is the key for which a terminal sends this byte; above 0x7F it is a key
+/// Returns the key for a byte. A byte up to 0x7F is what a terminal sends for that key. Bytes above 0x7F stand for keys
 /// for which a terminal sends several bytes.
 fn key(byte: u8) -> KeyEvent {
     let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);

@@ -28,8 +28,8 @@ pub fn selector(data: &[u8]) {
     assert_eq!(selector.matches(&labels), parts, "all of {selector} must hold");
 }
 
-/// Input: a quantity. In whole units it is its thousandths rounded up, a sign only changes the sign of the amount, and
-/// every amount can be shown.
+/// Input: a quantity. The amount in whole units is the amount in thousandths, divided by 1000 and rounded away from
+/// zero. A sign in front changes only the sign of the amount. Every amount can be shown.
 pub fn quantity(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let (milli, units) = (quantity::parse_milli(text), quantity::parse_units(text));
@@ -51,8 +51,8 @@ pub fn quantity(data: &[u8]) {
     assert!(!text::memory(units).is_empty() && !text::cores(milli).is_empty());
 }
 
-/// Input: taints or labels to change. Accepted ones are valid for the API server, can be put on a node, and can be read
-/// again.
+/// Input: taints or labels to change. Accepted changes are valid for the API server, can be applied to a node, and can
+/// be read again.
 pub fn edits(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     let words: Vec<&str> = text.split('\n').collect();

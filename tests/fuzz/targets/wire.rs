@@ -31,7 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{assert_harmless, objects::kind_of, wait};
 
-/// Input: the controller manager's pods, as the response to both lists of them.
+/// Input: the response to a list of the controller manager's pods. kordon may make two such lists, and gets the same
+/// response to each.
 pub fn controller_flags(data: &[u8]) {
     let whole = Bytes::copy_from_slice(data);
     let found = wait(async {
@@ -126,7 +127,7 @@ impl Served {
         });
         let body = Bytes::copy_from_slice(&data[end + 2..]);
         let size = size.parse::<usize>().ok().filter(|size| *size > 0)?;
-        // More chunks than 64 add nothing.
+        // Limits the number of chunks to 64; more chunks would test nothing new.
         let size = size.max(body.len() / 64 + 1);
         let pieces = (0..body.len()).step_by(size).map(|at| body.slice(at..body.len().min(at + size)));
         Some(Self {
@@ -138,7 +139,8 @@ impl Served {
         })
     }
 
-    /// Sends the response to each of the first requests, until the watch waits. Checks all reports.
+    /// Sends the response to each of the first six requests. Later requests get no response, so that the watch waits.
+    /// Checks all reports of the watch.
     async fn watch(self) {
         let Self { kinds, minor, status, headers, pieces } = self;
         let asked = Arc::new(AtomicUsize::new(0));

@@ -14,8 +14,8 @@ const APART: Span = Span::from_secs(1);
 pub struct Comparison {
     leaves: Times,
     gone: Times,
-    /// Number of pairs of pods that the plan removes at least [`APART`] from each other; `in_order` is how many of them
-    /// left in that order.
+    /// Number of pairs of pods that the plan removes at least [`APART`] from each other. `in_order` is the number of
+    /// pairs that left in the planned order.
     pairs: usize,
     in_order: usize,
     /// Pods that were refused by a budget.
@@ -24,7 +24,7 @@ pub struct Comparison {
     budgets: Sets,
     /// Budgets that refused a pod at once.
     first_budgets: Sets,
-    /// Budgets that protect more pods of the nodes than they allow to be evicted at a time.
+    /// Budgets that select more pods of the nodes than the number of evictions that they allow at a time.
     scarce: BTreeSet<String>,
     /// Pods that left the nodes.
     left: Sets,
@@ -119,9 +119,9 @@ impl Comparison {
             self.first_budgets.predicted, self.first_budgets.happened,
             "the budgets that refuse at once"
         );
-        // Later, a budget refuses if the drains of two of its nodes start within the seconds that a replacement takes
-        // to become Ready. These starts are random, because a node starts when the last pod of another node is gone.
-        // Only the budgets that can refuse are known beforehand.
+        // A budget may also refuse pods later in the drain: two of its nodes start at almost the same time, before a
+        // replacement is Ready. This is random, because a node starts when the last pod of another node is gone. Only
+        // the budgets that can refuse are known beforehand.
         for (which, budgets) in [("predicted", &self.budgets.predicted), ("happened", &self.budgets.happened)]
         {
             let others: Vec<&String> = budgets.difference(&self.scarce).collect();
@@ -152,7 +152,7 @@ impl Times {
     }
 }
 
-/// Returns the pods that a plan predicts to be refused until `until`, with the budgets that refuse them.
+/// Returns the refusals until `until` that a plan predicts, as pairs of a pod and its budget.
 fn refusals(plan: &Plan, until: Timestamp) -> BTreeSet<(String, String)> {
     let moments = plan.timeline.iter().filter(|moment| moment.at <= until);
     let refusals = moments.filter_map(|moment| match &moment.event {

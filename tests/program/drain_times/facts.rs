@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 pub struct Facts {
     pub began: Timestamp,
     pub ended: Timestamp,
-    /// Times at which deletions were first observed.
+    /// Time at which each pod's deletion was first observed.
     pub left: BTreeMap<String, Timestamp>,
     pub gone: BTreeMap<String, Timestamp>,
     /// First refusal of each pod (`namespace/name`) by each budget.
     pub refused: BTreeMap<(String, String), Timestamp>,
-    /// Pods whose eviction the operation was granted.
+    /// Pods whose eviction by the operation was granted.
     pub granted: BTreeSet<String>,
 }
 

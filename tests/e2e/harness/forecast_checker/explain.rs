@@ -15,11 +15,11 @@ use crate::harness::{
 };
 
 impl ForecastChecker {
-    /// Finds an action or event that affects the event and that the forecast could not include, because it came after
-    /// the forecast or shortly before.
+    /// Explains an event that was not predicted correctly. The explanation is an action or another event that affects
+    /// `event` and came after the forecast, or too shortly before the forecast to be included.
     ///
-    /// If another forecast was made between the action and the event, that forecast has to be right. Otherwise the
-    /// action explains nothing.
+    /// If a later forecast includes this action, that forecast has to predict the event correctly. Otherwise the action
+    /// explains nothing.
     pub(super) fn explain(&self, forecast: &Forecast, event: &ControllerEvent) -> Option<String> {
         let chance = match event.kind {
             EventKind::NoExecute if self.is_said_to_be_chance(forecast, event) => Some(BY_CHANCE),
@@ -57,15 +57,15 @@ impl ForecastChecker {
         Some(reason)
     }
 
-    /// Whether the forecast has the node's taint among its uncertain taints at about that time.
+    /// Whether the forecast has uncertain taints at about the time of `taint`, and the taint's node is among them.
     fn is_said_to_be_chance(&self, forecast: &Forecast, taint: &ControllerEvent) -> bool {
         forecast.uncertain_taints.iter().any(|taints| {
             is_within(taints.at.since(taint.at), self.tolerance) && taints.among.contains(&taint.node)
         })
     }
 
-    /// Whether the controller was stopped in the middle of the pass that would have found the node silent: it found
-    /// other nodes, and the next pass had not begun.
+    /// Whether the controller was stopped in the middle of the pass that would have found the node silent: that pass
+    /// had found other nodes, and the next pass had not begun.
     fn is_stopped_in_its_pass(&self, step: &ControllerEvent) -> bool {
         let found = |event: &&ControllerEvent| {
             event.kind == EventKind::Unknown && is_within(event.at.since(step.at), self.tolerance)
@@ -89,9 +89,9 @@ impl ForecastChecker {
             .any(|at| is_within(at.since(event.at), self.tolerance + self.slowness(event.at)))
     }
 
-    /// Finds the reason why the token before that of a taint was lost. A token is lost on a node that has come back and
-    /// stays in the queue until the next pass; on a node that the tainting loop does not see as Unknown yet; or on a
-    /// tainted node that a pass queued again at the moment of its taint.
+    /// Returns the reason why the zone's token before a taint was lost. Such a token was spent on one of three nodes: a
+    /// node that has come back and stays in the queue until the next pass; a node that the tainting loop does not see
+    /// as Unknown yet; or a tainted node that a pass queued again at the moment of its taint.
     fn lost_token(&self, taint: &ControllerEvent) -> Option<&'static str> {
         let zone = zone_of(&taint.node);
         let went_at = |rate: &f64| taint.at - Span::from_secs_f64(1.0 / rate);
@@ -134,9 +134,9 @@ impl ForecastChecker {
         })
     }
 
-    /// Returns the latest start of a disruption that can explain why a taint was not predicted. A disruption starts
-    /// with the last of many nodes. Each node may be found silent one pass later than predicted, and the last one
-    /// another pass later.
+    /// Returns the latest start of a disruption that can explain an unpredicted taint. A zone becomes disrupted when
+    /// the last of many nodes is found silent. Each node may be found silent one pass later than predicted, and the
+    /// last node another pass later.
     fn counts_until(&self, taint: &ControllerEvent) -> Timestamp {
         taint.at + self.tolerance + self.period
     }
@@ -147,8 +147,8 @@ impl ForecastChecker {
         self.disruptions.iter().any(|(at, of)| of == zone && *at >= from && *at <= to)
     }
 
-    /// Explains the deletion of pods whose node was tainted without a prediction: the order in which the nodes of a
-    /// zone are tainted is random.
+    /// Explains an unpredicted deletion of pods by the taint of their node. The nodes of a zone are tainted in random
+    /// order, so the node may have got the taint that was predicted for another node.
     fn why_this_node(&self, forecast: &Forecast, taint: &ControllerEvent) -> Option<String> {
         let found = self.find(forecast, taint).map(|(at, _)| at);
         let Some(at) = found.filter(|at| is_within(at.since(taint.at), self.tolerance)) else {
@@ -167,8 +167,8 @@ impl ForecastChecker {
         self.events.iter().filter(of_node).rfind(|real| real.at > made && real.at <= event.at)
     }
 
-    /// Returns an action until `until` that affects the event and that a forecast made at `made` could not include. If
-    /// there are several, returns the action that takes longest to appear in forecasts.
+    /// Returns an action that affects the event, but could not be in a forecast made at `made`. The action started
+    /// until `until`. If there are several, returns the action that takes longest to appear in forecasts.
     fn action(&self, made: Timestamp, event: &ControllerEvent, until: Timestamp) -> Option<&CompletedAction> {
         let tolerates = |done: &&CompletedAction| {
             // A new pod explains its own unpredicted deletion, and no other mismatch.
@@ -192,8 +192,8 @@ impl ForecastChecker {
             | IncidentAction::Refill
             | IncidentAction::Taint
             | IncidentAction::Untaint
-            // Actions on the controller manager happen everywhere, which the caller checks. The start of a standby has
-            // no effect.
+            // Actions on the controller manager affect all nodes; the caller checks for them. The start of a standby
+            // has no effect.
             | IncidentAction::RestartController
             | IncidentAction::StartStandby
             | IncidentAction::FailOver
@@ -225,8 +225,8 @@ impl ForecastChecker {
         (step.kind != EventKind::Unknown && self.is_blackout_about(step)).then(|| BLACKOUT.into())
     }
 
-    /// Whether the heartbeat on which a forecast is based arrived during a pass of the controller. That pass may or may
-    /// not have seen it, and the next one is a period later. The shadow's own pass is slightly later.
+    /// Whether the heartbeat on which a forecast is based arrived during a pass of the controller. Such a heartbeat is
+    /// seen by that pass, or one period later by the next pass. The shadow's own pass is slightly later.
     pub(super) fn renewed_in_a_pass(&self, why: &Why) -> bool {
         let seen = why.0.iter().find_map(|cause| match cause {
             Cause::LastHeartbeat { noticed, .. } => Some(*noticed),
@@ -240,9 +240,9 @@ impl ForecastChecker {
         seen.is_some_and(in_that_pass)
     }
 
-    /// Returns how long the controller's preceding passes took, as far as visible: the time from the first to the last
-    /// node that a pass found silent. Later events are delayed by that time. Events less than a period apart belong to
-    /// one pass, because the next pass starts a period after the end of the last.
+    /// Returns the delay of an event at `at` because earlier passes of the controller took long. The visible duration
+    /// of a pass is the time from the first to the last node that the pass found silent. Two such nodes belong to one
+    /// pass if they are less than a period apart, because the next pass starts a period after the end of the last.
     pub(super) fn slowness(&self, at: Timestamp) -> Span {
         let started = at - NOTICE - self.period;
         let found = |event: &&ControllerEvent| {
@@ -254,8 +254,8 @@ impl ForecastChecker {
     }
 }
 
-/// A pass that finds a zone disrupted reduces or stops the zone's rate only at its end, while the tainting loop runs.
-/// Also, a node may be found silent one pass earlier or later.
+/// A pass that finds a zone disrupted reduces or stops the zone's rate only at the end of the pass. The tainting loop
+/// runs meanwhile. Also, a node may be found silent one pass earlier or later.
 const SLIPPED: &str =
     "its zone became disrupted within two passes, and whether a node is tainted before that is random";
 /// The forecast has the taint among its uncertain taints.
@@ -267,10 +267,10 @@ const LOST_TOKEN: &str = "the token before went to a node of its zone that had j
 /// Since 1.34 a node is queued in the same pass that marks it.
 const EARLY_TOKEN: &str =
     "the tainting loop ran before its cache had the Unknown condition of the node, and the token was lost";
-/// A pass removes every node that it saw without the taint from the queue, and adds it again at the end of the pass. A
-/// node tainted in between stays at the head of the queue until a second token is spent on it.
+/// A pass removes every node without the taint from the queue, and adds the node again at the end of the pass. A node
+/// that is tainted in between stays at the head of the queue until a second token is spent on it.
 const SPENT_TWICE: &str = "a pass queued the node before it again while that was being tainted, and the token was spent on it twice";
-/// Several iterations of the tainting loop.
+/// Duration of several iterations of the tainting loop.
 const BEATS: Span = Span::from_millis(400);
 /// The controller stops evicting when all zones are down.
 const BLACKOUT: &str = "all zones became disrupted at about the same time, which cancels evictions";
@@ -280,8 +280,8 @@ pub(super) const SLOW: &str = "the controller's passes took long because they ha
 pub(super) const MISSED: &str =
     "its last heartbeat arrived in the middle of a pass, and whether that pass saw it is random";
 
-/// Returns the time after an action in which forecasts may not include it: until the watch has reported the action and
-/// the next forecast is made. A node counts as silent only once a heartbeat and a half are missing.
+/// Returns the time after an action in which forecasts may not include the action. The watch has to report the action,
+/// and then the next forecast has to be made. A node counts as silent only once a heartbeat and a half are missing.
 fn unknown_for(action: &IncidentAction) -> Span {
     match action {
         IncidentAction::Silence => Span::from_millis(3500),
