@@ -120,8 +120,8 @@ fn while_writing_is_locked_nothing_starts() {
     let mut desk = Desk::new(&["n1", "n2"]);
     desk.locked = Some("dry-run".into());
     assert_eq!(desk.refusal(cordon(&["n1"])), ApprovalRefusal::Locked("dry-run".into()));
-    // A lock that is taken during an approval refuses it at once, unless its start is already being written to the
-    // journal.
+    // A lock that is taken during an approval ends the approval at once, unless the start of the operation is already
+    // being written to the journal.
     desk.locked = None;
     let mut approval = desk.apply(cordon(&["n1"]));
     approval.handle_lock("dry-run again");
@@ -312,7 +312,7 @@ fn each_new_kind_of_risk_is_asked_about_once() {
     assert_eq!(desk.answer(&mut approval, Answer::Yes), again);
     assert!(drifts(&approval).iter().all(|drift| drift.contains("blocked by default/web")));
     assert_eq!(approval.question().expect("asked").prompt, words("here try-blocked"));
-    // Every kind of risk was agreed to, so another pod with these risks needs no question.
+    // The operator has agreed to every kind of risk, so another pod with these risks needs no question.
     desk.fixture.pod("alone-again", "n1", |pod| pod.storage.add(LocalVolume::Memory));
     assert_eq!(desk.answer(&mut approval, Answer::Yes), ["plan", "start"]);
 }
@@ -377,7 +377,7 @@ fn a_claim_or_a_guard_rail_that_comes_while_the_question_stands_is_asked_about()
     desk.claim("n1", "theirs", Span::ZERO);
     desk.answer(&mut approval, Answer::Yes);
     assert_eq!(approval.question().expect("asked").prompt, words("take-over"));
-    // n2, the other node of the zone, fails, so n1 is the last Ready one.
+    // n2, the other node of the zone, fails, so n1 is the last Ready node.
     desk.fixture.node("n2", |node| {
         let down = Condition { kind: READY.into(), status: ConditionStatus::Unknown, ..Condition::default() };
         node.conditions = [down].into();
@@ -474,7 +474,7 @@ fn a_drain_is_resumed_on_those_of_its_nodes_that_are_still_the_same() {
     assert_eq!(refusal(&resume(PriorOperation { drain: None, ..prior })), over);
 }
 
-/// A resume asks for the same confirmation as the start, although less is left to do. It does not warn of the
+/// A resume asks for the same confirmation as the start, although less is left to do. A resume does not warn of the
 /// operation's own claim.
 #[test]
 fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
@@ -488,7 +488,7 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
             approval.plan().expect("a plan").warnings.iter().map(ToString::to_string).collect();
         (approval.question().expect("asked").prompt.clone(), warnings)
     };
-    // The nodes are cordoned already, so the plan of the resume changes none of them.
+    // The nodes are cordoned already, so the plan of the resume cordons none of them.
     assert_eq!(desk.prompt(drain(&["n1", "n2"])), words("here"), "the start");
     for node in ["n1", "n2"] {
         desk.fixture.node(node, |node| node.unschedulable = true);
@@ -498,14 +498,14 @@ fn a_resume_is_confirmed_as_its_start_was_and_does_not_warn_of_its_own_claim() {
     let (prompt, warnings) = asked(&desk, two.clone());
     assert_eq!(prompt, words("here"), "a journal of an older version does not tell: two nodes are grave");
     assert!(!warnings.iter().any(|warning| warning.contains("drain")), "{warnings:?}");
-    // The confirmation in the journal decides: the pod whose loss made the start grave was evicted before the
-    // interruption.
+    // The confirmation in the journal decides, not the pods that are left: the pod with the grave loss may have been
+    // evicted before the interruption.
     let one = prior(&["n1"], options);
     let with = |confirmation| PriorOperation { confirmation: Some(confirmation), ..one.clone() };
     assert_eq!(asked(&desk, with(Confirmation::Plain)).0, Prompt::Yes("Yes, resume"));
     assert_eq!(asked(&desk, with(Confirmation::Grave)).0, words("here"));
-    // The start had to override these guard rails, and so has the resume, although the cordons that violate them are
-    // the operation's own.
+    // The start had to override these guard rails. The resume has to override them too, although only the operation's
+    // own cordons violate them.
     desk.guards.max_zone_percent = Some(50);
     desk.guards.max_nodes = Some(1);
     assert_eq!(asked(&desk, two.clone()).0, words("here override max-nodes max-zone-percent"));
@@ -723,7 +723,7 @@ fn cordon(nodes: &[&str]) -> Action {
     Action::Cordon { nodes: names(nodes) }
 }
 
-/// A drain that refuses no pod for lack of a flag.
+/// A drain with all flags that pods may need, so that it refuses no pod.
 fn drain(nodes: &[&str]) -> Action {
     let options = DrainOptions { force: true, delete_emptydir_data: true, ..DrainOptions::default() };
     Action::Drain { nodes: names(nodes), options }

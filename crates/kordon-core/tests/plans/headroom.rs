@@ -1,4 +1,4 @@
-//! N-1 agrees with a plain simulation of each loss, no matter where its computation is interrupted.
+//! N-1 agrees with a plain simulation of each loss, no matter where the computation of N-1 is interrupted.
 
 use std::{
     cell::Cell,
@@ -404,7 +404,7 @@ fn work(fixture: &PlanFixture, version: ServerVersion) -> HeadroomWork {
     work
 }
 
-/// Numbers of losses: compared ones, ones that strand pods, and ones computed without a simulation.
+/// Numbers of losses: all compared losses, losses that strand pods, and losses computed without a simulation.
 type Tally = [usize; 3];
 
 fn check_losses(fixture: &PlanFixture, version: ServerVersion) -> Result<Tally, TestCaseError> {
@@ -581,8 +581,8 @@ proptest! {
         moved in 0_usize..9,
         cordoned in 0_usize..9,
     ) {
-        // Priorities are equal, so that nothing is preempted: the choice between equal victims depends on the order in
-        // which they were added, which differs here.
+        // Priorities are equal, so that nothing is preempted. The choice between equal victims would depend on the
+        // order in which the pods were added, and this order differs between the two clusters.
         let workloads: Vec<_> =
             workloads.into_iter().map(|workload| RandomWorkload { priority: 0, ..workload }).collect();
         let mut fixture = fixture(&nodes, &workloads, 2000);

@@ -1,5 +1,5 @@
-//! Placement of the replacements in a plan: each takes the earlier ones into account, and an unschedulable one has a
-//! reason.
+//! Placement of the replacements in a plan. Each placement takes the earlier placements into account, and an
+//! unschedulable replacement has a reason.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -238,7 +238,7 @@ fn headroom_names_the_node_and_the_zone_whose_loss_strands_most_pods() {
     assert!(!found.is_enough());
     assert_eq!(words(&found), "N-1 ok: nodes; losing zone b would leave 1 pod Pending");
 
-    // Adds a pod of a StatefulSet, which stays with its node, and a pod that nobody recreates.
+    // Adds two pods to n2: a pod of a StatefulSet, which is stuck if the node is lost, and a pod that nobody recreates.
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);
     fixture.pod("db-0", "n2", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
     fixture.pod("bare", "n2", |_| {});

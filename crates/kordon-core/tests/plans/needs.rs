@@ -1,4 +1,5 @@
-//! The scopes that a plan declares as needed are sufficient: the plan is the same with them as with the whole cluster.
+//! The scopes that a plan declares as needed are sufficient: a plan made from these scopes is the same as one made from
+//! the whole cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -219,8 +220,8 @@ proptest! {
         prop_assert_eq!(verdicts(&part), verdicts(&whole));
         prop_assert_eq!(&part.budgets, &whole.budgets);
         prop_assert_eq!(&part.warnings, &whole.warnings);
-        // Pods of DaemonSets and of deleted owners are not read just to estimate how long such pods take to become
-        // Ready. Without such pods, both plans are equal in every detail.
+        // A plan estimates how long pods take to become Ready. Pods of DaemonSets and of deleted owners are not read
+        // only for this estimate. Without such pods, both plans are equal in every detail.
         let measured = |app: &App| app.owner != Some(WorkloadKind::DaemonSet) && (app.exists || app.owner.is_none());
         if apps.iter().all(measured) {
             prop_assert_eq!(format!("{:#?}", part), format!("{:#?}", whole));

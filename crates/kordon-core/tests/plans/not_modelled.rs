@@ -35,7 +35,7 @@ fn a_plan_that_replaces_no_pod_names_nothing() {
     assert_eq!(kinds(&plan), []);
 }
 
-/// Makes a ReplicaSet one of the Deployment `web`.
+/// Adds a ReplicaSet that belongs to the Deployment `web`.
 fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
     let versions =
         fixture.cluster.workloads(WorkloadKind::ReplicaSet).iter().map(|workload| workload.version.0);

@@ -254,7 +254,7 @@ fn a_late_pod_is_found_by_listing_again_and_goes_too() {
     harness.run(&mut operation);
     assert_eq!(operation.ended(), Some(OperationEnd::Done));
     let (before, after) = (["read n1", "cordon n1", "evict a", "list n1"], ["list n1", "claim n1"]);
-    // The claim contains the number of pods that the drain removes, so it is renewed at once.
+    // The claim contains the number of pods that the drain removes, so it is renewed as soon as a late pod is found.
     let between = ["read n1", "evict late", "claim n1"];
     assert_eq!(harness.words(), [&before[..], &between, &after].concat());
     assert!(operation.progress().pods.iter().any(|pod| pod.late));
@@ -585,8 +585,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Invariants at every moment, also after a cancel, a kill and a resume: the parts of each node's count add up to
-    /// the pods that the drain removes, they agree with the server, and the claim alone gives the same count.
+    /// Invariants at every moment, also after a cancel, a kill and a resume. The parts of each node's count add up to
+    /// the pods that the drain removes. The parts agree with the server. The claim alone gives the same count.
     #[test]
     fn the_count_of_a_drain_is_what_the_server_has(
         pods in proptest::collection::vec((0..3_usize, proptest::bool::ANY), 1..24),

@@ -237,7 +237,8 @@ impl Plain {
         has_keys && (terms.iter().all(is_near) || is_first)
     }
 
-    /// Whether a node satisfies the required anti-affinity of the pod and that of other pods to it.
+    /// Whether a node satisfies the pod's required anti-affinity to other pods, and the required anti-affinity of other
+    /// pods to this pod.
     fn is_apart(&self, pod: &Pod, node: &Node) -> bool {
         let refuses = |one: &Pod, other: &Pod, there: &Node| {
             one.scheduling.pod_anti_affinity.required.iter().any(|term| {
@@ -439,7 +440,7 @@ fn affinity_points(pod: &Pod, feasible: &[&Node]) -> Vec<i64> {
 }
 
 fn random_node(chance: &mut Rng, number: usize) -> Node {
-    // The names are not in the order of the numbers.
+    // The nodes' names have another order than their numbers.
     let name = format!("n{}", (number * 7 + 3) % NODES);
     let mut labels: BTreeMap<Name, Name> = BTreeMap::new();
     labels.insert("generation".into(), chance.u8(1..4).to_string().into());
@@ -589,7 +590,7 @@ fn random_spread(chance: &mut Rng) -> SpreadConstraint {
         selector: Some(selecting(&one_of(chance, &["red", "blue", "green"]))),
         match_label_keys: Box::default(),
         min_domains: chance.i32(1..4),
-        // The plain evaluation supports no other value.
+        // The plain evaluation supports only this value.
         honours_affinity: true,
         honours_taints: chance.bool(),
     }

@@ -30,7 +30,8 @@ fn equal_nodes_of_a_sample_are_taken_from_each_zone_in_turn_and_the_next_walk_go
     let cluster = cluster(|_| 4000);
     let mut snapshot = Snapshot::new(&cluster, options(FORTY));
     let samples: Vec<BTreeSet<usize>> = (0..5).map(|_| sample(&place(&mut snapshot, &pod("p")))).collect();
-    // Each sample has 40 nodes of each zone. The third reaches the end and continues with the first nodes.
+    // Each sample has 40 nodes of each zone. The third sample reaches the last nodes and continues with the first
+    // nodes.
     let of_each_zone = |first: usize| -> BTreeSet<usize> {
         (0..3).flat_map(|zone| (first..first + 40).map(move |place| zone * ZONE + place % ZONE)).collect()
     };
@@ -95,7 +96,7 @@ fn nodes_that_come_go_or_move_to_another_zone_change_the_order_of_the_walk() {
     assert_eq!(sample(&place(&mut snapshot, &pod("p"))).len(), 120);
     snapshot.remove_node(&name(41));
     snapshot.put_node(Arc::new(node(142, 4000, 0)));
-    // 299 nodes are left, and a sample has 119. Node 41 was removed, and 142 is now in the first zone.
+    // 299 nodes are left, and a sample has 119 nodes. Node 41 was removed, and node 142 is now in the first zone.
     let second = sample(&place(&mut snapshot, &pod("p")));
     assert_eq!(second.len(), 119);
     assert!([40, 42, 140, 141, 143, 240, 241].iter().all(|number| second.contains(number)), "{second:?}");
@@ -109,7 +110,7 @@ fn a_nominated_node_and_required_names_come_before_the_walk() {
     let nominated = Pod { nominated: Some(name(299)), ..(*pod("nominated")).clone() };
     let placement = place(&mut snapshot, &Arc::new(nominated));
     assert_eq!((placement.choice(), placement.feasible, placement.caveats.is_empty()), (&name(299), 1, true));
-    // Both named nodes are tried, which moves the start of the next walk to the third node.
+    // The scheduler tries both nodes that the pod names. So its next walk starts at the third node.
     let names = [name(150), name(250)].map(|name| Name::from(&*name));
     let fields = [NodeRequirement { key: "metadata.name".into(), operator: NodeOperator::In(names.into()) }];
     let term = NodeTerm { fields: fields.into(), ..NodeTerm::default() };
@@ -160,8 +161,8 @@ fn a_plan_places_each_replacement_by_the_next_sample_and_says_so() {
     assert_eq!((landings(&all), caveats(&all)), (vec![0, 1, 2, 3], vec![false; 4]));
 }
 
-/// The schedulers of these releases are recorded in `tests/vectors/placement`. Those of 1.38 agree with recordings that
-/// are not in this repository.
+/// The schedulers of these releases are recorded in `tests/vectors/placement`. The scheduler of 1.38 agrees with
+/// recordings that are not in this repository.
 #[test]
 fn a_cluster_of_a_tested_release_is_not_newer_than_those_whatever_its_patch() {
     let cluster = cluster(|_| 4000);

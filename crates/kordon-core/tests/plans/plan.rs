@@ -1076,8 +1076,9 @@ fn a_healthy_pod_may_be_hostage_to_a_sick_one_elsewhere() {
     assert_eq!(plan.prospect(), Prospect::Stalls);
 }
 
-/// A pod that waits for its budget leaves once another pod, created just before the plan, is Ready, for example after
-/// an earlier drain. A pod that has taken much longer than its siblings is not expected to become Ready.
+/// A pod that waits for its budget leaves once another pod is Ready. The other pod was created just before the plan,
+/// for example after an earlier drain. A pod that has taken much longer than its siblings is not expected to become
+/// Ready.
 #[test]
 fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     let plan = |age: i64| {
@@ -1283,8 +1284,8 @@ fn the_same_snapshot_gives_the_same_plan() {
 }
 
 proptest! {
-    /// Invariants for all budgets and pods: no pod leaves that its budget does not allow at that moment, and pods that
-    /// wait forever do so only under an exhausted budget.
+    /// Invariants for all budgets and pods. A pod leaves only when its budget allows the eviction at that moment. A pod
+    /// waits forever only under an exhausted budget.
     #[test]
     fn no_budget_is_overdrawn(
         places in prop::collection::vec((0..3_usize, prop::option::of(0..3_i64)), 1..12),

@@ -154,7 +154,7 @@ impl PlanFixture {
         self
     }
 
-    /// Adds or changes a pod. A new one is Ready, has no owner and a grace period of 30 s; `make` changes that.
+    /// Adds or changes a pod. A new pod is Ready, has no owner and a grace period of 30 s, unless `make` changes these.
     pub fn pod(&mut self, name: &str, node: &str, make: impl FnOnce(&mut Pod)) -> &mut Self {
         let mut pod = match self.cluster.pod(&Key::new("default", name)) {
             Some(pod) => (**pod).clone(),
@@ -278,12 +278,12 @@ pub fn own(pod: &mut Pod, kind: WorkloadKind, name: &str) {
     pod.labels = [(Name::from("app"), Name::from(name))].into();
 }
 
-/// Makes a pod not Ready that was created an hour ago, and is not expected to become Ready again.
+/// Makes a pod not Ready. It was created an hour ago, and is not expected to become Ready again.
 pub fn not_ready(pod: &mut Pod) {
     starting(pod, 3600);
 }
 
-/// Makes a pod not Ready that was created this many seconds ago.
+/// Makes a pod not Ready. It was created `age` seconds ago.
 pub fn starting(pod: &mut Pod, age: i64) {
     pod.created = ClusterTime::new(NOW - Span::from_secs(age));
     pod.ready =

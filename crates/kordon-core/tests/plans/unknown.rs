@@ -40,8 +40,8 @@ fn missing(kinds: impl IntoIterator<Item = FeedKind>, known: &Known) -> Missing 
     Missing { kinds, pods_of: BTreeSet::new() }
 }
 
-/// Returns the cluster as it is known with these missing kinds. Kinds that are not listed yet have their first objects;
-/// stale kinds are as in `earlier`.
+/// Returns the cluster as kordon knows it if these kinds are missing. Kinds that are not listed yet have their first
+/// objects; stale kinds are as in `earlier`.
 fn known(now: &Cluster, earlier: &Cluster, missing: &Missing) -> Cluster {
     let mut known = Cluster::default();
     for kind in FeedKind::ALL {

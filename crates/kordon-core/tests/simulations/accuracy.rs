@@ -1,5 +1,5 @@
-//! The measured accuracy of the forecasts of a shadow, for a controller that behaves as the shadow assumes, and for one
-//! that does not.
+//! The measured accuracy of a shadow's forecasts, for a controller that behaves as the shadow assumes, and for a
+//! controller that behaves otherwise.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ fn settings() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-/// Creates twelve nodes in three zones, each with two pods that tolerate a failure for 10 s, a controller with these
-/// settings, and a shadow that assumes the defaults.
+/// Creates twelve nodes in three zones, a controller with these settings, and a shadow that assumes the defaults. Each
+/// node has two pods that tolerate a failure for 10 s.
 fn watched(controller: Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {
@@ -57,8 +57,8 @@ fn what_a_controller_does_to_silent_nodes_and_their_pods_was_predicted() {
     assert!(report.median <= report.worst && report.misses.is_empty());
 }
 
-/// Three nodes of a zone become not Ready at once. Nothing predicted the first taint. For the second, two nodes are
-/// waiting.
+/// Three nodes of a zone become not Ready at once. Nothing predicted the taint of the first node. Then two nodes are
+/// waiting, and it is random which of them is tainted next.
 #[test]
 fn which_of_two_waiting_nodes_is_tainted_is_chance() {
     let mut sim = watched(settings());
@@ -107,7 +107,7 @@ fn a_controller_with_other_settings_is_missed_by_name() {
 }
 
 /// Lets a node fall silent under a controller with this grace period in seconds, while the shadow assumes 50 s. Returns
-/// the time at which Unknown was predicted, less the time at which it happened.
+/// the error of the predicted time of Unknown: predicted minus actual time.
 fn off_with_grace(grace: i64) -> Span {
     let mut other = settings();
     other.set("node-monitor-grace-period", &format!("{grace}s"), Origin::Override).expect("valid");
@@ -162,7 +162,7 @@ fn every_event_is_in_one_class() {
         }
         let written: Vec<&Write> =
             sim.done[before..].iter().map(|effect| &effect.write).filter(|write| is_event(write)).collect();
-        // When a node's taint changes, the controller deletes a pod again whose deletion has already begun.
+        // When a node's taint changes, the controller again deletes pods whose deletion has already begun.
         let is_deletion = |write: &&&Write| matches!(write, Write::DeletePod { .. });
         let deleted: BTreeSet<_> = written
             .iter()

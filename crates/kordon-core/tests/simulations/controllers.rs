@@ -29,7 +29,7 @@ fn legacy() -> Settings {
     settings(26, &[("enable-taint-manager", "false")])
 }
 
-/// Creates six nodes in three zones with a pod each, and a controller, and runs them for a minute without failures.
+/// Creates six nodes in three zones, one pod on each node, and a controller. Runs them for a minute without failures.
 fn peaceful(settings: &Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..6 {
@@ -140,8 +140,8 @@ fn in_legacy_mode_a_conflict_keeps_the_node_queued_and_the_pod_is_deleted_again(
     assert_eq!(engine.metrics().zones[&zone].evictions, 1);
 }
 
-/// Lets these nodes fall silent under a controller with a shadow, stops the controller 100 s later, and runs on for
-/// `after`.
+/// Lets these nodes fall silent under a controller with a shadow, and stops the controller 100 s later. Then runs the
+/// simulation for `after`.
 fn shadow_of_a_dumb_controller(silent: &[&str], after: Span) -> Sim {
     let mut sim = peaceful(&legacy());
     sim.attach_shadow(legacy());
@@ -249,7 +249,7 @@ fn terminating_pods_of_a_node_out_of_service_are_removed_and_the_others_are_not(
     assert!(sim.cluster.pod(&Key::new("default", "stays")).is_some());
 }
 
-/// A pod whose deletion has started. Without a node, it was never scheduled.
+/// A pod whose deletion has started. If `node` is `None`, the pod was never scheduled.
 fn terminating(name: &str, node: Option<&str>, now: Timestamp) -> Pod {
     Pod {
         key: Key::new("default", name),

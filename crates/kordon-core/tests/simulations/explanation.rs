@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 use crate::sim::Sim;
 
-/// Creates two zones of six nodes, each with a pod that tolerates a failure for five minutes. The first node has
-/// another pod that tolerates it forever.
+/// Creates two zones of six nodes. Each node has a pod that tolerates a failure for five minutes. The first node has
+/// one more pod, which tolerates a failure forever.
 fn peaceful(settings: &Settings) -> Sim {
     let mut sim = Sim::new();
     for number in 0..12 {

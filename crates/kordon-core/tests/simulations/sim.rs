@@ -59,7 +59,7 @@ struct Kubelet {
 }
 
 impl Sim {
-    /// Sets the cluster's clock ahead of kordon's by this much. The shadow does not know it before
+    /// Sets the cluster's clock ahead of kordon's by this much. The shadow does not know the difference before
     /// [`Sim::measure_clock`].
     pub fn set_clock(&mut self, ahead: Span) {
         self.clock = ClusterClock::ahead_by(ahead);
@@ -103,7 +103,7 @@ impl Sim {
         }
     }
 
-    /// Adds a Ready node that renews its lease for the first time after `phase`.
+    /// Adds a Ready node with a new Lease. The kubelet renews the Lease for the first time after `phase`.
     pub fn add_node(&mut self, name: &str, zone: &str, phase: Span) {
         let labels: BTreeMap<Name, Name> =
             BTreeMap::from([(self.names.name("topology.kubernetes.io/zone"), self.names.name(zone))]);
@@ -203,18 +203,18 @@ impl Sim {
         self.kubelets.get_mut(node).expect("a node of ours").renews = None;
     }
 
-    /// Lets the kubelet of a node renew once more and then fall silent.
+    /// Lets the kubelet of a node renew its Lease once more and then fall silent.
     pub fn fail(&mut self, node: &str) {
         self.renew(&NodeName::from(node));
         self.silence(node);
     }
 
-    /// Brings the kubelet of a node back: it posts its status and renews.
+    /// Brings the kubelet of a node back: it posts its status and renews its Lease.
     pub fn wake(&mut self, node: &str) {
         self.post(node, ConditionStatus::True);
     }
 
-    /// Lets the kubelet of a node post its status, with this readiness, and renew.
+    /// Lets the kubelet of a node post its status, with this readiness, and renew its Lease.
     pub fn post(&mut self, node: &str, readiness: ConditionStatus) {
         let name = NodeName::from(node);
         self.kubelets.get_mut(node).expect("a node of ours").renews = Some(self.now + RENEWAL);
@@ -310,7 +310,7 @@ impl Sim {
     }
 
     fn next_version(&mut self) -> Version {
-        // A write of the controller gets the next version, so these versions leave gaps.
+        // Each write of the controller gets the next version, so the gap leaves room for its writes.
         self.version += 1000;
         Version(self.version)
     }

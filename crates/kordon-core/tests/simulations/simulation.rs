@@ -38,7 +38,7 @@ fn settings() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-/// Creates this many Ready nodes in three zones with a pod each, and a controller, and runs them for a minute without
+/// Creates this many Ready nodes in three zones, one pod on each node, and a controller. Runs them for a minute without
 /// failures.
 fn peaceful(nodes: usize, settings: &Settings) -> Sim {
     peaceful_with_clock(nodes, settings, Span::ZERO)
@@ -242,8 +242,8 @@ fn a_node_whose_taint_is_swapped_costs_no_token_again() {
     }
 }
 
-/// Runs two minutes. Asserts that every forecast of the shadow has every later NoExecute taint, swaps excluded. Returns
-/// the number of these taints.
+/// Runs two minutes. Asserts that every forecast of the shadow contains every later NoExecute taint, swaps excluded.
+/// Returns the number of these taints.
 fn predict_each_taint(sim: &mut Sim, reported: &str) -> usize {
     let mut forecasts = Vec::new();
     for _ in 0..1200 {
@@ -426,7 +426,7 @@ fn pods_leave_their_endpoints_when_a_forecast_says_so() {
     }
 }
 
-/// Makes a pod one of a Deployment with a claim, whose volume only one node can use at a time.
+/// Gives a pod a ReplicaSet as its owner, and a claim. Only one node at a time can use the volume of the claim.
 fn with_volume(sim: &mut Sim, pod: &str) {
     let key = sim.cluster.pods().iter().find(|known| known.key.name == *pod).expect("added").key.clone();
     let claim = Key { namespace: key.namespace.clone(), name: "data".into() };
@@ -749,9 +749,9 @@ proptest! {
         }
     }
 
-    /// The cluster's clock jumps, and is measured again some seconds later. It jumps back by 3 s at most: after a jump
-    /// back by more than a renewal interval the controller sees no heartbeats, which is a failure of the cluster and
-    /// not of the measurement.
+    /// The cluster's clock jumps, and is measured again some seconds later. It jumps back by 3 s at most. After a jump
+    /// back by more than a renewal interval, the controller sees no heartbeats; such a jump is a failure of the
+    /// cluster, not of the measurement.
     #[test]
     fn the_controller_does_what_a_shadow_predicts_also_when_the_clock_jumps(
         mut scenario in scenarios(),
@@ -882,8 +882,8 @@ proptest! {
         for step in &forecast.steps {
             predicted.entry(step.kind.clone()).or_default().push(step.at);
         }
-        // Effects near the time at which their node is back, or near the horizon, may happen or not. They are not
-        // compared.
+        // Effects may or may not happen if they are near the horizon, or near the time at which their node is back.
+        // They are not compared.
         let at_the_edge = |what: &ForecastKind, at: Timestamp| {
             let back = |(when, happens, node): &(Timestamp, IncidentKind, String)| {
                 *happens == IncidentKind::Recovers && **what.node() == **node && abs(at.since(*when)) <= TOLERANCE
@@ -905,8 +905,9 @@ proptest! {
     }
 }
 
-/// Returns the times of steps in a form that does not depend on which waiting node of a zone gets which eviction slot,
-/// because that is random: taints by zone, since the epoch, and deletions of pods since their node's taint.
+/// Returns the times of steps without the names of tainted nodes, because it is random which waiting node of a zone
+/// gets which eviction slot. Taints are listed by zone, with times since the epoch. Deletions have times since their
+/// node's taint.
 fn by_slots(steps: &BTreeMap<ForecastKind, Vec<Timestamp>>) -> BTreeMap<String, Vec<Span>> {
     let tainted = |node: &NodeName, by: Timestamp| {
         let taints = steps.iter().filter(|(kind, _)| matches!(kind, ForecastKind::NoExecute { .. }));

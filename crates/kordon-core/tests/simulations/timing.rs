@@ -220,7 +220,8 @@ fn named(name: &str, version: ServerVersion, heartbeat: HeartbeatKind) -> Timing
     all.into_iter().find(|profile| profile.name == name).expect("a profile of that name")
 }
 
-/// Returns the milestones with passes exactly one period apart, and when the first pass noticed the last heartbeat.
+/// Returns the milestones if passes are exactly one period apart. Each comes with the delay after which the first pass
+/// noticed the last heartbeat.
 fn on_the_grid(profile: &TimingProfile) -> Vec<(Milestones, Span)> {
     let passes = PassDuration::WithinPeriod;
     let run =
@@ -261,7 +262,7 @@ fn range(text: &str) -> [Span; 2] {
     [least, most].map(seconds)
 }
 
-/// Returns the rows of the table in a section whose header line begins with `head`.
+/// Returns the rows of a table in this section. `head` is the start of the table's header line.
 fn table(section: &str, head: &str) -> Vec<Vec<String>> {
     const TEXT: &str = include_str!("../../../../docs/upstream/node-lifecycle.md");
     let (_, text) = TEXT.split_once(&format!("<a id=\"{section}\">")).expect("the section");
