@@ -1,5 +1,5 @@
-//! Runs the node lifecycle controller over two nodes and a pod, on a clock of the program's own. One kubelet is silent
-//! from the start.
+//! Runs the node lifecycle controller over two nodes and a pod, on a clock of the program's own. The kubelet of one
+//! node is silent from the start.
 //!
 //! `cargo run -p kordon-core --example silent_node` prints each write that the controller wants, with its time.
 
