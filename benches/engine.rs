@@ -20,7 +20,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const NODES: usize = 5_000;
 const PODS: usize = 150_000;
-/// Number of copies of the store that are held at once, to measure the memory of one.
+/// Number of copies of the store that exist at the same time, to measure the memory of one copy.
 const COPIES: u64 = 200;
 
 fn main() {

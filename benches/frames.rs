@@ -99,7 +99,7 @@ fn time_loop() {
     for round in 0..20 {
         now += Span::from_secs(1);
         steps.time("the engine's timeout", || app.on_timeout(now));
-        // Each kubelet renews every ten seconds, at the same second as in the fixture.
+        // Each kubelet renews its Lease every ten seconds, at the same second as in the fixture.
         let mut renewals: Vec<Change> = alive
             .iter()
             .filter(|lease| number(&lease.node) * 7 % 10 == now.since(START).as_secs() as usize % 10)
@@ -183,7 +183,7 @@ fn outage() -> DashboardFixture {
     fixture
 }
 
-/// Whether a node is in the zone that is down; also accepts the name of a pod, which names its node.
+/// Whether a node is in the zone that is down. `name` is the name of the node, or of a pod on the node.
 fn is_lost(name: &str) -> bool {
     number(name).is_multiple_of(3)
 }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Returns the median duration of 20 runs. Each run gets a new input from `given`, which it may change.
+/// Returns the median duration of 20 runs. Each run gets a new input from `given`, and may change the input.
 pub fn median<T>(given: impl Fn() -> T, run: impl Fn(&mut T)) -> Duration {
     median_of(20, given, run)
 }

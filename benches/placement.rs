@@ -58,7 +58,7 @@ fn main() {
     let copy = median(|| (), |()| drop(black_box(snapshot.clone())));
     println!("a copy of it: {copy:?}");
 
-    // `cargo bench --bench placement -- losses` measures only that part.
+    // Arguments select parts: `cargo bench --bench placement -- losses` measures only the losses.
     let parts: Vec<String> = std::env::args().skip(1).filter(|part| !part.starts_with('-')).collect();
     let is_asked = |part: &str| parts.is_empty() || parts.iter().any(|asked| asked == part);
     if is_asked("pods") {
@@ -92,14 +92,15 @@ fn place_pods(cluster: &Cluster, snapshot: &Snapshot) {
     }
 }
 
-/// Returns the median and the least duration of the placement of one pod. It is wall-clock time: the CPU time of a
-/// thread is updated only at each timer tick, which is too coarse.
+/// Returns the median and the least duration of the placement of one pod. The duration is wall-clock time, because the
+/// CPU time of a thread is updated only at each timer tick, which is too coarse.
 #[expect(clippy::disallowed_methods, reason = "a benchmark reads clocks")]
 fn row_of_placements(cluster: &Cluster, snapshot: &Snapshot, pods: &[Arc<Pod>]) -> [Duration; 2] {
     const RUNS: usize = 40;
     let requests: Vec<SchedulingRequest> =
         pods.iter().map(|pod| SchedulingRequest::from_pod(pod, cluster)).collect();
-    // The order of the nodes and the columns of labels are computed here once and shared by all copies.
+    // The first placement computes the order of the nodes and the columns of labels. All copies of this snapshot share
+    // them.
     let mut prepared = snapshot.clone();
     black_box(prepared.place(&requests[0]));
     let mut rows: Vec<Duration> = (0..RUNS)
@@ -242,7 +243,7 @@ fn different(number: usize, used: usize) -> (i64, i64) {
     let share = |salt: usize| {
         let mixed =
             (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15 ^ salt).rotate_left(31).wrapping_mul(salt | 1);
-        // 0.4 to 1.6 times the mean, in thousandths.
+        // Factor from 0.4 to 1.6 for the mean request, in thousandths.
         400 + i64::try_from(mixed % 1201).expect("small")
     };
     let mean = |all: i64| {

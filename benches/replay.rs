@@ -48,7 +48,7 @@ const PODS_CHANGED_PER_SECOND: f64 = 2.0;
 const LENGTH: Span = Span::from_secs(3600);
 const EPOCH: Timestamp = Timestamp::from_secs(1_800_000_000);
 const VERSION: ServerVersion = ServerVersion::new(1, 36);
-/// Number of moments that are jumped to.
+/// Number of jumps to random moments.
 const MOMENTS: usize = 40;
 const BUDGET: Duration = Duration::from_millis(200);
 

@@ -94,8 +94,8 @@ fn name_of(value: impl ValueEnum) -> String {
     value.to_possible_value().expect("no value is skipped").get_name().to_owned()
 }
 
-/// Runs this process as the client. Prints a line when the first bytes arrive, and the kind, objects and bytes of each
-/// list at its end.
+/// Runs this process as the client. Prints a line when the first bytes arrive. At the end of each list, prints its
+/// kind, objects and bytes.
 pub fn run(format: Format, lists: Lists, kubeconfig: &Path) {
     Runtime::new().expect("threads").block_on(async {
         let client = connect(kubeconfig).await;

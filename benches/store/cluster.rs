@@ -36,7 +36,7 @@ pub const CHURN_ARGUMENT: &str = "churn";
 const IDLE_FOR: Duration = Duration::from_secs(3);
 const LONGEST_IDLE_WAIT: Duration = Duration::from_secs(120);
 
-/// A running cluster. Dropping it stops its processes.
+/// A running cluster. Dropping this value stops its processes.
 pub struct TestCluster {
     pub kubeconfig: PathBuf,
     pub nodes: usize,
@@ -181,7 +181,7 @@ pub struct ChurnArguments {
     etcd: Option<String>,
 }
 
-/// Runs this process as the one that changes a cluster. Prints its counts every half second.
+/// Runs this process as the process that changes a cluster. Prints its counts every half second.
 pub fn run_churn(arguments: &ChurnArguments) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     runtime.block_on(async {
@@ -226,8 +226,8 @@ pub fn run_server(arguments: large_cluster::Arguments) {
     runtime.block_on(large_cluster::serve(arguments)).expect("it serves");
 }
 
-/// Returns the kordon program that is measured: the one built with the benchmark, or the one that `KORDON_BINARY`
-/// names.
+/// Returns the kordon program that is measured: the program built with the benchmark, or the program that
+/// `KORDON_BINARY` names.
 pub fn binary() -> OsString {
     std::env::var_os("KORDON_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_kordon").into())
 }

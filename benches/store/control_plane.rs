@@ -29,7 +29,7 @@ use super::{
     process::Process,
 };
 
-/// The server's certificate, with that of the authority that signed it.
+/// File with the server's certificate and the certificate of the authority that signed it.
 const CERTIFICATE: &str = "certificates/apiserver.crt";
 /// File in the folder that holds the size of the cluster; it exists once all objects are in etcd.
 const FILLED: &str = "filled";
@@ -158,9 +158,9 @@ fn etcd_flags(data: &Path, clients: u16, peers: u16) -> Vec<String> {
         format!("--initial-advertise-peer-urls={peers}"),
         format!("--initial-cluster=default={peers}"),
         "--unsafe-no-fsync".into(),
-        // The default of 2 GiB is less than the objects and some minutes of changes take.
+        // etcd's default limit of 2 GiB is too small for the objects and some minutes of changes.
         "--quota-backend-bytes=17179869184".into(),
-        // These writes are large: with the default of 10,000 of them in memory, etcd would run out of memory.
+        // These writes are large. By default, etcd keeps 10,000 of them in memory, and would run out of memory.
         "--snapshot-count=500".into(),
     ]
 }

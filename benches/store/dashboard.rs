@@ -17,7 +17,7 @@ use super::{
 
 const ROWS: u16 = 48;
 const COLUMNS: u16 = 160;
-/// Width of the names. The columns to the right change without user input.
+/// Width of the column of names. The columns to its right change without user input.
 const NAME: u16 = 18;
 /// Background of the selected row: `selected` of themes/dark.toml.
 const SELECTED: vt100::Color = vt100::Color::Rgb(0x1f, 0x2c, 0x3d);
@@ -133,8 +133,8 @@ impl Dashboard {
         self.press("\x1b");
     }
 
-    /// Moves the selection down and up in turn. Returns the time until the screen shows it, and how much of that the
-    /// loop's thread waited for a core.
+    /// Moves the selection down and up in turn. Returns the time until the screen shows the move, and the part of this
+    /// time in which the loop's thread waited for a core.
     pub fn key_to_frame(&mut self, number: usize) -> (Duration, Duration) {
         // The pause varies, so that keys do not arrive at a fixed phase of the frames that data causes.
         sleep(Duration::from_millis(40 + 7 * (number as u64 % 13)));

@@ -4,7 +4,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use super::process::Process;
 
-/// A child process that exits when its standard input closes: when this value is dropped, and however the parent ends.
+/// A child process that exits when its standard input closes. The input closes when this value is dropped, and when the
+/// parent ends in any way.
 pub struct Leashed {
     child: Child,
     _leash: ChildStdin,

@@ -14,9 +14,10 @@ use super::{
     report::{Budget, ClusterSize, Figure, Report},
 };
 
-/// Keys in each view. With fewer keys, the p99 would be decided by one or two during which the machine was busy.
+/// Number of keys that are typed in each view. With fewer keys, one or two keys during which the machine was busy would
+/// decide the p99.
 const KEYS: usize = 600;
-/// Length in seconds of the windows over which CPU time is averaged; each has to meet the budget.
+/// Length in seconds of the windows over which CPU time is averaged. Each window has to meet the budget.
 const WINDOW: usize = 30;
 /// Seconds during which CPU time is measured.
 const WATCHED: usize = 90;
@@ -28,12 +29,13 @@ const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
 /// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// Longest time for which headroom is proved again after the last changes, while the dashboard already shows it.
+/// Longest time for which the dashboard still proves headroom after the last changes, although it shows headroom
+/// already.
 const PROVED_AGAIN: Duration = Duration::from_secs(30);
 /// How long a frozen screen is measured.
 const FROZEN: Duration = Duration::from_secs(8);
-/// Length of a window in which nothing arrives, so nothing may happen. Heartbeats are up to 10 s old when they stop,
-/// and late after 15 s. Of the 5 s between, one is for processing earlier data.
+/// Length of a window in which nothing arrives, so that nothing may happen. When heartbeats stop, the last ones are up
+/// to 10 s old, and nodes are late after 15 s. Of the 5 s in between, 1 s is for processing earlier data.
 const QUIET: Duration = Duration::from_millis(3500);
 const SETTLING: Duration = Duration::from_secs(1);
 const QUIET_WINDOWS: u32 = 6;
@@ -171,7 +173,8 @@ fn percent(used: Duration, took: Duration) -> f64 {
     100.0 * used.as_secs_f64() / took.as_secs_f64()
 }
 
-/// Measures the time until a key shows on the screen, and how much of that the loop's thread waits for a core.
+/// Measures the time until the screen shows the effect of a key, and the part of this time in which the loop's thread
+/// waits for a core.
 fn key_delays(dashboard: &mut Dashboard, view: &str, report: &mut Report) {
     // A new view may have no selected row, and in the first row a key upwards has no effect. So the second row is
     // selected.

@@ -12,9 +12,9 @@ use super::{
 /// Number of times that nodes and Leases are loaded by a bare client and the dashboard in turn. Loading them is so
 /// short that one run is not enough.
 const PAIRS: usize = 9;
-/// Rounds of loading pods: in each, the dashboard loads them twice, between two bare clients of each kind. A real
-/// server collects garbage during about every second list, which then takes twice as long. If client and dashboard
-/// simply alternated, one of them would be slowed down each time or never.
+/// Number of rounds of loading pods. In each round, the dashboard loads the pods twice, between two bare clients of
+/// each kind. A real server collects garbage during about every second list, which then takes twice as long. If client
+/// and dashboard simply alternated, one of the two would be slowed down each time or never.
 const ROUNDS_OF_PODS: usize = 5;
 /// Pause after clients that were killed in the middle of a list, while the server cleans up.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -130,7 +130,7 @@ pub fn measure_pods(cluster: &TestCluster, size: ClusterSize, report: &mut Repor
     report.add("  at its peak", Figure::MiB(peak), Budget::AtMost(size.memory_mib()), "");
 }
 
-/// Returns the budget of a download: none for a cluster that is larger than usual.
+/// Returns the budget of a download. A cluster that is larger than usual has no budget.
 fn of_download(size: ClusterSize, most: f64) -> Budget {
     if size.is_larger() { Budget::None } else { Budget::AtMost(most) }
 }

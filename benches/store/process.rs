@@ -60,8 +60,9 @@ impl Process {
         ThreadTimes::of(first.as_ref()).expect("it lives, on Linux").waited
     }
 
-    /// Gives other processes precedence on the cores, as if this one ran on another machine. Where Linux shares the
-    /// cores between sessions (autogroup), that applies to the whole session, which is also that of the benchmark.
+    /// Gives other processes precedence on the cores, as if this process ran on another machine. If Linux shares the
+    /// cores between sessions (autogroup), the precedence applies to the whole session, which is also the session of
+    /// the benchmark.
     pub fn give_way(self) {
         const LOWEST: i32 = 19;
         // Linux may be built without autogroups.
