@@ -307,6 +307,7 @@ impl DashboardFixture {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    job: None,
                     stage: WorkloadStage::Active,
                 };
                 self.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
@@ -331,6 +332,7 @@ impl DashboardFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            job: None,
             stage: WorkloadStage::Active,
         };
         self.put(Change::Workload(kind, ObjectEvent::Applied(workload)));

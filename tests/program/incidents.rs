@@ -320,6 +320,7 @@ impl HandMade {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    job: None,
                     stage: WorkloadStage::Active,
                 },
             ))

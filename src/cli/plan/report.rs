@@ -154,6 +154,9 @@ pub struct PlanPodReport {
     pub budget: Option<String>,
     /// Why no controller recreates the pod.
     pub lost_reason: Option<&'static str>,
+    /// The same in a few words, for the table.
+    #[serde(skip)]
+    pub lost_note: Option<&'static str>,
     pub warnings: Vec<&'static str>,
     /// HTTP status that an eviction would get now.
     pub eviction_status: Option<u16>,
@@ -479,6 +482,7 @@ fn pod(pod: &PodPlan, made: Timestamp) -> PlanPodReport {
         required_flags: strings(&required_flags),
         budget: pod.verdict.budget().map(ToString::to_string),
         lost_reason: pod.lost.map(NotRecreated::word),
+        lost_note: pod.lost.map(NotRecreated::risk),
         warnings: pod.warnings.iter().map(|warning| warning.word()).collect(),
         eviction_status: answer.map(|answer| answer.code),
         eviction_message: answer.and_then(|answer| {
@@ -678,6 +682,7 @@ mod tests {
                 required_flags: vec![text()],
                 budget: Some(text()),
                 lost_reason: Some("noOwner"),
+                lost_note: Some("lost"),
                 warnings: vec!["critical"],
                 eviction_status: Some(201),
                 eviction_message: Some(text()),

@@ -208,8 +208,7 @@ fn drain_ends(drain: &DrainReport) -> String {
 }
 
 fn notes(pod: &PlanPodReport) -> String {
-    let mut notes: Vec<&str> =
-        pod.lost_reason.map(|_| "lost").into_iter().chain(pod.warnings.iter().copied()).collect();
+    let mut notes: Vec<&str> = pod.lost_note.into_iter().chain(pod.warnings.iter().copied()).collect();
     if pod.times_out_in_seconds.is_some() {
         notes.insert(0, "times out");
     }
@@ -221,6 +220,9 @@ fn lands_on(pod: &PlanPodReport) -> String {
         (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
         (Some("pending"), ..) => "Pending".into(),
         (Some(_), ..) => "not predicted".into(),
+        (None, ..) if ["lost", "failsJob", "unknown", "stuck"].contains(&pod.outcome) => {
+            pod.outcome_text.clone()
+        }
         (None, ..) => none(),
     }
 }

@@ -53,6 +53,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::BudgetsIgnored { .. }
         | Warning::Claimed { .. }
         | Warning::QuotaExceeded { .. }
+        | Warning::JobFails { .. }
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

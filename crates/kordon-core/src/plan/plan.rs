@@ -1,15 +1,20 @@
 //! The plan of an action: its writes, and their effects on nodes, pods and budgets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::Action,
     budget::BudgetState,
     context::PlanContext,
     filter::DrainFlag,
+    job_failures::JobFailure,
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
+    owner::{self, NotRecreated},
     permission::{self, Permission},
     placement_trace::Receiver,
     pod_plan::{PodPlan, Window},
@@ -23,7 +28,7 @@ use super::{
     words::{self, counted},
 };
 use crate::{
-    cluster::{Cluster, Gaps, Key, Name, NodeName},
+    cluster::{Cluster, Gaps, Key, Name, NodeName, Pod, WorkloadKind},
     engine::ServerVersion,
 };
 use kordon_time::Timestamp;
@@ -160,6 +165,33 @@ impl Plan {
             admitted: refusals.iter().filter(|refusal| refusal.admitted.is_some()).count(),
         };
         let warnings: Vec<Warning> = by_quota.into_iter().map(warning).collect();
+        self.warnings.extend(warnings);
+    }
+
+    /// Adds a warning for each Job that fails.
+    pub(super) fn warn_of_jobs(&mut self, cluster: &Cluster) {
+        let mut by_job: BTreeMap<Key, (JobFailure, Vec<&PodPlan>)> = BTreeMap::new();
+        for pod in &self.pods {
+            let (Some(NotRecreated::JobFails(why)), Some((_, name))) = (pod.lost, &pod.owner) else {
+                continue;
+            };
+            let job = Key { namespace: pod.pod.namespace.clone(), name: name.clone() };
+            by_job.entry(job).or_insert((why, Vec::new())).1.push(pod);
+        }
+        let warning = |(key, (why, pods)): (Key, (JobFailure, Vec<&PodPlan>))| {
+            let job = owner::named(cluster, WorkloadKind::Job, &key.namespace, &key.name);
+            let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+            let live = job.map_or(0, |job| cluster.pods_owned_by(&job.uid).filter(lives).count());
+            let cron_job = job.and_then(|job| job.owner.as_ref());
+            let cron_job = cron_job.filter(|owner| owner.kind.as_str() == "CronJob");
+            Warning::JobFails {
+                job: key,
+                why,
+                pods: if why.is_of_job() { live.max(pods.len()) } else { pods.len() },
+                cron_job: cron_job.map(|owner| owner.name.clone()),
+            }
+        };
+        let warnings: Vec<Warning> = by_job.into_iter().map(warning).collect();
         self.warnings.extend(warnings);
     }
 

@@ -305,6 +305,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     fn add_warnings(&self, plan: &mut Plan) {
         plan.warn_of_quotas();
+        plan.warn_of_jobs(self.context.cluster);
         for budget in &plan.budgets {
             if let Some(reported) = budget.before.reported {
                 let computed = budget.before.numbers;

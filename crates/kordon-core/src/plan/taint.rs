@@ -9,8 +9,10 @@ use super::{
     eviction,
     eviction_note::EvictionNote,
     gaps,
+    job_failures::JobConsequences,
     node_plan::{NodeChange, NodePlan},
-    not_modelled, owner,
+    not_modelled,
+    owner::{self, NotRecreated},
     plan::Plan,
     pod_plan::{PodPlan, Window},
     quota_delay,
@@ -96,8 +98,10 @@ impl Plan {
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
+        let jobs = JobConsequences::new(cluster, &departures);
         let (replacements, trace) = replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
+            plan.lost = jobs.failure(&plan.pod).map(NotRecreated::JobFails).or(plan.lost);
             plan.quota = refusals.remove(&plan.pod);
             if let (Some(refusal), Some(at)) = (&plan.quota, plan.leaves.likely) {
                 let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
@@ -134,6 +138,7 @@ impl Plan {
         self.timeline.sort_by_key(|moment| moment.at);
         self.warn_of_ignored_budgets();
         self.warn_of_quotas();
+        self.warn_of_jobs(cluster);
         self.warnings.extend(warning::of_claims(nodes, self.made));
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));

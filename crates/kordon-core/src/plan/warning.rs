@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 use super::{
     budget::BudgetNumbers,
     gaps::PlanGap,
+    job_failures::JobFailure,
     owner::{self, OwnerLookup, Recreation},
     words::counted,
 };
@@ -133,6 +134,15 @@ pub enum Warning {
         pod: Key,
         why: Name,
     },
+    /// A Job fails, because its pods that leave are failed pods.
+    JobFails {
+        job: Key,
+        why: JobFailure,
+        /// Number of pods of the Job that are not replaced: those of the plan, and others that the Job deletes.
+        pods: usize,
+        /// The CronJob that owns the Job, if there is one.
+        cron_job: Option<Name>,
+    },
     /// A quota refuses replacements. It admits some of them once old pods are gone, and the others only if something
     /// else changes.
     QuotaExceeded {
@@ -200,6 +210,7 @@ impl Warning {
             Self::BudgetsIgnored { .. } => "budgetsIgnored",
             Self::DrainIncomplete { .. } => "partlyDrained",
             Self::CapacityExhausted { .. } => "capacityExhausted",
+            Self::JobFails { .. } => "jobFails",
             Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
@@ -245,6 +256,17 @@ impl fmt::Display for Warning {
                 f,
                 "capacity is exhausted when {node} is drained: the replacement of {pod} stays Pending ({why})"
             ),
+            Self::JobFails { job, why, pods, cron_job } => {
+                let pods = counted(*pods, "pod is not replaced", "pods are not replaced");
+                match why.is_of_job() {
+                    true => write!(f, "Job {job} fails ({why}): {pods}")?,
+                    false => write!(f, "an index of Job {job} fails for good: {pods}")?,
+                }
+                match cron_job {
+                    Some(name) => write!(f, "; CronJob {name} starts another Job at its next time"),
+                    None => Ok(()),
+                }
+            }
             Self::QuotaExceeded { quota, numbers, pods, admitted } => {
                 let refused = counted(*pods, "replacement is refused", "replacements are refused");
                 write!(f, "quota {quota}: {numbers}: {refused}")?;
