@@ -1,0 +1,449 @@
+//! Kinds of other projects that own pods, and what their controllers do once one of these pods was deleted.
+
+/// What the controller of an owner kind does once one of its pods was deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnerBehaviour {
+    /// It creates another pod with the same name once the old object is gone.
+    SameName,
+    /// It creates another pod with another name when the old pod's deletion starts or when the old pod is gone.
+    OtherName,
+    /// It creates no pod: the run that the pod belongs to fails.
+    Never,
+    /// It depends on the settings of the owner or the operator.
+    OperatorDecides,
+}
+
+/// Where the facts of a row were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The source code of the project.
+    Source,
+    /// The documents of the project.
+    Documents,
+}
+
+/// What kordon knows of one kind of owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnerKindRow {
+    pub kind: &'static str,
+    pub project: &'static str,
+    pub behaviour: OwnerBehaviour,
+    pub evidence: Evidence,
+    /// Owner, repository and path of a file on GitHub, or the URL of a document.
+    pub reference: &'static str,
+    /// A condition or an exception, at most 80 characters. May be empty.
+    pub note: &'static str,
+}
+
+/// The known kinds, sorted by kind. A kind that kordon watches and another project also defines, such as Job, stands
+/// for the other project's.
+pub const OWNER_KINDS: &[OwnerKindRow] = &[
+    row(
+        "BackingImageManager",
+        "Longhorn",
+        OwnerBehaviour::SameName,
+        "longhorn/longhorn-manager/controller/backing_image_manager_controller.go",
+        "on the same node, also while it is cordoned: spec.nodeName is set",
+    ),
+    row(
+        "Build",
+        "OpenShift",
+        OwnerBehaviour::Never,
+        "openshift/openshift-controller-manager/pkg/build/controller/build/build_controller.go",
+        "the build ends with the reason BuildPodDeleted",
+    ),
+    row(
+        "CatalogSource",
+        "Operator Lifecycle Manager",
+        OwnerBehaviour::OtherName,
+        "operator-framework/operator-lifecycle-manager/pkg/controller/registry/reconciler/grpc.go",
+        "registry pod with a generated name",
+    ),
+    row(
+        "Challenge",
+        "cert-manager",
+        OwnerBehaviour::OtherName,
+        "cert-manager/cert-manager/pkg/issuer/acme/http/pod.go",
+        "HTTP-01 solver pod with a generated name",
+    ),
+    row(
+        "CloneSet",
+        "OpenKruise",
+        OwnerBehaviour::OtherName,
+        "openkruise/kruise/pkg/controller/cloneset/sync/cloneset_scale.go",
+        "a pod with volumeClaimTemplates keeps its instance id, and so its name",
+    ),
+    row(
+        "Cluster",
+        "CloudNativePG",
+        OwnerBehaviour::SameName,
+        "cloudnative-pg/cloudnative-pg/internal/controller/cluster_create.go",
+        "on the same volumes: with local storage it waits for the node",
+    ),
+    row(
+        "CouchbaseCluster",
+        "Couchbase Operator",
+        OwnerBehaviour::OperatorDecides,
+        "couchbase/couchbase-operator/pkg/cluster/nodereconcile.go",
+        "the same name if its volumes are recoverable; the recovery policy decides",
+    ),
+    row(
+        "EphemeralRunner",
+        "GitHub Actions Runner Controller",
+        OwnerBehaviour::SameName,
+        "actions/actions-runner-controller/controllers/actions.github.com/ephemeralrunner_controller.go",
+        "after a backoff; more than 5 failures delete the EphemeralRunner",
+    ),
+    row(
+        "EtcdLockserver",
+        "Vitess Operator",
+        OwnerBehaviour::SameName,
+        "planetscale/vitess-operator/pkg/controller/etcdlockserver/reconcile_members.go",
+        "etcd member",
+    ),
+    row(
+        "FoundationDBCluster",
+        "FoundationDB Operator",
+        OwnerBehaviour::SameName,
+        "FoundationDB/fdb-kubernetes-operator/controllers/add_pods.go",
+        "another name if the operator replaces the process group",
+    ),
+    row(
+        "GameServer",
+        "Agones",
+        OwnerBehaviour::OperatorDecides,
+        "googleforgames/agones/pkg/gameservers/missing.go",
+        "the GameServer becomes Unhealthy; a Fleet starts another one",
+    ),
+    row(
+        "Instance",
+        "KubeBlocks",
+        OwnerBehaviour::SameName,
+        "apecloud/kubeblocks/pkg/controller/instance/reconciler_alignment.go",
+        "",
+    ),
+    row(
+        "InstanceManager",
+        "Longhorn",
+        OwnerBehaviour::SameName,
+        "longhorn/longhorn-manager/controller/instance_manager_controller.go",
+        "only on the same node, once it is schedulable again",
+    ),
+    row(
+        "InstanceSet",
+        "KubeBlocks",
+        OwnerBehaviour::SameName,
+        "apecloud/kubeblocks/pkg/controller/instanceset/reconciler_instance_alignment.go",
+        "",
+    ),
+    row(
+        "Jenkins",
+        "Jenkins Operator",
+        OwnerBehaviour::SameName,
+        "jenkinsci/kubernetes-operator/pkg/configuration/base/pod.go",
+        "pod of the Jenkins controller",
+    ),
+    row(
+        "Job",
+        "Volcano",
+        OwnerBehaviour::OperatorDecides,
+        "volcano-sh/volcano/pkg/controllers/job/job_controller_util.go",
+        "batch.volcano.sh; the same name, unless a policy restarts or ends the Job",
+    ),
+    row(
+        "JobSet",
+        "JobSet",
+        OwnerBehaviour::OtherName,
+        "kubernetes-sigs/jobset/pkg/controllers/jobset_controller.go",
+        "owns Jobs; they own the pods",
+    ),
+    row(
+        "KafkaCluster",
+        "Koperator",
+        OwnerBehaviour::OtherName,
+        "adobe/koperator/pkg/resources/kafka/kafka.go",
+        "broker pod with a generated name",
+    ),
+    row(
+        "LeaderWorkerSet",
+        "LeaderWorkerSet",
+        OwnerBehaviour::SameName,
+        "kubernetes-sigs/lws/pkg/controllers/pod_controller.go",
+        "owns StatefulSets; its restart policy may recreate the whole group",
+    ),
+    row(
+        "MPIJob",
+        "Kubeflow MPI Operator",
+        OwnerBehaviour::SameName,
+        "kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go",
+        "workers; the pod of the launcher belongs to a Job",
+    ),
+    row(
+        "PD",
+        "TiDB Operator",
+        OwnerBehaviour::SameName,
+        "pingcap/tidb-operator/pkg/controllers/pd/tasks/pod.go",
+        "version 2 of the operator",
+    ),
+    row(
+        "PersistentVolumeClaim",
+        "Containerized Data Importer",
+        OwnerBehaviour::SameName,
+        "kubevirt/containerized-data-importer/pkg/controller/import-controller.go",
+        "importer pod, until the import is complete",
+    ),
+    row(
+        "Pod",
+        "Apache Spark",
+        OwnerBehaviour::OtherName,
+        concat!(
+            "apache/spark/resource-managers/kubernetes/core/src/main/scala/org/apache/spark/scheduler/",
+            "cluster/k8s/ExecutorPodsAllocator.scala"
+        ),
+        "the driver requests another executor",
+    ),
+    row(
+        "PodClique",
+        "Grove",
+        OwnerBehaviour::OtherName,
+        "ai-dynamo/grove/operator/internal/controller/podclique/components/pod/pod.go",
+        "generated name; has a scheduling gate until its gang is complete",
+    ),
+    row(
+        "PyTorchJob",
+        "Kubeflow Training Operator",
+        OwnerBehaviour::SameName,
+        "kubeflow/training-operator/pkg/controller.v1/common/pod.go",
+        "restartPolicy OnFailure is the default; Never does not restart it",
+    ),
+    row(
+        "RayCluster",
+        "KubeRay",
+        OwnerBehaviour::OtherName,
+        "ray-project/kuberay/ray-operator/controllers/ray/raycluster_controller.go",
+        "the head pod keeps its name with ENABLE_DETERMINISTIC_HEAD_POD_NAME",
+    ),
+    row(
+        "Runner",
+        "GitHub Actions Runner Controller",
+        OwnerBehaviour::SameName,
+        "actions/actions-runner-controller/controllers/actions.summerwind.net/runner_controller.go",
+        "actions.summerwind.net",
+    ),
+    row(
+        "Sandbox",
+        "Agent Sandbox",
+        OwnerBehaviour::SameName,
+        "kubernetes-sigs/agent-sandbox/controllers/sandbox_controller.go",
+        "unless the Sandbox is suspended",
+    ),
+    row(
+        "ShareManager",
+        "Longhorn",
+        OwnerBehaviour::SameName,
+        "longhorn/longhorn-manager/controller/share_manager_controller.go",
+        "after a backoff; its volume is mounted again",
+    ),
+    row(
+        "SparkApplication",
+        "Spark Operator",
+        OwnerBehaviour::Never,
+        "kubeflow/spark-operator/pkg/util/sparkapplication.go",
+        "driver; run again only with restartPolicy OnFailure or Always",
+    ),
+    row(
+        "SparkConnect",
+        "Spark Operator",
+        OwnerBehaviour::SameName,
+        "kubeflow/spark-operator/internal/controller/sparkconnect/reconciler.go",
+        "server pod",
+    ),
+    row(
+        "StatefulSet",
+        "OpenKruise",
+        OwnerBehaviour::SameName,
+        "openkruise/kruise/pkg/controller/statefulset/stateful_set_utils.go",
+        "apps.kruise.io",
+    ),
+    row(
+        "StrimziPodSet",
+        "Strimzi",
+        OwnerBehaviour::SameName,
+        concat!(
+            "strimzi/strimzi-kafka-operator/cluster-operator/src/main/java/io/strimzi/operator/cluster/",
+            "operator/assembly/StrimziPodSetController.java"
+        ),
+        "",
+    ),
+    row(
+        "TFJob",
+        "Kubeflow Training Operator",
+        OwnerBehaviour::OperatorDecides,
+        "kubeflow/training-operator/pkg/controller.v1/common/pod.go",
+        "restartPolicy Never is the default; others restart it with the same name",
+    ),
+    row(
+        "TaskRun",
+        "Tekton",
+        OwnerBehaviour::Never,
+        "tektoncd/pipeline/pkg/reconciler/taskrun/taskrun.go",
+        "run again only with retries; a pod deleted by force is created again",
+    ),
+    row(
+        "TiDB",
+        "TiDB Operator",
+        OwnerBehaviour::SameName,
+        "pingcap/tidb-operator/pkg/controllers/tidb/tasks/pod.go",
+        "version 2 of the operator",
+    ),
+    row(
+        "TiFlash",
+        "TiDB Operator",
+        OwnerBehaviour::SameName,
+        "pingcap/tidb-operator/pkg/controllers/tiflash/tasks/pod.go",
+        "version 2 of the operator",
+    ),
+    row(
+        "TiKV",
+        "TiDB Operator",
+        OwnerBehaviour::SameName,
+        "pingcap/tidb-operator/pkg/controllers/tikv/tasks/pod.go",
+        "version 2 of the operator",
+    ),
+    row(
+        "VirtualMachineInstance",
+        "KubeVirt",
+        OwnerBehaviour::OperatorDecides,
+        "kubevirt/kubevirt/pkg/virt-controller/watch/vmi/lifecycle.go",
+        "live-migrated, or ended; then its VirtualMachine may start another one",
+    ),
+    row(
+        "VitessShard",
+        "Vitess Operator",
+        OwnerBehaviour::SameName,
+        "planetscale/vitess-operator/pkg/controller/vitessshard/reconcile_tablets.go",
+        "tablet",
+    ),
+    row(
+        "Workflow",
+        "Argo Workflows",
+        OwnerBehaviour::Never,
+        "argoproj/argo-workflows/workflow/controller/operator.go",
+        "the step fails; run again only with a retryStrategy",
+    ),
+    row(
+        "Workspace",
+        "Gitpod",
+        OwnerBehaviour::Never,
+        "gitpod-io/gitpod/components/ws-manager-mk2/controllers/workspace_controller.go",
+        "the workspace stops",
+    ),
+];
+
+/// Returns a row whose facts were read in source code.
+const fn row(
+    kind: &'static str,
+    project: &'static str,
+    behaviour: OwnerBehaviour,
+    reference: &'static str,
+    note: &'static str,
+) -> OwnerKindRow {
+    OwnerKindRow { kind, project, behaviour, evidence: Evidence::Source, reference, note }
+}
+
+/// Returns the row of a kind. `kind` is the kind of an owner that kordon does not watch
+/// (`crate::cluster::OwnerKind::Other`).
+pub fn row_of(kind: &str) -> Option<&'static OwnerKindRow> {
+    let at = OWNER_KINDS.binary_search_by(|row| row.kind.cmp(kind)).ok()?;
+    OWNER_KINDS.get(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{OwnerBehaviour::*, *};
+
+    #[test]
+    fn the_rows_are_sorted_by_kind() {
+        assert!(OWNER_KINDS.is_sorted_by_key(|row| row.kind));
+    }
+
+    #[test]
+    fn every_kind_has_one_row() {
+        let doubles = OWNER_KINDS.windows(2).filter(|pair| pair[0].kind == pair[1].kind);
+        assert_eq!(doubles.count(), 0);
+    }
+
+    #[test]
+    fn every_row_has_a_reference() {
+        for row in OWNER_KINDS {
+            let parts = row.reference.split('/').filter(|part| !part.is_empty()).count();
+            assert!(parts >= 3, "{}: {}", row.kind, row.reference);
+            assert!(!row.project.is_empty(), "{}", row.kind);
+        }
+    }
+
+    #[test]
+    fn notes_fit_on_a_line() {
+        for row in OWNER_KINDS {
+            assert!(row.note.chars().count() <= 80, "{}: {}", row.kind, row.note);
+        }
+    }
+
+    #[test]
+    fn a_kind_without_a_row_is_not_known() {
+        assert_eq!(row_of("ConfigMap"), None);
+        assert_eq!(row_of(""), None);
+    }
+
+    #[test]
+    fn each_kind_has_the_behaviour_of_its_controller() {
+        let expected = [
+            ("BackingImageManager", SameName),
+            ("Build", Never),
+            ("CatalogSource", OtherName),
+            ("Challenge", OtherName),
+            ("CloneSet", OtherName),
+            ("Cluster", SameName),
+            ("CouchbaseCluster", OperatorDecides),
+            ("EphemeralRunner", SameName),
+            ("EtcdLockserver", SameName),
+            ("FoundationDBCluster", SameName),
+            ("GameServer", OperatorDecides),
+            ("Instance", SameName),
+            ("InstanceManager", SameName),
+            ("InstanceSet", SameName),
+            ("Jenkins", SameName),
+            ("Job", OperatorDecides),
+            ("JobSet", OtherName),
+            ("KafkaCluster", OtherName),
+            ("LeaderWorkerSet", SameName),
+            ("MPIJob", SameName),
+            ("PD", SameName),
+            ("PersistentVolumeClaim", SameName),
+            ("Pod", OtherName),
+            ("PodClique", OtherName),
+            ("PyTorchJob", SameName),
+            ("RayCluster", OtherName),
+            ("Runner", SameName),
+            ("Sandbox", SameName),
+            ("ShareManager", SameName),
+            ("SparkApplication", Never),
+            ("SparkConnect", SameName),
+            ("StatefulSet", SameName),
+            ("StrimziPodSet", SameName),
+            ("TFJob", OperatorDecides),
+            ("TaskRun", Never),
+            ("TiDB", SameName),
+            ("TiFlash", SameName),
+            ("TiKV", SameName),
+            ("VirtualMachineInstance", OperatorDecides),
+            ("VitessShard", SameName),
+            ("Workflow", Never),
+            ("Workspace", Never),
+        ];
+        for (kind, behaviour) in expected {
+            assert_eq!(row_of(kind).map(|row| row.behaviour), Some(behaviour), "{kind}");
+        }
+        assert_eq!(expected.len(), OWNER_KINDS.len());
+    }
+}
