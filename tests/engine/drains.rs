@@ -354,6 +354,7 @@ impl OwnerSpec {
             owner: None,
             replaces_only_failed: false,
             job: None,
+            template: None,
             stage: WorkloadStage::Active,
         }
     }

@@ -308,6 +308,7 @@ impl DashboardFixture {
                     owner: None,
                     replaces_only_failed: false,
                     job: None,
+                    template: None,
                     stage: WorkloadStage::Active,
                 };
                 self.put(Change::Workload(*kind, ObjectEvent::Applied(workload)));
@@ -333,6 +334,7 @@ impl DashboardFixture {
             owner: None,
             replaces_only_failed: false,
             job: None,
+            template: None,
             stage: WorkloadStage::Active,
         };
         self.put(Change::Workload(kind, ObjectEvent::Applied(workload)));

@@ -321,6 +321,7 @@ impl HandMade {
                     owner: None,
                     replaces_only_failed: false,
                     job: None,
+                    template: None,
                     stage: WorkloadStage::Active,
                 },
             ))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Decoder, WatchEvent, Wire,
     affinity::{WireAffinity, WireSpread},
-    leaf::{Amounts, Int, LenientList, Pairs, Quantity, Text, Time, or_default},
+    leaf::{Amounts, Int, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
@@ -40,6 +40,11 @@ impl Decoder for PodDecoder {
     fn tidy(&mut self) {
         self.0.tidy();
     }
+}
+
+/// Returns a pod template as a pod without a name.
+pub(super) fn template(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
+    pod(wire, pool)
 }
 
 fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
@@ -83,7 +88,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
             },
         ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
-        ending: status.ending(target, pool).map(Arc::new),
+        ending: status.ending(target, *spec.restart_policy != *"Never", pool).map(Arc::new),
         termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&finalizers),
@@ -111,6 +116,7 @@ impl Wire for WirePod<'_> {
 
 wire! {
     struct Spec<'a> {
+        restart_policy: Text<'a> = 3,
         node_name: Text<'a> = 10,
         priority: Int = 25,
         priority_class_name: Text<'a> = 24,
@@ -336,16 +342,58 @@ wire! {
         conditions: LenientList<WireCondition<'a>> = 2,
         message: Text<'a> = 3,
         container_statuses: LenientList<WireContainerStatus<'a>> = 8,
+        init_container_statuses: LenientList<WireContainerStatus<'a>> = 10,
     }
 }
+
+/// Reasons of a waiting container that does not start until somebody repairs it.
+const STUCK_WAITING: [&str; 8] = [
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "ErrImagePull",
+    "ErrImageNeverPull",
+    "InvalidImageName",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+];
+/// Number of restarts from which on a container that is not ready counts as crashing, also between two crashes.
+const MANY_RESTARTS: i64 = 3;
 
 /// Maximum length of `status.message`, in characters.
 const LONGEST: usize = 300;
 
 impl Status<'_> {
+    /// Returns why a container does not run and is not expected to; `None` if all do or may. `restarts` is false for a
+    /// pod whose containers are never restarted.
+    fn trouble(&self, restarts: bool, pool: &mut SharedParts) -> Option<Name> {
+        let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
+        let trouble = |status: &WireContainerStatus<'_>| -> Option<String> {
+            if status.ready.0 {
+                return None;
+            }
+            let waiting = status.state.waiting.as_ref().map(|waiting| &*waiting.reason);
+            if let Some(reason) = waiting.filter(|reason| STUCK_WAITING.contains(reason)) {
+                return Some(reason.to_owned());
+            }
+            let exited = status.state.terminated.as_ref().filter(|ended| ended.exit_code.or(0) != 0);
+            if let Some(ended) = exited.filter(|_| !restarts) {
+                return Some(format!("exited with {}", ended.exit_code.or(0)));
+            }
+            let restarts = status.restart_count.or(0);
+            (restarts >= MANY_RESTARTS).then(|| format!("restarted {restarts} times"))
+        };
+        statuses.into_iter().find_map(trouble).map(|trouble| pool.name(&trouble))
+    }
+
     /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished,
     /// are not disrupted, and have no OOM-killed container.
-    fn ending(&self, target: Option<&WireCondition<'_>>, pool: &mut SharedParts) -> Option<PodEnding> {
+    fn ending(
+        &self,
+        target: Option<&WireCondition<'_>>,
+        restarts: bool,
+        pool: &mut SharedParts,
+    ) -> Option<PodEnding> {
         let is_finished = matches!(Phase::parse(&self.phase), Phase::Succeeded | Phase::Failed);
         let exits: Box<[ContainerExit]> = self
             .container_statuses
@@ -365,7 +413,10 @@ impl Status<'_> {
             })
             .collect();
         let has_message = is_finished && !self.message.is_empty();
-        (target.is_some() || has_message || !exits.is_empty()).then(|| PodEnding {
+        let trouble = if is_finished { None } else { self.trouble(restarts, pool) };
+        let is_ending = target.is_some() || has_message || !exits.is_empty() || trouble.is_some();
+        is_ending.then(|| PodEnding {
+            trouble,
             message: if self.message.chars().nth(LONGEST).is_none() {
                 pool.name(&self.message)
             } else {
@@ -384,12 +435,21 @@ wire! {
         state: WireContainerState<'a> = 2,
         #[serde(deserialize_with = "or_default")]
         last_state: WireContainerState<'a> = 3,
+        ready: LenientBool = 4,
+        restart_count: Int = 5,
     }
 }
 
 wire! {
     struct WireContainerState<'a> {
+        waiting: Option<WireWaiting<'a>> = 1,
         terminated: Option<WireTerminated<'a>> = 3,
+    }
+}
+
+wire! {
+    struct WireWaiting<'a> {
+        reason: Text<'a> = 1,
     }
 }
 

@@ -10,11 +10,12 @@ use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, PairsOrText, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
+    pod::{WirePod, template},
     pool::SharedParts,
     protobuf::{Message, NotAMessage, ReadField, WireValue, message, wire},
 };
 use kordon_core::cluster::{
-    Change, ExitCodes, Job, PodFailureAction, PodFailureRule, Requirement, Selector, SelectorOperator,
+    Change, ExitCodes, Job, Pod, PodFailureAction, PodFailureRule, Requirement, Selector, SelectorOperator,
     Workload, WorkloadKind, WorkloadStage, count_indexes,
 };
 
@@ -56,6 +57,7 @@ impl WorkloadDecoder {
             } else {
                 WorkloadStage::Active
             },
+            template: self.template(spec),
             job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
     }
@@ -83,6 +85,17 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Job {
         failed: status.failed.narrow().unwrap_or_default(),
         completed_indexes: count_indexes(&status.completed_indexes),
         failed_indexes: count_indexes(&status.failed_indexes),
+    }
+}
+
+impl WorkloadDecoder {
+    /// Reads the template of a workload that creates pods itself and wants some. A Deployment leaves that to its
+    /// ReplicaSets, and the pods of a DaemonSet never leave their nodes.
+    fn template(&mut self, spec: &Spec<'_>) -> Option<Box<Pod>> {
+        let creates_pods = !matches!(self.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet);
+        let wants_pods = spec.replicas.0 != Some(0);
+        let wire = spec.template.as_deref().filter(|_| creates_pods && wants_pods)?;
+        Some(Box::new(template(wire, &mut self.pool)))
     }
 }
 
@@ -173,6 +186,8 @@ struct Spec<'a> {
     max_failed_indexes: Int,
     #[serde(borrow)]
     managed_by: Text<'a>,
+    #[serde(borrow)]
+    template: Option<Box<WirePod<'a>>>,
 }
 
 wire! {
@@ -237,6 +252,9 @@ impl<'a> Spec<'a> {
             (Some(WorkloadKind::Job), 1) => self.parallelism.read(value),
             (Some(WorkloadKind::Job), 2) => self.completions.read(value),
             (Some(WorkloadKind::Job), 3) => self.active_deadline_seconds.read(value),
+            (Some(WorkloadKind::Job), 6) | (Some(WorkloadKind::DaemonSet), 2) => {
+                self.template.get_or_insert_default().read(value)
+            }
             (Some(WorkloadKind::Job), 7) => self.backoff_limit.read(value),
             (Some(WorkloadKind::Job), 10) => self.suspend.read(value),
             (Some(WorkloadKind::Job), 11) => self.pod_failure_policy.read(value),
@@ -251,6 +269,7 @@ impl<'a> Spec<'a> {
                 self.selector.get_or_insert_default().labels.read(value)
             }
             (Some(_), 2) => self.selector.read(value),
+            (Some(_), 3) => self.template.get_or_insert_default().read(value),
             (Some(_), _) => Ok(()),
         }
     }

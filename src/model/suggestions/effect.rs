@@ -54,6 +54,8 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::Claimed { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
+        | Warning::Switchover { .. }
+        | Warning::ComesBack { .. }
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

@@ -103,6 +103,11 @@ impl Pod {
         self.ready.as_ref().is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
+    /// Why the pod is not expected to become Ready: CrashLoopBackOff, ImagePullBackOff, an exit without a restart.
+    pub fn trouble(&self) -> Option<&Name> {
+        self.ending.as_ref()?.trouble.as_ref()
+    }
+
     /// Whether the pod waits for a node.
     pub fn is_unscheduled(&self) -> bool {
         self.node.is_none() && self.termination.is_none() && !self.is_finished()
@@ -248,6 +253,10 @@ pub struct PodEnding {
     /// memory.
     #[n(2)]
     pub exits: Box<[ContainerExit]>,
+    /// Why the containers of a pod that is not Ready are not expected to run for long, such as CrashLoopBackOff; none for
+    /// other pods.
+    #[n(3)]
+    pub trouble: Option<Name>,
 }
 
 /// How a container ended.

@@ -8,6 +8,7 @@ use super::{
     labels::{Labels, Selector},
     names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
+    pod::Pod,
     table::{TableObject, Version},
     uid::Uid,
 };
@@ -41,6 +42,9 @@ pub struct Workload {
     /// The limits and counts of a Job; none for other kinds.
     #[n(9)]
     pub job: Option<Box<Job>>,
+    /// `spec.template` as a pod without a name, of a kind that creates pods itself and wants some; none otherwise.
+    #[n(10)]
+    pub template: Option<Box<Pod>>,
 }
 
 /// Whether a workload keeps its pods running, or is finished or about to be deleted.

@@ -112,7 +112,7 @@ impl Successor {
     /// Stable name of where the replacement lands, or of why it does not land.
     pub const fn word(&self) -> &'static str {
         match (&self.outcome, &self.landing) {
-            (PodOutcome::Lost, _) => "lost",
+            (PodOutcome::Lost | PodOutcome::FailsRun { .. } | PodOutcome::FailsJob { .. }, _) => "lost",
             (PodOutcome::Unknown { .. }, _) => "unknown",
             (_, Some(landing @ Landing::Pending { .. })) => landing.word(),
             (_, Some(landing)) if self.created.is_some() => landing.word(),
@@ -136,7 +136,14 @@ impl Successor {
             (PodOutcome::Moves { volume: Some(claim), .. }, Some(_)) => {
                 Some(format!("starts when volume {claim} is detached from {}", self.from))
             }
-            (PodOutcome::Stuck(_) | PodOutcome::Lost | PodOutcome::Unknown { .. }, _) => {
+            (
+                PodOutcome::Stuck(_)
+                | PodOutcome::Lost
+                | PodOutcome::FailsRun { .. }
+                | PodOutcome::FailsJob { .. }
+                | PodOutcome::Unknown { .. },
+                _,
+            ) => {
                 return self.outcome.to_string();
             }
             _ => None,

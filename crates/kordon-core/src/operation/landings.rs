@@ -116,6 +116,7 @@ mod tests {
                 owner: None,
                 replaces_only_failed: false,
                 job: None,
+                template: None,
                 stage: WorkloadStage::Active,
             };
             self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::cluster::{
     Name, NodeName, Requests, SchedulingSpec, Toleration, TolerationOperator, quantity,
-    scheduling::NodeOperator,
+    scheduling::{NodeOperator, SpreadConstraint},
 };
 
 /// Ways to make a node feasible for a pod that has no feasible node.
@@ -51,6 +51,10 @@ pub enum Constraint {
     PodAffinity,
     /// The required podAntiAffinity.
     PodAntiAffinity,
+    /// That hard topology spread constraints count nodes with taints which the pod does not tolerate.
+    SpreadTaints,
+    /// The `maxSkew` of hard topology spread constraints, by one pod.
+    SpreadSkew,
     /// Hard topology spread constraints.
     Spread,
     /// Host ports.
@@ -60,7 +64,7 @@ pub enum Constraint {
 }
 
 impl Constraint {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Cordon,
         Self::Taints,
         Self::NodeSelector,
@@ -68,6 +72,8 @@ impl Constraint {
         Self::NodeSelectorAndAffinity,
         Self::PodAffinity,
         Self::PodAntiAffinity,
+        Self::SpreadTaints,
+        Self::SpreadSkew,
         Self::Spread,
         Self::Ports,
         Self::Volumes,
@@ -82,9 +88,19 @@ impl Constraint {
             Self::NodeSelectorAndAffinity => "its nodeSelector and nodeAffinity",
             Self::PodAffinity => "its podAffinity",
             Self::PodAntiAffinity => "its podAntiAffinity",
-            Self::Spread => "its topologySpreadConstraints",
+            Self::SpreadTaints | Self::SpreadSkew | Self::Spread => "its topologySpreadConstraints",
             Self::Ports => "its hostPorts",
             Self::Volumes => "its volumes",
+        }
+    }
+
+    /// Returns what has to be different: `without the cordon`, `with nodeTaintsPolicy: Honor in …`.
+    fn change(self) -> String {
+        match self {
+            Self::SpreadTaints => format!("with nodeTaintsPolicy: Honor in {}", self.as_str()),
+            Self::SpreadSkew => format!("with a maxSkew greater by 1 in {}", self.as_str()),
+            Self::Spread => format!("with whenUnsatisfiable: ScheduleAnyway in {}", self.as_str()),
+            _ => format!("without {}", self.as_str()),
         }
     }
 
@@ -123,7 +139,22 @@ impl Constraint {
             Self::PodAntiAffinity => {
                 with(SchedulingSpec { pod_anti_affinity: Default::default(), ..(**spec).clone() })
             }
-            Self::Spread if spec.spread.iter().all(|spread| !spread.hard) => None,
+            Self::SpreadTaints if spec.spread.iter().all(|spread| !spread.hard || spread.honours_taints) => {
+                None
+            }
+            Self::SpreadTaints => {
+                let honour =
+                    |spread: &SpreadConstraint| SpreadConstraint { honours_taints: true, ..spread.clone() };
+                with(SchedulingSpec { spread: spec.spread.iter().map(honour).collect(), ..(**spec).clone() })
+            }
+            Self::SpreadSkew | Self::Spread if spec.spread.iter().all(|spread| !spread.hard) => None,
+            Self::SpreadSkew => {
+                let relax = |spread: &SpreadConstraint| SpreadConstraint {
+                    max_skew: spread.max_skew.saturating_add(1),
+                    ..spread.clone()
+                };
+                with(SchedulingSpec { spread: spec.spread.iter().map(relax).collect(), ..(**spec).clone() })
+            }
             Self::Spread => with(SchedulingSpec { spread: Box::default(), ..(**spec).clone() }),
             Self::Ports if spec.host_ports.is_empty() => None,
             Self::Ports => with(SchedulingSpec { host_ports: Box::default(), ..(**spec).clone() }),
@@ -169,7 +200,10 @@ impl Snapshot {
             }
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
-        Help { lifts, nearest: self.nearest(request, closed), node: self.required_node(request) }
+        let node = self.required_node(request);
+        // Where nodes exist that would do, "a new node" of any kind says nothing.
+        let node = node.filter(|node| lifts.is_empty() || *node != RequiredNode::default());
+        Help { lifts, nearest: self.nearest(request, closed), node }
     }
 
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
@@ -272,7 +306,7 @@ fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredN
 
 impl fmt::Display for Lift {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "fits {} without {}", some_nodes(&self.nodes), self.constraint.as_str())
+        write!(f, "fits {} {}", some_nodes(&self.nodes), self.constraint.change())
     }
 }
 
@@ -312,15 +346,16 @@ impl Help {
             match lift.constraint {
                 Constraint::Cordon => format!("uncordon {nodes}"),
                 Constraint::Taints => format!("tolerate the taints of {nodes}"),
-                Constraint::Ports | Constraint::Volumes => {
-                    format!("fits {nodes} without {}", lift.constraint.as_str())
-                }
+                Constraint::Ports
+                | Constraint::Volumes
+                | Constraint::SpreadTaints
+                | Constraint::SpreadSkew
+                | Constraint::Spread => lift.to_string(),
                 Constraint::NodeSelector
                 | Constraint::NodeAffinity
                 | Constraint::NodeSelectorAndAffinity
                 | Constraint::PodAffinity
-                | Constraint::PodAntiAffinity
-                | Constraint::Spread => format!("relax {}: fits {nodes}", lift.constraint.as_str()),
+                | Constraint::PodAntiAffinity => format!("relax {}: fits {nodes}", lift.constraint.as_str()),
             }
         });
         let nearest =

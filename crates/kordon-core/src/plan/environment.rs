@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     landing::Landing,
+    owner,
     placement_trace::{PlacementTrace, RunTrace},
 };
 use crate::cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod, Termination};
@@ -209,8 +210,11 @@ impl Environment for TypicalEnvironment<'_> {
         Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
     }
 
-    fn land(&mut self, _pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
-        Landing::Unknown
+    fn land(&mut self, pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
+        match owner::named_node(self.cluster, pod) {
+            Some(node) => Landing::Node { node, why: "its template names the node".into() },
+            None => Landing::Unknown,
+        }
     }
 
     fn stragglers(&self) -> Stragglers {

@@ -59,6 +59,8 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
+    /// The run of this owner fails, because its controller creates no second pod.
+    FailsRun { owner: Name },
     /// The pod counts as a failure of its Job, which is not replaced: the Job fails, or the index of the pod does.
     FailsJob { job: Name, why: JobFailure },
     /// A budget, or a missing flag of the drain, keeps the pod from leaving.
@@ -362,6 +364,9 @@ impl Departing {
             Recreation::Never(NotRecreated::JobFails(why)) if self.is_deleted => {
                 return PodOutcome::for_failed_job(pod, why);
             }
+            Recreation::Never(NotRecreated::RunFails) if self.is_deleted => {
+                return PodOutcome::for_failed_run(pod);
+            }
             Recreation::Never(_) if self.is_deleted => return PodOutcome::Lost,
             Recreation::Unknown if self.is_deleted => {
                 return PodOutcome::Unknown { why: self.unknown.clone() };
@@ -437,7 +442,7 @@ impl PodOutcome {
             Self::Pending { .. } => OutcomeKind::Pending,
             Self::Refused(_) => OutcomeKind::Refused,
             Self::Stuck(_) => OutcomeKind::Stuck,
-            Self::Lost => OutcomeKind::Lost,
+            Self::Lost | Self::FailsRun { .. } => OutcomeKind::Lost,
             Self::FailsJob { .. } => OutcomeKind::FailsJob,
             Self::Blocked { .. } => OutcomeKind::Blocked,
             Self::SameNode => OutcomeKind::SameNode,
@@ -469,11 +474,15 @@ impl PodOutcome {
             Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
             Recreation::Never(NotRecreated::JobFails(why)) => Self::for_failed_job(pod, why),
-            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone | NotRecreated::RunFails) => {
-                Self::Lost
-            }
+            Recreation::Never(NotRecreated::RunFails) => Self::for_failed_run(pod),
+            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
             Recreation::Unknown => Self::Unknown { why: owner::unknown_text(cluster, pod) },
         }
+    }
+
+    fn for_failed_run(pod: &Pod) -> Self {
+        let owner = pod.owner.as_ref().map(|owner| format!("{} {}", owner.kind.as_str(), owner.name));
+        Self::FailsRun { owner: owner.unwrap_or_default().into() }
     }
 
     fn for_failed_job(pod: &Pod, why: JobFailure) -> Self {
@@ -499,6 +508,7 @@ impl PodOutcome {
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Lost => "lost".into(),
+            Self::FailsRun { owner } => format!("fails {owner}"),
             Self::FailsJob { job, why } if why.is_of_job() => format!("fails Job {job}"),
             Self::FailsJob { why, .. } => why.to_string(),
             Self::Blocked { why } => format!("blocked: {why}"),
@@ -537,6 +547,7 @@ impl PodOutcome {
             Self::FailsJob { why, .. } => vec![why.to_string()],
             Self::Stuck(_)
             | Self::Lost
+            | Self::FailsRun { .. }
             | Self::Blocked { .. }
             | Self::SameNode
             | Self::Stays { .. }
@@ -603,6 +614,7 @@ impl fmt::Display for PodOutcome {
                 )
             }
             Self::Lost => f.write_str("lost: no controller recreates it"),
+            Self::FailsRun { owner } => write!(f, "lost: {owner} fails, it creates no second pod"),
             Self::FailsJob { job, why } if why.is_of_job() => write!(f, "fails Job {job} ({why})"),
             Self::FailsJob { job, why } => write!(f, "{why} in Job {job}"),
             Self::SameNode => f.write_str("→ the same node, once that is back"),

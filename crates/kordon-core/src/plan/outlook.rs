@@ -60,6 +60,9 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         return never(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy });
     }
     let unhealthy = unhealthy(cluster, state, result, rules);
+    if let Some(pattern) = never_healthy(cluster, &unhealthy) {
+        return never(pattern);
+    }
     if unhealthy.is_empty()
         && let Some(pattern) = never_recovers(cluster, state, result, rules)
     {
@@ -67,6 +70,14 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     }
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
     Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
+}
+
+/// Returns the pattern of a budget all of whose pods that could recover are not going to be healthy.
+fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
+    let trouble = |key: &Key| cluster.pod(key).and_then(|pod| pod.trouble().cloned());
+    let why = trouble(unhealthy.first()?)?;
+    let pods = unhealthy.to_vec();
+    unhealthy.iter().all(|key| trouble(key).is_some()).then_some(BlockPattern::Unhealthy { pods, why })
 }
 
 /// Returns the pods of a budget that stay, are not Ready, and may become Ready again.

@@ -1,11 +1,14 @@
 //! Owners of pods: whether a controller recreates a pod, and whose scale counts.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use super::job_failures::JobFailure;
+use super::{
+    job_failures::JobFailure,
+    owner_kinds::{self, OwnerBehaviour},
+};
 use crate::cluster::{
-    Cluster, Key, Name, Namespace, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
-    WorkloadStage,
+    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Requests, SchedulingSpec, Scope,
+    Selector, Workload, WorkloadKind, WorkloadStage,
 };
 
 /// The result of looking up an owner.
@@ -43,6 +46,46 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     let OwnerLookup::Found(workload) = find(cluster, namespace, owner) else { return false };
     let scope = |selector: &Selector| Scope::PodsWith(Some(namespace.clone()), selector.clone());
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
+}
+
+/// Returns the pod that the owner of a pod creates in its place: by the owner's template, which may differ from the pod
+/// (a rollout, a resize in place, added tolerations). Its volumes are those of the pod, because claims of a StatefulSet
+/// are not in the template. Without a known template, it is the pod itself.
+pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
+    let Some(OwnerLookup::Found(workload)) =
+        pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner))
+    else {
+        return Cow::Borrowed(pod);
+    };
+    let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
+    let mut tolerations = template.tolerations.to_vec();
+    let added = pod.tolerations.iter().filter(|toleration| ADMITTED.contains(&toleration.key.as_str()));
+    tolerations.extend(added.filter(|toleration| !template.tolerations.contains(toleration)).cloned());
+    let scheduling =
+        SchedulingSpec { volumes: pod.scheduling.volumes.clone(), ..(*template.scheduling).clone() };
+    let asks = template.resources.requests != Requests::default();
+    let new = Pod {
+        tolerations: if *tolerations == *pod.tolerations {
+            pod.tolerations.clone()
+        } else {
+            tolerations.into()
+        },
+        scheduling: if scheduling == *pod.scheduling { pod.scheduling.clone() } else { scheduling.into() },
+        resources: if asks { template.resources.clone() } else { pod.resources.clone() },
+        ..pod.clone()
+    };
+    Cow::Owned(new)
+}
+
+/// Keys of the tolerations that the API server adds to each pod.
+const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/// Returns the node that the template of a pod's owner names. The scheduler does not decide then.
+pub fn named_node(cluster: &Cluster, pod: &Pod) -> Option<NodeName> {
+    match find(cluster, &pod.key.namespace, pod.owner.as_ref()?) {
+        OwnerLookup::Found(workload) => workload.template.as_ref()?.node.clone(),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    }
 }
 
 /// Looks up a workload by name alone, as kubectl does.
@@ -173,7 +216,7 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Node => return Recreation::OnSameNode,
         OwnerKind::Other(_) if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
-        OwnerKind::Other(_) => return Recreation::Unknown,
+        OwnerKind::Other(kind) => return recreation_by_operator(kind),
     };
     let found = find(cluster, &pod.key.namespace, owner);
     if found == OwnerLookup::Gone {
@@ -195,6 +238,29 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
             Recreation::Immediately
         }
+    }
+}
+
+/// Returns what the controller of another project does, if that is known.
+fn recreation_by_operator(kind: &str) -> Recreation {
+    match owner_kinds::row_of(kind).map(|row| row.behaviour) {
+        Some(OwnerBehaviour::SameName) => Recreation::WhenGone,
+        Some(OwnerBehaviour::OtherName) => Recreation::Immediately,
+        Some(OwnerBehaviour::SameNode) => Recreation::OnSameNode,
+        Some(OwnerBehaviour::Never) => Recreation::Never(NotRecreated::RunFails),
+        Some(OwnerBehaviour::OperatorDecides) | None => Recreation::Unknown,
+    }
+}
+
+/// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes does, or if
+/// nothing is known.
+pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
+    let OwnerKind::Other(kind) = &pod.owner.as_ref()?.kind else { return None };
+    match recreation_by_operator(kind) {
+        Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode => {
+            owner_kinds::row_of(kind).map(|row| row.project)
+        }
+        Recreation::Never(_) | Recreation::Unknown => None,
     }
 }
 

@@ -7,19 +7,12 @@ pub enum OwnerBehaviour {
     SameName,
     /// It creates another pod with another name when the old pod's deletion starts or when the old pod is gone.
     OtherName,
+    /// It creates another pod, on the same node.
+    SameNode,
     /// It creates no pod: the run that the pod belongs to fails.
     Never,
     /// It depends on the settings of the owner or the operator.
     OperatorDecides,
-}
-
-/// Where the facts of a row were read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Evidence {
-    /// The source code of the project.
-    Source,
-    /// The documents of the project.
-    Documents,
 }
 
 /// What kordon knows of one kind of owner.
@@ -28,7 +21,6 @@ pub struct OwnerKindRow {
     pub kind: &'static str,
     pub project: &'static str,
     pub behaviour: OwnerBehaviour,
-    pub evidence: Evidence,
     /// Owner, repository and path of a file on GitHub, or the URL of a document.
     pub reference: &'static str,
     /// A condition or an exception, at most 80 characters. May be empty.
@@ -41,7 +33,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     row(
         "BackingImageManager",
         "Longhorn",
-        OwnerBehaviour::SameName,
+        OwnerBehaviour::SameNode,
         "longhorn/longhorn-manager/controller/backing_image_manager_controller.go",
         "on the same node, also while it is cordoned: spec.nodeName is set",
     ),
@@ -125,7 +117,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     row(
         "InstanceManager",
         "Longhorn",
-        OwnerBehaviour::SameName,
+        OwnerBehaviour::SameNode,
         "longhorn/longhorn-manager/controller/instance_manager_controller.go",
         "only on the same node, once it is schedulable again",
     ),
@@ -348,7 +340,7 @@ const fn row(
     reference: &'static str,
     note: &'static str,
 ) -> OwnerKindRow {
-    OwnerKindRow { kind, project, behaviour, evidence: Evidence::Source, reference, note }
+    OwnerKindRow { kind, project, behaviour, reference, note }
 }
 
 /// Returns the row of a kind. `kind` is the kind of an owner that kordon does not watch
@@ -398,7 +390,7 @@ mod tests {
     #[test]
     fn each_kind_has_the_behaviour_of_its_controller() {
         let expected = [
-            ("BackingImageManager", SameName),
+            ("BackingImageManager", SameNode),
             ("Build", Never),
             ("CatalogSource", OtherName),
             ("Challenge", OtherName),
@@ -410,7 +402,7 @@ mod tests {
             ("FoundationDBCluster", SameName),
             ("GameServer", OperatorDecides),
             ("Instance", SameName),
-            ("InstanceManager", SameName),
+            ("InstanceManager", SameNode),
             ("InstanceSet", SameName),
             ("Jenkins", SameName),
             ("Job", OperatorDecides),

@@ -11,9 +11,10 @@ use super::{
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
+    warning::UNSCHEDULABLE,
 };
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, Pod, Termination},
+    cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect, Termination},
     placement::{
         Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
         Snapshot, Unschedulable,
@@ -120,8 +121,7 @@ impl<'a> PlacingEnvironment<'a> {
             if self.state.closed.insert(name.clone())
                 && let Some(node) = self.state.snapshot.node_named(name).filter(|node| !node.unschedulable)
             {
-                let cordoned = Node { unschedulable: true, ..(**node).clone() };
-                self.state.snapshot.put_node(Arc::new(cordoned));
+                self.state.snapshot.put_node(Arc::new(cordoned(node)));
                 self.state.unplaceable.clear();
             }
         }
@@ -253,6 +253,17 @@ impl<'a> PlacingEnvironment<'a> {
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
+    /// Adds a replacement to the node that its template names, without the scheduler.
+    fn land_on(&mut self, pod: &Pod, node: NodeName) -> Landing {
+        if self.state.snapshot.node_named(&node).is_none() {
+            return Landing::Pending {
+                why: format!("its template names node {node}, which is not there").into(),
+            };
+        }
+        self.add_replacement(pod, &node);
+        Landing::Node { node, why: "its template names the node".into() }
+    }
+
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
         match self.state.detail {
             // Only a request whose spec depends on other pods can become feasible when a pod is added.
@@ -266,7 +277,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
         let lowest = &mut self.state.lowest_priority;
         *lowest = lowest.map(|lowest| lowest.min(pod.priority));
-        let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..pod.clone() };
+        let new = owner::successor(self.typical.cluster, pod).into_owned();
+        let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..new };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
         self.state.snapshot.add(Arc::new(new), node);
     }
@@ -283,6 +295,15 @@ impl<'a> PlacingEnvironment<'a> {
     }
 }
 
+/// Returns a node as it is once it is cordoned: the node lifecycle controller also taints it (upstream
+/// `doNoScheduleTaintingPass`), and spread constraints with `nodeTaintsPolicy: Honor` then leave it out.
+fn cordoned(node: &Node) -> Node {
+    let is_tainted = node.taints.iter().any(|taint| taint.key == *UNSCHEDULABLE);
+    let taint = Taint { key: UNSCHEDULABLE.into(), effect: TaintEffect::NoSchedule, ..Taint::default() };
+    let taints = node.taints.iter().cloned().chain((!is_tainted).then_some(taint)).collect();
+    Node { unschedulable: true, taints, ..node.clone() }
+}
+
 impl Environment for PlacingEnvironment<'_> {
     fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
         self.typical.time_to_terminate(pod, grace)
@@ -293,6 +314,9 @@ impl Environment for PlacingEnvironment<'_> {
             return Landing::Unknown;
         }
         self.close(closed);
+        if let Some(node) = owner::named_node(self.typical.cluster, pod) {
+            return self.land_on(pod, node);
+        }
         let (landing, trace) = match self.state.fixed.get(&pod.key).cloned() {
             Some((landing, trace)) => {
                 self.repeat(pod, &landing, &trace);
@@ -379,7 +403,8 @@ impl Environment for PlacingEnvironment<'_> {
 
 /// Returns the request to schedule a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
-    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(pod, cluster) };
+    let new = owner::successor(cluster, pod);
+    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(&new, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
         request.name = Default::default();
     }

@@ -223,13 +223,23 @@ impl Plan {
             Prospect::Refused
         } else if totals.blocked > 0 {
             Prospect::Blocked
-        } else if totals.wait > 0 || totals.likely_end().is_none() || self.times_out() {
+        } else if totals.wait > 0 || totals.likely_end().is_none() || self.times_out() || self.returning() > 0
+        {
             Prospect::Stalls
         } else if totals.undecided > 0 {
             Prospect::Unknown
         } else {
             Prospect::Completes
         }
+    }
+
+    /// Returns the number of pods that come back to the node that they leave.
+    fn returning(&self) -> usize {
+        let back = |warning: &Warning| match warning {
+            Warning::ComesBack { pods, .. } => *pods,
+            _ => 0,
+        };
+        self.warnings.iter().map(back).sum()
     }
 
     /// Returns whether a pod is not gone when the timeout expires.
@@ -263,6 +273,11 @@ impl Plan {
             Prospect::Stalls if self.times_out() => "timeout too short".into(),
             Prospect::Stalls if totals.wait > 0 => {
                 format!("{}, possibly forever", counted(totals.wait, "pod waits", "pods wait"))
+            }
+            Prospect::Stalls if self.returning() > 0 => {
+                let pods =
+                    counted(self.returning(), "pod comes back to its node", "pods come back to their nodes");
+                format!("{pods}, whose name is in the template")
             }
             Prospect::Stalls => "deleted pods stay Terminating".into(),
             Prospect::Unknown => {

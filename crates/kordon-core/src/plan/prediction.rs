@@ -16,6 +16,7 @@ use super::{
     landing::Landing,
     node_plan::NodeDrain,
     obstacle::RemovalObstacle,
+    operator_budgets::{self, Switchover},
     outlook,
     owner::{self, NotRecreated, Recreation},
     placing_environment::TEMPLATES_ASSUMED,
@@ -204,6 +205,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
         if self.input.grace == Some(Span::ZERO) && warning::has_identity(pod) {
             warnings.insert(PodWarning::DuplicateIdentity);
         }
+        match operator_budgets::switchover(cluster, pod, &self.input.closed) {
+            Some(Switchover::Moves) => drop(warnings.insert(PodWarning::SwitchesOver)),
+            Some(Switchover::NoReplica) => drop(warnings.insert(PodWarning::NoReplica)),
+            None => {}
+        }
         let is_down = |node: &_| !environment::has_running_kubelet(cluster, node);
         if pod.node.as_ref().is_some_and(is_down) && plan.gone.likely.is_none() {
             warnings.insert(PodWarning::KubeletDown);
@@ -303,9 +309,23 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.finish_nodes();
     }
 
+    /// Warns of drained nodes that pods come back to, because their template names the node.
+    fn returning(&self) -> impl Iterator<Item = Warning> {
+        let cluster = self.context.cluster;
+        self.input.groups.iter().filter_map(move |group| {
+            let node = group.node.clone()?;
+            let comes_back = |pod: &&Arc<Pod>| {
+                self.leaving.contains(&pod.key) && owner::named_node(cluster, pod).as_ref() == Some(&node)
+            };
+            let pods = group.pods.iter().filter(comes_back).count();
+            (pods > 0).then_some(Warning::ComesBack { node, pods })
+        })
+    }
+
     fn add_warnings(&self, plan: &mut Plan) {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
+        plan.warnings.extend(self.returning());
         for budget in &plan.budgets {
             if let Some(reported) = budget.before.reported {
                 let computed = budget.before.numbers;

@@ -18,6 +18,7 @@ use super::{
     gaps,
     job_failures::{JobFailure, JobLedger},
     landing::Landing,
+    operator_budgets::{self, SWITCHOVER, Switchover},
     owner::{self, Recreation},
     placement_trace::RunTrace,
     quota::{self, QuotaLedger, QuotaRefusal},
@@ -146,6 +147,8 @@ pub struct Simulation<'a> {
     /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
+    /// Budgets whose operators move a role away from a drained node.
+    switchovers: BTreeSet<Key>,
     live_pods: LivePods,
 }
 
@@ -202,6 +205,8 @@ enum Event {
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
     DisruptionExpired(Key),
+    /// The operator has moved the role that the budget protects to a pod on another node.
+    SwitchedOver(Key),
     SkipWait(usize),
     GiveUp(usize),
     /// The timeout of the group expires.
@@ -227,6 +232,7 @@ impl<'a> Simulation<'a> {
             budgets: budgets.clone(),
             disruptions_expire: Vec::new(),
             starting: Vec::new(),
+            switchovers: BTreeSet::new(),
             live_pods: LivePods::default(),
         };
         let known = || budgets.keys().filter_map(|key| cluster.budgets().get(key));
@@ -253,6 +259,13 @@ impl<'a> Simulation<'a> {
                 protected_by.push(budget.key.clone());
             }
             is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
+        }
+        let is_drained = self.input.groups[group].node.is_some();
+        let exhausted = |key: &&Key| self.budgets.get(*key).is_some_and(|state| state.numbers.allowed <= 0);
+        if is_drained
+            && operator_budgets::switchover(self.cluster, pod, &self.input.closed) == Some(Switchover::Moves)
+        {
+            self.switchovers.extend(protected_by.iter().filter(exhausted).cloned());
         }
         // Counts the live pods of the owner now, so that not every run has to count them.
         self.live_pods.count(self.cluster, pod);
@@ -302,6 +315,9 @@ impl<'a> Simulation<'a> {
             run.schedule(*at, Event::DisruptionExpired(budget.clone()));
         }
         run.schedule_starting(&self.starting);
+        for budget in &self.switchovers {
+            run.schedule(self.now + SWITCHOVER, Event::SwitchedOver(budget.clone()));
+        }
         run.finish()
     }
 }
@@ -321,6 +337,11 @@ fn disruptions_expire(
         .filter(|expires| *expires > now)
         .map(|expires| (expires, budget.key.clone()))
         .collect()
+}
+
+/// Returns whether no container of a pod runs.
+fn is_idle(pod: &Pod) -> bool {
+    pod.node.is_none() || pod.is_finished()
 }
 
 /// One run of a simulation.
@@ -397,6 +418,7 @@ impl<E: Environment> Run<'_, E> {
             Event::Started { pod, budgets } => self.on_started(pod, budgets),
             Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
             Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
+            Event::SwitchedOver(budget) => self.count_healthy(vec![budget]),
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
@@ -509,7 +531,9 @@ impl<E: Environment> Run<'_, E> {
             let Task { pod, group, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
             let of_termination = || Some(self.cluster.local(pod.termination.as_ref()?.deadline));
-            let of_grace = |leaves: Timestamp| leaves + self.input.grace.unwrap_or(pod.grace);
+            // The API server removes pods without a running container at once.
+            let grace = if is_idle(pod) { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
+            let of_grace = |leaves: Timestamp| leaves + grace;
             let end = result.leaves.map(of_grace).or_else(of_termination)?;
             let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
             Some((after(result.gone?), after(end))).filter(|(gone, end)| gone < end && *end > 0.0)
@@ -710,7 +734,7 @@ impl<E: Environment> Run<'_, E> {
     /// Returns the remaining grace period of a pod, and the time at which it ends. If the pod is already terminating, a
     /// further request can only shorten the grace period.
     fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
-        let is_idle = pod.node.is_none() || pod.is_finished();
+        let is_idle = is_idle(pod);
         let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
         match &pod.termination {
             Some(termination) => {
@@ -730,8 +754,7 @@ impl<E: Environment> Run<'_, E> {
     /// Returns whether the API server removes the object of a pod at once, if no grace period remains. It does not if
     /// the pod is terminating and its grace period has simply run out. Then the kubelet removes the object.
     fn is_removed_immediately(&self, pod: &Pod) -> bool {
-        let is_idle = pod.node.is_none() || pod.is_finished();
-        pod.termination.is_none() || is_idle || self.input.grace == Some(Span::ZERO)
+        pod.termination.is_none() || is_idle(pod) || self.input.grace == Some(Span::ZERO)
     }
 
     fn on_gone(&mut self, task: usize) {

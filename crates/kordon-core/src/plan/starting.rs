@@ -44,7 +44,8 @@ pub(super) fn of_budgets<'a>(
 /// Returns whether the pod may soon become Ready, whatever its age is.
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
-    !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && pod.unscheduled.is_none() && runs
+    let may_start = pod.unscheduled.is_none() && pod.trouble().is_none();
+    !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && may_start && runs
 }
 
 impl StartingPod {

@@ -84,6 +84,8 @@ pub enum BlockPattern {
     StuckTerminating { pods: Vec<Key> },
     /// Replacements of pods that left never become Ready.
     NeverReady { of: Vec<Key> },
+    /// Pods of the budget are not going to be healthy, for this reason.
+    Unhealthy { pods: Vec<Key>, why: Name },
     /// The server refuses the eviction of all pods of the budget.
     Broken { what: &'static str },
 }
@@ -102,6 +104,7 @@ impl BlockPattern {
             Self::NotRecreated { .. } => "recreate the pods, or relax the budget",
             Self::StuckTerminating { .. } => "check finalizers and the kubelet",
             Self::NeverReady { .. } => "check why the replacements are not Ready",
+            Self::Unhealthy { .. } => "repair the pods, or set unhealthyPodEvictionPolicy: AlwaysAllow",
             Self::Broken { .. } => "wait for the disruption controller, or restart it",
         }
     }
@@ -318,6 +321,7 @@ impl fmt::Display for BlockPattern {
             Self::NotRecreated { pods } => write!(f, "no controller recreates {}", list(pods)),
             Self::StuckTerminating { pods } => write!(f, "stuck Terminating: {}", list(pods)),
             Self::NeverReady { of } => write!(f, "never Ready: the replacement of {}", list(of)),
+            Self::Unhealthy { pods, why } => write!(f, "not going to be healthy: {} ({why})", list(pods)),
             Self::Broken { what } => f.write_str(what),
         }
     }

@@ -1,11 +1,16 @@
 //! Warnings that an operator should read before a plan is applied.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use super::{
     budget::BudgetNumbers,
     gaps::PlanGap,
     job_failures::JobFailure,
+    operator_budgets,
     owner::{self, OwnerLookup, Recreation},
     words::counted,
 };
@@ -43,6 +48,12 @@ pub enum PodWarning {
     DuplicateIdentity,
     /// The pod's DaemonSet does not recreate the pod while the node has the taint.
     NotRecreatedWhileTainted,
+    /// The operator of another project is assumed to recreate the pod.
+    OperatorRecreates,
+    /// The pod's operator first moves the pod's role to a ready replica on another node.
+    SwitchesOver,
+    /// The pod's operator cannot move the pod's role, because no other node has a ready replica.
+    NoReplica,
     /// The pod's workload has pods of several revisions, and the replacement may be of another revision than the pod.
     RolloutInProgress,
 }
@@ -68,6 +79,9 @@ impl PodWarning {
             Self::KubeletDown => "kubeletDown",
             Self::DuplicateIdentity => "duplicateIdentity",
             Self::NotRecreatedWhileTainted => "notRecreatedWhileTainted",
+            Self::OperatorRecreates => "operatorRecreates",
+            Self::SwitchesOver => "switchesOver",
+            Self::NoReplica => "noReplica",
             Self::RolloutInProgress => "rolloutInProgress",
         }
     }
@@ -88,6 +102,9 @@ impl fmt::Display for PodWarning {
             Self::KubeletDown => "kubelet down",
             Self::DuplicateIdentity => "grace 0: its identity may exist twice",
             Self::NotRecreatedWhileTainted => "its DaemonSet does not recreate it while the taint is set",
+            Self::OperatorRecreates => "its operator is assumed to recreate it",
+            Self::SwitchesOver => "its operator moves its role to a ready replica first",
+            Self::NoReplica => "its operator needs a ready replica on another schedulable node",
             Self::RolloutInProgress => "rollout in progress",
         })
     }
@@ -133,6 +150,17 @@ pub enum Warning {
         node: NodeName,
         pod: Key,
         why: Name,
+    },
+    /// Pods come back to the drained node, because their template names it. The drain does not empty the node.
+    ComesBack {
+        node: NodeName,
+        pods: usize,
+    },
+    /// The operator of these pods moves their roles to other nodes once the node is cordoned.
+    Switchover {
+        node: NodeName,
+        operator: &'static str,
+        pods: usize,
     },
     /// A Job fails, because its pods that leave are failed pods.
     JobFails {
@@ -210,6 +238,8 @@ impl Warning {
             Self::BudgetsIgnored { .. } => "budgetsIgnored",
             Self::DrainIncomplete { .. } => "partlyDrained",
             Self::CapacityExhausted { .. } => "capacityExhausted",
+            Self::ComesBack { .. } => "comesBack",
+            Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
             Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
@@ -254,8 +284,16 @@ impl fmt::Display for Warning {
             }
             Self::CapacityExhausted { node, pod, why } => write!(
                 f,
-                "capacity is exhausted when {node} is drained: the replacement of {pod} stays Pending ({why})"
+                "no node takes the replacement of {pod} once {node} is drained: it stays Pending ({why})"
             ),
+            Self::ComesBack { node, pods } => {
+                let pods = counted(*pods, "pod comes back", "pods come back");
+                write!(f, "this drain does not empty {node}: {pods} at once, because their template names the node")
+            }
+            Self::Switchover { node, operator, pods } => {
+                let pods = counted(*pods, "pod", "pods");
+                write!(f, "{operator} moves the role of {pods} away from {node} once it is cordoned, if a replica is ready elsewhere")
+            }
             Self::JobFails { job, why, pods, cron_job } => {
                 let pods = counted(*pods, "pod is not replaced", "pods are not replaced");
                 match why.is_of_job() {
@@ -310,6 +348,19 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Returns the operators that move roles away from these nodes once they are cordoned.
+pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
+    let mut moved: BTreeMap<(NodeName, &'static str), usize> = BTreeMap::new();
+    for node in nodes.iter().filter(|node| !node.unschedulable) {
+        for operator in
+            cluster.pods_on(&node.name).filter_map(|pod| operator_budgets::operator_that_moves(pod))
+        {
+            *moved.entry((node.name.clone(), operator.operator)).or_default() += 1;
+        }
+    }
+    moved.into_iter().map(|((node, operator), pods)| Warning::Switchover { node, operator, pods }).collect()
+}
+
 /// The priority value of system-cluster-critical.
 const CRITICAL: i32 = 2_000_000_000;
 
@@ -344,6 +395,7 @@ pub fn of_pod(
     warn_if(is_held(pod), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
+    warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
         if is_scaled && workload.replicas == Some(1) {

@@ -112,6 +112,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         owner,
         replaces_only_failed: false,
         job: None,
+        template: None,
         stage: WorkloadStage::Active,
     };
     let mut changes = Vec::new();

@@ -55,6 +55,7 @@ fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
         owner: Some(deployment),
         replaces_only_failed: false,
         job: None,
+        template: None,
         stage: WorkloadStage::Active,
     };
     let change = Change::Workload(WorkloadKind::ReplicaSet, ObjectEvent::Applied(replica_set));

@@ -1056,6 +1056,7 @@ fn replica_set() -> Workload {
         owner: None,
         replaces_only_failed: false,
         job: None,
+        template: None,
         stage: WorkloadStage::Active,
     }
 }

@@ -139,6 +139,7 @@ impl PlanFixture {
             owner: None,
             replaces_only_failed: false,
             job: None,
+            template: None,
             stage: WorkloadStage::Active,
         };
         self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));

@@ -444,6 +444,7 @@ fn with_volume(sim: &mut Sim, pod: &str) {
         owner: None,
         replaces_only_failed: false,
         job: None,
+        template: None,
         stage: WorkloadStage::Active,
     };
     let kind = OwnerKind::Workload(replica_set.kind);

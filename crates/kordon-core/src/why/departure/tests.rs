@@ -79,7 +79,7 @@ impl Case {
             at: Some(at(*secs)),
             restarted: false,
         });
-        let ending = PodEnding { message: message.into(), disrupted: None, exits: exits.collect() };
+        let ending = PodEnding { message: message.into(), exits: exits.collect(), ..PodEnding::default() };
         case.pod.ending = Some(ending.into());
         case
     }
@@ -198,6 +198,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32) -> Workload {
         owner: None,
         replaces_only_failed: false,
         job: None,
+        template: None,
         stage: WorkloadStage::Active,
     }
 }
