@@ -21,6 +21,9 @@ use super::{
 };
 use crate::k8s::{connect::Connection, error};
 
+/// Plural of the kind by which a Deployment creates pods.
+const REPLICA_SETS: &str = "replicasets";
+
 /// Number of objects in a page of a list.
 const PAGE: usize = 500;
 
@@ -48,7 +51,11 @@ pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, Obje
 /// As [`apply`], and if the cluster's objects of these kinds cannot be listed.
 pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<Connection, ObjectsError> {
     let laid_over = read(files)?;
-    let plurals: BTreeSet<&'static str> = laid_over.iter().map(|laid_over| laid_over.kind.plural).collect();
+    let mut plurals: BTreeSet<&'static str> =
+        laid_over.iter().map(|laid_over| laid_over.kind.plural).collect();
+    if plurals.contains("deployments") {
+        plurals.insert(REPLICA_SETS);
+    }
     let mut set = ObjectSet::default();
     for kind in KINDS.iter().filter(|kind| plurals.contains(kind.plural)) {
         list(&connection.client, kind, &mut set).await?;
@@ -134,14 +141,34 @@ impl LaidOver {
         if kind.plural == "poddisruptionbudgets" {
             after["status"] = json!({ "observedGeneration": BudgetStatus::LAID_OVER });
         }
+        if kind.plural == "deployments" && !is_new {
+            set_templates(set, &after);
+        }
         set.replace(kind, name, after);
         let has_template =
             ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural);
         Ok(match (is_new, has_template) {
             (true, _) => format!("{shown} is added"),
-            (false, true) => format!("{shown} is changed; pods that run keep their old template"),
+            (false, true) => format!("{shown} is changed: its template, not the pods that run"),
             (false, false) => format!("{shown} is changed"),
         })
+    }
+}
+
+/// Gives the ReplicaSets of a Deployment the template of the Deployment, so that replacements are made of it.
+fn set_templates(set: &mut ObjectSet, deployment: &Value) {
+    let Some(kind) = KINDS.iter().find(|kind| kind.plural == REPLICA_SETS) else { return };
+    let owner = &deployment["metadata"]["uid"];
+    let is_owned = |set: &&Value| {
+        let owners = set["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owner.is_string() && owners.into_iter().any(|reference| reference["uid"] == *owner)
+    };
+    let owned: Vec<Value> = set.objects(kind).filter(is_owned).cloned().collect();
+    for mut replica_set in owned {
+        replica_set["spec"]["template"]["spec"] = deployment["spec"]["template"]["spec"].clone();
+        if let Some(name) = name_of(kind, &replica_set) {
+            set.replace(kind, name, replica_set);
+        }
     }
 }
 
@@ -219,7 +246,7 @@ mod tests {
         );
         let expected = [
             "node n1 is removed",
-            "deployment a/web is changed; pods that run keep their old template",
+            "deployment a/web is changed: its template, not the pods that run",
             "poddisruptionbudget a/web is added",
         ];
         assert_eq!(done, Ok(expected.map(Into::into).into()));

@@ -44,6 +44,10 @@ async fn cordons_labels_and_taints_read_nodes_alone() {
     ];
     for (line, nodes) in cases {
         let (_, reads) = asked(&server, line, DONE).await;
+        // A preview of a cordon names the operators that move roles away from the node.
+        let pods = format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}");
+        let reads: Vec<String> =
+            reads.into_iter().filter(|uri| line[0] != "cordon" || !uri.starts_with(&pods)).collect();
         assert_eq!(reads, ["/version", nodes], "{line:?}");
     }
 }

@@ -245,8 +245,8 @@ pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));
     let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    let beside_one =
-        text.split("all nodes: ").skip(1).filter_map(|rest| rest.split_once(", next").map(|(all, _)| all));
+    let all_nodes = text.split("all nodes: ").skip(1).filter_map(|rest| rest.split_once(", next"));
+    let beside_one = all_nodes.map(|(all, _)| all.split(' ').next().unwrap_or_default());
     without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }
 

@@ -14,7 +14,7 @@ pub use args::{
     DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
 };
 use kordon_core::{
-    cluster::Gaps,
+    cluster::{Gaps, Scope},
     placement::Snapshot,
     plan::{Action, Plan, PlanError, Prospect},
 };
@@ -43,10 +43,14 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
     let target = command.target()?;
     let print = command.print();
-    let PlanSource { shot, landings } =
+    let PlanSource { mut shot, landings } =
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
+    let action = target.action(&shot.model.cluster, &shot.namespace);
+    if let Action::Cordon { nodes } = &action {
+        // Operators may move roles away from the node. A cordon does not wait for that to be known.
+        shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
+    }
     let (cluster, now) = (&shot.model.cluster, shot.at);
-    let action = target.action(cluster, &shot.namespace);
     let unselected = cluster.gaps_in(target.selection(&shot.namespace)).unknown();
     if !unselected.is_empty() {
         return refuse(&action, unselected, print, shot);

@@ -4,7 +4,7 @@ use super::{
     leaf::{Int, LenientList, Text, or_default},
     pool::SharedParts,
     protobuf::wire,
-    workload::{WireRequirement, WireSelector},
+    selector::{WireRequirement, WireSelector},
 };
 use kordon_core::cluster::{
     Name, Namespace,

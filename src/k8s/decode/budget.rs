@@ -9,7 +9,7 @@ use super::{
     node::WireCondition,
     pool::SharedParts,
     protobuf::wire,
-    workload::WireSelector,
+    selector::WireSelector,
 };
 use kordon_core::cluster::{Budget, BudgetStatus, Change, IntOrPercent, Name, UnhealthyPolicy};
 use kordon_time::ClusterTime;

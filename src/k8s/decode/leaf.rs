@@ -386,6 +386,26 @@ impl<'a, T: ReadField<'a> + Default> ReadField<'a> for LenientList<T> {
     }
 }
 
+/// A list of whole numbers; items of another type are left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ints(pub Vec<i64>);
+
+impl<'de> Deserialize<'de> for Ints {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let list = LenientList::<Int>::deserialize(deserializer)?;
+        Ok(Self(list.iter().filter_map(|int| int.0).collect()))
+    }
+}
+
+impl<'a> ReadField<'a> for Ints {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        let mut int = Int::default();
+        int.read(value)?;
+        self.0.extend(int.0);
+        Ok(())
+    }
+}
+
 /// Reads an entry of a map.
 fn read_entry<'a, T: ReadField<'a> + Default>(
     entries: &mut Vec<(Cow<'a, str>, T)>,

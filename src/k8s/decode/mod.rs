@@ -22,6 +22,7 @@ pub mod protobuf;
 pub mod quota;
 mod recent_parts;
 pub mod requests;
+mod selector;
 pub mod service;
 pub mod storage;
 pub mod volume;

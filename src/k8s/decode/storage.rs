@@ -9,7 +9,7 @@ use super::{
     meta::Meta,
     pool::SharedParts,
     protobuf::{message, wire},
-    workload::WireSelector,
+    selector::WireSelector,
 };
 use kordon_core::cluster::{
     AccessModes, Change, Claim, CsiNode, Key, Name, Namespace, NodeName, StorageClass, Uid, Volume,

@@ -1,22 +1,20 @@
 //! The six kinds that own pods, read in the same way.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
+use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
-    leaf::{Int, LenientBool, LenientList, Pairs, PairsOrText, Text, Time, or_default},
+    leaf::{Int, Ints, LenientBool, LenientList, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
     pod::{WirePod, template},
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, message, wire},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
+    selector::WireSelector,
 };
 use kordon_core::cluster::{
-    Change, ExitCodes, Job, Pod, PodFailureAction, PodFailureRule, Requirement, Selector, SelectorOperator,
-    Workload, WorkloadKind, WorkloadStage, count_indexes,
+    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, Workload, WorkloadKind,
+    WorkloadStage, count_indexes,
 };
 
 /// Reads workloads of one kind.
@@ -64,12 +62,12 @@ impl WorkloadDecoder {
 }
 
 /// The limits and counts of a Job.
-fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Job {
+fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimits {
     const BUILT_IN: &str = "kubernetes.io/job-controller";
     let managed_by = Some(&*spec.managed_by).filter(|manager| !manager.is_empty() && *manager != BUILT_IN);
     // The API server's default; it is unlimited if each index has a limit of its own.
     let default = if spec.backoff_limit_per_index.0.is_some() { i32::MAX } else { 6 };
-    Job {
+    JobLimits {
         completions: spec.completions.narrow(),
         backoff_limit: spec.backoff_limit.narrow().unwrap_or(default),
         backoff_limit_per_index: spec.backoff_limit_per_index.narrow(),
@@ -207,7 +205,7 @@ wire! {
 wire! {
     struct WireExitCodes<'a> {
         operator: Text<'a> = 2,
-        values: LenientList<Int> = 3,
+        values: Ints = 3,
     }
 }
 
@@ -233,7 +231,7 @@ impl WireFailureRule<'_> {
             on_disruption: self.on_pod_conditions.iter().any(is_disruption),
             on_exit_codes: self.on_exit_codes.as_ref().map(|codes| ExitCodes {
                 is_in: *codes.operator == *"In",
-                values: codes.values.iter().filter_map(|value| value.narrow()).collect(),
+                values: codes.values.0.iter().filter_map(|value| Int(Some(*value)).narrow()).collect(),
             }),
         }
     }
@@ -272,80 +270,5 @@ impl<'a> Spec<'a> {
             (Some(_), 3) => self.template.get_or_insert_default().read(value),
             (Some(_), _) => Ok(()),
         }
-    }
-}
-
-/// A label selector: `matchLabels` and `matchExpressions`. The selector of a ReplicationController has the labels
-/// directly.
-#[derive(Default)]
-pub(super) struct WireSelector<'a> {
-    labels: Pairs<'a>,
-    expressions: LenientList<WireRequirement<'a>>,
-}
-
-message! { impl<'a> WireSelector<'a> { 1 => labels, 2 => expressions } }
-
-impl WireSelector<'_> {
-    pub(super) fn selector(&self, pool: &mut SharedParts) -> Selector {
-        let mut requirements = Vec::with_capacity(self.labels.0.len() + self.expressions.len());
-        for (key, value) in &self.labels.0 {
-            let operator = SelectorOperator::In(vec![pool.name(value)]);
-            requirements.push(Requirement { key: pool.name(key), operator });
-        }
-        requirements.extend(self.expressions.iter().map(|wire| wire.of_selector(pool)));
-        Selector { requirements }
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for WireSelector<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = WireSelector<'de>;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a label selector")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut selector = WireSelector::default();
-                while let Some(key) = map.next_key::<Text<'de>>()? {
-                    match &*key {
-                        "matchLabels" => match map.next_value()? {
-                            PairsOrText::Absent => {}
-                            PairsOrText::Pairs(mut labels) => selector.labels.0.append(&mut labels.0),
-                            // Only the labels of a ReplicationController can contain `matchLabels` with a text: it is
-                            // the key of a label.
-                            PairsOrText::Text(value) => selector.labels.0.push((key.0, value)),
-                        },
-                        "matchExpressions" => selector.expressions = map.next_value()?,
-                        _ => selector.labels.0.push((key.0, map.next_value::<Text<'de>>()?.0)),
-                    }
-                }
-                Ok(selector)
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
-}
-
-wire! {
-    /// A requirement on a label, in a selector or a node affinity. These two have different operators.
-    pub(super) struct WireRequirement<'a> {
-        pub(super) key: Text<'a> = 1,
-        pub(super) operator: Text<'a> = 2,
-        pub(super) values: LenientList<Text<'a>> = 3,
-    }
-}
-
-impl WireRequirement<'_> {
-    fn of_selector(&self, pool: &mut SharedParts) -> Requirement {
-        let mut values = || self.values.iter().map(|value| pool.name(value)).collect();
-        let operator = match &*self.operator {
-            "In" => SelectorOperator::In(values()),
-            "NotIn" => SelectorOperator::NotIn(values()),
-            "Exists" => SelectorOperator::Exists,
-            "DoesNotExist" => SelectorOperator::DoesNotExist,
-            _ => SelectorOperator::Invalid,
-        };
-        Requirement { key: pool.name(&self.key), operator }
     }
 }

@@ -8,7 +8,7 @@ use kordon_time::ClusterTime;
 /// The fields of a Job that decide whether a failed pod is replaced, and when.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
-pub struct Job {
+pub struct JobLimits {
     /// `spec.completions`; none for a work queue.
     #[n(0)]
     pub completions: Option<i32>,
@@ -91,7 +91,7 @@ impl ExitCodes {
     }
 }
 
-impl Job {
+impl JobLimits {
     /// Returns how many pods the Job wants while `live` of its pods live (upstream `manageJob`). `parallelism` is its
     /// own.
     pub fn wanted(&self, parallelism: i32, live: i32) -> i32 {
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_job_wants_no_more_pods_than_it_needs_to_complete() {
-        let job = Job { completions: Some(5), succeeded: 4, ..Job::default() };
+        let job = JobLimits { completions: Some(5), succeeded: 4, ..JobLimits::default() };
         assert_eq!(job.wanted(3, 2), 1);
-        assert_eq!(Job { completions: None, succeeded: 1, ..Job::default() }.wanted(3, 2), 2);
-        assert_eq!(Job { is_suspended: true, ..job }.wanted(3, 2), 0);
+        assert_eq!(JobLimits { completions: None, succeeded: 1, ..JobLimits::default() }.wanted(3, 2), 2);
+        assert_eq!(JobLimits { is_suspended: true, ..job }.wanted(3, 2), 0);
     }
 }

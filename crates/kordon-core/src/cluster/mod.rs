@@ -77,7 +77,7 @@ pub use event::{ClusterEvent, EventSubject, ObjectEvents};
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use image::{Image, ImageNames};
-pub use job::{ExitCodes, Job, PodFailureAction, PodFailureRule, count_indexes};
+pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_indexes};
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};

@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 use super::{
     encoding::EncodingContext,
-    job::Job,
+    job::JobLimits,
     labels::{Labels, Selector},
     names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
@@ -41,7 +41,7 @@ pub struct Workload {
     pub stage: WorkloadStage,
     /// The limits and counts of a Job; none for other kinds.
     #[n(9)]
-    pub job: Option<Box<Job>>,
+    pub job: Option<Box<JobLimits>>,
     /// `spec.template` as a pod without a name, of a kind that creates pods itself and wants some; none otherwise.
     #[n(10)]
     pub template: Option<Box<Pod>>,

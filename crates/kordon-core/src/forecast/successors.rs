@@ -10,10 +10,10 @@ use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     plan::{
-        Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, OutcomeCounts,
-        OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
+        self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod,
+        OutcomeCounts, OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
         failover::{self, failover_of_first},
-        outcome, quota_delay, replacement, succession_gaps,
+        outcome, quota_delay, succession_gaps,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -341,10 +341,10 @@ fn succession<E: Environment>(
 }
 
 /// The departures of pods that exist.
-fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<replacement::Departure> {
+fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<plan::Departure> {
     let departure = |(pod, departure): (&Key, &Departure)| {
         let Departure { leaves, gone, .. } = *departure;
-        Some(replacement::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
+        Some(plan::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
     };
     departures.iter().filter_map(departure).collect()
 }

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    departure::Departure,
     environment::{Bound, Environment},
     gaps::failover_gaps,
     job_failures::JobConsequences,
@@ -16,7 +17,7 @@ use super::{
     outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
     owner::{NotRecreated, Recreation},
     placement_trace::{PreemptedPod, RunTrace},
-    replacement::{Departure, LivePods},
+    replacement::LivePods,
 };
 use crate::cluster::{Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};

@@ -5,13 +5,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
 use super::{
+    departure::Departure,
+    job_failure::JobFailure,
     owner::{self, NotRecreated, OwnerLookup, Recreation},
-    replacement::Departure,
 };
 use crate::cluster::{
     Cluster, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind,
@@ -26,66 +26,6 @@ const MAX_BACK_OFF: Span = Span::from_secs(600);
 const TERMINATED: i32 = 143;
 /// Label with the index of a pod of an indexed Job.
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-
-/// Why a Job, or an index of it, fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobFailure {
-    /// The Job has had more failures than `backoffLimit`.
-    BackoffLimitExceeded { failures: i32, limit: i32 },
-    /// One index has had more failures than `backoffLimitPerIndex`, or the policy fails it. The Job goes on.
-    Index { index: i32 },
-    /// More indexes than `maxFailedIndexes` have failed.
-    MaxFailedIndexesExceeded { failed: i32, limit: i32 },
-    /// Every index has completed or failed, and some have failed.
-    FailedIndexes { failed: i32 },
-    /// A rule of `podFailurePolicy` fails the Job.
-    PodFailurePolicy,
-    /// The deadline of the Job passes before the pod is replaced.
-    DeadlineExceeded,
-}
-
-impl JobFailure {
-    /// Stable name: the reason in the Job's status.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::BackoffLimitExceeded { .. } => "BackoffLimitExceeded",
-            Self::Index { .. } => "IndexFailed",
-            Self::MaxFailedIndexesExceeded { .. } => "MaxFailedIndexesExceeded",
-            Self::FailedIndexes { .. } => "FailedIndexes",
-            Self::PodFailurePolicy => "PodFailurePolicy",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-        }
-    }
-
-    /// Whether the whole Job fails.
-    pub const fn is_of_job(self) -> bool {
-        !matches!(self, Self::Index { .. })
-    }
-}
-
-impl fmt::Display for JobFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = |number: i32| if number == 1 { "" } else { "s" };
-        match self {
-            Self::BackoffLimitExceeded { failures, limit } => {
-                write!(f, "BackoffLimitExceeded: {failures} failure{}, limit {limit}", plural(*failures))
-            }
-            Self::Index { index } => write!(f, "index {index} fails for good"),
-            Self::MaxFailedIndexesExceeded { failed, limit } => {
-                write!(f, "MaxFailedIndexesExceeded: {failed} failed, limit {limit}")
-            }
-            Self::FailedIndexes { failed } => {
-                write!(
-                    f,
-                    "FailedIndexes: {failed} index{} failed for good",
-                    if *failed == 1 { "" } else { "es" }
-                )
-            }
-            Self::PodFailurePolicy => f.write_str("PodFailurePolicy: a rule of it fails the Job"),
-            Self::DeadlineExceeded => f.write_str("DeadlineExceeded before the pod is replaced"),
-        }
-    }
-}
 
 /// The failures of Jobs while their pods leave.
 #[derive(Clone, Debug, Default)]
@@ -305,5 +245,145 @@ impl JobConsequences {
             Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => None,
         };
         usual.map(|at| self.created.get(&pod.key).copied().unwrap_or(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{
+        Change, ExitCodes, JobLimits, Labels, ObjectEvent, Owner, PodFailureAction::Ignore, WorkloadStage,
+    };
+
+    /// A Job with `pods` running pods, indexed from 0.
+    fn cluster(job: JobLimits, pods: i32, waits_for_old: bool) -> Cluster {
+        let (key, uid) = (Key::new("batch", "train"), Uid::from("job"));
+        let workload = Workload {
+            kind: WorkloadKind::Job,
+            key,
+            uid: uid.clone(),
+            version: Default::default(),
+            replicas: Some(pods),
+            selector: None,
+            owner: None,
+            replaces_only_failed: waits_for_old,
+            stage: WorkloadStage::Active,
+            job: Some(Box::new(job)),
+            template: None,
+        };
+        let owner = Owner { kind: OwnerKind::Workload(WorkloadKind::Job), name: "train".into(), uid };
+        let mut cluster = Cluster::default();
+        let mut apply = |change| cluster.apply(change, &mut Vec::new());
+        apply(Change::Workload(WorkloadKind::Job, ObjectEvent::ListStarted));
+        apply(Change::Workload(WorkloadKind::Job, ObjectEvent::Listed(workload)));
+        apply(Change::Workload(WorkloadKind::Job, ObjectEvent::ListDone));
+        apply(Change::Pod(ObjectEvent::ListStarted));
+        for number in 0..pods {
+            let labels: Labels = [(INDEX.into(), number.to_string().as_str().into())].into_iter().collect();
+            let pod = Pod {
+                key: Key::new("batch", &format!("train-{number}")),
+                owner: Some(owner.clone().into()),
+                phase: Phase::Running,
+                labels,
+                ..Pod::default()
+            };
+            apply(Change::Pod(ObjectEvent::Listed(pod)));
+        }
+        apply(Change::Pod(ObjectEvent::ListDone));
+        cluster
+    }
+
+    /// All pods leave at second 100 and are gone ten seconds later.
+    fn consequences(cluster: &Cluster) -> JobConsequences {
+        let (leaves, gone) = (Timestamp::from_secs(100), Some(Timestamp::from_secs(110)));
+        let departures: Vec<Departure> =
+            cluster.pods().iter().map(|pod| Departure { pod: pod.clone(), leaves, gone }).collect();
+        JobConsequences::new(cluster, &departures)
+    }
+
+    fn of(consequences: &JobConsequences, number: i32) -> Result<Option<i64>, JobFailure> {
+        let key = Key::new("batch", &format!("train-{number}"));
+        match consequences.failure(&key) {
+            Some(failure) => Err(failure),
+            None => Ok(consequences.created(&key).map(|at| at.since(Timestamp::from_secs(100)).as_secs())),
+        }
+    }
+
+    #[test]
+    fn three_pods_at_once_wait_for_the_back_off_of_three_failures() {
+        let all = consequences(&cluster(JobLimits { backoff_limit: 6, ..JobLimits::default() }, 3, false));
+        assert_eq!([0, 1, 2].map(|number| of(&all, number)), [Ok(Some(40)); 3]);
+        let later = consequences(&cluster(
+            JobLimits { backoff_limit: 6, failed: 5, ..JobLimits::default() },
+            1,
+            false,
+        ));
+        assert_eq!(of(&later, 0), Ok(Some(320)), "five failures before it");
+        let capped = consequences(&cluster(
+            JobLimits { backoff_limit: 60, failed: 20, ..JobLimits::default() },
+            1,
+            false,
+        ));
+        assert_eq!(of(&capped, 0), Ok(Some(600)));
+        let fresh = JobLimits { backoff_limit: 60, failed: 20, succeeded: 1, ..JobLimits::default() };
+        assert_eq!(of(&consequences(&cluster(fresh, 1, false)), 0), Ok(Some(10)), "a success resets it");
+    }
+
+    #[test]
+    fn one_failure_too_many_fails_the_job_for_all_its_pods() {
+        let all = consequences(&cluster(JobLimits { backoff_limit: 1, ..JobLimits::default() }, 3, false));
+        let failure = JobFailure::BackoffLimitExceeded { failures: 2, limit: 1 };
+        assert_eq!([0, 1, 2].map(|number| of(&all, number)), [Err(failure); 3]);
+    }
+
+    #[test]
+    fn each_index_has_its_own_limit_and_the_job_a_limit_of_indexes() {
+        let job = JobLimits { backoff_limit: i32::MAX, completions: Some(9), ..JobLimits::default() };
+        let indexed = |limit, max| JobLimits {
+            backoff_limit_per_index: Some(limit),
+            max_failed_indexes: max,
+            ..job.clone()
+        };
+        let once = consequences(&cluster(indexed(1, None), 2, false));
+        assert_eq!([0, 1].map(|number| of(&once, number)), [Ok(Some(10)); 2], "each waits for itself alone");
+        let never = consequences(&cluster(indexed(0, None), 2, false));
+        assert_eq!(of(&never, 1), Err(JobFailure::Index { index: 1 }));
+        let limited = consequences(&cluster(indexed(0, Some(1)), 2, false));
+        assert_eq!(of(&limited, 0), Err(JobFailure::MaxFailedIndexesExceeded { failed: 2, limit: 1 }));
+        let last = JobLimits { completed_indexes: 7, ..indexed(0, None) };
+        assert_eq!(
+            of(&consequences(&cluster(last, 2, false)), 0),
+            Err(JobFailure::FailedIndexes { failed: 2 })
+        );
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_a_failed_pod_decides() {
+        let rule =
+            |action, on_disruption, on_exit_codes| PodFailureRule { action, on_disruption, on_exit_codes };
+        let with = |rules| cluster(JobLimits { backoff_limit: 0, rules, ..JobLimits::default() }, 1, true);
+        let ignored = consequences(&with(vec![rule(Ignore, true, None)]));
+        assert_eq!(
+            of(&ignored, 0),
+            Ok(Some(20)),
+            "created when the old pod is gone and its back-off is over"
+        );
+        let codes = |is_in, values: &[i32]| Some(ExitCodes { is_in, values: values.into() });
+        let other = consequences(&with(vec![rule(Ignore, false, codes(true, &[42]))]));
+        assert_eq!(of(&other, 0), Err(JobFailure::BackoffLimitExceeded { failures: 1, limit: 0 }));
+        let fatal =
+            with(vec![rule(PodFailureAction::FailJob, false, codes(false, &[42])), rule(Ignore, true, None)]);
+        assert_eq!(of(&consequences(&fatal), 0), Err(JobFailure::PodFailurePolicy));
+    }
+
+    #[test]
+    fn a_deadline_before_the_replacement_fails_the_job() {
+        let deadline = Some(kordon_time::ClusterTime::new(Timestamp::from_secs(105)));
+        let all = consequences(&cluster(
+            JobLimits { backoff_limit: 6, deadline, ..JobLimits::default() },
+            1,
+            false,
+        ));
+        assert_eq!(of(&all, 0), Err(JobFailure::DeadlineExceeded));
     }
 }

@@ -32,7 +32,7 @@ const MOST_SMALL_PARTS: usize = 10;
 /// | --- | --- |
 /// | all nodes | cordon, drain: the last Ready node of a zone, guard rails |
 /// | the named nodes and pods | the objects of the action |
-/// | pods of the nodes | drain; cordon, for roles that operators move; taint, where NoExecute taints change |
+/// | pods of the nodes | drain; taint, where NoExecute taints change |
 /// | DaemonSets | drain: which pods stay, including pods that are created later |
 /// | budgets, the namespace | of each pod that leaves: the answer to its eviction |
 /// | quotas of its namespace | of each pod that leaves: when its replacement is created |
@@ -42,8 +42,7 @@ const MOST_SMALL_PARTS: usize = 10;
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     match action {
-        Action::Cordon { nodes } => needs.scopes.extend(nodes.iter().cloned().map(Scope::PodsOn)),
-        Action::Uncordon { .. } | Action::Label { .. } => {}
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {}
         Action::Taint { nodes, edits } => {
             for node in evicting(nodes, edits, cluster) {
                 needs.scopes.insert(Scope::PodsOn(node.clone()));

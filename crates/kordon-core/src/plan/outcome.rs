@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, ops::Add};
 use super::{
     environment,
     eviction_note::{self, EvictionNote},
-    job_failures::JobFailure,
+    job_failure::JobFailure,
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    job_failures::JobFailure,
+    job_failure::JobFailure,
     owner_kinds::{self, OwnerBehaviour},
 };
 use crate::cluster::{

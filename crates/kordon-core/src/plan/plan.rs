@@ -10,7 +10,7 @@ use super::{
     budget::BudgetState,
     context::PlanContext,
     filter::DrainFlag,
-    job_failures::JobFailure,
+    job_failure::JobFailure,
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,

@@ -6,10 +6,11 @@ use std::{
 };
 
 use super::{
+    departure::Departure,
     environment::Bound,
     job_failures::JobConsequences,
     quota::{QuotaLedger, QuotaRefusal, limits, retry, stops_counting},
-    replacement::{Departure, LivePods},
+    replacement::LivePods,
 };
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Timestamp;

@@ -11,6 +11,7 @@ use std::{
 };
 
 use super::{
+    departure::Departure,
     environment::{Bound, Environment},
     eviction_note::attached_once,
     job_failures::JobConsequences,
@@ -102,16 +103,6 @@ impl LivePods {
         }
         creates
     }
-}
-
-/// A pod that leaves at a known time.
-#[derive(Clone, Debug)]
-pub struct Departure {
-    pub pod: Arc<Pod>,
-    /// Time at which the pod's deletion starts.
-    pub leaves: Timestamp,
-    /// Time at which the pod's object is gone; `None` means never.
-    pub gone: Option<Timestamp>,
 }
 
 /// Returns the replacements of leaving pods and the traces of their placements. Both are keyed by the pod that is

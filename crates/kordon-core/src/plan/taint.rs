@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     action::Action,
     context::PlanContext,
+    departure::Departure,
     environment::{Environment, Quality},
     eviction,
     eviction_note::EvictionNote,
@@ -16,7 +17,7 @@ use super::{
     plan::Plan,
     pod_plan::{PodPlan, Window},
     quota_delay,
-    replacement::{Departure, replacements},
+    replacement::replacements,
     rules::EvictionRules,
     step::PlanStep,
     taint_edits::TaintEdits,

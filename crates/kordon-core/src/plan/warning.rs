@@ -9,7 +9,7 @@ use std::{
 use super::{
     budget::BudgetNumbers,
     gaps::PlanGap,
-    job_failures::JobFailure,
+    job_failure::JobFailure,
     operator_budgets,
     owner::{self, OwnerLookup, Recreation},
     words::counted,

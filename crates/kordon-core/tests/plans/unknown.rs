@@ -100,7 +100,7 @@ fn copy<'a, T: TableObject + Clone + PartialEq + 'a>(
     let listed = match state {
         Known::Live | Known::Stale { .. } => objects.len(),
         Known::NotListed => objects.len() / 2,
-        Known::Forbidden { .. } | Known::Off { .. } => return,
+        Known::Forbidden { .. } | Known::Off { .. } | Known::Absent => return,
     };
     apply(known, of(ObjectEvent::ListStarted));
     objects.into_iter().take(listed).for_each(|object| apply(known, of(ObjectEvent::Listed(object))));
@@ -208,8 +208,11 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         Warning::BudgetsIgnored { .. }
         | Warning::DrainIncomplete { .. }
         | Warning::QuotaExceeded { .. }
+        | Warning::JobFails { .. }
+        | Warning::ComesBack { .. }
         | Warning::CapacityExhausted { .. } => counts,
         Warning::ZoneLosesLastReady { .. }
+        | Warning::Switchover { .. }
         | Warning::NoSchedulableNode
         | Warning::ControlPlane { .. }
         | Warning::KubeletDown { .. }

@@ -1,0 +1,16 @@
+//! Pods that leave at known times, whatever their budgets are.
+
+use std::sync::Arc;
+
+use crate::cluster::Pod;
+use kordon_time::Timestamp;
+
+/// A pod that leaves at a known time.
+#[derive(Clone, Debug)]
+pub struct Departure {
+    pub pod: Arc<Pod>,
+    /// Time at which the pod's deletion starts.
+    pub leaves: Timestamp,
+    /// Time at which the pod's object is gone; `None` means never.
+    pub gone: Option<Timestamp>,
+}

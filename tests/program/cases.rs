@@ -1,0 +1,154 @@
+//! Cases from public reports, as objects of a real control plane at the moment at which the question was put. What is
+//! right was measured there: what it then did when it was let happen.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::program::Shell;
+
+/// Exit codes, as in `docs/reference/cli.md`.
+const DONE: i32 = 0;
+const FAILED: i32 = 1;
+const USAGE: i32 = 2;
+const BLOCKED: i32 = 6;
+const STALLS: i32 = 7;
+
+/// Returns the JSON of a command on the objects of a case, which are all that its cluster has.
+async fn answer(case: &str, command: &str, code: i32) -> Value {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
+    let file = file.to_str().expect("a path in UTF-8");
+    let words = command.split(' ').chain(["--from", file, "--complete", "-o", "json"]);
+    let output = Shell::new().run(&words.collect::<Vec<_>>()).await;
+    assert_eq!(output.code, code, "{case}: {command}\n{}\n{}", output.out, output.err);
+    serde_json::from_str(&output.out).expect("JSON")
+}
+
+/// Returns a field of every pod of a plan, by name of the pod.
+fn of_pods(plan: &Value, field: &str) -> Vec<String> {
+    let pods = plan["pods"].as_array().expect("pods").iter();
+    pods.map(|pod| pod[field].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn has_warning(plan: &Value, kind: &str) -> bool {
+    plan["warnings"].as_array().expect("warnings").iter().any(|warning| warning["type"] == kind)
+}
+
+#[tokio::test]
+async fn an_operator_moves_the_role_of_its_primary_before_the_budget_lets_it_go() {
+    let plan = answer("01-operator-budget-switchover", "plan drain c9-n1", DONE).await;
+    assert_eq!(of_pods(&plan, "verdict"), ["leavesAfter"]);
+    let leaves = plan["pods"][0]["leaves"]["likelySeconds"].as_f64().expect("a time");
+    assert!((11.0..13.0).contains(&leaves), "the role moves after 11 s, as measured: {leaves}");
+    let cordon = answer("01-operator-budget-switchover", "plan cordon c9-n1", DONE).await;
+    assert!(has_warning(&cordon, "switchover"), "{cordon:#}");
+}
+
+#[tokio::test]
+async fn a_pod_in_a_crash_loop_is_never_counted_on() {
+    let plan = answer("06-crashloop-under-budget", "plan drain c4x-n2", BLOCKED).await;
+    let text = plan["pods"][0]["text"].as_str().expect("a text");
+    assert!(text.contains("CrashLoopBackOff") && text.contains("AlwaysAllow"), "{text}");
+}
+
+#[tokio::test]
+async fn evictions_fail_a_job_without_back_off() {
+    let plan = answer("13-job-backoff-limit-0", "plan drain c12b-n1", DONE).await;
+    assert_eq!((of_pods(&plan, "outcome"), &plan["totals"]["lost"]), (vec!["failsJob".into(); 3], &3.into()));
+    let text = plan["pods"][0]["outcomeText"].as_str().expect("a text");
+    assert!(text.starts_with("fails Job train (BackoffLimitExceeded"), "{text}");
+    assert!(has_warning(&plan, "jobFails"));
+}
+
+#[tokio::test]
+async fn evictions_fail_all_indexes_of_a_job_and_with_them_the_job() {
+    let plan = answer("14-job-indexed", "plan drain c12c-n1", DONE).await;
+    assert_eq!((of_pods(&plan, "outcome"), &plan["totals"]["lost"]), (vec!["failsJob".into(); 3], &3.into()));
+    let text = plan["pods"][0]["outcomeText"].as_str().expect("a text");
+    assert!(text.contains("FailedIndexes"), "{text}");
+}
+
+#[tokio::test]
+async fn nothing_is_promised_for_owners_that_decide_themselves() {
+    let plan = answer("17-unknown-owners", "plan drain c13-n1", DONE).await;
+    let pods = of_pods(&plan, "pod").into_iter().zip(of_pods(&plan, "outcome")).collect::<Vec<_>>();
+    let expected = [
+        ("db-1", "moves"),
+        ("kafka-0", "moves"),
+        ("run-pod", "lost"),
+        ("virt-launcher-vm1", "unknown"),
+        ("wf-step-1", "lost"),
+    ];
+    assert_eq!(pods, expected.map(|(pod, outcome)| (pod.into(), outcome.into())));
+    for place in [0, 1] {
+        let pod = &plan["pods"][place];
+        let (gone, ready) = (&pod["deleted"]["likelySeconds"], &pod["readyAgainInSeconds"]);
+        assert!(ready.as_f64() > gone.as_f64(), "it cannot be back before the old object is gone: {pod:#}");
+        assert_eq!(pod["warnings"], serde_json::json!(["operatorRecreates"]));
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_names_the_node_brings_its_pods_back() {
+    let plan = answer("18-template-names-node", "plan drain c14-n1", STALLS).await;
+    assert_eq!(of_pods(&plan, "landingNode"), ["c14-n1", "c14-n1"]);
+    assert!(has_warning(&plan, "comesBack"), "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_planned_cordon_is_a_taint_for_spread_constraints() {
+    let plan = answer("32-spread-honor-cordon", "plan drain c27c-b1", DONE).await;
+    let node = of_pods(&plan, "landingNode").remove(0);
+    assert!(node.starts_with("c27c-a") || node.starts_with("c27c-c"), "{node}");
+}
+
+#[tokio::test]
+async fn help_for_spread_constraints_names_the_taints_policy() {
+    let plan = answer("33-spread-help-honor", "plan drain c27b-b1", DONE).await;
+    assert_eq!(of_pods(&plan, "outcome"), ["pending"]);
+    let help = plan["pods"][0]["placement"]["help"].as_array().expect("help");
+    assert!(help[0].as_str().is_some_and(|help| help.contains("nodeTaintsPolicy: Honor")), "{help:?}");
+    assert!(help.iter().all(|help| !help.as_str().expect("a text").contains("needs a node")), "{help:?}");
+}
+
+#[tokio::test]
+async fn a_changed_deployment_is_tried_before_anybody_applies_it() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/33-spread-help-honor.json");
+    let list: Value = serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
+    let objects = list["items"].as_array().expect("objects");
+    let mut deployment =
+        objects.iter().find(|object| object["kind"] == "Deployment").expect("a Deployment").clone();
+    deployment["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["nodeTaintsPolicy"] =
+        "Honor".into();
+    let shell = Shell::new();
+    let with = shell.file("with.json", &deployment.to_string());
+    let file = file.to_str().expect("a path in UTF-8");
+    let words = ["plan", "drain", "c27b-b1", "--from", file, "--complete", "--with", &with, "-o", "json"];
+    let output = shell.run(&words).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert!(output.err.contains("is changed: its template, not the pods that run"), "{}", output.err);
+    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(of_pods(&plan, "outcome"), ["moves"], "{plan:#}");
+}
+
+#[tokio::test]
+async fn files_are_read_only_and_what_they_lack_is_named() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/39-finished-pod-drain.json");
+    let file = file.to_str().expect("a path in UTF-8");
+    let shell = Shell::new();
+    let error = shell.refused(&["drain", "e1-n1", "--from", file, "--enforce", "--yes"], USAGE).await;
+    assert!(error.contains("--from and --with write nothing"), "{error}");
+    let output = shell.run(&["plan", "drain", "e1-n1", "--from", file]).await;
+    assert!(output.out.contains("budgets are not in the files"), "{}", output.out);
+    let error = shell.refused(&["status", "--from", "/nowhere"], FAILED).await;
+    assert!(error.contains("/nowhere"), "{error}");
+}
+
+#[tokio::test]
+async fn a_finished_pod_leaves_at_once_and_is_not_replaced() {
+    let plan = answer("39-finished-pod-drain", "plan drain e1-n1", DONE).await;
+    assert_eq!(of_pods(&plan, "outcome"), ["finished"]);
+    let ends = &plan["totals"]["ends"];
+    assert!(ends["likelySeconds"].as_f64() <= ends["latestSeconds"].as_f64(), "{ends}");
+    assert!(ends["likelySeconds"].as_f64().is_some_and(|seconds| seconds < 1.0), "{ends}");
+}
