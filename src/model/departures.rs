@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::Model;
+use super::{Model, revisions::ChangeCount};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid, cow_map::CowMap},
@@ -73,7 +73,7 @@ pub struct Departures {
     /// Number of all departures so far, which makes their ids unique.
     count: u64,
     /// Revision of the entries: the number of their changes.
-    revision: u64,
+    revision: ChangeCount,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -172,12 +172,12 @@ impl Departures {
 
     /// Revision of the entries. As long as it stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
-        self.revision
+        self.revision.get()
     }
 
-    /// Adds an offset that makes revisions differ from those of other models.
-    pub(super) fn add_to_revision(&mut self, apart: u64) {
-        self.revision += apart;
+    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    pub(super) const fn set_apart(&mut self, moment: u64) {
+        self.revision.set_apart(moment);
     }
 
     /// Number of departures in the last two hours, including those whose entries were dropped.
@@ -289,7 +289,7 @@ impl Departures {
             // The departure began when the pod finished. Now only the pod's object is deleted.
             if let Some(entry) = self.entries.get_mut(&known) {
                 Arc::make_mut(entry).stage = stage;
-                self.revision += 1;
+                self.revision.count(true);
             }
             None
         } else if !finished && let Some(departure) = PodDeparture::new(pod, presence, cluster, &[]) {
@@ -321,7 +321,7 @@ impl Departures {
             return Some(self.insert(pod, at.min(now), stage, departure, now));
         };
         let entry = self.entries.get_mut(&known).map(Arc::make_mut)?;
-        self.revision += 1;
+        self.revision.count(true);
         entry.stage = stage;
         if tells_more(&departure, &entry.departure) {
             let before = std::mem::replace(&mut entry.departure, departure).kind;
@@ -342,7 +342,7 @@ impl Departures {
         now: Timestamp,
     ) -> DepartureId {
         self.count += 1;
-        self.revision += 1;
+        self.revision.count(true);
         let id = DepartureId(at, self.count);
         self.add_to_minute(at, departure.kind, 1);
         self.by_pod.insert(pod.key.clone(), id);
@@ -362,7 +362,7 @@ impl Departures {
 
     fn drop_entry(&mut self, id: DepartureId) {
         let Some(entry) = self.entries.remove(&id) else { return };
-        self.revision += 1;
+        self.revision.count(true);
         if self.by_pod.get(&entry.pod) == Some(&id) {
             self.by_pod.remove(&entry.pod);
         }

@@ -101,9 +101,9 @@ impl Model {
         let before = self.outcomes.replace(Arc::new(outcomes));
         self.views.counts =
             EvictionCounts::new(&self.cluster, &self.views.leaving.evictions, self.outcomes.as_deref());
-        self.outcome_changes += 1;
+        self.outcome_changes.count(true);
         self.views.revision.evictions += 1;
-        self.results += 1;
+        self.results.count(true);
         before
     }
 }

@@ -7,10 +7,6 @@ use kordon_time::{Span, Timestamp};
 /// Maximum age of a forecast that is carried over to the model of another moment.
 const STILL_NEW: Span = Span::from_secs(1);
 
-/// Number of bits by which the numbers of jumps and moments are shifted to get an offset for revisions. The offset
-/// keeps revisions unique across seeks, so that everything that is cached by revision is recomputed.
-const APART: u32 = 40;
-
 /// Position of a model in the playback of a recording: the number of jumps (`jump`) and of shown moments (`shown`) so
 /// far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,23 +19,15 @@ impl Model {
     /// Adds an offset to the revisions of this model. Without it, they could by coincidence equal the revisions of
     /// another moment's model.
     pub fn number(&mut self, number: MomentNumber) {
-        let jump = number.jump << APART;
-        for count in [
-            &mut self.node_changes,
-            &mut self.unscheduled_changes,
-            &mut self.pod_moves,
-            &mut self.results,
-            &mut self.outcome_changes,
-            &mut self.plan_changes,
-            &mut self.placement_changes,
-            &mut self.views.revision.zones,
-        ] {
-            *count += jump;
-        }
-        self.journal.add_to_revision(jump);
-        self.departures.add_to_revision(jump);
+        let MomentNumber { jump, shown } = number;
+        self.changes.set_apart(jump);
+        self.results.set_apart(jump);
+        self.outcome_changes.set_apart(jump);
+        self.views.zone_changes.set_apart(jump);
+        self.journal.set_apart(jump);
+        self.departures.set_apart(jump);
         // Node states get an offset at every moment, because they depend on the time at which they were computed.
-        self.watchlist.add_to_revision(number.shown << APART);
+        self.watchlist.set_apart(shown);
     }
 
     /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.

@@ -111,7 +111,7 @@ impl Model {
     /// Revision of the state from which headroom is computed: the number of changes that affect placement. `None` until
     /// all inputs that kordon reads are listed.
     pub fn headroom_revision(&self) -> Option<u64> {
-        self.headroom_gaps().is_empty().then_some(self.placement_changes)
+        self.headroom_gaps().is_empty().then_some(self.changes.placements())
     }
 
     /// Returns the next slice of the computation; `None` if the headroom is complete or its inputs are not known.

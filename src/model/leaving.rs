@@ -160,7 +160,7 @@ impl Model {
         }
         self.views.counts = counts;
         self.views.revision.next = leaving.changes.next;
-        self.views.revision.evictions = leaving.changes.evictions + self.outcome_changes;
+        self.views.revision.evictions = leaving.changes.evictions + self.outcome_changes.get();
         Some(std::mem::replace(&mut self.views.leaving, Arc::new(leaving)))
     }
 }

@@ -19,6 +19,7 @@ pub mod node_state;
 mod outcomes_job;
 pub mod pending_pods;
 pub mod pressure;
+mod revisions;
 pub mod suggestions;
 pub mod timeline;
 pub mod upgrades;
@@ -47,18 +48,20 @@ pub use node_state::{NodeDrainCount, NodeState, NodeStateView, StateDetail, Stat
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
+pub use revisions::Revision;
 pub use session_journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
 pub use upgrades::{NodeUpgrade, NodeUpgrades};
-pub use views::{Leadership, Revision, Views};
+pub use views::{Leadership, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
 use held_evictions::PodSight;
 use observations::{Expectations, HistoryContext};
+use revisions::{ChangeCount, ChangeCounts};
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{
-    cluster::{Applied, Change, Cluster, Gaps, Known, NodeName},
+    cluster::{Change, Cluster, Gaps, Known, NodeName},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{
         Accuracy, EventKind, Forecast,
@@ -117,20 +120,11 @@ pub struct Model {
     pub views: Views,
     watch_health: WatchHealth,
     started_at: Timestamp,
-    /// Number of node changes other than heartbeats ([`Revision::nodes`]).
-    node_changes: u64,
-    /// Number of changes of pods that wait for a node ([`Revision::unscheduled`]).
-    unscheduled_changes: u64,
-    /// Number of pods that came to a node or left one ([`Revision::moves`]).
-    pod_moves: u64,
+    changes: ChangeCounts,
     /// Number of results of background work ([`Revision::results`]).
-    results: u64,
+    results: ChangeCount,
     /// Number of results stored in [`Model::outcomes`]; part of [`Revision::evictions`].
-    outcome_changes: u64,
-    /// Number of changes that may alter plans.
-    plan_changes: u64,
-    /// Number of changes that may alter placements.
-    placement_changes: u64,
+    outcome_changes: ChangeCount,
     /// Evictions that the controller holds back; used only in the controller role.
     pub held: HeldEvictions,
     /// Number of effects by kind and outcome.
@@ -211,13 +205,9 @@ impl Model {
             views: Views::default(),
             watch_health: WatchHealth::Live,
             started_at: now,
-            node_changes: 0,
-            unscheduled_changes: 0,
-            pod_moves: 0,
-            results: 0,
-            outcome_changes: 0,
-            plan_changes: 0,
-            placement_changes: 0,
+            changes: ChangeCounts::default(),
+            results: ChangeCount::default(),
+            outcome_changes: ChangeCount::default(),
             held: HeldEvictions::default(),
             outcome_counts: BTreeMap::new(),
             outbox: VecDeque::new(),
@@ -368,38 +358,38 @@ impl Model {
     /// Stores a new forecast and returns the previous one.
     pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Arc<Forecast>> {
         self.accuracy.on_forecast(&forecast, &self.cluster);
-        self.results += 1;
+        self.results.count(true);
         self.forecast.replace(Arc::new(forecast))
     }
 
     /// Stores a new forecast with a longer horizon and returns the previous one.
     pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
-        self.results += 1;
+        self.results.count(true);
         self.outlook.replace(Arc::new(outlook))
     }
 
     /// Number of changes of pods that wait for a node.
     pub fn unscheduled_changes(&self) -> u64 {
-        self.unscheduled_changes
+        self.changes.unscheduled()
     }
 
     /// Removes the forecasts when there is nothing to predict, and returns them. They are large, so the caller decides
     /// where to free them.
     pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
         let dropped = [self.forecast.take(), self.outlook.take()];
-        self.results += u64::from(dropped.iter().any(Option::is_some));
+        self.results.count(dropped.iter().any(Option::is_some));
         dropped
     }
 
     /// Number of changes that may alter plans.
     pub fn plan_changes(&self) -> u64 {
-        self.plan_changes
+        self.changes.plans()
     }
 
     /// Returns [`Model::plan_changes`]; `None` while an input of the headroom is missing, for example the nodes or the
     /// pods.
     pub fn plan_revision(&self) -> Option<u64> {
-        self.headroom_gaps().is_empty().then_some(self.plan_changes)
+        self.headroom_gaps().is_empty().then_some(self.changes.plans())
     }
 
     /// Missing inputs of the headroom: nodes or pods if they are unknown, and all kinds that are not listed yet.
@@ -431,7 +421,7 @@ impl Model {
     }
 
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
-        let AppliedChange { applied, impact } = change;
+        let applied = &change.applied;
         self.upgrades.on_applied(applied);
         let feed = self.feeds.state(FeedKind::Pods);
         let departed = self.departures.on_applied(applied, &self.cluster, feed, now);
@@ -441,11 +431,7 @@ impl Model {
         };
         let judged = self.accuracy.on_change(applied, &self.cluster, predicted, now);
         self.record(change, departed, &judged, now);
-        self.node_changes += u64::from(*impact == Impact::Node);
-        self.unscheduled_changes += u64::from(impact.bears_on_plans() && concerns_unscheduled(applied));
-        self.pod_moves += u64::from(moves_pod(applied));
-        self.plan_changes += u64::from(impact.bears_on_plans());
-        self.placement_changes += u64::from(impact.bears_on_placement());
+        self.changes.on_applied(change);
         if let Some(engine) = &mut self.engine {
             engine.handle_change(&self.cluster, applied, now);
         }
@@ -613,19 +599,6 @@ impl Model {
             self.journal.add(JournalEntry::new(now, Severity::Warning, "", &text, Why::default()));
         }
     }
-}
-
-/// Whether the change is of a pod that waits for a node, or did so before.
-fn concerns_unscheduled(applied: &Applied) -> bool {
-    let Applied::Pod(delta) = applied else { return false };
-    delta.old.iter().chain(&delta.new).any(|pod| pod.is_unscheduled())
-}
-
-/// Whether a pod came to a node or left one.
-fn moves_pod(applied: &Applied) -> bool {
-    let Applied::Pod(delta) = applied else { return false };
-    let [old, new] = [&delta.old, &delta.new].map(|pod| pod.as_ref().and_then(|pod| pod.node.as_ref()));
-    old != new
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ impl Model {
         if self.cluster.unscheduled_count() == 0 || !self.headroom_gaps().is_empty() {
             return None;
         }
-        let changes = self.placement_changes;
+        let changes = self.changes.placements();
         if self.pending.as_ref().is_some_and(|pending| pending.changes == changes) {
             return None;
         }
@@ -194,7 +194,7 @@ impl Model {
 
     /// Stores new advice and returns the previous one.
     pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
-        self.results += 1;
+        self.results.count(true);
         self.pending.replace(Arc::new(pending))
     }
 }

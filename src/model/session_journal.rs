@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use super::ControllerRole;
+use super::{ControllerRole, revisions::ChangeCount};
 use kordon_core::{
     cluster::{Key, NodeName},
     engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write},
@@ -40,7 +40,7 @@ pub struct SessionJournal {
     /// thousands of pods join one entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
     /// Revision of the entries: the number of their changes.
-    revision: u64,
+    revision: ChangeCount,
 }
 
 /// An event that happened once or repeatedly: `evicted pod shop/web-1`, `node a-03 became Unknown: no heartbeat for
@@ -278,12 +278,12 @@ impl SessionJournal {
 
     /// Revision of the entries. As long as it stays the same, so do the entries.
     pub const fn revision(&self) -> u64 {
-        self.revision
+        self.revision.get()
     }
 
-    /// Adds an offset that makes revisions differ from those of other models.
-    pub(super) fn add_to_revision(&mut self, apart: u64) {
-        self.revision += apart;
+    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    pub(super) const fn set_apart(&mut self, moment: u64) {
+        self.revision.set_apart(moment);
     }
 
     /// Returns the number that the next added entry gets.
@@ -293,7 +293,7 @@ impl SessionJournal {
 
     /// Adds an entry. If a recent entry is about the same event, joins both.
     pub fn add(&mut self, entry: JournalEntry) {
-        self.revision += 1;
+        self.revision.count(true);
         let nodes: Vec<NodeName> = entry.subjects.iter().filter_map(JournalSubject::node).cloned().collect();
         let length = self.entries.len();
         let recent = length.saturating_sub(NEIGHBOURS)..length;

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use super::{
-    Model, eviction_outcomes::EvictionCounts, leaving::Leaving, node_state::NodeState,
+    Model,
+    eviction_outcomes::EvictionCounts,
+    leaving::Leaving,
+    node_state::NodeState,
     pending_pods::PendingSummary,
+    revisions::{ChangeCount, Revision},
 };
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
@@ -27,31 +31,9 @@ pub struct Views {
     pub pending: PendingSummary,
     /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
+    /// Number of changes of zones and of the confidence of predictions.
+    pub(super) zone_changes: ChangeCount,
     pub revision: Revision,
-}
-
-/// Revisions at the last refresh. As long as they stay the same, so do the lists made from the model, and a screen that
-/// shows these lists only has to update times.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Revision {
-    /// Number of changes of node objects, without heartbeats.
-    pub nodes: u64,
-    /// Number of changes of the nodes' states.
-    pub states: u64,
-    /// Number of changes of zones and of the confidence in predictions.
-    pub zones: u64,
-    /// Number of changes of the nodes' next events.
-    pub next: u64,
-    /// Number of changes of evictions and their outcomes.
-    pub evictions: u64,
-    /// Number of changes of the pods that wait for a node.
-    pub unscheduled: u64,
-    /// Number of pods that came to a node or left one.
-    pub moves: u64,
-    pub departures: u64,
-    pub journal: u64,
-    /// Number of results of forecasts and other background work.
-    pub results: u64,
 }
 
 /// The holder of the controller's Lease, as far as it is known.
@@ -89,12 +71,13 @@ impl Model {
     pub fn refresh_nodes(&mut self, now: Timestamp) {
         self.departures.expire(now);
         let counted = Revision {
-            nodes: self.node_changes,
-            unscheduled: self.unscheduled_changes,
-            moves: self.pod_moves,
+            nodes: self.changes.nodes(),
+            zones: self.views.zone_changes.get(),
+            unscheduled: self.changes.unscheduled(),
+            moves: self.changes.moves(),
             departures: self.departures.revision(),
             journal: self.journal.revision(),
-            results: self.results,
+            results: self.results.get(),
             ..self.views.revision
         };
         let Some(engine) = &self.engine else {
@@ -111,12 +94,9 @@ impl Model {
         }
         let before = &self.views;
         let (confidence, zones) = (Some(engine.confidence(now)), engine.zones(now));
-        let is_same = before.says_the_same_of_zones(confidence, &zones);
-        let revision = Revision {
-            states: self.watchlist.revision(),
-            zones: before.revision.zones + u64::from(!is_same),
-            ..counted
-        };
+        let mut zone_changes = before.zone_changes;
+        zone_changes.count(!before.says_the_same_of_zones(confidence, &zones));
+        let revision = Revision { states: self.watchlist.revision(), zones: zone_changes.get(), ..counted };
         self.views = Views {
             taken: now,
             confidence,
@@ -125,6 +105,7 @@ impl Model {
             counts: before.counts,
             pending: PendingSummary::new(&self.cluster, now),
             blocked_drains: self.find_blocked_drains(now),
+            zone_changes,
             revision,
         };
     }

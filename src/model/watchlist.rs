@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
+    revisions::ChangeCount,
     zone_names::ZoneNames,
 };
 use kordon_core::{
@@ -44,7 +45,7 @@ pub struct NodeWatchlist {
     counts: BTreeMap<NodeState, usize>,
     flaps: Flaps,
     /// Number of state changes.
-    revision: u64,
+    revision: ChangeCount,
     /// Nodes that have changed since the last update, or whose Lease was created or deleted.
     changed: BTreeSet<NodeName>,
     /// Nodes whose Lease has changed since the last update. Renewals that cannot change a node's state are left out.
@@ -267,12 +268,12 @@ impl NodeWatchlist {
 
     /// Number of state changes. As long as it stays the same, so do the states.
     pub fn revision(&self) -> u64 {
-        self.revision
+        self.revision.get()
     }
 
-    /// Adds an offset that makes revisions differ from those of other models.
-    pub(super) fn add_to_revision(&mut self, apart: u64) {
-        self.revision += apart;
+    /// Offsets the revision, which could otherwise equal that of another moment by coincidence.
+    pub(super) const fn set_apart(&mut self, moment: u64) {
+        self.revision.set_apart(moment);
     }
 
     /// Records a look at a node. `zone` is the node's zone if the node object has changed. Writes nothing if the result
@@ -345,7 +346,7 @@ impl NodeWatchlist {
     }
 
     fn count(&mut self, before: Option<NodeState>, after: Option<NodeState>) {
-        self.revision += 1;
+        self.revision.count(true);
         if let Some(state) = after {
             *self.counts.entry(state).or_default() += 1;
         }
