@@ -7,14 +7,21 @@ use kordon_core::{cluster::Known, engine::WatchHealth, operation::approval::Watc
 use kordon_time::{Span, Timestamp};
 
 /// The last reported state of every watch.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Feeds {
     by_kind: BTreeMap<FeedKind, FeedHealth>,
     /// The API server's clock minus the local clock.
     pub clock_difference: Option<Span>,
+    started_at: Timestamp,
+    watch_health: WatchHealth,
 }
 
 impl Feeds {
+    pub fn new(started_at: Timestamp) -> Self {
+        let (by_kind, watch_health) = (BTreeMap::new(), WatchHealth::Live);
+        Self { by_kind, clock_difference: None, started_at, watch_health }
+    }
+
     pub fn health(&self, kind: FeedKind) -> Option<&FeedHealth> {
         self.by_kind.get(&kind)
     }
@@ -31,8 +38,11 @@ impl Feeds {
         self.by_kind.is_empty()
     }
 
-    pub fn set(&mut self, kind: FeedKind, health: FeedHealth) {
+    /// Stores the state of a watch. Returns the health of the watches of nodes and Leases if it has changed.
+    pub fn set(&mut self, kind: FeedKind, health: FeedHealth) -> Option<WatchHealth> {
         self.by_kind.insert(kind, health);
+        let watch_health = self.watch_health_after(self.watch_health);
+        (std::mem::replace(&mut self.watch_health, watch_health) != watch_health).then_some(watch_health)
     }
 
     /// Numbers of requests made and of bytes received by all watches together.
@@ -99,15 +109,20 @@ impl Feeds {
         }
     }
 
+    /// Whether the watches of nodes and Leases are live.
+    pub const fn watch_health(&self) -> WatchHealth {
+        self.watch_health
+    }
+
     /// Returns whether the watches of nodes and Leases are live. While a watch reconnects, the result is the previous
     /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`.
-    pub fn watch_health(&self, before: WatchHealth, started_at: Timestamp) -> WatchHealth {
+    fn watch_health_after(&self, before: WatchHealth) -> WatchHealth {
         let mut pending = false;
         let mut missing = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
             let since = match self.state(kind) {
                 Some(FeedState::Broken { since, .. }) => Some(*since),
-                Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(started_at),
+                Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(self.started_at),
                 Some(FeedState::Live) => None,
                 None | Some(FeedState::Connecting | FeedState::Listing { .. }) => {
                     pending = true;
@@ -136,7 +151,7 @@ mod tests {
     const STARTED_AT: Timestamp = Timestamp::from_secs(1000);
 
     fn feeds(nodes: FeedState, leases: FeedState, heard: i64) -> Feeds {
-        let mut feeds = Feeds::default();
+        let mut feeds = Feeds::new(STARTED_AT);
         for (kind, state) in [(FeedKind::Nodes, nodes), (FeedKind::Leases, leases)] {
             let last_heard = Some(Timestamp::from_secs(heard));
             feeds.set(kind, FeedHealth { state, last_heard, relists: 0, requests: 1, bytes: 10 });
@@ -154,25 +169,25 @@ mod tests {
         let disconnected = WatchHealth::Disconnected { since };
         let listing = || FeedState::Listing { received: 5, expected: None };
         assert_eq!(
-            feeds(FeedState::Live, FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
+            feeds(FeedState::Live, FeedState::Live, 1099).watch_health_after(disconnected),
             WatchHealth::Live
         );
         assert_eq!(
-            feeds(broken(1090), FeedState::Live, 1099).watch_health(WatchHealth::Live, STARTED_AT),
+            feeds(broken(1090), FeedState::Live, 1099).watch_health_after(WatchHealth::Live),
             disconnected
         );
         assert_eq!(
-            feeds(broken(1095), FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
+            feeds(broken(1095), FeedState::Live, 1099).watch_health_after(disconnected),
             disconnected,
             "one gap"
         );
         assert_eq!(
-            feeds(listing(), FeedState::Live, 1099).watch_health(disconnected, STARTED_AT),
+            feeds(listing(), FeedState::Live, 1099).watch_health_after(disconnected),
             disconnected,
             "not yet"
         );
         assert_eq!(
-            feeds(listing(), FeedState::Live, 1099).watch_health(WatchHealth::Live, STARTED_AT),
+            feeds(listing(), FeedState::Live, 1099).watch_health_after(WatchHealth::Live),
             WatchHealth::Live
         );
     }
@@ -180,8 +195,7 @@ mod tests {
     #[test]
     fn leases_that_may_not_be_read_disconnected_from_the_beginning() {
         let forbidden = FeedState::Forbidden { error: "no".into() };
-        let watch_health =
-            feeds(FeedState::Live, forbidden, 1099).watch_health(WatchHealth::Live, STARTED_AT);
+        let watch_health = feeds(FeedState::Live, forbidden, 1099).watch_health_after(WatchHealth::Live);
         assert_eq!(watch_health, WatchHealth::Disconnected { since: STARTED_AT });
     }
 }

@@ -118,8 +118,6 @@ pub struct Model {
     pub drains: BTreeMap<NodeName, NodeDrainCount>,
     /// State of the engine at the last refresh.
     pub views: Views,
-    watch_health: WatchHealth,
-    started_at: Timestamp,
     changes: ChangeCounts,
     /// Number of results of background work ([`Revision::results`]).
     results: ChangeCount,
@@ -187,7 +185,7 @@ impl Model {
             role,
             cluster: Cluster::default(),
             engine: None,
-            feeds: Feeds::default(),
+            feeds: Feeds::new(now),
             journal: SessionJournal::default(),
             expectations: Expectations::default(),
             forecast: None,
@@ -203,8 +201,6 @@ impl Model {
             departures: Departures::default(),
             drains: BTreeMap::new(),
             views: Views::default(),
-            watch_health: WatchHealth::Live,
-            started_at: now,
             changes: ChangeCounts::default(),
             results: ChangeCount::default(),
             outcome_changes: ChangeCount::default(),
@@ -475,17 +471,13 @@ impl Model {
     fn on_feed_health(&mut self, kind: FeedKind, health: FeedHealth, now: Timestamp) {
         let known = Feeds::known(self.cluster.known(kind), &health.state);
         self.apply(vec![Change::Known(kind, known)], now);
-        self.feeds.set(kind, health);
+        let watch_health = self.feeds.set(kind, health);
         if kind == FeedKind::Leader
             && let Some(engine) = &mut self.engine
         {
             engine.handle_leader_known(&self.cluster.known(kind), now);
         }
-        let watch_health = self.feeds.watch_health(self.watch_health, self.started_at);
-        if watch_health == self.watch_health {
-            return;
-        }
-        self.watch_health = watch_health;
+        let Some(watch_health) = watch_health else { return };
         self.accuracy.restart();
         self.expectations.restart();
         if let Some(engine) = &mut self.engine {
@@ -530,8 +522,9 @@ impl Model {
             }
             ControllerRole::Controller | ControllerRole::Shadow | ControllerRole::Observer => return,
         };
-        if self.watch_health != WatchHealth::Live {
-            engine.handle_watch_health(&self.cluster, self.watch_health, now);
+        let watch_health = self.feeds.watch_health();
+        if watch_health != WatchHealth::Live {
+            engine.handle_watch_health(&self.cluster, watch_health, now);
         }
         engine.handle_leader_known(&self.cluster.known(FeedKind::Leader), now);
         self.engine = Some(engine);
