@@ -9,7 +9,6 @@ pub mod feeds;
 mod handover;
 pub mod headroom;
 pub mod held_evictions;
-pub mod observations;
 pub mod horizon;
 pub mod impact;
 pub mod session_journal;
@@ -56,8 +55,8 @@ pub use views::{Leadership, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
 use held_evictions::PodSight;
-use observations::{Expectations, HistoryContext};
 use revisions::{ChangeCount, ChangeCounts};
+use session_journal::HistoryContext;
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{
@@ -93,8 +92,6 @@ pub struct Model {
     pub engine: Option<Engine>,
     pub feeds: Feeds,
     pub journal: SessionJournal,
-    /// Decisions of the shadow on which the controller has not acted yet.
-    expectations: Expectations,
     pub forecast: Option<Arc<Forecast>>,
     /// A forecast with a longer horizon, only for charts of more than ten minutes.
     pub outlook: Option<Arc<Forecast>>,
@@ -187,7 +184,6 @@ impl Model {
             engine: None,
             feeds: Feeds::new(now),
             journal: SessionJournal::default(),
-            expectations: Expectations::default(),
             forecast: None,
             outlook: None,
             accuracy,
@@ -270,9 +266,6 @@ impl Model {
         if let Some(effect) = &effect {
             self.journal.outcome(effect, &outcome, self.role, now);
             *self.outcome_counts.entry((effect.write.kind(), outcome.word())).or_default() += 1;
-            if self.role == ControllerRole::Shadow && outcome == Outcome::Recorded {
-                self.expectations.on_decision(effect, &self.cluster, now);
-            }
         }
         // A failed eviction that still has a reason is retried. A conflict may only mean that a watch lags.
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Conflict);
@@ -289,9 +282,7 @@ impl Model {
     pub fn on_timeout(&mut self, now: Timestamp) -> bool {
         if let Some(engine) = &mut self.engine {
             engine.handle_timeout(&self.cluster, now);
-            for missed in self.expectations.missed(engine, &self.cluster, now) {
-                self.journal.add(missed);
-            }
+            self.journal.on_timeout(engine, &self.cluster, now);
         }
         self.collect(now)
     }
@@ -450,9 +441,7 @@ impl Model {
         let departed = departed.and_then(|id| self.departures.entry(id));
         let (cluster, role) = (&self.cluster, self.role);
         let context = HistoryContext { cluster, role, grace, departed, judged, now };
-        for entry in self.expectations.on_change(&change.applied, &context) {
-            self.journal.add(entry);
-        }
+        self.journal.on_change(&change.applied, &context);
     }
 
     /// Stores the difference of the clocks. On its first measurement, the engine rereads all times, which it had read
@@ -479,7 +468,7 @@ impl Model {
         }
         let Some(watch_health) = watch_health else { return };
         self.accuracy.restart();
-        self.expectations.restart();
+        self.journal.on_watch_health();
         if let Some(engine) = &mut self.engine {
             engine.handle_watch_health(&self.cluster, watch_health, now);
             self.collect(now);
@@ -552,6 +541,7 @@ impl Model {
                     // A shadow's decision is recorded at once, so that the record does not depend on how busy the
                     // machine is.
                     ControllerRole::Shadow => {
+                        self.journal.on_decision(&effect, &self.cluster);
                         self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
                         self.outbox.push_back(effect);
                         decides_again = true;

@@ -3,10 +3,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{
-    ControllerRole, DepartureEntry, DepartureStage,
-    session_journal::{JournalEntry, JournalSubject, MISSED},
-};
+use super::{JournalEntry, JournalSubject, MISSED};
+use crate::model::{ControllerRole, DepartureEntry, DepartureStage};
 use kordon_core::{
     cluster::{
         Applied, Cluster, ConditionStatus, Key, Node, NodeName, Pod, Taint, TaintEffect, Uid, ZoneKey,

@@ -1,5 +1,7 @@
 //! The session journal: decisions, actions and failures in this session, newest last.
 
+mod observations;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
@@ -8,11 +10,16 @@ use std::{
 
 use super::{ControllerRole, revisions::ChangeCount};
 use kordon_core::{
-    cluster::{Key, NodeName},
-    engine::{Effect, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write},
+    cluster::{Applied, Cluster, Key, NodeName},
+    engine::{
+        Effect, Engine, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write,
+    },
     forecast::accuracy::Judgement,
 };
 use kordon_time::{Span, Timestamp};
+
+use observations::Expectations;
+pub(super) use observations::HistoryContext;
 
 /// Maximum number of entries. The oldest entries are dropped first.
 pub const CAPACITY: usize = 2000;
@@ -39,6 +46,8 @@ pub struct SessionJournal {
     /// Subjects of the newest entries. They are sets, because lookups must be fast: when a zone fails, tens of
     /// thousands of pods join one entry.
     recent_subjects: VecDeque<Arc<BTreeSet<JournalSubject>>>,
+    /// Decisions of the shadow on which the controller has not acted yet.
+    expectations: Expectations,
     /// Revision of the entries: the number of their changes.
     revision: ChangeCount,
 }
@@ -361,9 +370,33 @@ impl SessionJournal {
         self.add(JournalEntry::new(now, Severity::Warning, subject, text, Why::default()));
     }
 
+    /// Adds the entries for a change of the cluster.
+    pub(super) fn on_change(&mut self, change: &Applied, context: &HistoryContext) {
+        for entry in self.expectations.on_change(change, context) {
+            self.add(entry);
+        }
+    }
+
+    /// Expects the controller to act as the shadow has decided.
+    pub(super) fn on_decision(&mut self, effect: &Effect, cluster: &Cluster) {
+        self.expectations.on_decision(effect, cluster, effect.at);
+    }
+
+    /// Adds the decisions of the shadow on which the controller should have acted.
+    pub(super) fn on_timeout(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
+        for missed in self.expectations.missed(engine, cluster, now) {
+            self.add(missed);
+        }
+    }
+
+    /// Drops what the controller was expected to do, because the watches were down.
+    pub(super) fn on_watch_health(&mut self) {
+        self.expectations.restart();
+    }
+
     /// Adds the outcome of an effect. Events that were recorded or written are left out, because they only describe
     /// other effects. Decisions of a shadow are left out too: actual changes come from the watches, and missed
-    /// decisions from [`super::observations`].
+    /// decisions have entries of their own.
     pub fn outcome(&mut self, effect: &Effect, outcome: &Outcome, role: ControllerRole, now: Timestamp) {
         let write = &effect.write;
         let is_silent = match (write, outcome) {
