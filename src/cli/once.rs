@@ -466,7 +466,7 @@ fn observer_of(connection: &Connection) -> ModelOptions {
 
 /// Whether the engine has started, unless none runs, and every wanted kind is listed, forbidden or off.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
-    let has_begun = model.engine.is_some() || model.role == ControllerRole::Observer;
+    let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
     has_begun && wanted.iter().all(|kind| has_ended(model, *kind))
 }
 

@@ -3,6 +3,7 @@
 
 pub mod cluster_verdict;
 pub mod departures;
+pub mod effects;
 pub mod eviction;
 pub mod eviction_outcomes;
 pub mod feeds;
@@ -26,13 +27,11 @@ pub mod views;
 pub mod watchlist;
 pub mod zone_names;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
+pub use effects::Effects;
 pub use eviction::{EvictionRow, EvictionState};
 pub use eviction_outcomes::{EvictionCounts, EvictionOutcomes};
 pub use feeds::Feeds;
@@ -54,7 +53,7 @@ pub use upgrades::{NodeUpgrade, NodeUpgrades};
 pub use views::{Leadership, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
-use held_evictions::PodSight;
+use effects::AfterOutcome;
 use revisions::{ChangeCount, ChangeCounts};
 use session_journal::HistoryContext;
 
@@ -78,7 +77,7 @@ const ASLEEP: Span = Span::from_secs(10);
 /// What is known of one cluster.
 ///
 /// The owner passes in events: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
-/// [`Model::on_timeout`]. After each call it takes effects with [`Model::next_effect`] until there are none, and it
+/// [`Model::on_timeout`]. After each call it takes effects with [`Effects::take_next`] until there are none, and it
 /// calls [`Model::on_timeout`] again at [`Model::poll_timeout`]. Views are as of the last [`Model::refresh`]. Cloning
 /// is cheap and a clone never changes; a frozen screen shows one.
 #[derive(Clone, Debug)]
@@ -86,11 +85,11 @@ pub struct Model {
     pub connection: ConnectionInfo,
     /// The controller's settings, with the origin of each.
     pub settings: Settings,
-    pub role: ControllerRole,
     pub cluster: Cluster,
     /// `None` until nodes and Leases have been listed, and always for an [observer](ControllerRole::Observer).
     pub engine: Option<Engine>,
     pub feeds: Feeds,
+    pub effects: Effects,
     pub journal: SessionJournal,
     pub forecast: Option<Arc<Forecast>>,
     /// A forecast with a longer horizon, only for charts of more than ten minutes.
@@ -120,14 +119,6 @@ pub struct Model {
     results: ChangeCount,
     /// Number of results stored in [`Model::outcomes`]; part of [`Revision::evictions`].
     outcome_changes: ChangeCount,
-    /// Evictions that the controller holds back; used only in the controller role.
-    pub held: HeldEvictions,
-    /// Number of effects by kind and outcome.
-    pub outcome_counts: BTreeMap<(&'static str, &'static str), u64>,
-    /// Effects that were not taken yet.
-    outbox: VecDeque<Effect>,
-    /// Effects that were taken and have no outcome yet.
-    in_flight: BTreeMap<EffectId, Effect>,
 }
 
 /// Options of a new model.
@@ -179,10 +170,10 @@ impl Model {
         Self {
             connection,
             settings,
-            role,
             cluster: Cluster::default(),
             engine: None,
             feeds: Feeds::new(now),
+            effects: Effects::new(role),
             journal: SessionJournal::default(),
             forecast: None,
             outlook: None,
@@ -200,10 +191,6 @@ impl Model {
             changes: ChangeCounts::default(),
             results: ChangeCount::default(),
             outcome_changes: ChangeCount::default(),
-            held: HeldEvictions::default(),
-            outcome_counts: BTreeMap::new(),
-            outbox: VecDeque::new(),
-            in_flight: BTreeMap::new(),
         }
     }
 
@@ -253,8 +240,8 @@ impl Model {
     /// Applies the outcome of an effect that was taken. Does nothing for a shadow, whose effects are recorded when they
     /// are decided.
     pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
-        let effect = self.in_flight.remove(&id);
-        if self.role != ControllerRole::Shadow {
+        let effect = self.effects.finish(id);
+        if self.effects.role() != ControllerRole::Shadow {
             self.apply_outcome(id, effect, outcome, now);
             self.collect(now);
         }
@@ -264,16 +251,12 @@ impl Model {
         // A recorded effect keeps the time of its decision, since nothing was executed.
         let now = effect.as_ref().filter(|_| outcome == Outcome::Recorded).map_or(now, |effect| effect.at);
         if let Some(effect) = &effect {
-            self.journal.outcome(effect, &outcome, self.role, now);
-            *self.outcome_counts.entry((effect.write.kind(), outcome.word())).or_default() += 1;
+            self.journal.outcome(effect, &outcome, self.effects.role(), now);
         }
-        // A failed eviction that still has a reason is retried. A conflict may only mean that a watch lags.
-        let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Conflict);
-        if !failed {
-            self.held.on_done(id);
-        }
-        let retried = failed && self.role == ControllerRole::Controller && self.held.retry(effect, now);
-        if let Some(engine) = self.engine.as_mut().filter(|_| !retried) {
+        let after = self.effects.on_outcome(id, effect, &outcome, now);
+        if after == AfterOutcome::Final
+            && let Some(engine) = &mut self.engine
+        {
             engine.handle_outcome(&self.cluster, id, outcome, now);
         }
     }
@@ -301,29 +284,7 @@ impl Model {
     /// Returns when [`Model::on_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         let engine = self.engine.as_ref().and_then(Engine::poll_timeout).map(|deadline| deadline.at);
-        [engine, self.held.next(&self.cluster)].into_iter().flatten().min()
-    }
-
-    /// Takes the next effect to execute; its outcome is passed to [`Model::on_outcome`].
-    pub fn next_effect(&mut self) -> Option<Effect> {
-        let effect = self.outbox.pop_front()?;
-        self.in_flight.insert(effect.id, effect.clone());
-        Some(effect)
-    }
-
-    pub fn has_effects(&self) -> bool {
-        !self.outbox.is_empty()
-    }
-
-    /// Number of effects without an outcome.
-    pub fn unfinished_effects(&self) -> usize {
-        self.in_flight.len() + self.outbox.len()
-    }
-
-    /// Stops the engine permanently; from now on only the cluster is kept up to date.
-    pub fn into_observer(self) -> Self {
-        let outbox = VecDeque::new();
-        Self { role: ControllerRole::Observer, engine: None, forecast: None, outlook: None, outbox, ..self }
+        [engine, self.effects.poll_timeout(&self.cluster)].into_iter().flatten().min()
     }
 
     /// Returns the explainer of nodes and pods; `None` before the engine has started.
@@ -439,7 +400,7 @@ impl Model {
         }
         let grace = self.settings.node_monitor_grace_period.value;
         let departed = departed.and_then(|id| self.departures.entry(id));
-        let (cluster, role) = (&self.cluster, self.role);
+        let (cluster, role) = (&self.cluster, self.effects.role());
         let context = HistoryContext { cluster, role, grace, departed, judged, now };
         self.journal.on_change(&change.applied, &context);
     }
@@ -500,7 +461,7 @@ impl Model {
             return;
         }
         let settings = self.settings.clone();
-        let mut engine = match self.role {
+        let mut engine = match self.effects.role() {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
             ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
@@ -534,20 +495,14 @@ impl Model {
             any |= !effects.is_empty();
             let mut decides_again = false;
             for effect in effects {
-                match self.role {
-                    ControllerRole::Controller => {
-                        self.outbox.extend(self.held.take(effect).err().map(|effect| *effect));
-                    }
-                    // A shadow's decision is recorded at once, so that the record does not depend on how busy the
-                    // machine is.
-                    ControllerRole::Shadow => {
-                        self.journal.on_decision(&effect, &self.cluster);
-                        self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
-                        self.outbox.push_back(effect);
-                        decides_again = true;
-                    }
-                    ControllerRole::Observer => self.outbox.push_back(effect),
+                // A shadow's decision is recorded at once, so that the record does not depend on how busy the machine
+                // is.
+                if self.effects.role() == ControllerRole::Shadow {
+                    self.journal.on_decision(&effect, &self.cluster);
+                    self.apply_outcome(effect.id, Some(effect.clone()), Outcome::Recorded, now);
+                    decides_again = true;
                 }
+                self.effects.add(effect);
             }
             // The engine may decide again after a recorded effect or a withdrawn eviction; the loop then repeats.
             if !self.withdraw_evictions(now) && !decides_again {
@@ -559,9 +514,9 @@ impl Model {
 
     /// Reports held evictions without a reason to the engine, as conflicts. Returns whether there were any.
     fn withdraw_evictions(&mut self, now: Timestamp) -> bool {
-        let withdrawn = self.held.withdraw(&self.cluster);
+        let withdrawn = self.effects.withdraw(&self.cluster);
         for effect in &withdrawn {
-            self.journal.outcome(effect, &Outcome::Conflict, self.role, now);
+            self.journal.outcome(effect, &Outcome::Conflict, self.effects.role(), now);
             if let Some(engine) = &mut self.engine {
                 engine.handle_outcome(&self.cluster, effect.id, Outcome::Conflict, now);
             }
@@ -570,13 +525,7 @@ impl Model {
     }
 
     fn release_evictions(&mut self, now: Timestamp) {
-        let sight = match self.cluster.gap(FeedKind::Pods) {
-            None => PodSight::Live,
-            Some(_) => PodSight::Stale,
-        };
-        let (released, full) = self.held.release(&self.cluster, sight, now);
-        self.outbox.extend(released);
-        for zone in full {
+        for zone in self.effects.release(&self.cluster, now) {
             let text =
                 format!("zone {zone}: the limit of evictions a minute is reached: further evictions wait");
             self.journal.add(JournalEntry::new(now, Severity::Warning, "", &text, Why::default()));

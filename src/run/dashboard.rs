@@ -273,7 +273,8 @@ struct Loop {
     events: ShownEvents,
     kubelets: KubeletReader,
     headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Progress of the headroom, while no slice runs.
+    /// Progress of the computation of headroom. While a slice runs, the slice has the progress, and this is the
+    /// default.
     headroom_progress: HeadroomProgress,
     /// Whether the last slice of headroom left more to do.
     headroom_goes_on: bool,
@@ -409,7 +410,7 @@ impl Loop {
                 pending = self.pending_pods.finished() => self.on_pending_pods(pending),
                 timing = self.timing.finished() => self.on_timing(timing),
                 outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
-                open = room_for_effect(self.effects.as_ref(), self.app.model.has_effects()) => self.on_room(open),
+                open = room_for_effect(self.effects.as_ref(), self.app.model.effects.has_next()) => self.on_room(open),
                 () = at(slice) => self.start_headroom(),
                 () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
                 answer = self.kubelets.next() => self.on_usage(answer),
@@ -539,9 +540,9 @@ impl Loop {
         if !open {
             return self.on_executor_gone();
         }
-        while self.app.model.has_effects()
+        while self.app.model.effects.has_next()
             && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)
-            && let Some(effect) = self.app.model.next_effect()
+            && let Some(effect) = self.app.model.effects.take_next()
         {
             permit.send(effect);
         }

@@ -91,7 +91,7 @@ impl ReplayState {
     /// Gives each effect of the shadow the outcome [`Outcome::Recorded`]. With other settings, also applies the effect
     /// to the model at once, as the cluster's controller would write it.
     fn answer_effects(&mut self, at: Timestamp) {
-        while let Some(effect) = self.model.next_effect() {
+        while let Some(effect) = self.model.effects.take_next() {
             self.model.on_outcome(effect.id, Outcome::Recorded, at);
             if let Some(layer) = &mut self.counterfactual {
                 layer.on_write(&effect.write, &self.model.cluster, at);

@@ -184,9 +184,9 @@ impl Session {
                     let Some((id, outcome)) = outcome else { return Ended::Abandoned };
                     model.on_outcome(id, outcome, clock.now());
                 }
-                permit = links.effects.reserve(), if model.has_effects() => {
+                permit = links.effects.reserve(), if model.effects.has_next() => {
                     let Ok(permit) = permit else { return Ended::Abandoned };
-                    if let Some(effect) = model.next_effect() {
+                    if let Some(effect) = model.effects.take_next() {
                         permit.send(effect);
                     }
                 }

@@ -164,7 +164,7 @@ fn clock_difference(difference: Option<Span>) -> String {
 fn leader(scene: &Scene) -> Runs {
     let dim = scene.style(Role::Dim);
     let name = Runs::default();
-    if scene.app.model.role == ControllerRole::Controller {
+    if scene.app.model.effects.role() == ControllerRole::Controller {
         return name.and("kordon itself", scene.style(Role::Strong));
     }
     let leader = match scene.shown.leadership() {

@@ -46,8 +46,8 @@ pub async fn record_live<W: Write>(
                 let (id, outcome) = outcome.expect("the executor runs");
                 model.on_outcome(id, outcome, clock.now());
             }
-            permit = links.effects.reserve(), if model.has_effects() => {
-                permit.expect("the executor runs").send(model.next_effect().expect("there is one"));
+            permit = links.effects.reserve(), if model.effects.has_next() => {
+                permit.expect("the executor runs").send(model.effects.take_next().expect("there is one"));
             }
             () = clock.sleep_until(due.map_or(look, |due| due.min(look))) => {
                 pass_time(&mut model, &mut look, clock.now());

@@ -605,14 +605,14 @@ impl DashboardFixture {
 
     fn act_until(&mut self, end: Timestamp) {
         loop {
-            while let Some(effect) = self.app.model.next_effect() {
+            while let Some(effect) = self.app.model.effects.take_next() {
                 let at = self.now;
                 self.app.on_outcome(effect.id, Outcome::Recorded, at);
                 if self.controller.is_none() {
                     self.write(&effect.write);
                 }
             }
-            while let Some(effect) = self.controller.as_mut().and_then(Model::next_effect) {
+            while let Some(effect) = self.controller.as_mut().and_then(|model| model.effects.take_next()) {
                 let controller = self.controller.as_mut().expect("it has an effect");
                 controller.on_outcome(effect.id, Outcome::Recorded, self.now);
                 self.write(&effect.write);

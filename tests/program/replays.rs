@@ -107,7 +107,7 @@ impl LiveSession {
             }
             pass_time(&mut model, &mut look, entry.at);
             model.on_watch_event(entry.event, entry.at);
-            while let Some(effect) = model.next_effect() {
+            while let Some(effect) = model.effects.take_next() {
                 let answered = entry.at + Span::from_millis(random.i64(0..4000));
                 unanswered.entry(answered).or_default().push(effect.id);
             }

@@ -349,23 +349,27 @@ impl MetricsView<'_> {
     fn this_process(&self, samples: &mut Samples) {
         let Self { model, lease, may_lead, .. } = self;
         let leads = lease.is_some_and(|(_, state)| state.is_held());
-        samples.add(ENFORCING, Vec::new(), truth(leads && model.role == ControllerRole::Controller));
+        samples.add(
+            ENFORCING,
+            Vec::new(),
+            truth(leads && model.effects.role() == ControllerRole::Controller),
+        );
         if let Some((options, _)) = lease {
             samples.add(MASTER, vec![("name", options.name.clone())], truth(leads));
         }
         if let Some(may_lead) = may_lead {
             samples.add(BLOCKED, Vec::new(), truth(!may_lead.is_allowed));
         }
-        for ((effect, outcome), number) in &model.outcome_counts {
+        for ((effect, outcome), number) in model.effects.outcome_counts() {
             let labels = vec![("effect", (*effect).to_owned()), ("outcome", (*outcome).to_owned())];
             samples.count(WRITES, labels, *number);
         }
         let zones: BTreeSet<ZoneKey> = model.cluster.nodes().iter().map(|node| node.zone()).collect();
-        let held = model.held.waiting(&model.cluster);
+        let held = model.effects.held().waiting(&model.cluster);
         for zone in zones {
             samples.add(HELD, zone_labels(&zone), count(held.get(&zone).copied().unwrap_or(0)));
         }
-        samples.count(OVERRUNS, Vec::new(), model.held.overruns());
+        samples.count(OVERRUNS, Vec::new(), model.effects.held().overruns());
         samples.add(BUILD, vec![("version", env!("CARGO_PKG_VERSION").into())], 1.0);
     }
 }

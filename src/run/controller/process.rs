@@ -189,7 +189,7 @@ impl ControllerProcess {
             ..EffectWriter::new(EffectTarget::Cluster(client), self.clock)
         };
         let mut term = Term::start(self, ControllerRole::Controller, &OWN_KINDS, writer, Some(journal));
-        term.session.model.held.set_limit(*evictions_per_minute);
+        term.session.model.effects.limit_evictions(*evictions_per_minute);
         Ok(term)
     }
 
@@ -400,7 +400,7 @@ impl Term {
     }
 
     fn is_controller(&self) -> bool {
-        self.session.model.role == ControllerRole::Controller
+        self.session.model.effects.role() == ControllerRole::Controller
     }
 
     /// Refreshes views, starts background work that is due, and reports new messages.
@@ -428,7 +428,7 @@ impl Term {
                 drop(model.drop_forecasts());
             }
         }
-        if model.role == ControllerRole::Shadow
+        if model.effects.role() == ControllerRole::Shadow
             && beside.headroom.is_due()
             && let Some(job) = model.next_headroom_job(now)
         {
@@ -485,7 +485,7 @@ impl Term {
         self.stopping.cancel();
         let Self { session, running, journal, clock, .. } = self;
         let Session { links, model, .. } = session;
-        let waiting = model.unfinished_effects();
+        let waiting = model.effects.unfinished();
         let crate::run::Links { effects, mut outcomes, .. } = links;
         drop(effects);
         let finished = timeout(LAST_WRITES, async {

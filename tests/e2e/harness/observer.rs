@@ -184,7 +184,7 @@ async fn observe(
             }
         }
         // Dry-run: the shadow's effects are recorded and not written.
-        while let Some(effect) = model.next_effect() {
+        while let Some(effect) = model.effects.take_next() {
             recorded.push((effect.write.object(), effect.write.summary()));
             model.on_outcome(effect.id, Outcome::Recorded, clock.now());
         }

@@ -81,7 +81,7 @@ impl Lying {
     fn pass(&mut self, span: Span) {
         let end = self.now + span;
         for _ in 0..100 {
-            while let Some(effect) = self.app.model.next_effect() {
+            while let Some(effect) = self.app.model.effects.take_next() {
                 assert_harmless(&visible::text(&effect.why.to_string()));
                 self.app.on_outcome(effect.id, Outcome::Recorded, self.now);
             }

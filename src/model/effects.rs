@@ -1,0 +1,144 @@
+//! The engine's decisions on their way to the executor and back.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{
+    ControllerRole,
+    held_evictions::{HeldEvictions, PodSight},
+};
+use kordon_core::{
+    cluster::{Cluster, FeedKind, ZoneKey},
+    engine::{Effect, EffectId, Outcome},
+};
+use kordon_time::Timestamp;
+
+/// Effects without an outcome. Each is in one place: held back, waiting to be executed, or being executed.
+#[derive(Clone, Debug)]
+pub struct Effects {
+    role: ControllerRole,
+    /// Evictions that are held back; only a controller has any.
+    held: HeldEvictions,
+    /// Effects that were not taken yet.
+    outbox: VecDeque<Effect>,
+    /// Effects that were taken and have no outcome yet.
+    in_flight: BTreeMap<EffectId, Effect>,
+    /// Number of outcomes by kind of effect and kind of outcome.
+    counts: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+/// What happens with an effect after its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterOutcome {
+    /// The outcome is final, and the engine is told.
+    Final,
+    /// The effect is executed again later.
+    Retried,
+}
+
+impl Effects {
+    pub fn new(role: ControllerRole) -> Self {
+        Self {
+            role,
+            held: HeldEvictions::default(),
+            outbox: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
+    pub const fn role(&self) -> ControllerRole {
+        self.role
+    }
+
+    /// Limits the evictions of a controller in a zone a minute; `None` for no limit.
+    pub fn limit_evictions(&mut self, evictions_per_minute: Option<usize>) {
+        self.held.set_limit(evictions_per_minute);
+    }
+
+    /// Evictions that are held back.
+    pub const fn held(&self) -> &HeldEvictions {
+        &self.held
+    }
+
+    /// Number of outcomes by kind of effect and kind of outcome.
+    pub const fn outcome_counts(&self) -> &BTreeMap<(&'static str, &'static str), u64> {
+        &self.counts
+    }
+
+    /// Number of effects without an outcome, apart from those that are held back.
+    pub fn unfinished(&self) -> usize {
+        self.in_flight.len() + self.outbox.len()
+    }
+
+    /// Whether an effect waits to be taken.
+    pub fn has_next(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Takes the next effect to execute; its outcome is passed to [`Model::on_outcome`](super::Model::on_outcome).
+    pub fn take_next(&mut self) -> Option<Effect> {
+        let effect = self.outbox.pop_front()?;
+        self.in_flight.insert(effect.id, effect.clone());
+        Some(effect)
+    }
+
+    /// Adds a decision of the engine. A controller's evictions are held back until they are released.
+    pub(super) fn add(&mut self, effect: Effect) {
+        match self.role {
+            ControllerRole::Controller => {
+                self.outbox.extend(self.held.take(effect).err().map(|effect| *effect));
+            }
+            ControllerRole::Shadow | ControllerRole::Observer => self.outbox.push_back(effect),
+        }
+    }
+
+    /// Removes an effect that was taken and has an outcome now.
+    pub(super) fn finish(&mut self, id: EffectId) -> Option<Effect> {
+        self.in_flight.remove(&id)
+    }
+
+    /// Counts the outcome of an effect. A failed eviction that still has a reason is retried. A conflict may only mean
+    /// that a watch lags.
+    pub(super) fn on_outcome(
+        &mut self,
+        id: EffectId,
+        effect: Option<Effect>,
+        outcome: &Outcome,
+        now: Timestamp,
+    ) -> AfterOutcome {
+        if let Some(effect) = &effect {
+            *self.counts.entry((effect.write.kind(), outcome.word())).or_default() += 1;
+        }
+        if !matches!(outcome, Outcome::Failed(_) | Outcome::Conflict) {
+            self.held.on_done(id);
+            return AfterOutcome::Final;
+        }
+        if self.role == ControllerRole::Controller && self.held.retry(effect, now) {
+            AfterOutcome::Retried
+        } else {
+            AfterOutcome::Final
+        }
+    }
+
+    /// Removes and returns the held evictions whose reason has gone.
+    pub(super) fn withdraw(&mut self, cluster: &Cluster) -> Vec<Effect> {
+        self.held.withdraw(cluster)
+    }
+
+    /// Releases the held evictions to execute now. Returns the zones that have just reached their limit while others
+    /// are held.
+    pub(super) fn release(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<ZoneKey> {
+        let sight = match cluster.gap(FeedKind::Pods) {
+            None => PodSight::Live,
+            Some(_) => PodSight::Stale,
+        };
+        let (released, full) = self.held.release(cluster, sight, now);
+        self.outbox.extend(released);
+        full
+    }
+
+    /// When the next held eviction can be released.
+    pub(super) fn poll_timeout(&self, cluster: &Cluster) -> Option<Timestamp> {
+        self.held.next(cluster)
+    }
+}
