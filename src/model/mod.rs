@@ -14,6 +14,7 @@ pub mod horizon;
 pub mod impact;
 pub mod session_journal;
 pub mod leaving;
+mod maintenance_progress;
 pub mod moments;
 pub mod node_state;
 mod outcomes_job;
@@ -27,7 +28,7 @@ pub mod views;
 pub mod watchlist;
 pub mod zone_names;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
@@ -41,15 +42,16 @@ pub use held_evictions::HeldEvictions;
 pub use horizon::{HORIZON, Horizon};
 pub use impact::{AppliedChange, Impact};
 pub use leaving::{CountedLeaving, Leaving, LeavingJob, NextEvent, NextEventKind};
+pub use maintenance_progress::{MaintenanceProgress, NodeDrainCount};
 pub use moments::{Moment, MomentFinder, MomentKind};
-pub use node_state::{NodeDrainCount, NodeState, NodeStateView, StateDetail, StateRole};
+pub use node_state::{NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
 pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
 pub use revisions::Revision;
 pub use session_journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
-pub use upgrades::{NodeUpgrade, NodeUpgrades};
+pub use upgrades::NodeUpgrade;
 pub use views::{Leadership, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
@@ -59,7 +61,7 @@ use session_journal::HistoryContext;
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{
-    cluster::{Change, Cluster, Gaps, Known, NodeName},
+    cluster::{Change, Cluster, Gaps, Known},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{
         Accuracy, EventKind, Forecast,
@@ -97,7 +99,7 @@ pub struct Model {
     /// How right the forecasts of this session were.
     pub accuracy: Accuracy,
     pub watchlist: NodeWatchlist,
-    pub upgrades: NodeUpgrades,
+    pub maintenance: MaintenanceProgress,
     /// Latest computed headroom: what the cluster can lose.
     pub headroom: Option<HeadroomSnapshot>,
     /// Latest computed outcomes of the evicted pods.
@@ -110,8 +112,6 @@ pub struct Model {
     pub usage: Option<Arc<NodeUsage>>,
     /// The pods that left, and who removed each.
     pub departures: Departures,
-    /// Progress of the drains that this process runs.
-    pub drains: BTreeMap<NodeName, NodeDrainCount>,
     /// State of the engine at the last refresh.
     pub views: Views,
     changes: ChangeCounts,
@@ -179,14 +179,13 @@ impl Model {
             outlook: None,
             accuracy,
             watchlist: NodeWatchlist::default(),
-            upgrades: NodeUpgrades::default(),
+            maintenance: MaintenanceProgress::default(),
             headroom: None,
             outcomes: None,
             pending: None,
             pressure: PressureReadings::default(),
             usage: None,
             departures: Departures::default(),
-            drains: BTreeMap::new(),
             views: Views::default(),
             changes: ChangeCounts::default(),
             results: ChangeCount::default(),
@@ -370,7 +369,7 @@ impl Model {
 
     fn on_applied(&mut self, change: &AppliedChange, now: Timestamp) {
         let applied = &change.applied;
-        self.upgrades.on_applied(applied);
+        self.maintenance.on_applied(applied);
         let feed = self.feeds.state(FeedKind::Pods);
         let departed = self.departures.on_applied(applied, &self.cluster, feed, now);
         let predicted = Predicted {
@@ -535,6 +534,8 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use kordon_core::{
         cluster::{

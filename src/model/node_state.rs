@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::Model;
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, OperationId, Scope},
+    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
     plan::cordoned_at,
@@ -258,13 +258,6 @@ pub enum StateDetail {
     Lasting(Span),
 }
 
-/// Progress of the drain of a node by an operation that runs in this process.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NodeDrainCount {
-    pub operation: OperationId,
-    pub count: DrainCount,
-}
-
 impl Model {
     /// Returns the state of a node with its details; `None` until the engine has started.
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
@@ -277,11 +270,8 @@ impl Model {
     /// otherwise from the claim on the node.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
-        let of_ours = self.drains.get(&node.name).filter(|drain| drain.operation == claim.operation);
-        match of_ours {
-            Some(drain) => Some(drain.count),
-            None => DrainCount::from_claim(claim, &node.name, &self.cluster),
-        }
+        let of_ours = self.maintenance.drain(&node.name, &claim.operation);
+        of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster))
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {

@@ -379,14 +379,14 @@ impl App {
     /// Brings the progress of operations up to date.
     pub(super) fn refresh_operations(&mut self, now: Timestamp) {
         let shown = self.screen.overlays.progress().map(|progress| progress.operation.clone());
-        self.model.drains.clear();
         for entry in &mut self.operations.entries {
             if std::mem::take(&mut entry.stale) {
                 entry.progress = entry.operation.progress();
             }
-            if entry.is_running() {
-                self.model.drains.extend(entry.drain_counts());
-            }
+        }
+        let running = self.operations.entries.iter().filter(|entry| entry.is_running());
+        self.model.maintenance.set_drains(running.flat_map(OperationEntry::drain_counts));
+        for entry in &mut self.operations.entries {
             let is_old = now.since(entry.left_at) >= LEFT_EVERY || entry.operation.is_paused();
             if !is_old {
                 continue;

@@ -180,7 +180,7 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     }
     if pane == Pane::Nodes {
         let note = |upgrade: NodeUpgrade| (4, Runs::new(&upgrade.to_string(), scene.style(Role::Dim)));
-        notes.extend(scene.shown.upgrades.running().map(note));
+        notes.extend(scene.shown.maintenance.upgrades().map(note));
     }
     if let Some(sort) = sort_note(scene, pane) {
         notes.push((3, Runs::new(&sort, scene.style(Role::HeadingSorted))));
