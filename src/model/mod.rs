@@ -47,7 +47,7 @@ pub use moments::{Moment, MomentFinder, MomentKind};
 pub use node_state::{NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
-pub use pressure::{NodePressure, NodeUsage, PressureReadings, SignalPressure};
+pub use pressure::{NodeMeasurements, NodePressure, SignalPressure};
 pub use revisions::Revision;
 pub use session_journal::{JournalEntry, JournalSubject, SessionJournal};
 pub use timeline::{Timeline, TimelineEntry, TimelineSource};
@@ -106,10 +106,7 @@ pub struct Model {
     pub outcomes: Option<Arc<EvictionOutcomes>>,
     /// Latest computed advice for the pods that wait for a node.
     pub pending: Option<Arc<PendingPods>>,
-    /// Measurements of the kubelets that were queried.
-    pub pressure: PressureReadings,
-    /// Live usage of nodes from metrics.k8s.io, while it is shown and available.
-    pub usage: Option<Arc<NodeUsage>>,
+    pub measurements: NodeMeasurements,
     /// The pods that left, and who removed each.
     pub departures: Departures,
     /// State of the engine at the last refresh.
@@ -183,8 +180,7 @@ impl Model {
             headroom: None,
             outcomes: None,
             pending: None,
-            pressure: PressureReadings::default(),
-            usage: None,
+            measurements: NodeMeasurements::default(),
             departures: Departures::default(),
             views: Views::default(),
             changes: ChangeCounts::default(),

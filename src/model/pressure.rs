@@ -25,9 +25,14 @@ const MOST_SAMPLES: usize = 360;
 /// first.
 const MOST_NODES: usize = 64;
 
-/// Readings from the kubelets that were queried.
+/// Measurements of nodes.
 #[derive(Clone, Debug, Default)]
-pub struct PressureReadings(BTreeMap<NodeName, Arc<NodeReadings>>);
+pub struct NodeMeasurements {
+    /// Readings from the kubelets that were queried.
+    kubelets: BTreeMap<NodeName, Arc<NodeReadings>>,
+    /// Live usage of nodes from metrics.k8s.io, while it is shown and available.
+    usage: Option<Arc<NodeUsage>>,
+}
 
 /// Readings from one kubelet.
 #[derive(Clone, Debug)]
@@ -51,11 +56,29 @@ pub struct KubeletEviction {
     pub at: Timestamp,
 }
 
-impl PressureReadings {
+impl NodeMeasurements {
+    /// Returns the live usage of a node; `None` if it is unknown.
+    pub fn usage(&self, node: &NodeName) -> Option<&UsageMetric> {
+        self.usage.as_ref()?.nodes.get(node)
+    }
+
+    /// Stores the usage of all nodes from metrics.k8s.io. After an error, the previous usage is kept until it is three
+    /// minutes old.
+    pub fn on_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
+        const STALE: Span = Span::from_secs(180);
+        match usage {
+            Ok(nodes) => self.usage = Some(Arc::new(NodeUsage { at: now, nodes })),
+            Err(_) if self.usage.as_ref().is_some_and(|usage| now.since(usage.at) > STALE) => {
+                self.usage = None
+            }
+            Err(_) => {}
+        }
+    }
+
     /// Stores a report, and simulates the next pass of the kubelet's eviction manager with its measurements.
     fn on_report(&mut self, node: &Node, report: KubeletReport, version: ServerVersion) {
         let settings = thresholds(&report, rules_of(node, version));
-        let before = self.0.remove(&node.name).map(Arc::unwrap_or_clone);
+        let before = self.kubelets.remove(&node.name).map(Arc::unwrap_or_clone);
         let mut readings = before.unwrap_or_else(|| NodeReadings {
             last: report.clone(),
             samples: VecDeque::new(),
@@ -70,21 +93,21 @@ impl PressureReadings {
             readings.pass = readings.manager.pass(&settings, stats, report.at);
         }
         readings.last = report;
-        self.0.insert(node.name.clone(), Arc::new(readings));
-        if self.0.len() > MOST_NODES {
-            let oldest = self.0.iter().min_by_key(|(_, readings)| readings.last.at);
+        self.kubelets.insert(node.name.clone(), Arc::new(readings));
+        if self.kubelets.len() > MOST_NODES {
+            let oldest = self.kubelets.iter().min_by_key(|(_, readings)| readings.last.at);
             let oldest = oldest.map(|(name, _)| name.clone());
-            oldest.and_then(|name| self.0.remove(&name));
+            oldest.and_then(|name| self.kubelets.remove(&name));
         }
     }
 }
 
 /// Live usage of nodes (metrics.k8s.io).
 #[derive(Clone, Debug)]
-pub struct NodeUsage {
+struct NodeUsage {
     /// Time at which the usage was read.
-    pub at: Timestamp,
-    pub nodes: BTreeMap<NodeName, UsageMetric>,
+    at: Timestamp,
+    nodes: BTreeMap<NodeName, UsageMetric>,
 }
 
 /// Information about pressure on a node.
@@ -145,7 +168,7 @@ impl Model {
     /// Returns the information about pressure on a node. The order of eviction is for `signal`; if that is `None`, for
     /// the signal nearest to its threshold.
     pub fn node_pressure(&self, node: &Node, signal: Option<EvictionSignal>) -> Option<NodePressure> {
-        let readings = self.pressure.0.get(&node.name)?;
+        let readings = self.measurements.kubelets.get(&node.name)?;
         let rules = rules_of(node, self.settings.version);
         let settings = thresholds(&readings.last, rules);
         let none = NodeStats::default();
@@ -169,15 +192,15 @@ impl Model {
     /// Stores the report of a kubelet.
     pub fn on_kubelet_report(&mut self, node: &NodeName, report: KubeletReport) {
         let Some(node) = self.cluster.node(node).cloned() else { return };
-        self.pressure.on_report(&node, report, self.settings.version);
+        self.measurements.on_report(&node, report, self.settings.version);
         let eviction = self.kubelet_eviction(&node);
-        if let Some(readings) = self.pressure.0.get_mut(&node.name) {
+        if let Some(readings) = self.measurements.kubelets.get_mut(&node.name) {
             Arc::make_mut(readings).eviction = eviction;
         }
     }
 
     fn kubelet_eviction(&self, node: &Node) -> Option<KubeletEviction> {
-        let NodeReadings { pass, last, .. } = &**self.pressure.0.get(&node.name)?;
+        let NodeReadings { pass, last, .. } = &**self.measurements.kubelets.get(&node.name)?;
         let (signal, at) = match &pass.evicts {
             Some(threshold) => (threshold.signal, last.at),
             None => {
@@ -196,21 +219,9 @@ impl Model {
         let reports_it = |name: &NodeName, eviction: &KubeletEviction| {
             self.cluster.node(name).is_some_and(|node| reported(node).contains(&eviction.condition))
         };
-        let evicting = self.pressure.0.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
+        let evicting =
+            self.measurements.kubelets.iter().filter_map(|(name, readings)| Some((name, readings.eviction?)));
         evicting.filter(move |(name, eviction)| reports_it(name, eviction))
-    }
-
-    /// Stores the usage of all nodes from metrics.k8s.io. After an error, the previous usage is kept until it is three
-    /// minutes old.
-    pub fn on_node_usage(&mut self, usage: Result<BTreeMap<NodeName, UsageMetric>, String>, now: Timestamp) {
-        const STALE: Span = Span::from_secs(180);
-        match usage {
-            Ok(nodes) => self.usage = Some(Arc::new(NodeUsage { at: now, nodes })),
-            Err(_) if self.usage.as_ref().is_some_and(|usage| now.since(usage.at) > STALE) => {
-                self.usage = None
-            }
-            Err(_) => {}
-        }
     }
 
     /// Returns the nodes that report pressure. Their kubelets are queried even if no user looks at the nodes.

@@ -685,7 +685,7 @@ impl Loop {
                     self.app.arrange(now);
                 }
             }
-            UsageAnswer::Nodes(usage) => self.app.model.on_node_usage(usage, now),
+            UsageAnswer::Nodes(usage) => self.app.model.measurements.on_usage(usage, now),
         }
         self.undrawn = true;
     }

@@ -205,7 +205,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         share(scene, line, requested.memory_bytes, allocatable.memory_bytes),
     ];
     if scene.screen.wide {
-        let usage = scene.shown.usage.as_ref().and_then(|usage| usage.nodes.get(&node.name));
+        let usage = scene.shown.measurements.usage(&node.name);
         let used = |amount: fn(&UsageMetric) -> i64, of: i64| match usage {
             Some(usage) => share(scene, line, amount(usage), of),
             None => Cell::new("–", scene.style(Role::Faint)),
