@@ -65,7 +65,7 @@ fn draw_frames() {
     }
     fixture.run(60);
 
-    let forecast = fixture.app.model.forecast.as_ref().expect("a zone is silent");
+    let forecast = fixture.app.model.predictions.forecast().expect("a zone is silent");
     let lanes: Vec<_> = forecast.chart.lanes.iter().map(Cow::Borrowed).collect();
     let folding = median(|| (), |_| drop(black_box(fold(&lanes, 40, Horizon::default().alike()))));
     println!("folding {} lanes of the forecast: {folding:?}", lanes.len());

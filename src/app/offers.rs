@@ -94,7 +94,7 @@ impl App {
                 let is_hidden = screen.zoomed && screen.focus != Pane::Nodes;
                 !is_covered && !is_hidden && !screen.nodes.list.is_empty()
             }
-            UserAction::Horizon => self.shown().forecast.is_some(),
+            UserAction::Horizon => self.shown().predictions.forecast().is_some(),
             UserAction::ChooseNext | UserAction::ChoosePrevious => match screen.overlays.top() {
                 Some(Overlay::Question(dialog)) => matches!(dialog.prompt(), Some(DialogPrompt::Choice(_))),
                 Some(Overlay::Palette(palette)) => palette.found.len() > 1,

@@ -136,17 +136,20 @@ impl Screen {
     }
 
     fn is_forecast_empty(&self, shown: &Model) -> bool {
-        shown.forecast_until(self.forecast.horizon).is_none_or(|forecast| forecast.chart.lanes.is_empty())
+        shown
+            .predictions
+            .forecast_until(self.forecast.horizon)
+            .is_none_or(|forecast| forecast.chart.lanes.is_empty())
     }
 
     /// Folds the lanes that pass the filter until they fit. Returns whether the lanes may have changed.
     fn arrange_lanes(&mut self, shown: &Model) -> bool {
         let horizon = self.forecast.horizon;
-        let forecast = shown.forecast_until(horizon);
+        let forecast = shown.predictions.forecast_until(horizon);
         let basis = LanesBasis {
             forecast: forecast.map(|forecast| (forecast.made, forecast.until)),
             states: shown.views.revision.states,
-            outcomes: shown.outcomes.as_ref().map(|outcomes| outcomes.at),
+            outcomes: shown.predictions.outcomes().map(|outcomes| outcomes.at),
             filter: self.filter(Pane::Forecast).clone(),
             horizon,
             room: self.forecast.room,
@@ -156,7 +159,7 @@ impl Screen {
         }
         let lanes = forecast.into_iter().flat_map(|forecast| &forecast.chart.lanes);
         let passing = lanes.filter(|lane| basis.filter.is_empty() || basis.filter.matches(*lane));
-        let nowhere = |node: &NodeName| shown.outcomes.as_ref()?.nowhere_on(node);
+        let nowhere = |node: &NodeName| shown.predictions.outcomes()?.nowhere_on(node);
         let lanes: Vec<_> = passing.map(|lane| lane.with_nowhere(nowhere)).collect();
         self.forecast.replace(forecast::fold(&lanes, basis.room, horizon.alike()));
         self.forecast.arranged = Some(basis);

@@ -89,7 +89,7 @@ impl PendingPodReport {
     fn new(pod: &Pod, model: &Model, now: Timestamp) -> Self {
         let Key { namespace, name } = &pod.key;
         let since = pending_since(&model.cluster, pod);
-        let advice = model.pending_advice(&pod.key);
+        let advice = model.predictions.pending_advice(&pod.key);
         let (node, preempts) = match advice {
             Some(PendingAdvice::Fits { node }) => (Some(node.clone()), None),
             Some(PendingAdvice::Preempts { node, pods }) => (Some(node.clone()), Some(*pods)),

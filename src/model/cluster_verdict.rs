@@ -581,7 +581,7 @@ fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
 
 /// The most common reason why pods are Pending: `no node has 4 CPU free`.
 fn why_pending(model: &Model) -> Option<Finding> {
-    let cause = model.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
+    let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
 }
 

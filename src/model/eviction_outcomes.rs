@@ -1,5 +1,5 @@
 //! Outcomes of all evicted pods. They are computed in the background ([`OutcomesJob`](super::OutcomesJob)), kept in
-//! [`Model::outcomes`] until newer ones arrive, and counted for title, verdict and report.
+//! [`Predictions`](super::Predictions) until newer ones arrive, and counted for title, verdict and report.
 
 use std::{
     borrow::Cow,
@@ -36,6 +36,11 @@ impl EvictionOutcomes {
     /// Outcomes of the pods that leave.
     pub const fn by_pod(&self) -> &BTreeMap<Key, PodOutcome> {
         &self.by_pod
+    }
+
+    /// Whether a budget would refuse the eviction of a pod; `None` if budgets are unknown.
+    pub(super) fn would_be_refused(&self, pod: &Key) -> Option<bool> {
+        Some(self.refused.as_ref()?.contains(pod))
     }
 
     /// Returns the pods of a node that have nowhere to run; `None` if there are none.
@@ -81,7 +86,7 @@ impl Model {
     pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, PodOutcome>> {
         match row.state {
             EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => {
-                self.outcomes.as_ref()?.by_pod.get(pod).map(Cow::Borrowed)
+                self.predictions.outcomes_by_pod()?.get(pod).map(Cow::Borrowed)
             }
             EvictionState::Terminating { .. } => {
                 Some(Cow::Owned(PodOutcome::for_terminating(&self.cluster, self.cluster.pod(pod)?)))
@@ -90,21 +95,11 @@ impl Model {
         }
     }
 
-    /// Whether a budget would refuse the eviction of a pod; `None` if unknown. Taint evictions go ahead even so,
-    /// because they ignore budgets.
-    pub fn would_be_refused(&self, pod: &Key) -> Option<bool> {
-        Some(self.outcomes.as_ref()?.refused.as_ref()?.contains(pod))
-    }
-
     /// Stores new outcomes and returns the previous ones.
     pub fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
-        let before = self.outcomes.replace(Arc::new(outcomes));
-        self.views.counts =
-            EvictionCounts::new(&self.cluster, &self.views.leaving.evictions, self.outcomes.as_deref());
-        self.outcome_changes.count(true);
-        self.views.revision.evictions += 1;
-        self.results.count(true);
-        before
+        let counts = EvictionCounts::new(&self.cluster, &self.views.leaving.evictions, Some(&outcomes));
+        self.views.set_counts(counts);
+        self.predictions.set_outcomes(outcomes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Headroom (N-1): the nodes and zones that the cluster can lose. It is computed in the background in slices
-//! ([`Model::next_headroom_job`], [`HeadroomJob::advance`]) and kept in [`Model::headroom`] until a newer result
-//! arrives.
+//! ([`Model::next_headroom_job`], [`HeadroomJob::advance`]) and kept in [`Predictions`](super::Predictions) until a
+//! newer result arrives.
 
 use super::Model;
 use kordon_core::{
@@ -90,7 +90,7 @@ impl Model {
         {
             return KnownHeadroom::Withheld;
         }
-        let Some(known) = &self.headroom else {
+        let Some(known) = self.predictions.headroom() else {
             return KnownHeadroom::Computing(HeadroomRest { percent: 0, goes_on: true });
         };
         let headroom = &known.headroom;
@@ -117,7 +117,7 @@ impl Model {
     /// Returns the next slice of the computation; `None` if the headroom is complete or its inputs are not known.
     pub fn next_headroom_job(&self, now: Timestamp) -> Option<HeadroomJob> {
         let revision = self.headroom_revision().filter(|_| !self.cluster.nodes().is_empty())?;
-        if self.headroom.as_ref().is_some_and(|known| known.is_finished && known.revision == revision) {
+        if self.predictions.headroom().is_some_and(|known| known.is_finished && known.revision == revision) {
             return None;
         }
         let (cluster, version) = (self.cluster.clone(), self.settings.version);

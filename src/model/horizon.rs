@@ -1,7 +1,5 @@
 //! Horizons of forecasts.
 
-use super::Model;
-use kordon_core::forecast::Forecast;
 use kordon_time::Span;
 
 /// Horizon of the usual forecast, whatever the horizon of the chart. It is long enough that a node which fails now
@@ -49,13 +47,5 @@ impl Horizon {
     /// Maximum time difference between the events of nodes that share a lane of the chart.
     pub const fn alike(self) -> Span {
         Span::from_nanos(self.span().as_nanos() / 20)
-    }
-}
-
-impl Model {
-    /// Returns the forecast for this horizon. While a longer forecast is missing, returns the usual one.
-    pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
-        let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
-        far.or(self.forecast.as_deref())
     }
 }

@@ -98,8 +98,8 @@ pub struct LeavingJob {
 /// The leaving pods, with the number of evictions of each kind.
 #[derive(Debug)]
 pub struct CountedLeaving {
-    leaving: Leaving,
-    counts: EvictionCounts,
+    pub(super) leaving: Leaving,
+    pub(super) counts: EvictionCounts,
 }
 
 impl Leaving {
@@ -121,7 +121,7 @@ fn leaving_keys(evictions: &BTreeMap<Key, EvictionRow>) -> impl Iterator<Item = 
 impl Model {
     /// Whether so many pods leave that their evictions are computed in the background.
     pub fn leaves_many(&self) -> bool {
-        let predicted = self.forecast.as_ref().map_or(0, |forecast| forecast.steps.len());
+        let predicted = self.predictions.forecast().map_or(0, |forecast| forecast.steps.len());
         self.views.leaving.evictions.len() + predicted > MANY
     }
 
@@ -130,12 +130,12 @@ impl Model {
         let sources = Sources {
             engine: self.engine.as_ref()?,
             cluster: &self.cluster,
-            forecast: self.forecast.as_deref(),
+            forecast: self.predictions.forecast().map(|forecast| &**forecast),
             abnormal: self.watchlist.abnormal(),
             before: &self.views.leaving,
             now,
         };
-        let counted = sources.counted(self.outcomes.as_deref());
+        let counted = sources.counted(self.predictions.outcomes().map(|outcomes| &**outcomes));
         self.set_leaving(counted)
     }
 
@@ -144,24 +144,17 @@ impl Model {
         Some(LeavingJob {
             engine: self.engine.clone()?,
             cluster: self.cluster.clone(),
-            forecast: self.forecast.clone(),
+            forecast: self.predictions.forecast().cloned(),
             abnormal: self.watchlist.abnormal().clone(),
             before: self.views.leaving.clone(),
-            outcomes: self.outcomes.clone(),
+            outcomes: self.predictions.outcomes().cloned(),
             now,
         })
     }
 
     /// Stores a result, unless the known result is newer. Returns the previous result.
     pub fn set_leaving(&mut self, counted: CountedLeaving) -> Option<Arc<Leaving>> {
-        let CountedLeaving { leaving, counts } = counted;
-        if leaving.taken < self.views.leaving.taken {
-            return None;
-        }
-        self.views.counts = counts;
-        self.views.revision.next = leaving.changes.next;
-        self.views.revision.evictions = leaving.changes.evictions + self.outcome_changes.get();
-        Some(std::mem::replace(&mut self.views.leaving, Arc::new(leaving)))
+        self.views.set_leaving(counted, self.predictions.outcomes_revision())
     }
 }
 

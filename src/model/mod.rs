@@ -19,6 +19,7 @@ pub mod moments;
 pub mod node_state;
 mod outcomes_job;
 pub mod pending_pods;
+mod predictions;
 pub mod pressure;
 mod revisions;
 pub mod suggestions;
@@ -47,6 +48,7 @@ pub use moments::{Moment, MomentFinder, MomentKind};
 pub use node_state::{NodeState, NodeStateView, StateDetail, StateRole};
 pub use outcomes_job::OutcomesJob;
 pub use pending_pods::{PendingAdvice, PendingJob, PendingPods, PendingSummary};
+pub use predictions::Predictions;
 pub use pressure::{NodeMeasurements, NodePressure, SignalPressure};
 pub use revisions::Revision;
 pub use session_journal::{JournalEntry, JournalSubject, SessionJournal};
@@ -56,18 +58,14 @@ pub use views::{Leadership, Views};
 pub use watchlist::{NodeWatchlist, ZoneNodes};
 
 use effects::AfterOutcome;
-use revisions::{ChangeCount, ChangeCounts};
+use revisions::ChangeCounts;
 use session_journal::HistoryContext;
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{
     cluster::{Change, Cluster, Gaps, Known},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
-    forecast::{
-        Accuracy, EventKind, Forecast,
-        accuracy::{Judgement, Predicted},
-        apply_write,
-    },
+    forecast::{EventKind, Forecast, accuracy::Judgement, apply_write},
     plan::failover_gaps,
     why::Explainer,
 };
@@ -93,29 +91,15 @@ pub struct Model {
     pub feeds: Feeds,
     pub effects: Effects,
     pub journal: SessionJournal,
-    pub forecast: Option<Arc<Forecast>>,
-    /// A forecast with a longer horizon, only for charts of more than ten minutes.
-    pub outlook: Option<Arc<Forecast>>,
-    /// How right the forecasts of this session were.
-    pub accuracy: Accuracy,
+    pub predictions: Predictions,
     pub watchlist: NodeWatchlist,
     pub maintenance: MaintenanceProgress,
-    /// Latest computed headroom: what the cluster can lose.
-    pub headroom: Option<HeadroomSnapshot>,
-    /// Latest computed outcomes of the evicted pods.
-    pub outcomes: Option<Arc<EvictionOutcomes>>,
-    /// Latest computed advice for the pods that wait for a node.
-    pub pending: Option<Arc<PendingPods>>,
     pub measurements: NodeMeasurements,
     /// The pods that left, and who removed each.
     pub departures: Departures,
     /// State of the engine at the last refresh.
     pub views: Views,
     changes: ChangeCounts,
-    /// Number of results of background work ([`Revision::results`]).
-    results: ChangeCount,
-    /// Number of results stored in [`Model::outcomes`]; part of [`Revision::evictions`].
-    outcome_changes: ChangeCount,
 }
 
 /// Options of a new model.
@@ -163,7 +147,7 @@ pub enum ControllerRole {
 impl Model {
     pub fn new(options: ModelOptions, now: Timestamp) -> Self {
         let ModelOptions { connection, settings, role } = options;
-        let accuracy = Accuracy::new(settings.node_monitor_period.value);
+        let predictions = Predictions::new(settings.node_monitor_period.value);
         Self {
             connection,
             settings,
@@ -172,20 +156,13 @@ impl Model {
             feeds: Feeds::new(now),
             effects: Effects::new(role),
             journal: SessionJournal::default(),
-            forecast: None,
-            outlook: None,
-            accuracy,
+            predictions,
             watchlist: NodeWatchlist::default(),
             maintenance: MaintenanceProgress::default(),
-            headroom: None,
-            outcomes: None,
-            pending: None,
             measurements: NodeMeasurements::default(),
             departures: Departures::default(),
             views: Views::default(),
             changes: ChangeCounts::default(),
-            results: ChangeCount::default(),
-            outcome_changes: ChangeCount::default(),
         }
     }
 
@@ -284,9 +261,10 @@ impl Model {
 
     /// Returns the explainer of nodes and pods; `None` before the engine has started.
     pub fn explainer(&self, now: Timestamp) -> Option<Explainer<'_>> {
-        let Self { cluster, engine, forecast, .. } = self;
-        let outcomes = self.outcomes.as_ref().map(|outcomes| outcomes.by_pod());
-        Some(Explainer { engine: engine.as_ref()?, cluster, forecast: forecast.as_deref(), outcomes, now })
+        let Self { cluster, predictions, .. } = self;
+        let (forecast, outcomes) = (predictions.forecast(), predictions.outcomes_by_pod());
+        let forecast = forecast.map(|forecast| &**forecast);
+        Some(Explainer { engine: self.engine.as_ref()?, cluster, forecast, outcomes, now })
     }
 
     /// Computes the forecast of the next ten minutes and refreshes the views.
@@ -300,28 +278,12 @@ impl Model {
 
     /// Stores a new forecast and returns the previous one.
     pub fn set_forecast(&mut self, forecast: Forecast) -> Option<Arc<Forecast>> {
-        self.accuracy.on_forecast(&forecast, &self.cluster);
-        self.results.count(true);
-        self.forecast.replace(Arc::new(forecast))
-    }
-
-    /// Stores a new forecast with a longer horizon and returns the previous one.
-    pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
-        self.results.count(true);
-        self.outlook.replace(Arc::new(outlook))
+        self.predictions.set_forecast(forecast, &self.cluster)
     }
 
     /// Number of changes of pods that wait for a node.
     pub fn unscheduled_changes(&self) -> u64 {
         self.changes.unscheduled()
-    }
-
-    /// Removes the forecasts when there is nothing to predict, and returns them. They are large, so the caller decides
-    /// where to free them.
-    pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
-        let dropped = [self.forecast.take(), self.outlook.take()];
-        self.results.count(dropped.iter().any(Option::is_some));
-        dropped
     }
 
     /// Number of changes that may alter plans.
@@ -368,11 +330,7 @@ impl Model {
         self.maintenance.on_applied(applied);
         let feed = self.feeds.state(FeedKind::Pods);
         let departed = self.departures.on_applied(applied, &self.cluster, feed, now);
-        let predicted = Predicted {
-            forecast: self.forecast.as_deref(),
-            outcomes: self.outcomes.as_ref().map(|outcomes| outcomes.by_pod()),
-        };
-        let judged = self.accuracy.on_change(applied, &self.cluster, predicted, now);
+        let judged = self.predictions.on_applied(applied, &self.cluster, now);
         self.record(change, departed, &judged, now);
         self.changes.on_applied(change);
         if let Some(engine) = &mut self.engine {
@@ -423,7 +381,7 @@ impl Model {
             engine.handle_leader_known(&self.cluster.known(kind), now);
         }
         let Some(watch_health) = watch_health else { return };
-        self.accuracy.restart();
+        self.predictions.on_watch_health();
         self.journal.on_watch_health();
         if let Some(engine) = &mut self.engine {
             engine.handle_watch_health(&self.cluster, watch_health, now);

@@ -44,15 +44,15 @@ impl Model {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;
         leaving.first?;
-        let down = self.forecast.as_ref().map(|forecast| forecast.down.clone()).unwrap_or_default();
+        let down = self.predictions.forecast().map(|forecast| forecast.down.clone()).unwrap_or_default();
         let basis = OutcomesBasis { changes, down, leaving: leaving.changes.pods };
-        if self.outcomes.as_ref().is_some_and(|outcomes| outcomes.basis == basis) {
+        if self.predictions.outcomes().is_some_and(|outcomes| outcomes.basis == basis) {
             return None;
         }
         Some(OutcomesJob {
             cluster: self.cluster.clone(),
             version: self.settings.version,
-            forecast: self.forecast.clone().unwrap_or_default(),
+            forecast: self.predictions.forecast().cloned().unwrap_or_default(),
             leaving: leaving.clone(),
             basis,
             at: now,

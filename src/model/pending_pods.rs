@@ -156,17 +156,6 @@ impl Model {
         pods
     }
 
-    /// Returns the advice for a pod that waits for a node; `None` while the advice is being computed.
-    pub fn pending_advice(&self, pod: &Key) -> Option<&PendingAdvice> {
-        self.pending.as_ref()?.by_pod.get(pod)
-    }
-
-    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. `None` if every pod
-    /// fits a node, or while the causes are being computed.
-    pub fn most_common_pending_cause(&self) -> Option<&Name> {
-        self.pending.as_ref()?.most_common_cause.as_ref()
-    }
-
     /// Missing inputs of the advice.
     pub fn pending_gaps(&self) -> Gaps {
         self.headroom_gaps()
@@ -179,7 +168,7 @@ impl Model {
             return None;
         }
         let changes = self.changes.placements();
-        if self.pending.as_ref().is_some_and(|pending| pending.changes == changes) {
+        if self.predictions.pending().is_some_and(|pending| pending.changes == changes) {
             return None;
         }
         Some(PendingJob { cluster: self.cluster.clone(), version: self.settings.version, changes })
@@ -188,14 +177,18 @@ impl Model {
     /// Computes the advice at once, unless it is up to date.
     pub fn run_pending(&mut self) {
         if let Some(job) = self.next_pending_job() {
-            self.set_pending(job.work(None));
+            self.predictions.set_pending(job.work(None));
         }
     }
+}
 
-    /// Stores new advice and returns the previous one.
-    pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
-        self.results.count(true);
-        self.pending.replace(Arc::new(pending))
+impl PendingPods {
+    pub(super) fn advice(&self, pod: &Key) -> Option<&PendingAdvice> {
+        self.by_pod.get(pod)
+    }
+
+    pub(super) const fn most_common_cause(&self) -> Option<&Name> {
+        self.most_common_cause.as_ref()
     }
 }
 

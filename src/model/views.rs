@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Model,
     eviction_outcomes::EvictionCounts,
-    leaving::Leaving,
+    leaving::{CountedLeaving, Leaving},
     node_state::NodeState,
     pending_pods::PendingSummary,
     revisions::{ChangeCount, Revision},
@@ -32,7 +32,7 @@ pub struct Views {
     /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
     /// Number of changes of zones and of the confidence of predictions.
-    pub(super) zone_changes: ChangeCount,
+    zone_changes: ChangeCount,
     pub revision: Revision,
 }
 
@@ -57,6 +57,38 @@ impl Views {
             && self.zones.len() == zones.len()
             && self.zones.iter().zip(zones).all(|(zone, other)| zone.says_the_same(other))
     }
+
+    /// Stores what leaves, unless something newer is known. Returns what was known before. `outcomes` is the revision
+    /// of the outcomes.
+    pub(super) fn set_leaving(&mut self, counted: CountedLeaving, outcomes: u64) -> Option<Arc<Leaving>> {
+        let CountedLeaving { leaving, counts } = counted;
+        if leaving.taken < self.leaving.taken {
+            return None;
+        }
+        self.counts = counts;
+        self.revision.next = leaving.changes.next;
+        self.revision.evictions = leaving.changes.evictions + outcomes;
+        Some(std::mem::replace(&mut self.leaving, Arc::new(leaving)))
+    }
+
+    /// Stores how many evictions there are of each kind, with new outcomes.
+    pub(super) const fn set_counts(&mut self, counts: EvictionCounts) {
+        self.counts = counts;
+        self.revision.evictions += 1;
+    }
+
+    /// Offsets the revision of zones, which could otherwise equal that of another moment by coincidence.
+    pub(super) const fn set_apart(&mut self, moment: u64) {
+        self.zone_changes.set_apart(moment);
+    }
+
+    /// Carries over what was computed in the background for a moment shortly before this one.
+    pub(super) fn continue_from(&mut self, before: &Self) {
+        self.leaving = before.leaving.clone();
+        self.counts = before.counts;
+        let (own, shown) = (&mut self.revision, before.revision);
+        (own.next, own.evictions, own.results) = (shown.next, shown.evictions, shown.results);
+    }
 }
 
 impl Model {
@@ -77,7 +109,7 @@ impl Model {
             moves: self.changes.moves(),
             departures: self.departures.revision(),
             journal: self.journal.revision(),
-            results: self.results.get(),
+            results: self.predictions.revision(),
             ..self.views.revision
         };
         let Some(engine) = &self.engine else {
@@ -89,9 +121,7 @@ impl Model {
             Confidence::Live | Confidence::Assumed | Confidence::NoController { .. } => now,
         };
         self.watchlist.update(engine, &self.cluster, judged_at);
-        for forecast in self.forecast.iter_mut().chain(&mut self.outlook) {
-            forecast.forget_heard(self.watchlist.silent());
-        }
+        self.predictions.forget_heard(self.watchlist.silent());
         let before = &self.views;
         let (confidence, zones) = (Some(engine.confidence(now)), engine.zones(now));
         let mut zone_changes = before.zone_changes;

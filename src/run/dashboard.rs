@@ -573,7 +573,7 @@ impl Loop {
     fn on_tick(&mut self) {
         self.next_tick = Instant::now() + SECOND;
         // A node may have become silent merely because time passed.
-        self.forecast_is_old |= self.app.model.forecast.is_none();
+        self.forecast_is_old |= self.app.model.predictions.forecast().is_none();
         self.undrawn = !self.app.is_frozen() || self.app.is_in_history();
         self.refresh();
     }

@@ -238,8 +238,8 @@ fn moment(replayed: &Model, before: Option<&Model>, number: MomentNumber, at: Ti
     }
     model.refresh_nodes(at);
     if !model.is_abnormal() {
-        model.drop_forecasts();
-    } else if model.forecast.is_none()
+        model.predictions.drop_forecasts();
+    } else if model.predictions.forecast().is_none()
         && let Some(engine) = &model.engine
     {
         let forecast = Forecast::run(engine, &model.cluster, at, HORIZON).with_chart(engine, &model.cluster);

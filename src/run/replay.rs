@@ -220,7 +220,7 @@ impl<R: Read + Seek> Replay<R> {
     pub fn run_forecast(&mut self) {
         let model = &mut self.state.model;
         if !model.is_abnormal() {
-            model.drop_forecasts();
+            model.predictions.drop_forecasts();
         } else if let Some(engine) = &model.engine {
             let forecast = Forecast::run(engine, &model.cluster, self.at, HORIZON);
             model.set_forecast(forecast);

@@ -278,7 +278,7 @@ impl Collector {
         });
         review.moments = self.finder.found().to_vec();
         review.moments.sort_by_key(|moment| moment.at);
-        review.accuracy = model.accuracy.report();
+        review.accuracy = model.predictions.accuracy();
         review
     }
 }

@@ -43,7 +43,7 @@ fn lines(scene: &Scene) -> Vec<Runs> {
         fact("controller", leader(scene)),
     ];
     lines.extend(settings(scene));
-    let accuracy = scene.shown.accuracy.report();
+    let accuracy = scene.shown.predictions.accuracy();
     let named = |name: &'static str, texts: Vec<String>| {
         let name = move |place: usize| if place == 0 { name } else { "" };
         texts.into_iter().enumerate().map(move |(place, text)| (name(place), text))

@@ -655,7 +655,7 @@ impl DashboardFixture {
             let horizon = self.app.screen.forecast.horizon.span();
             let (forecast, outlook) = (forecast(HORIZON), forecast(horizon));
             self.app.model.set_forecast(forecast);
-            self.app.model.set_outlook(outlook);
+            self.app.model.predictions.set_outlook(outlook);
         }
         self.app.refresh(self.now);
         self.plan();
@@ -667,12 +667,12 @@ impl DashboardFixture {
 
     /// Computes headroom at most every 30 s; the loop does this on another thread.
     fn survey(&mut self) {
-        let before = self.app.model.headroom.as_ref().map_or(Timestamp::EPOCH, |spare| spare.at);
+        let before = self.app.model.predictions.headroom().map_or(Timestamp::EPOCH, |spare| spare.at);
         if self.now.since(before) < Span::from_secs(30) {
             return;
         }
         if let Some(job) = self.app.model.next_headroom_job(self.now) {
-            self.app.model.headroom = job.work();
+            self.app.model.predictions.set_headroom(job.work());
         }
     }
 

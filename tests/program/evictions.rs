@@ -44,7 +44,7 @@ fn outcome(fixture: &DashboardFixture, pod: &str) -> Option<PodOutcome> {
 fn every_eviction_has_the_outcome_that_the_forecast_has_for_its_pod() {
     let fixture = incident();
     let model = &fixture.app.model;
-    let forecast = model.forecast.as_ref().expect("something is wrong");
+    let forecast = model.predictions.forecast().expect("something is wrong");
     let placing = PlacingEnvironment::new(
         &model.cluster,
         Snapshot::new(&model.cluster, model.settings.version),
@@ -255,7 +255,7 @@ fn evictions_that_a_budget_would_refuse_are_counted_in_the_order_in_which_they_c
     fixture.silence("pool-a-01");
     fixture.run(35);
     let model = &fixture.app.model;
-    let refused = |pod: &str| model.would_be_refused(&Key::new("shop", pod));
+    let refused = |pod: &str| model.predictions.would_be_refused(&Key::new("shop", pod));
     // The budget of checkout allows one of three evictions.
     assert_eq!((refused("checkout-5kd8x"), refused("checkout-9vbnm")), (Some(false), Some(true)));
     assert_eq!(model.views.counts.against_budgets, Some(2), "and the one of postgres");
@@ -265,7 +265,7 @@ fn evictions_that_a_budget_would_refuse_are_counted_in_the_order_in_which_they_c
 fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever() {
     let fixture = incident();
     let model = &fixture.app.model;
-    let forecast = model.forecast.as_ref().expect("something is wrong");
+    let forecast = model.predictions.forecast().expect("something is wrong");
     let leaving = model
         .views
         .leaving

@@ -94,7 +94,7 @@ fn statements(fixture: &mut DashboardFixture) -> BTreeSet<String> {
                 .map(|(node, next)| format!("{node}: {:?} {:?}", next.what, next.at)),
         );
     }
-    if let Some(forecast) = model.forecast.as_ref().filter(|_| is_live) {
+    if let Some(forecast) = model.predictions.forecast().filter(|_| is_live) {
         found.extend(of_forecast(forecast, cluster, knows_pods));
     }
     // The order of the rows depends on what is known, so the node of the what-if is found by its name.

@@ -6,7 +6,7 @@ use kordon_core::cluster::{FeedKind, Key, Phase, WorkloadKind};
 use crate::dashboard_fixture::{DashboardFixture, Withheld};
 
 fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
-    fixture.app.model.pending_advice(&Key::new("shop", pod)).cloned()
+    fixture.app.model.predictions.pending_advice(&Key::new("shop", pod)).cloned()
 }
 
 #[test]

@@ -53,13 +53,13 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
         session.model.run_outcomes(now);
         if let Some(job) = session.model.next_headroom_job(now) {
             let headroom = job.advance(&mut progress, || clock.now() < now + slice);
-            session.model.headroom = headroom.or(session.model.headroom.take());
+            session.model.predictions.set_headroom(headroom);
             slice = SLICE;
         }
         let verdict = ClusterVerdict::new(&session.model, now);
         let outline = (verdict.level, verdict.outline.clone());
         if printed.as_ref() != Some(&outline) {
-            print(args.output, &verdict, &session.model.accuracy.report(), now)?;
+            print(args.output, &verdict, &session.model.predictions.accuracy(), now)?;
             printed = Some(outline);
         }
         let next = now + PERIOD;

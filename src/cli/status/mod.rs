@@ -69,5 +69,5 @@ fn compute_headroom(shot: &mut OneShot, all: bool) {
     let mut progress = if all { progress.with_all_zones() } else { progress };
     let ends = shot.clock.now() + N_1;
     let found = job.advance(&mut progress, || all || shot.clock.now() < ends);
-    shot.model.headroom = found.map(HeadroomSnapshot::stopped);
+    shot.model.predictions.set_headroom(found.map(HeadroomSnapshot::stopped));
 }

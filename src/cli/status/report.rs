@@ -329,7 +329,7 @@ impl StatusReport {
         Self {
             schema: "kordon.status/v1",
             taken_at: now,
-            forecast_until: model.forecast.as_ref().map_or(now, |forecast| forecast.until),
+            forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             verdict: ClusterVerdictReport {
                 level: verdict.level.as_str(),
                 text: verdict.text(),
@@ -572,7 +572,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             outcome_node: outcome.and_then(PodOutcome::node).cloned(),
             outcome_text: outcome.map(ToString::to_string),
             outcome_reasons: outcome.map(PodOutcome::reasons).unwrap_or_default(),
-            budget_ignored: model.would_be_refused(pod).filter(|_| leaves),
+            budget_ignored: model.predictions.would_be_refused(pod).filter(|_| leaves),
             why: row.why.clone(),
         })
     };

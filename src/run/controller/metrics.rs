@@ -291,7 +291,7 @@ impl MetricsView<'_> {
         for known in ["live", "assumed", "disconnected", "noController"] {
             samples.add(CONFIDENCE, vec![("state", known.into())], truth(known == state));
         }
-        let total = model.accuracy.report().total();
+        let total = model.predictions.accuracy().total();
         let results = [
             ("predicted", total.predicted()),
             ("missed", total.missed()),

@@ -425,7 +425,7 @@ impl Term {
                     beside.forecast.start(move |_| Forecast::run(&engine, &cluster, now, HORIZON));
                 }
             } else {
-                drop(model.drop_forecasts());
+                drop(model.predictions.drop_forecasts());
             }
         }
         if model.effects.role() == ControllerRole::Shadow
@@ -471,7 +471,7 @@ impl Term {
             Ok(BesideResult::Outcomes(outcomes)) => drop(model.set_outcomes(outcomes)),
             Ok(BesideResult::Headroom(progress, headroom)) => {
                 self.beside.progress = *progress;
-                model.headroom = headroom.or(model.headroom.take());
+                model.predictions.set_headroom(headroom);
             }
             Err(Failed) => {
                 let text = "a forecast failed: predictions may be missing";

@@ -38,7 +38,7 @@ impl Loop {
         }
         let model = &mut self.app.model;
         if !model.is_abnormal() {
-            return model.drop_forecasts().into_iter().flatten().for_each(drop_in_background);
+            return model.predictions.drop_forecasts().into_iter().flatten().for_each(drop_in_background);
         }
         let Some(engine) = model.engine.clone() else { return };
         let (cluster, now) = (model.cluster.clone(), self.now());
@@ -55,14 +55,15 @@ impl Loop {
             self.outlook.supersede();
         }
         let (model, now) = self.app.worked_on(self.clock.now());
-        if horizon == Horizon::TenMinutes || model.forecast.is_none() {
-            if let Some(outlook) = model.outlook.take() {
+        if horizon == Horizon::TenMinutes || model.predictions.forecast().is_none() {
+            if let Some(outlook) = model.predictions.drop_outlook() {
                 drop_in_background(outlook);
             }
             return;
         }
-        let known = model.outlook.as_ref().filter(|known| known.until.since(known.made) == horizon.span());
-        let made = model.forecast.as_ref().map(|forecast| forecast.made);
+        let known =
+            model.predictions.outlook().filter(|known| known.until.since(known.made) == horizon.span());
+        let made = model.predictions.forecast().map(|forecast| forecast.made);
         let is_behind = known.is_none_or(|known| Some(known.made) < made && self.outlook.is_due());
         let Some(engine) = model.engine.clone().filter(|_| is_behind && !self.outlook.is_running()) else {
             return;
@@ -195,7 +196,7 @@ impl Loop {
     pub(super) fn on_outlook(&mut self, outlook: Result<Forecast, Failed>) {
         match outlook {
             Ok(outlook) => {
-                if let Some(before) = self.worked_on().0.set_outlook(outlook) {
+                if let Some(before) = self.worked_on().0.predictions.set_outlook(outlook) {
                     drop_in_background(before);
                 }
                 self.unrefreshed = true;
@@ -215,13 +216,7 @@ impl Loop {
                 self.headroom_progress = progress;
                 self.start_placing_jobs();
                 self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
-                let (model, _) = self.worked_on();
-                let before = model.headroom.take();
-                let words =
-                    |known: &Option<HeadroomSnapshot>| known.as_ref().map(|known| known.headroom.clone());
-                let is_new = headroom.is_some() && words(&headroom) != words(&before);
-                model.headroom = headroom.or(before);
-                if is_new {
+                if self.worked_on().0.predictions.set_headroom(headroom) {
                     self.show_result();
                 }
             }
@@ -246,7 +241,7 @@ impl Loop {
     pub(super) fn on_pending_pods(&mut self, pending: Result<PendingPods, Failed>) {
         match pending {
             Ok(pending) => {
-                if let Some(before) = self.worked_on().0.set_pending(pending) {
+                if let Some(before) = self.worked_on().0.predictions.set_pending(pending) {
                     drop_in_background(before);
                 }
                 self.show_result();

@@ -245,7 +245,8 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
             None => Cell::new("working out", scene.style(Role::FeedBusy)),
             Some(outcome) => {
                 let cell = with_outcome(Cell::default(), &outcome);
-                let ignored = style == OutcomeStyle::Whole && scene.shown.would_be_refused(key) == Some(true);
+                let ignored = style == OutcomeStyle::Whole
+                    && scene.shown.predictions.would_be_refused(key) == Some(true);
                 if ignored {
                     cell.and(" · budget ignored by taint eviction", scene.style(Role::NodeNotice))
                 } else {
@@ -307,7 +308,7 @@ fn reasons(scene: &Scene, key: &Key, row: &EvictionRow) -> String {
     if let EvictionState::Predicted { chance: Some(chance), .. } = &row.state {
         parts.push(format!("{}, any of {} nodes", chance.percent(), chance.among.len()));
     }
-    if scene.shown.would_be_refused(key) == Some(true) {
+    if scene.shown.predictions.would_be_refused(key) == Some(true) {
         parts.push("budget ignored by taint eviction".into());
     }
     if let Some(outcome) = scene.shown.outcome(key, row) {

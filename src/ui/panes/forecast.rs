@@ -77,7 +77,7 @@ pub fn note(scene: &Scene) -> Runs {
     let horizon = scene.screen.forecast.horizon;
     let mut runs =
         Runs::new(horizon.as_str(), scene.style(Role::Strong)).and(" · ", faint).and("nothing done", dim);
-    let Some(forecast) = scene.shown.forecast_until(horizon) else { return runs };
+    let Some(forecast) = scene.shown.predictions.forecast_until(horizon) else { return runs };
     if !scene.shown.eviction_gaps().is_empty() {
         runs = runs.and(" · evictions unknown", faint);
     }
@@ -93,7 +93,7 @@ pub fn note(scene: &Scene) -> Runs {
 /// Number of pods that leave, and its range: `56 to be evicted, 45 to 79 by chance`. `None` if the number does not
 /// depend on chance.
 pub fn chance_note(scene: &Scene) -> Option<Runs> {
-    let forecast = scene.shown.forecast_until(scene.screen.forecast.horizon)?;
+    let forecast = scene.shown.predictions.forecast_until(scene.screen.forecast.horizon)?;
     let is_known = scene.shown.eviction_gaps().is_empty();
     (is_known && forecast.chart.deleted.is_by_chance()).then(|| {
         let chance = &forecast.chart.deleted;
@@ -232,7 +232,8 @@ fn draw_lanes(scene: &Scene, axis: &TimeAxis, parts: &Parts, buf: &mut Buffer) {
     let shown = &scene.screen.forecast;
     let page = usize::from(parts.chart.height);
     let first = shown.list.first_shown(page);
-    let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
+    let until =
+        scene.shown.predictions.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
     let looks = scene.looks(Pane::Forecast);
     for (place, lane) in shown.lanes.iter().enumerate().skip(first).take(page) {
         let y = parts.chart.y + u16::try_from(place - first).unwrap_or(0);
@@ -437,7 +438,8 @@ impl Sum {
 /// Draws the cumulative number of pods over time: `pods gone 14     ▁▁▂▂▂▅▅▅▅▅█████`.
 fn draw_sum(scene: &Scene, axis: &TimeAxis, sum: &Sum, (parts, y): (&Parts, u16), buf: &mut Buffer) {
     let shown = &scene.screen.forecast;
-    let until = scene.shown.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
+    let until =
+        scene.shown.predictions.forecast_until(shown.horizon).map_or(scene.now, |forecast| forecast.until);
     let mut counts = vec![0; usize::from(axis.cells)];
     let pods = shown.lanes.iter().flat_map(|lane| (sum.of)(lane));
     for (at, pods) in pods.filter(|(at, _)| *at > scene.now) {

@@ -75,7 +75,7 @@ fn columns() -> Vec<Column> {
 fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let gaps = scene.shown.pending_gaps();
-    let (help, role) = match scene.shown.pending_advice(&pod.key) {
+    let (help, role) = match scene.shown.predictions.pending_advice(&pod.key) {
         Some(advice) => (advice.first().unwrap_or_else(|| "nothing that kordon knows".into()), role(advice)),
         None if gaps.is_empty() => ("working out".into(), Role::FeedBusy),
         None => (format!("not known: {gaps}"), Role::NodeNotice),
@@ -96,7 +96,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
 /// Why a pod waits, and all that would help.
 fn why(scene: &Scene, pod: &Pod) -> String {
     let cause = pending_cause(pod);
-    match scene.shown.pending_advice(&pod.key).map(|advice| advice.lines()) {
+    match scene.shown.predictions.pending_advice(&pod.key).map(|advice| advice.lines()) {
         Some(lines) if !lines.is_empty() => format!("{cause} · what would help: {}", lines.join("; ")),
         Some(_) | None => cause,
     }

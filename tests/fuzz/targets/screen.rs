@@ -92,7 +92,7 @@ impl Lying {
         self.now = end;
         let model = &mut self.app.model;
         model.run_forecast(self.now);
-        if let (Some(engine), Some(forecast)) = (&model.engine, model.forecast.take()) {
+        if let (Some(engine), Some(forecast)) = (&model.engine, model.predictions.forecast().cloned()) {
             let forecast = Arc::unwrap_or_clone(forecast).with_chart(engine, &model.cluster);
             model.set_forecast(forecast);
         }
@@ -110,7 +110,7 @@ impl Lying {
     /// Computes everything that can be computed for an object: headroom, explanations and plans.
     fn ask(&mut self) {
         if let Some(job) = self.app.model.next_headroom_job(self.now) {
-            self.app.model.headroom = job.work();
+            self.app.model.predictions.set_headroom(job.work());
         }
         let Self { app, now } = self;
         let (cluster, version) = (&app.model.cluster, ServerVersion::new(1, 36));

@@ -1,0 +1,216 @@
+//! Results of background work on the model: forecasts, and what follows from them for pods and for the cluster.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    eviction_outcomes::EvictionOutcomes,
+    headroom::HeadroomSnapshot,
+    horizon::Horizon,
+    pending_pods::{PendingAdvice, PendingPods},
+    revisions::ChangeCount,
+};
+use kordon_core::{
+    cluster::{Applied, Cluster, Key, Name, NodeName},
+    forecast::{
+        Accuracy, AccuracyReport, EventKind, Forecast,
+        accuracy::{Judgement, Predicted},
+    },
+    plan::PodOutcome,
+};
+use kordon_time::{Span, Timestamp};
+
+/// Maximum age of a forecast that is carried over to the model of another moment.
+const STILL_NEW: Span = Span::from_secs(1);
+
+/// The latest results of each kind. A result is kept until a newer one arrives.
+#[derive(Clone, Debug)]
+pub struct Predictions {
+    forecast: Option<Arc<Forecast>>,
+    /// A forecast with a longer horizon, only for charts of more than ten minutes.
+    outlook: Option<Arc<Forecast>>,
+    /// Outcomes of the evicted pods.
+    outcomes: Option<Arc<EvictionOutcomes>>,
+    /// Advice for the pods that wait for a node.
+    pending: Option<Arc<PendingPods>>,
+    /// What the cluster can lose.
+    headroom: Option<HeadroomSnapshot>,
+    /// How right the forecasts of this session were.
+    accuracy: Accuracy,
+    /// Number of results, headroom excepted.
+    results: ChangeCount,
+    /// Number of results that are outcomes.
+    outcome_results: ChangeCount,
+}
+
+impl Predictions {
+    /// Returns predictions none of which is computed yet. `period` is the time between the controller's passes.
+    pub fn new(period: Span) -> Self {
+        Self {
+            forecast: None,
+            outlook: None,
+            outcomes: None,
+            pending: None,
+            headroom: None,
+            accuracy: Accuracy::new(period),
+            results: ChangeCount::default(),
+            outcome_results: ChangeCount::default(),
+        }
+    }
+
+    pub const fn forecast(&self) -> Option<&Arc<Forecast>> {
+        self.forecast.as_ref()
+    }
+
+    /// The forecast with a longer horizon.
+    pub const fn outlook(&self) -> Option<&Arc<Forecast>> {
+        self.outlook.as_ref()
+    }
+
+    /// Returns the forecast for this horizon. While a longer forecast is missing, returns the usual one.
+    pub fn forecast_until(&self, horizon: Horizon) -> Option<&Forecast> {
+        let far = self.outlook.as_deref().filter(|_| horizon != Horizon::TenMinutes);
+        far.or(self.forecast.as_deref())
+    }
+
+    pub const fn outcomes(&self) -> Option<&Arc<EvictionOutcomes>> {
+        self.outcomes.as_ref()
+    }
+
+    /// Outcomes of the pods that leave.
+    pub fn outcomes_by_pod(&self) -> Option<&BTreeMap<Key, PodOutcome>> {
+        self.outcomes.as_ref().map(|outcomes| outcomes.by_pod())
+    }
+
+    /// Whether a budget would refuse the eviction of a pod; `None` if unknown. Taint evictions go ahead even so,
+    /// because they ignore budgets.
+    pub fn would_be_refused(&self, pod: &Key) -> Option<bool> {
+        self.outcomes.as_ref()?.would_be_refused(pod)
+    }
+
+    pub fn pending(&self) -> Option<&PendingPods> {
+        self.pending.as_deref()
+    }
+
+    /// Returns the advice for a pod that waits for a node; `None` while the advice is being computed.
+    pub fn pending_advice(&self, pod: &Key) -> Option<&PendingAdvice> {
+        self.pending.as_ref()?.advice(pod)
+    }
+
+    /// Returns the most common cause among the pods that fit no node: `no node has 4 CPU free`. `None` if every pod
+    /// fits a node, or while the causes are being computed.
+    pub fn most_common_pending_cause(&self) -> Option<&Name> {
+        self.pending.as_ref()?.most_common_cause()
+    }
+
+    pub const fn headroom(&self) -> Option<&HeadroomSnapshot> {
+        self.headroom.as_ref()
+    }
+
+    /// How right the forecasts of this session were.
+    pub fn accuracy(&self) -> AccuracyReport {
+        self.accuracy.report()
+    }
+
+    /// Number of results, headroom excepted.
+    pub const fn revision(&self) -> u64 {
+        self.results.get()
+    }
+
+    /// Number of results that are outcomes.
+    pub const fn outcomes_revision(&self) -> u64 {
+        self.outcome_results.get()
+    }
+
+    /// Stores a new forecast of the cluster and returns the previous one.
+    pub(super) fn set_forecast(&mut self, forecast: Forecast, cluster: &Cluster) -> Option<Arc<Forecast>> {
+        self.accuracy.on_forecast(&forecast, cluster);
+        self.results.count(true);
+        self.forecast.replace(Arc::new(forecast))
+    }
+
+    /// Stores a new forecast with a longer horizon and returns the previous one.
+    pub fn set_outlook(&mut self, outlook: Forecast) -> Option<Arc<Forecast>> {
+        self.results.count(true);
+        self.outlook.replace(Arc::new(outlook))
+    }
+
+    /// Stores new outcomes and returns the previous ones.
+    pub(super) fn set_outcomes(&mut self, outcomes: EvictionOutcomes) -> Option<Arc<EvictionOutcomes>> {
+        self.results.count(true);
+        self.outcome_results.count(true);
+        self.outcomes.replace(Arc::new(outcomes))
+    }
+
+    /// Stores new advice and returns the previous one.
+    pub fn set_pending(&mut self, pending: PendingPods) -> Option<Arc<PendingPods>> {
+        self.results.count(true);
+        self.pending.replace(Arc::new(pending))
+    }
+
+    /// Stores the headroom after a slice, if the slice has computed any. Returns whether the headroom has changed.
+    pub fn set_headroom(&mut self, headroom: Option<HeadroomSnapshot>) -> bool {
+        let Some(headroom) = headroom else { return false };
+        let before = self.headroom.replace(headroom);
+        self.headroom.as_ref().map(|known| &known.headroom) != before.as_ref().map(|known| &known.headroom)
+    }
+
+    /// Removes the forecasts when there is nothing to predict, and returns them. They are large, so the caller decides
+    /// where to free them.
+    pub fn drop_forecasts(&mut self) -> [Option<Arc<Forecast>>; 2] {
+        let dropped = [self.forecast.take(), self.outlook.take()];
+        self.results.count(dropped.iter().any(Option::is_some));
+        dropped
+    }
+
+    /// Removes the forecast with a longer horizon, which no chart shows any more, and returns it.
+    pub fn drop_outlook(&mut self) -> Option<Arc<Forecast>> {
+        self.outlook.take()
+    }
+
+    /// Removes the predictions that follow from a node's silence, for nodes that are no longer silent.
+    pub(super) fn forget_heard(&mut self, silent: &BTreeSet<NodeName>) {
+        for forecast in self.forecast.iter_mut().chain(&mut self.outlook) {
+            forecast.forget_heard(silent);
+        }
+    }
+
+    /// Compares a change, which was applied, with what was predicted.
+    pub(super) fn on_applied(
+        &mut self,
+        applied: &Applied,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Vec<(EventKind, Judgement)> {
+        let predicted = Predicted {
+            forecast: self.forecast.as_deref(),
+            outcomes: self.outcomes.as_ref().map(|outcomes| outcomes.by_pod()),
+        };
+        self.accuracy.on_change(applied, cluster, predicted, now)
+    }
+
+    /// Restarts the comparison of changes with forecasts, because the watches were down.
+    pub(super) fn on_watch_health(&mut self) {
+        self.accuracy.restart();
+    }
+
+    /// Offsets the revisions, which could otherwise equal those of another moment by coincidence.
+    pub(super) const fn set_apart(&mut self, moment: u64) {
+        self.results.set_apart(moment);
+        self.outcome_results.set_apart(moment);
+    }
+
+    /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.
+    pub(super) fn continue_from(&mut self, before: &Self, now: Timestamp) {
+        let Self { forecast, outlook, outcomes, pending, headroom, accuracy: _, results, outcome_results } =
+            before;
+        self.forecast = forecast.clone().filter(|forecast| now.since(forecast.made) <= STILL_NEW);
+        self.outlook.clone_from(outlook);
+        self.outcomes.clone_from(outcomes);
+        self.pending.clone_from(pending);
+        self.headroom.clone_from(headroom);
+        (self.results, self.outcome_results) = (*results, *outcome_results);
+    }
+}
