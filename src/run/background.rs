@@ -113,6 +113,49 @@ impl<T: Send + 'static> Background<T> {
     }
 }
 
+/// Background work about a subject. When the subject changes, the running piece is no longer needed.
+pub struct BackgroundAbout<S, T> {
+    work: Background<T>,
+    /// Subject of the piece that was started last.
+    subject: Option<S>,
+}
+
+impl<S: PartialEq, T: Send + 'static> BackgroundAbout<S, T> {
+    pub fn new(pace: Duration) -> Self {
+        Self { work: Background::new(pace), subject: None }
+    }
+
+    /// Cancels the running piece of work unless it is about this subject.
+    pub fn keep_only(&mut self, subject: Option<&S>) {
+        if self.work.is_running() && self.subject.as_ref() != subject {
+            self.work.supersede();
+        }
+    }
+
+    pub fn is_running(&self) -> bool {
+        self.work.is_running()
+    }
+
+    /// Whether nothing runs and the pace allows the next piece of work.
+    pub fn is_due(&self) -> bool {
+        self.work.is_due()
+    }
+
+    /// Starts a piece of work, as [`Background::start`] does.
+    pub fn start(&mut self, subject: S, work: impl FnOnce(&Cancelled) -> T + Send + 'static) {
+        self.subject = Some(subject);
+        self.work.start(work);
+    }
+
+    /// Waits for the result of the running work. Waits forever if nothing runs. May be dropped and awaited again.
+    ///
+    /// # Errors
+    /// The work panicked.
+    pub async fn finished(&mut self) -> Result<T, Failed> {
+        self.work.finished().await
+    }
+}
+
 impl<T> Drop for Background<T> {
     fn drop(&mut self) {
         self.cancellation.cancel();

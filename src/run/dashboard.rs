@@ -23,9 +23,10 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    background::{BESIDE, Background, CoreShare, Failed, drop_in_background},
+    background::{BESIDE, Background, BackgroundAbout, CoreShare, Failed, drop_in_background},
     dashboard_jobs::{OperationsDriver, room},
     events::ShownEvents,
+    headroom_slices::HeadroomSlices,
     history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
@@ -46,8 +47,8 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::{
-        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress, HeadroomSnapshot, Horizon, Model,
-        PendingPods, suggestions::Guarding,
+        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model, PendingPods,
+        suggestions::Guarding,
     },
 };
 use kordon_clock::Clock;
@@ -261,23 +262,12 @@ struct Loop {
     next_refresh: Instant,
     next_tick: Instant,
     forecast: Background<Forecast>,
-    outlook: Background<Forecast>,
-    /// Horizon of the running or latest `outlook`.
-    looks_ahead: Option<Horizon>,
-    plan: Background<PreviewResult>,
-    /// Request of the running or latest `plan`.
-    planned: Option<PlanRequest>,
-    detail: Background<DetailResult>,
-    /// Subject of the running or latest `detail`.
-    detailed: Option<DetailSubject>,
+    outlook: BackgroundAbout<Horizon, Forecast>,
+    plan: BackgroundAbout<PlanRequest, PreviewResult>,
+    detail: BackgroundAbout<DetailSubject, DetailResult>,
     events: ShownEvents,
     kubelets: KubeletReader,
-    headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Progress of the computation of headroom. While a slice runs, the slice has the progress, and this is the
-    /// default.
-    headroom_progress: HeadroomProgress,
-    /// Whether the last slice of headroom left more to do.
-    headroom_goes_on: bool,
+    headroom: HeadroomSlices,
     leaving: Background<CountedLeaving>,
     eviction_outcomes: Background<EvictionOutcomes>,
     pending_pods: Background<PendingPods>,
@@ -329,17 +319,12 @@ impl Loop {
             next_refresh: now,
             next_tick: now + SECOND,
             forecast: Background::new(FORECAST),
-            outlook: Background::new(FORECAST),
-            looks_ahead: None,
-            plan: Background::new(FORECAST),
-            planned: None,
-            detail: Background::new(FORECAST),
-            detailed: None,
+            outlook: BackgroundAbout::new(FORECAST),
+            plan: BackgroundAbout::new(FORECAST),
+            detail: BackgroundAbout::new(FORECAST),
             kubelets: KubeletReader::new(events.clone(), clock),
             events: ShownEvents::new(events),
-            headroom: Background::new(HEADROOM),
-            headroom_progress: HeadroomProgress::default(),
-            headroom_goes_on: false,
+            headroom: HeadroomSlices::new(HEADROOM),
             leaving: Background::new(REFRESH),
             eviction_outcomes: Background::new(OUTCOMES),
             pending_pods: Background::new(OUTCOMES),
@@ -378,7 +363,7 @@ impl Loop {
             let frame = self.undrawn.then_some(self.next_frame);
             let refresh = self.unrefreshed.then_some(self.next_refresh);
             let tick = self.app.counts_down().then_some(self.next_tick);
-            let slice = self.headroom_goes_on.then(|| self.headroom.due()).flatten();
+            let slice = self.headroom.next_slice();
             let vitals = tracing::enabled!(tracing::Level::DEBUG).then_some(self.next_vitals);
             tokio::select! {
                 biased;

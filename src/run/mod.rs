@@ -10,6 +10,7 @@ pub mod dashboard;
 mod dashboard_jobs;
 pub mod demo_scheduler;
 pub mod events;
+mod headroom_slices;
 pub mod history;
 mod kubelets;
 pub mod moment_search;

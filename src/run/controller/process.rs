@@ -35,12 +35,13 @@ use crate::{
         leadership::{ElectionOptions, LeaderElector, LeaseState},
     },
     model::{
-        ConnectionInfo, ControllerRole, CountedLeaving, EvictionOutcomes, HORIZON, HeadroomProgress,
-        HeadroomSnapshot, ModelOptions,
+        ConnectionInfo, ControllerRole, CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot,
+        ModelOptions,
     },
     run::{
         Ended, Session,
         background::{Background, Failed},
+        headroom_slices::HeadroomSlices,
     },
 };
 use kordon_clock::Clock;
@@ -428,21 +429,13 @@ impl Term {
                 drop(model.predictions.drop_forecasts());
             }
         }
-        if model.effects.role() == ControllerRole::Shadow
-            && beside.headroom.is_due()
-            && let Some(job) = model.next_headroom_job(now)
-        {
-            let mut progress = std::mem::take(&mut beside.progress);
-            beside.headroom.start(move |cancelled| {
-                let slice = cancelled.slice();
-                let headroom = job.advance(&mut progress, || !slice.is_over());
-                (progress, headroom)
-            });
+        if model.effects.role() == ControllerRole::Shadow && beside.headroom.is_due() {
+            beside.headroom.start(model.next_headroom_job(now));
         }
         if beside.outcomes.is_due()
             && let Some(job) = model.next_outcomes_job(now)
         {
-            let earlier = beside.progress.state();
+            let earlier = beside.headroom.state();
             beside.outcomes.start(move |cancelled| job.work(earlier, cancelled.cancellation()));
         }
         self.tell(lines);
@@ -469,8 +462,7 @@ impl Term {
             Ok(BesideResult::Forecast(forecast)) => drop(model.set_forecast(forecast)),
             Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(leaving)),
             Ok(BesideResult::Outcomes(outcomes)) => drop(model.set_outcomes(outcomes)),
-            Ok(BesideResult::Headroom(progress, headroom)) => {
-                self.beside.progress = *progress;
+            Ok(BesideResult::Headroom(headroom)) => {
                 model.predictions.set_headroom(headroom);
             }
             Err(Failed) => {
@@ -513,17 +505,14 @@ struct BesideWork {
     forecast: Background<Forecast>,
     leaving: Background<CountedLeaving>,
     outcomes: Background<EvictionOutcomes>,
-    headroom: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Progress of the computation of headroom. While a slice runs, the slice has the progress, and this is the
-    /// default.
-    progress: HeadroomProgress,
+    headroom: HeadroomSlices,
 }
 
 enum BesideResult {
     Forecast(Forecast),
     Leaving(CountedLeaving),
     Outcomes(EvictionOutcomes),
-    Headroom(Box<HeadroomProgress>, Option<HeadroomSnapshot>),
+    Headroom(Option<HeadroomSnapshot>),
 }
 
 impl BesideWork {
@@ -532,8 +521,7 @@ impl BesideWork {
             forecast: Background::new(FORECAST),
             leaving: Background::new(TICK),
             outcomes: Background::new(FORECAST),
-            headroom: Background::new(FORECAST),
-            progress: HeadroomProgress::default(),
+            headroom: HeadroomSlices::new(FORECAST),
         }
     }
 
@@ -543,9 +531,7 @@ impl BesideWork {
             forecast = self.forecast.finished() => forecast.map(BesideResult::Forecast),
             leaving = self.leaving.finished() => leaving.map(BesideResult::Leaving),
             outcomes = self.outcomes.finished() => outcomes.map(BesideResult::Outcomes),
-            headroom = self.headroom.finished() => {
-                headroom.map(|(progress, headroom)| BesideResult::Headroom(Box::new(progress), headroom))
-            }
+            headroom = self.headroom.finished() => headroom.map(BesideResult::Headroom),
         }
     }
 }

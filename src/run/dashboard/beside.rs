@@ -16,7 +16,7 @@ impl Loop {
     /// Starts the work that places pods. It uses the placement state of headroom, so it waits until the running slice
     /// has ended and the first state is made.
     pub(super) fn start_placing_jobs(&mut self) {
-        if !self.headroom.is_running() && !self.headroom_progress.is_starting() {
+        if self.headroom.is_idle() {
             self.start_eviction_outcomes();
             self.start_pending_pods();
         }
@@ -51,9 +51,7 @@ impl Loop {
     /// changed cluster.
     pub(super) fn start_outlook(&mut self) {
         let horizon = self.app.screen.forecast.horizon;
-        if self.outlook.is_running() && self.looks_ahead != Some(horizon) {
-            self.outlook.supersede();
-        }
+        self.outlook.keep_only(Some(&horizon));
         let (model, now) = self.app.worked_on(self.clock.now());
         if horizon == Horizon::TenMinutes || model.predictions.forecast().is_none() {
             if let Some(outlook) = model.predictions.drop_outlook() {
@@ -69,25 +67,22 @@ impl Loop {
             return;
         };
         let cluster = model.cluster.clone();
-        self.outlook.start(move |cancelled| {
+        self.outlook.start(horizon, move |cancelled| {
             forecast(&engine, &cluster, now, horizon.span(), cancelled.cancellation())
         });
-        self.looks_ahead = Some(horizon);
     }
 
     /// Starts to compute the open plan if it is out of date: at once for a changed request, at the pace of forecasts
     /// for a changed cluster.
     pub(super) fn start_plan(&mut self) {
         let request = self.app.screen.overlays.plan().map(|preview| &preview.request);
-        if self.plan.is_running() && self.planned.as_ref() != request {
-            self.plan.supersede();
-        }
+        self.plan.keep_only(request);
         if self.plan.is_running() || !(self.app.awaits_plan() || self.plan.is_due()) {
             return;
         }
         if let Some(job) = self.app.next_plan(self.now()) {
-            self.planned = Some(job.request().clone());
-            self.plan.start(move |cancelled| job.work_until(cancelled.cancellation()));
+            let request = job.request().clone();
+            self.plan.start(request, move |cancelled| job.work_until(cancelled.cancellation()));
         }
     }
 
@@ -163,7 +158,7 @@ impl Loop {
         }
         let (model, now) = self.worked_on();
         if let Some(job) = model.next_outcomes_job(now) {
-            let earlier = self.headroom_progress.state();
+            let earlier = self.headroom.state();
             self.eviction_outcomes.start(move |cancelled| job.work(earlier, cancelled.cancellation()));
         }
     }
@@ -173,15 +168,14 @@ impl Loop {
     pub(super) fn start_detail(&mut self) {
         let now = self.now();
         let subject = self.app.screen.overlays.detail().map(|detail| &detail.subject);
-        if self.detail.is_running() && self.detailed.as_ref() != subject {
-            self.detail.supersede();
-        }
+        self.detail.keep_only(subject);
         if self.detail.is_running() || !(self.detail.is_due() || self.app.awaits_detail(now)) {
             return;
         }
         if let Some(job) = self.app.next_detail_job(now) {
-            self.detailed = Some(job.subject().clone());
-            self.detail.start(move |cancelled| job.work_until(cancelled.cancellation(), &own_guards()));
+            let subject = job.subject().clone();
+            self.detail
+                .start(subject, move |cancelled| job.work_until(cancelled.cancellation(), &own_guards()));
         }
     }
 
@@ -207,15 +201,10 @@ impl Loop {
     }
 
     /// Stores the result of a slice of headroom. The next draw shows it.
-    pub(super) fn on_headroom(
-        &mut self,
-        headroom: Result<(HeadroomProgress, Option<HeadroomSnapshot>), Failed>,
-    ) {
+    pub(super) fn on_headroom(&mut self, headroom: Result<Option<HeadroomSnapshot>, Failed>) {
         match headroom {
-            Ok((progress, headroom)) => {
-                self.headroom_progress = progress;
+            Ok(headroom) => {
                 self.start_placing_jobs();
-                self.headroom_goes_on = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
                 if self.worked_on().0.predictions.set_headroom(headroom) {
                     self.show_result();
                 }
@@ -268,7 +257,7 @@ impl Loop {
             return;
         }
         if let Some(job) = self.worked_on().0.next_pending_job() {
-            let earlier = self.headroom_progress.state();
+            let earlier = self.headroom.state();
             self.pending_pods.start(move |_| job.work(earlier));
         }
     }
@@ -277,17 +266,10 @@ impl Loop {
         if !self.headroom.is_due() {
             return;
         }
-        self.headroom_goes_on = false;
         let (model, now) = self.worked_on();
-        if let Some(job) = model.next_headroom_job(now) {
-            let is_awaited = !self.headroom_progress.has_state() && self.awaits_placing();
-            let mut progress = std::mem::take(&mut self.headroom_progress);
-            self.headroom.start(move |cancelled| {
-                let slice = cancelled.slice();
-                let headroom = job.awaited(is_awaited).advance(&mut progress, || !slice.is_over());
-                (progress, headroom)
-            });
-        }
+        let job = model.next_headroom_job(now);
+        let is_awaited = job.is_some() && !self.headroom.has_state() && self.awaits_placing();
+        self.headroom.start(job.map(|job| job.awaited(is_awaited)));
     }
 }
 

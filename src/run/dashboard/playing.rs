@@ -166,11 +166,10 @@ impl Loop {
 
     /// Cancels background work about another moment, whose results are of no use.
     pub(super) fn drop_work(&mut self) {
-        self.outlook = Background::new(FORECAST);
-        self.plan = Background::new(FORECAST);
-        self.detail = Background::new(FORECAST);
-        self.headroom = Background::new(HEADROOM);
-        self.headroom_progress = HeadroomProgress::default();
+        self.outlook = BackgroundAbout::new(FORECAST);
+        self.plan = BackgroundAbout::new(FORECAST);
+        self.detail = BackgroundAbout::new(FORECAST);
+        self.headroom.restart(HEADROOM);
         self.leaving = Background::new(REFRESH);
         self.eviction_outcomes = Background::new(OUTCOMES);
         self.pending_pods = Background::new(OUTCOMES);
