@@ -6,9 +6,11 @@
 //! time that it asks for. While something counts down, a tick once a second always draws. If nothing arrives and
 //! nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
-mod beside;
-mod keeping;
+mod display;
+mod link;
+mod past;
 mod playing;
+mod work;
 
 use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
 
@@ -24,7 +26,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     background::{BESIDE, Background, BackgroundAbout, CoreShare, Failed, drop_in_background},
-    dashboard_jobs::{OperationsDriver, room},
+    dashboard_jobs::{OperationEvent, OperationsDriver},
     events::ShownEvents,
     headroom_slices::HeadroomSlices,
     history::History,
@@ -39,7 +41,6 @@ use crate::{
     app::{
         App, AppOptions, HistoryState, Playback, Reaction, commands,
         detail::{DetailResult, DetailSubject, SubjectReport},
-        operations::JobResult,
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
         update,
@@ -47,52 +48,26 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::{
-        CountedLeaving, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model, PendingPods,
+        CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model, PendingPods,
         suggestions::Guarding,
     },
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, EventSubject, OperationId, Scope},
-    engine::{Effect, EffectId, Engine, Outcome},
+    cluster::{Cluster, EventSubject, Scope},
+    engine::{Effect, EffectId, Engine, Outcome, Settings},
     forecast::{Assumptions, Forecast, ForecastStart},
-    operation::Request,
     plan::Cancellation,
     visible,
 };
 use kordon_time::{Span, Timestamp};
 
-use keeping::Keeping;
+use display::{Display, DisplayEvent};
+use link::{ClusterLink, ExecutorEnded, LinkEvent};
+use past::Past;
+use playing::finish_work;
 pub use playing::{VirtualTyping, replay_frame};
-use playing::{finish_work, next_played};
-
-/// Shortest interval between two draws for data: about 30 a second.
-const FRAME: Duration = Duration::from_millis(33);
-
-/// Interval between ticks.
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Shortest interval between two refreshes of the views, however much arrives. Until the engine has started, they are
-/// refreshed with each frame.
-const REFRESH: Duration = Duration::from_millis(250);
-
-/// Share of refreshing and drawing views: they are refreshed less often where that takes long, but at least every
-/// [`SLOWEST_REFRESH`].
-const REFRESHING: CoreShare = CoreShare::one_in(150);
-const SLOWEST_REFRESH: Duration = SECOND;
-
-/// Shortest interval between two forecasts, and between two updates of an open plan.
-const FORECAST: Duration = SECOND;
-
-/// Shortest interval between two slices of headroom, which is computed after a change that it depends on.
-const HEADROOM: Duration = SECOND;
-
-/// Shortest interval between two predictions of what becomes of evicted pods, and of what would help Pending pods. They
-/// are made only after a change that they depend on.
-const OUTCOMES: Duration = SECOND;
-
-/// Shortest interval at which operations look at changes: a large cluster reports hundreds of changes a second.
-const LOOK: Duration = Duration::from_millis(50);
+use work::Work;
 
 /// How long watch events are applied before keys are handled again.
 const TURN: Duration = Duration::from_millis(1);
@@ -242,44 +217,13 @@ pub async fn headless(
     Ok(screen.backend().buffer().clone())
 }
 
-/// State of the loop.
+/// The loop: the app, and everything that it waits for.
 struct Loop {
-    app: App,
-    feeds: Option<mpsc::Receiver<FeedEvent>>,
-    effects: Option<mpsc::Sender<Effect>>,
-    outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
-    /// Scopes to read for what is open on the screen, such as a plan.
-    wanted: watch::Sender<BTreeSet<Scope>>,
-    clock: Clock,
-    /// Whether the app has changed since the last draw (`undrawn`), refresh (`unrefreshed`) and forecast
-    /// (`forecast_is_old`).
-    undrawn: bool,
-    unrefreshed: bool,
-    forecast_is_old: bool,
-    next_frame: Instant,
-    /// How long the last draw took.
-    draw_cost: Duration,
-    next_refresh: Instant,
-    next_tick: Instant,
-    forecast: Background<Forecast>,
-    outlook: BackgroundAbout<Horizon, Forecast>,
-    plan: BackgroundAbout<PlanRequest, PreviewResult>,
-    detail: BackgroundAbout<DetailSubject, DetailResult>,
-    events: ShownEvents,
-    kubelets: KubeletReader,
-    headroom: HeadroomSlices,
-    leaving: Background<CountedLeaving>,
-    eviction_outcomes: Background<EvictionOutcomes>,
-    pending_pods: Background<PendingPods>,
-    timing: Background<TimingResult>,
-    /// Player of the recording or history that is shown.
-    player: Option<Player>,
-    keeping: Keeping,
+    display: Display,
+    link: ClusterLink,
+    work: Work,
+    past: Past,
     operations: OperationsDriver,
-    /// When operations may next look at changes.
-    next_look: Instant,
-    /// When figures about the program are next written to the log.
-    next_vitals: Instant,
 }
 
 /// What the loop does after an event.
@@ -291,13 +235,6 @@ enum Next {
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
         let Dashboard { mut app, links, clock, context, player, history } = dashboard;
-        let (mut feeds, mut effects, mut outcomes, mut events) = (None, None, None, None);
-        let mut wanted = watch::Sender::default();
-        if let Some(links) = links {
-            (feeds, effects, outcomes) = (Some(links.feeds), Some(links.effects), Some(links.outcomes));
-            (wanted, events) = (links.wanted, links.events);
-        }
-        let now = Instant::now();
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
@@ -305,35 +242,11 @@ impl Loop {
             app.find_interrupted();
         }
         Self {
-            app,
-            feeds,
-            effects,
-            outcomes,
-            wanted,
-            clock,
-            undrawn: true,
-            unrefreshed: true,
-            forecast_is_old: true,
-            next_frame: now,
-            draw_cost: Duration::ZERO,
-            next_refresh: now,
-            next_tick: now + SECOND,
-            forecast: Background::new(FORECAST),
-            outlook: BackgroundAbout::new(FORECAST),
-            plan: BackgroundAbout::new(FORECAST),
-            detail: BackgroundAbout::new(FORECAST),
-            kubelets: KubeletReader::new(events.clone(), clock),
-            events: ShownEvents::new(events),
-            headroom: HeadroomSlices::new(HEADROOM),
-            leaving: Background::new(REFRESH),
-            eviction_outcomes: Background::new(OUTCOMES),
-            pending_pods: Background::new(OUTCOMES),
-            timing: Background::new(OUTCOMES),
-            player,
-            keeping: Keeping::new(history),
+            display: Display::new(app, clock),
+            link: ClusterLink::new(links, clock),
+            work: Work::new(),
+            past: Past::new(player, history),
             operations: OperationsDriver::new(context),
-            next_look: now,
-            next_vitals: now + vitals::EVERY,
         }
     }
 
@@ -347,366 +260,168 @@ impl Loop {
         tokio::pin!(end);
         loop {
             self.follow_history();
-            self.start_search();
-            self.operations.start_jobs(&mut self.app, self.clock);
-            self.tell_wanted();
-            self.events.follow(self.app.shown_object());
-            self.kubelets.look_at(self.looked_at());
-            if self.app.operations.may_quit() {
-                return Ok(self.app);
+            self.past.start_search();
+            self.operations.start_jobs(&mut self.display.app, self.display.clock);
+            self.link.follow(&self.display.app);
+            if self.display.app.operations.may_quit() {
+                return Ok(self.display.app);
             }
-            let channels = self.operations.channels(self.app.with_requests());
-            let look = self.app.operations.has_changed().then_some(self.next_look);
-            let waking = self.waking().map(|at| (at, self.clock.instant(at)));
-            let step = self.step_due();
-            let may_end = !self.is_seeking();
-            let frame = self.undrawn.then_some(self.next_frame);
-            let refresh = self.unrefreshed.then_some(self.next_refresh);
-            let tick = self.app.counts_down().then_some(self.next_tick);
-            let slice = self.headroom.next_slice();
-            let vitals = tracing::enabled!(tracing::Level::DEBUG).then_some(self.next_vitals);
+            let app = &self.display.app;
+            let channels = self.operations.channels(app.with_requests());
+            let (has_effects, may_end) = (app.model.effects.has_next(), !self.is_seeking());
             tokio::select! {
                 biased;
                 event = keys.next() => match event {
                     Some(event) => match self.on_event(event.map_err(RunError::Keys)?, surface).await? {
                         Next::GoOn => {}
-                        Next::Leave => return Ok(self.app),
+                        Next::Leave => return Ok(self.display.app),
                     },
-                    None => return Ok(self.app),
+                    None => return Ok(self.display.app),
                 },
-                () = &mut end, if may_end => return Ok(self.app),
-                result = self.operations.next_result() => self.on_job_result(result),
-                room = room(channels) => self.on_request_room(room),
-                () = at(waking.map(|(_, instant)| instant)) => self.on_waking(waking.map(|(at, _)| at)),
-                () = at(step) => self.start_step(),
-                played = next_played(&mut self.player) => self.on_played(played),
-                event = self.keeping.next() => self.on_history_event(event),
-                () = at(look) => self.show_changes(),
-                () = at(refresh) => self.refresh(),
-                () = at(frame) => self.draw(surface)?,
-                plan = self.plan.finished() => self.on_plan(plan),
-                detail = self.detail.finished() => self.on_detail(detail),
-                (subject, report) = self.events.next() => self.on_subject_report(&subject, report),
-                forecast = self.forecast.finished() => self.on_forecast(forecast),
-                outlook = self.outlook.finished() => self.on_outlook(outlook),
-                headroom = self.headroom.finished() => self.on_headroom(headroom),
-                leaving = self.leaving.finished() => self.on_leaving(leaving),
-                outcomes = self.eviction_outcomes.finished() => self.on_eviction_outcomes(outcomes),
-                pending = self.pending_pods.finished() => self.on_pending_pods(pending),
-                timing = self.timing.finished() => self.on_timing(timing),
-                outcome = receive(&mut self.outcomes) => self.on_outcome(outcome),
-                open = room_for_effect(self.effects.as_ref(), self.app.model.effects.has_next()) => self.on_room(open),
-                () = at(slice) => self.start_headroom(),
-                () = sleep_until(self.kubelets.due) => self.ask_kubelets(),
-                answer = self.kubelets.next() => self.on_usage(answer),
-                () = at(vitals) => self.log_vitals(),
-                message = receive(&mut self.feeds) => self.on_feed(message),
-                () = at(tick) => self.on_tick(),
+                () = &mut end, if may_end => return Ok(self.display.app),
+                event = self.operations.next(channels) => self.on_operation_event(event),
+                event = self.past.next(app.playback.as_ref()) => self.on_past_event(event),
+                event = self.display.next() => self.on_display_event(event, surface)?,
+                event = self.work.next() => self.work.on_event(event, &mut self.display),
+                event = self.link.next(has_effects) => self.on_link_event(event),
+                () = self.display.next_tick() => {
+                    self.display.on_tick();
+                    self.refresh();
+                }
             }
         }
-    }
-
-    fn tell_wanted(&self) {
-        let wanted = self.app.wanted_scopes();
-        self.wanted.send_if_modified(|current| {
-            let has_changed = *current != wanted;
-            *current = wanted;
-            has_changed
-        });
     }
 
     async fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {
         let key = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => key,
             Event::Resize(..) => {
-                self.draw(surface)?;
+                self.display.draw(surface)?;
                 return Ok(Next::GoOn);
             }
             Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => {
                 return Ok(Next::GoOn);
             }
         };
-        let Some(action) = commands::action(key, self.app.screen.key_focus()) else {
-            self.app.on_unknown_key(key);
-            self.draw(surface)?;
+        let now = self.display.now();
+        let app = &mut self.display.app;
+        let Some(action) = commands::action(key, app.screen.key_focus()) else {
+            app.on_unknown_key(key);
+            self.display.draw(surface)?;
             return Ok(Next::GoOn);
         };
-        let was_playing = self.app.playback.as_ref().is_some_and(Playback::is_playing);
-        let now = self.now();
-        match update(&mut self.app, action, now) {
+        let was_playing = app.playback.as_ref().is_some_and(Playback::is_playing);
+        match update(app, action, now) {
             Reaction::Draw => {}
             Reaction::Thaw(before) => self.on_thaw(before),
             Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,
             Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Reaction::Quit => return Ok(Next::Leave),
         }
-        if !was_playing && let Some(player) = &mut self.player {
-            player.restart_clock();
+        if !was_playing {
+            self.past.restart_clock();
         }
-        self.start_plan();
-        self.start_detail();
-        self.start_outlook();
-        self.start_timing();
-        self.draw(surface)?;
+        self.work.start_after_key(&mut self.display);
+        self.display.draw(surface)?;
         Ok(Next::GoOn)
     }
 
-    fn draw(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
-        let started = Instant::now();
-        let drawn = surface.draw_app(&self.app, self.now()).map_err(RunError::Draw)?;
-        self.app.screen.drawn(&drawn.rows);
-        self.undrawn = false;
-        let now = Instant::now();
-        self.draw_cost = now - started;
-        self.next_frame = now + FRAME;
+    fn on_display_event(&mut self, event: DisplayEvent, surface: &mut impl Surface) -> Result<(), RunError> {
+        match event {
+            DisplayEvent::Waking(asked) => self.display.on_waking(asked),
+            DisplayEvent::Look => self.display.look(),
+            DisplayEvent::Refresh => self.refresh(),
+            DisplayEvent::Frame => self.display.draw(surface)?,
+            DisplayEvent::Vitals => self.display.log_vitals(),
+        }
         Ok(())
     }
 
+    /// Brings the views up to date, and starts the background work that depends on them.
+    fn refresh(&mut self) {
+        let started = Instant::now();
+        if self.display.app.model.leaves_many() {
+            self.work.start_leaving(&mut self.display);
+        }
+        self.display.refresh();
+        self.work.start_forecast(&mut self.display);
+        self.work.start(&mut self.display);
+        if let Some(snapshot) = self.display.app.take_unneeded_snapshot() {
+            drop_in_background(snapshot);
+        }
+        self.display.refreshed_since(started);
+    }
+
+    fn on_link_event(&mut self, event: LinkEvent) {
+        let now = self.display.now();
+        match event {
+            LinkEvent::Subject(subject, report) => {
+                self.display.app.on_subject_report(&subject, report, now);
+                self.display.draw_soon();
+            }
+            LinkEvent::Outcome(Some((id, outcome))) => {
+                self.display.app.model.on_outcome(id, outcome, now);
+                self.display.changed();
+            }
+            LinkEvent::Room(Ok(())) => self.link.send_effects(&mut self.display.app.model.effects),
+            LinkEvent::Outcome(None) | LinkEvent::Room(Err(ExecutorEnded)) => self.on_executor_ended(),
+            LinkEvent::Kubelets => self.link.ask_kubelets(&self.display.app),
+            LinkEvent::Usage(answer) => self.display.on_usage(answer),
+            LinkEvent::Feed(Some(message)) => self.on_feed(message),
+            LinkEvent::Feed(None) => {
+                self.link.on_watches_ended();
+                let text = "the watches have ended: what is shown does not change any more";
+                self.display.report_trouble("", text);
+            }
+        }
+    }
+
     /// Applies all waiting messages of the watches, or as many as fit into `TURN`, so that keys do not wait.
-    fn on_feed(&mut self, message: Option<FeedEvent>) {
-        let Some(message) = message else {
-            self.feeds = None;
-            let now = self.now();
-            self.app.model.journal.trouble(
-                now,
-                "",
-                "the watches have ended: what is shown does not change any more",
-            );
-            return self.changed();
-        };
+    fn on_feed(&mut self, message: FeedEvent) {
         let started = Instant::now();
         let mut has_news = self.apply(message);
         while started.elapsed() < TURN
-            && let Some(message) = self.feeds.as_mut().and_then(|feeds| feeds.try_recv().ok())
+            && let Some(message) = self.link.waiting_message()
         {
             has_news |= self.apply(message);
         }
-        self.keep_state();
+        self.past.keep_state(&self.display.app.model, self.display.clock.now());
         if has_news {
-            self.outdated();
+            self.display.outdated();
         }
     }
 
-    /// Applies a message. Returns false if it has only a new time at which a watch was last heard from, which the next
-    /// tick shows.
     fn apply(&mut self, message: FeedEvent) -> bool {
-        let now = self.clock.now();
-        self.keep(&message, now);
-        let (has_news, ends_list) = match &message {
-            FeedEvent::Health(kind, health) => {
-                let before = self.app.model.feeds.state(*kind);
-                (before != Some(&health.state), ends_awaited_list(*kind, before, &health.state))
+        let now = self.display.clock.now();
+        self.past.keep(&message, now);
+        self.display.on_watch_event(message, now)
+    }
+
+    fn on_executor_ended(&mut self) {
+        if self.link.on_executor_ended() {
+            self.display.report_trouble("", "the executor has ended: effects are not executed any more");
+        }
+        self.display.changed();
+    }
+
+    fn on_operation_event(&mut self, event: OperationEvent) {
+        let now = self.display.now();
+        match event {
+            OperationEvent::Result(Ok(result)) => self.display.app.on_job_result(*result, now),
+            OperationEvent::Result(Err(Failed)) => {
+                self.display.report_fault("a step towards an operation failed");
             }
-            _ => (true, false),
-        };
-        let (started, had_engine) = (Instant::now(), self.app.model.engine.is_some());
-        if self.app.model.pass_time(now) {
-            self.changed();
-        }
-        self.undrawn |= self.app.on_watch_event(message, now);
-        if ends_list {
-            self.next_frame = Instant::now();
-        }
-        if !had_engine && self.app.model.engine.is_some() {
-            // The views were refreshed when the engine started.
-            self.refreshed_since(started);
-        }
-        has_news
-    }
-
-    fn on_outcome(&mut self, outcome: Option<(EffectId, Outcome)>) {
-        let Some((id, outcome)) = outcome else { return self.on_executor_gone() };
-        self.app.on_outcome(id, outcome, self.now());
-        self.changed();
-    }
-
-    /// Sends as many effects as there is room for.
-    fn on_room(&mut self, open: bool) {
-        if !open {
-            return self.on_executor_gone();
-        }
-        while self.app.model.effects.has_next()
-            && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)
-            && let Some(effect) = self.app.model.effects.take_next()
-        {
-            permit.send(effect);
-        }
-    }
-
-    fn on_executor_gone(&mut self) {
-        if self.outcomes.take().is_some() {
-            let now = self.now();
-            self.app.model.journal.trouble(
-                now,
-                "",
-                "the executor has ended: effects are not executed any more",
-            );
-        }
-        self.effects = None;
-        self.changed();
-    }
-
-    fn on_waking(&mut self, asked: Option<Timestamp>) {
-        // Rounding between the two clocks must not wake the engine before its time over and over.
-        let now = self.now();
-        // After a pass that finds nothing new, drawing can wait for the next tick.
-        if self.app.on_timeout(asked.map_or(now, |asked| asked.max(now))) {
-            self.changed();
-        }
-    }
-
-    fn on_tick(&mut self) {
-        self.next_tick = Instant::now() + SECOND;
-        // A node may have become silent merely because time passed.
-        self.forecast_is_old |= self.app.model.predictions.forecast().is_none();
-        self.undrawn = !self.app.is_frozen() || self.app.is_in_history();
-        self.refresh();
-    }
-
-    fn log_vitals(&mut self) {
-        self.next_vitals = Instant::now() + vitals::EVERY;
-        vitals::log(&self.app.model, self.now());
-    }
-
-    /// Reports that background work panicked.
-    fn report_fault(&mut self, what: &str) {
-        let text = format!("{what}: this is a fault of kordon");
-        self.app.model.journal.trouble(self.now(), "", &text);
-        self.changed();
-    }
-
-    /// Schedules a draw for a new result about what is shown.
-    fn show_result(&mut self) {
-        if self.app.playback.is_some() {
-            // A recording has no ticks that would arrange the lists.
-            self.app.arrange(self.now());
-            self.undrawn = true;
-        } else {
-            self.undrawn |= !self.app.is_frozen();
-        }
-    }
-
-    /// Returns the model that background work is about, and its time.
-    fn worked_on(&mut self) -> (&mut Model, Timestamp) {
-        self.app.worked_on(self.clock.now())
-    }
-
-    /// Returns the time of what is shown; for a recording, its own time.
-    fn now(&self) -> Timestamp {
-        self.app.model_time(self.clock.now())
-    }
-
-    /// Marks that something has arrived that may be visible.
-    fn changed(&mut self) {
-        self.undrawn = !self.app.is_frozen();
-        self.outdated();
-    }
-
-    /// Marks that views and forecasts are out of date.
-    const fn outdated(&mut self) {
-        self.unrefreshed = true;
-        self.forecast_is_old = true;
-    }
-
-    fn refresh(&mut self) {
-        let started = Instant::now();
-        let now = self.now();
-        self.undrawn |= if self.app.model.leaves_many() {
-            self.start_leaving();
-            self.app.refresh_nodes(now)
-        } else {
-            self.app.refresh(now)
-        };
-        self.unrefreshed = false;
-        self.start_forecast();
-        self.start_jobs();
-        if let Some(snapshot) = self.app.take_unneeded_snapshot() {
-            drop_in_background(snapshot);
-        }
-        self.refreshed_since(started);
-    }
-
-    /// Sets the time of the next refresh, after a refresh that began at `started`.
-    fn refreshed_since(&mut self, started: Instant) {
-        let cost = started.elapsed();
-        let pace = if self.app.model.engine.is_some() {
-            REFRESHING.pause_after(cost + self.draw_cost).clamp(REFRESH, SLOWEST_REFRESH)
-        } else {
-            FRAME
-        };
-        self.next_refresh = Instant::now() + pace.max(BESIDE.pause_after(cost));
-    }
-
-    fn on_subject_report(&mut self, subject: &EventSubject, report: SubjectReport) {
-        self.app.on_subject_report(subject, report, self.now());
-        self.undrawn = true;
-    }
-
-    /// Sends requests to the kubelets of the node that is shown and of nodes that report pressure.
-    fn ask_kubelets(&mut self) {
-        let shown = self.app.shown_node();
-        let model = &self.app.model;
-        let under_pressure =
-            if self.app.is_frozen() { BTreeSet::new() } else { model.nodes_under_pressure() };
-        let wanted = shown.into_iter().chain(under_pressure).filter_map(|name| {
-            let node = model.cluster.node(&name)?.clone();
-            let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
-            Some(WantedKubelet { node, pods })
-        });
-        self.kubelets.ask(wanted.collect());
-    }
-
-    fn looked_at(&self) -> LookedAt {
-        let usage = self.app.screen.wide && !self.app.is_frozen();
-        LookedAt { node: self.app.shown_node(), usage }
-    }
-
-    fn on_usage(&mut self, answer: UsageAnswer) {
-        let now = self.now();
-        match answer {
-            UsageAnswer::Kubelet(node, report) => {
-                self.app.model.on_kubelet_report(&node, *report);
-                if self.app.shown_node().as_ref() == Some(&node) {
-                    self.app.arrange(now);
+            OperationEvent::Room(room) => {
+                if let Some((id, room)) = room
+                    && let Some(request) = self.display.app.next_request(&id)
+                {
+                    room.send(request);
                 }
+                return;
             }
-            UsageAnswer::Nodes(usage) => self.app.model.measurements.on_usage(usage, now),
         }
-        self.undrawn = true;
+        self.display.changed();
     }
-}
-
-impl Loop {
-    fn on_job_result(&mut self, result: Result<JobResult, Failed>) {
-        match result {
-            Ok(result) => self.app.on_job_result(result, self.now()),
-            Err(Failed) => self.report_fault("a step towards an operation failed"),
-        }
-        self.changed();
-    }
-
-    /// Sends a request of the operation whose channel has room.
-    fn on_request_room(&mut self, room: Option<(OperationId, mpsc::OwnedPermit<Request>)>) {
-        if let Some((id, room)) = room
-            && let Some(request) = self.app.next_request(&id)
-        {
-            room.send(request);
-        }
-    }
-
-    /// Lets operations look at what has changed.
-    fn show_changes(&mut self) {
-        self.next_look = Instant::now() + LOOK;
-        self.app.show_changes(self.now());
-        self.outdated();
-    }
-}
-
-/// Whether a list that the user waits for is now complete, which is shown at once.
-fn ends_awaited_list(kind: FeedKind, before: Option<&FeedState>, now: &FeedState) -> bool {
-    matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
-        && matches!(before, Some(FeedState::Listing { .. }))
-        && *now == FeedState::Live
 }
 
 /// Sleeps until the moment, forever if there is none.
@@ -714,22 +429,5 @@ async fn at(moment: Option<Instant>) {
     match moment {
         Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
-    }
-}
-
-/// Waits for the next message; none when the channel closes. Waits forever if there is no channel.
-async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
-    match channel {
-        Some(channel) => channel.recv().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits for room in the channel, forever if there is no channel or nothing to send. Returns false if the receiver is
-/// gone.
-async fn room_for_effect(channel: Option<&mpsc::Sender<Effect>>, wanted: bool) -> bool {
-    match channel {
-        Some(channel) if wanted => channel.reserve().await.is_ok(),
-        Some(_) | None => std::future::pending().await,
     }
 }

@@ -46,6 +46,14 @@ pub struct OperationsDriver {
     running: BTreeMap<OperationId, RunningOperation>,
 }
 
+/// An event of the operations.
+pub enum OperationEvent {
+    /// A result for the app.
+    Result(Result<Box<JobResult>, Failed>),
+    /// There is room for a request of this operation; none if its executor has ended.
+    Room(Option<(OperationId, mpsc::OwnedPermit<Request>)>),
+}
+
 /// Result of a job for the app. If the job started an operation, also the lock of the operation.
 struct DoneJob {
     result: JobResult,
@@ -156,11 +164,20 @@ impl OperationsDriver {
         });
     }
 
+    /// Waits for the next result, or for room in one of the channels. May be dropped and awaited again.
+    pub async fn next(&mut self, channels: Vec<(OperationId, mpsc::Sender<Request>)>) -> OperationEvent {
+        tokio::select! {
+            biased;
+            result = self.next_result() => OperationEvent::Result(result.map(Box::new)),
+            room = room(channels) => OperationEvent::Room(room),
+        }
+    }
+
     /// Waits for the next result for the app. Waits forever if nothing runs. May be dropped and awaited again.
     ///
     /// # Errors
     /// A job panicked.
-    pub async fn next_result(&mut self) -> Result<JobResult, Failed> {
+    async fn next_result(&mut self) -> Result<JobResult, Failed> {
         let Self { jobs, running, .. } = self;
         let result = tokio::select! {
             done = first_finished(jobs) => {
@@ -273,7 +290,7 @@ where
 }
 
 /// Waits until one of the channels has room for a request. Waits forever if there are no channels.
-pub async fn room(
+async fn room(
     channels: Vec<(OperationId, mpsc::Sender<Request>)>,
 ) -> Option<(OperationId, mpsc::OwnedPermit<Request>)> {
     if channels.is_empty() {

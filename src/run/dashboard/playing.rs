@@ -1,6 +1,6 @@
 //! The part of the dashboard's loop that plays a recording or the history.
 
-use super::{beside::own_guards, *};
+use super::{work::own_guards, *};
 
 /// Input for one frame of a recording: the keys to type, and when to draw.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub async fn replay_frame(
         looped.show_target().await;
     }
     looped.let_pass((typing.until - passed).or_zero()).await;
-    let mut app = looped.app;
+    let mut app = looped.display.app;
     let now = app.model_time(Timestamp::EPOCH);
     finish_work(&mut app, now);
     screen.draw_app(&app, now).map_err(RunError::Draw)?;
@@ -64,31 +64,9 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
 }
 
 impl Loop {
-    /// When the engine must be woken; none for a recording, which wakes its engine itself.
-    pub(super) fn waking(&self) -> Option<Timestamp> {
-        if self.app.is_replay() { None } else { self.app.poll_timeout() }
-    }
-
-    /// When the next moment should be made; none if nothing is played.
-    pub(super) fn step_due(&self) -> Option<Instant> {
-        self.player.as_ref()?.due(self.app.playback.as_ref()?)
-    }
-
     /// Whether a moment that the user wants is not shown yet.
     pub(super) fn is_seeking(&self) -> bool {
-        self.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
-    }
-
-    pub(super) fn start_step(&mut self) {
-        if let (Some(player), Some(playback)) = (&mut self.player, &self.app.playback) {
-            player.start(playback, self.app.shown());
-        }
-    }
-
-    pub(super) fn start_search(&mut self) {
-        if let Some(player) = &mut self.player {
-            player.start_search();
-        }
+        self.display.app.playback.as_ref().is_some_and(|playback| playback.target.is_some())
     }
 
     pub(super) fn on_played(&mut self, played: PlayerEvent) {
@@ -99,9 +77,11 @@ impl Loop {
     }
 
     fn on_step(&mut self, step: Result<StepResult, Failed>) {
-        let (Some(player), true) = (&mut self.player, self.app.playback.is_some()) else { return };
+        let (Some(player), true) = (&mut self.past.player, self.display.app.playback.is_some()) else {
+            return;
+        };
         let Ok(step) = step else {
-            self.player = None;
+            self.past.player = None;
             return self.end_playback("playing failed: this is a fault of kordon");
         };
         let PlayedMoment { at, model, kind, known_from } = player.on_step(step);
@@ -114,75 +94,63 @@ impl Loop {
             return drop_in_background(model);
         }
         if kind == StepKind::Jumped {
-            self.drop_work();
+            self.work.restart();
         }
-        drop_in_background(self.app.show_moment(model, at));
-        if let Some(playback) = &mut self.app.playback {
+        drop_in_background(self.display.app.show_moment(model, at));
+        if let Some(playback) = &mut self.display.app.playback {
             playback.known_from = known_from;
         }
-        self.undrawn = true;
+        self.display.draw_soon();
         self.start_work();
     }
 
     fn on_found(&mut self, found: Result<SearchProgress, Failed>) {
         match found {
             Ok(progress) => {
-                let Some(playback) = &mut self.app.playback else { return };
-                self.undrawn |= playback.moments.len() != progress.moments.len() || progress.is_done;
+                let Some(playback) = &mut self.display.app.playback else { return };
+                let has_changed = playback.moments.len() != progress.moments.len() || progress.is_done;
                 (playback.moments, playback.searched) = (progress.moments, progress.until);
-                if let Some(player) = &mut self.player {
+                self.display.draw_if(has_changed);
+                if let Some(player) = &mut self.past.player {
                     player.add_checkpoints(progress.checkpoints, progress.until);
                 }
             }
-            Err(Failed) => self.report_fault("searching for notable moments failed"),
+            Err(Failed) => self.display.report_fault("searching for notable moments failed"),
         }
     }
 
     /// Closes the history when the screen shows the present again.
     pub(super) fn on_thaw(&mut self, before: Box<Model>) {
         drop_in_background(before);
-        if self.app.playback.take().is_some() {
+        if self.display.app.playback.take().is_some() {
             self.close_history();
         }
     }
 
     /// Ends playing because of an error. Shows why, and keeps the current moment.
     pub(super) fn end_playback(&mut self, why: &str) {
-        if let Some(playback) = &mut self.app.playback {
+        if let Some(playback) = &mut self.display.app.playback {
             (playback.is_paused, playback.target) = (true, None);
             playback.fault = Some(why.to_owned());
         }
-        self.app.screen.message = Some(why.to_owned());
-        self.undrawn = true;
+        self.display.say(why.to_owned());
     }
 
     /// Starts the background work about the moment that is shown.
     fn start_work(&mut self) {
-        if self.worked_on().0.leaves_many() {
-            self.start_leaving();
+        if self.display.worked_on().0.leaves_many() {
+            self.work.start_leaving(&mut self.display);
         }
-        self.start_jobs();
-    }
-
-    /// Cancels background work about another moment, whose results are of no use.
-    pub(super) fn drop_work(&mut self) {
-        self.outlook = BackgroundAbout::new(FORECAST);
-        self.plan = BackgroundAbout::new(FORECAST);
-        self.detail = BackgroundAbout::new(FORECAST);
-        self.headroom.restart(HEADROOM);
-        self.leaving = Background::new(REFRESH);
-        self.eviction_outcomes = Background::new(OUTCOMES);
-        self.pending_pods = Background::new(OUTCOMES);
-        self.timing = Background::new(OUTCOMES);
+        self.work.start(&mut self.display);
     }
 
     /// Searches the whole recording for notable moments.
     async fn search_all(&mut self) {
-        self.start_search();
-        while let Some(player) = self.player.as_mut().filter(|player| player.is_searching()) {
+        self.past.start_search();
+        while let Some(player) = self.past.player.as_mut().filter(|player| player.is_searching()) {
             let found = player.next_found().await;
             self.on_found(found);
-            self.start_search();
+            self.past.start_search();
         }
         self.show_target().await;
     }
@@ -190,8 +158,8 @@ impl Loop {
     /// Shows the moment that the user wants.
     async fn show_target(&mut self) {
         while self.is_seeking() {
-            self.start_step();
-            let Some(player) = &mut self.player else { return };
+            self.past.start_step(&self.display.app);
+            let Some(player) = &mut self.past.player else { return };
             let step = player.next_step().await;
             self.on_step(step);
         }
@@ -200,19 +168,13 @@ impl Loop {
     /// Lets the viewer's time pass.
     async fn let_pass(&mut self, span: Span) {
         self.show_target().await;
-        let (Some(player), Some(playback)) = (&mut self.player, &self.app.playback) else { return };
+        let (Some(player), Some(playback)) = (&mut self.past.player, &self.display.app.playback) else {
+            return;
+        };
         if playback.is_playing() && span > Span::ZERO {
-            player.start_after(span.to_std(), playback, self.app.shown());
+            player.start_after(span.to_std(), playback, self.display.app.shown());
             let step = player.next_step().await;
             self.on_step(step);
         }
-    }
-}
-
-/// Waits for the next result of the player, forever if nothing is played.
-pub(super) async fn next_played(player: &mut Option<Player>) -> PlayerEvent {
-    match player {
-        Some(player) => player.next().await,
-        None => std::future::pending().await,
     }
 }

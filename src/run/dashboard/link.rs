@@ -1,0 +1,130 @@
+//! The dashboard's connection to the cluster: its watches, its executor, and what is read while it is on screen.
+
+use super::*;
+
+/// Channels to the cluster. A recording has none, so all of them wait forever.
+pub(super) struct ClusterLink {
+    /// None once the watches have ended.
+    feeds: Option<mpsc::Receiver<FeedEvent>>,
+    /// None once the executor has ended, as `outcomes`.
+    effects: Option<mpsc::Sender<Effect>>,
+    outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
+    /// Scopes to read for what is open on the screen, such as a plan.
+    wanted: watch::Sender<BTreeSet<Scope>>,
+    events: ShownEvents,
+    kubelets: KubeletReader,
+}
+
+/// An event of the cluster.
+pub(super) enum LinkEvent {
+    /// What was read about the subject of the open detail.
+    Subject(EventSubject, SubjectReport),
+    /// The outcome of an effect; none once the executor has ended.
+    Outcome(Option<(EffectId, Outcome)>),
+    /// There is room for an effect, or the executor has ended.
+    Room(Result<(), ExecutorEnded>),
+    /// Requests to kubelets are due.
+    Kubelets,
+    Usage(UsageAnswer),
+    /// A message of the watches; none once they have ended.
+    Feed(Option<FeedEvent>),
+}
+
+/// The executor has ended: effects are not executed any more.
+pub(super) struct ExecutorEnded;
+
+impl ClusterLink {
+    pub(super) fn new(links: Option<Links>, clock: Clock) -> Self {
+        let events = links.as_ref().and_then(|links| links.events.clone());
+        let (kubelets, events) = (KubeletReader::new(events.clone(), clock), ShownEvents::new(events));
+        let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
+            let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
+            return Self { feeds, effects, outcomes, wanted, events, kubelets };
+        };
+        let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
+        Self { feeds, effects, outcomes, wanted, events, kubelets }
+    }
+
+    /// Follows what is on screen: what is read from now on is about that.
+    pub(super) fn follow(&mut self, app: &App) {
+        let wanted = app.wanted_scopes();
+        self.wanted.send_if_modified(|current| {
+            let has_changed = *current != wanted;
+            *current = wanted;
+            has_changed
+        });
+        self.events.follow(app.shown_object());
+        let usage = app.screen.wide && !app.is_frozen();
+        self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
+    }
+
+    /// Waits for the next event. `has_effects` is whether an effect waits for room. May be dropped and awaited again.
+    pub(super) async fn next(&mut self, has_effects: bool) -> LinkEvent {
+        tokio::select! {
+            biased;
+            (subject, report) = self.events.next() => LinkEvent::Subject(subject, report),
+            outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
+            room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
+            () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,
+            answer = self.kubelets.next() => LinkEvent::Usage(answer),
+            message = receive(&mut self.feeds) => LinkEvent::Feed(message),
+        }
+    }
+
+    /// Returns the next message of the watches, if one waits.
+    pub(super) fn waiting_message(&mut self) -> Option<FeedEvent> {
+        self.feeds.as_mut()?.try_recv().ok()
+    }
+
+    /// Sends as many effects as there is room for.
+    pub(super) fn send_effects(&self, effects: &mut Effects) {
+        while effects.has_next()
+            && let Some(Ok(permit)) = self.effects.as_ref().map(mpsc::Sender::try_reserve)
+            && let Some(effect) = effects.take_next()
+        {
+            permit.send(effect);
+        }
+    }
+
+    /// Closes the channel of the watches, which have ended.
+    pub(super) fn on_watches_ended(&mut self) {
+        self.feeds = None;
+    }
+
+    /// Closes the channels of the executor, which has ended. Returns whether that is news.
+    pub(super) fn on_executor_ended(&mut self) -> bool {
+        self.effects = None;
+        self.outcomes.take().is_some()
+    }
+
+    /// Sends requests to the kubelets of the node that is shown and of nodes that report pressure.
+    pub(super) fn ask_kubelets(&mut self, app: &App) {
+        let model = &app.model;
+        let under_pressure = if app.is_frozen() { BTreeSet::new() } else { model.nodes_under_pressure() };
+        let wanted = app.shown_node().into_iter().chain(under_pressure).filter_map(|name| {
+            let node = model.cluster.node(&name)?.clone();
+            let pods = model.cluster.pods_on(&name).map(|pod| pod.key.clone()).collect();
+            Some(WantedKubelet { node, pods })
+        });
+        self.kubelets.ask(wanted.collect());
+    }
+}
+
+/// Waits for the next message; none when the channel closes. Waits forever if there is no channel.
+async fn receive<T>(channel: &mut Option<mpsc::Receiver<T>>) -> Option<T> {
+    match channel {
+        Some(channel) => channel.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for room in the channel, forever if there is no channel or nothing to send.
+async fn room_for_effect(
+    channel: Option<&mpsc::Sender<Effect>>,
+    has_effects: bool,
+) -> Result<(), ExecutorEnded> {
+    match channel {
+        Some(channel) if has_effects => channel.reserve().await.map(drop).map_err(|_| ExecutorEnded),
+        Some(_) | None => std::future::pending().await,
+    }
+}
