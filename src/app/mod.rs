@@ -1,6 +1,6 @@
 //! State of the dashboard and its changes: an [`App`] is a [`Model`], a screen, and the operations started from it.
 //!
-//! The loop (`run`) passes in events: [`App::on_watch_event`], [`App::on_outcome`], [`App::on_timeout`], and
+//! The loop (`run`) passes in events: [`App::on_watch_event`], [`Model::on_outcome`], [`App::on_timeout`], and
 //! [`update()`] for actions of the user. Nothing in this module waits, reads a clock or draws.
 
 pub mod columns;
@@ -53,7 +53,6 @@ pub use update::update;
 use std::path::PathBuf;
 
 use crate::{k8s::feed::FeedEvent, model::Model};
-use kordon_core::engine::{EffectId, Outcome};
 use kordon_time::Timestamp;
 use on_screen::Recorded;
 
@@ -117,11 +116,6 @@ impl App {
         let shows = |change| self.screen.shows(change);
         let shows_records = || self.screen.shows_records_since(&recorded, &self.model);
         !self.is_frozen() && (says_more || has_started || shows_records() || changes.iter().any(shows))
-    }
-
-    /// Applies the outcome of an effect.
-    pub fn on_outcome(&mut self, id: EffectId, outcome: Outcome, now: Timestamp) {
-        self.model.on_outcome(id, outcome, now);
     }
 
     /// Handles everything that is due. Returns whether the screen may have changed.

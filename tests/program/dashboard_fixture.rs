@@ -607,7 +607,7 @@ impl DashboardFixture {
         loop {
             while let Some(effect) = self.app.model.effects.take_next() {
                 let at = self.now;
-                self.app.on_outcome(effect.id, Outcome::Recorded, at);
+                self.app.model.on_outcome(effect.id, Outcome::Recorded, at);
                 if self.controller.is_none() {
                     self.write(&effect.write);
                 }

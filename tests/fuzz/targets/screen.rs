@@ -83,7 +83,7 @@ impl Lying {
         for _ in 0..100 {
             while let Some(effect) = self.app.model.effects.take_next() {
                 assert_harmless(&visible::text(&effect.why.to_string()));
-                self.app.on_outcome(effect.id, Outcome::Recorded, self.now);
+                self.app.model.on_outcome(effect.id, Outcome::Recorded, self.now);
             }
             let Some(at) = self.app.poll_timeout().filter(|at| *at <= end) else { break };
             self.now = self.now.max(at);
