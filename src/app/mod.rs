@@ -45,7 +45,7 @@ pub use options::{AppOptions, Mode, ThemeName};
 pub use pane::Pane;
 pub use playback::{Playback, PlaybackKind};
 pub use preview::Preview;
-pub use reaction::Reaction;
+pub use reaction::{Reaction, WatchReaction};
 pub use screen::{Glyphs, Screen};
 pub use snapshot_cache::SnapshotCache;
 pub use update::update;
@@ -99,10 +99,12 @@ impl App {
         frozen.unwrap_or_else(|| self.model_time(now))
     }
 
-    /// Applies a watch event. Returns whether it changes the screen before the next [`App::refresh`].
-    pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> bool {
+    /// Applies a watch event. Returns what it means for the screen.
+    pub fn on_watch_event(&mut self, event: FeedEvent, now: Timestamp) -> WatchReaction {
         let had_engine = self.model.engine.is_some();
         let says_more = on_screen::says_more_of_watches(&event, &self.model.feeds);
+        let ends_list = on_screen::ends_awaited_list(&event, &self.model.feeds);
+        let has_news = says_more || matches!(event, FeedEvent::Changes(_));
         let recorded = Recorded::from_model(&self.model);
         let changes = self.model.on_watch_event(event, now);
         if !changes.is_empty() {
@@ -115,7 +117,9 @@ impl App {
         }
         let shows = |change| self.screen.shows(change);
         let shows_records = || self.screen.shows_records_since(&recorded, &self.model);
-        !self.is_frozen() && (says_more || has_started || shows_records() || changes.iter().any(shows))
+        let is_shown =
+            !self.is_frozen() && (says_more || has_started || shows_records() || changes.iter().any(shows));
+        WatchReaction { has_news, is_shown, ends_list, has_started }
     }
 
     /// Handles everything that is due. Returns whether the screen may have changed.

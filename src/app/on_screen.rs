@@ -4,7 +4,7 @@
 
 use super::{Listing, Pane, Screen, groups::NodeRow, overlays::Overlay};
 use crate::{
-    k8s::feed::FeedEvent,
+    k8s::feed::{FeedEvent, FeedKind, FeedState},
     model::{AppliedChange, Feeds, Impact, Model},
 };
 use kordon_core::cluster::{Applied, Delta, NodeName, Pod};
@@ -17,6 +17,14 @@ pub(super) fn says_more_of_watches(event: &FeedEvent, known: &Feeds) -> bool {
         FeedEvent::Health(kind, health) => known.state(*kind) != Some(&health.state),
         FeedEvent::ScopeState(..) | FeedEvent::ClockDifference(_) | FeedEvent::Trouble(_) => true,
     }
+}
+
+/// Whether a watch event completes a list that the user waits for.
+pub(super) fn ends_awaited_list(event: &FeedEvent, known: &Feeds) -> bool {
+    let FeedEvent::Health(kind, health) = event else { return false };
+    matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
+        && matches!(known.state(*kind), Some(FeedState::Listing { .. }))
+        && health.state == FeedState::Live
 }
 
 /// Revisions of the session's departures and journal.

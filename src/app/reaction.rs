@@ -1,4 +1,4 @@
-//! What the loop has to do after an action of the user.
+//! What the loop has to do after an action of the user, or after an event of the watches.
 
 use crate::model::Model;
 
@@ -13,4 +13,17 @@ pub enum Reaction {
     Repaint,
     Suspend,
     Quit,
+}
+
+/// What an event of the watches means for the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchReaction {
+    /// Whether something is new apart from the time at which a watch was last heard from, which the next tick shows.
+    pub has_news: bool,
+    /// Whether the screen has changed, so that it is drawn before the next refresh.
+    pub is_shown: bool,
+    /// Whether a list that the user waits for is now complete, which is shown at once.
+    pub ends_list: bool,
+    /// Whether the engine has started, with which views and lists were refreshed.
+    pub has_started: bool,
 }

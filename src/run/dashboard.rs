@@ -39,14 +39,14 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, HistoryState, Playback, Reaction, commands,
+        App, AppOptions, HistoryState, Playback, Reaction, WatchReaction, commands,
         detail::{DetailResult, DetailSubject, SubjectReport},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
         update,
     },
     executor::{guards, write_context::WriteContext},
-    k8s::feed::{FeedEvent, FeedKind, FeedState},
+    k8s::feed::FeedEvent,
     model::{
         CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model, PendingPods,
         suggestions::Guarding,
@@ -377,24 +377,26 @@ impl Loop {
     }
 
     /// Applies all waiting messages of the watches, or as many as fit into `TURN`, so that keys do not wait.
-    fn on_feed(&mut self, message: FeedEvent) {
+    fn on_feed(&mut self, first: FeedEvent) {
+        let Self { display, link, past, .. } = self;
         let started = Instant::now();
-        let mut has_news = self.apply(message);
-        while started.elapsed() < TURN
-            && let Some(message) = self.link.waiting_message()
-        {
-            has_news |= self.apply(message);
+        let mut has_news = false;
+        let mut next = Some(first);
+        while let Some(message) = next {
+            let (now, started_this) = (display.clock.now(), Instant::now());
+            past.keep(&message, now);
+            if display.app.model.pass_time(now) {
+                display.changed();
+            }
+            let reaction = display.app.on_watch_event(message, now);
+            display.on_watch_reaction(reaction, started_this);
+            has_news |= reaction.has_news;
+            next = if started.elapsed() < TURN { link.waiting_message() } else { None };
         }
-        self.past.keep_state(&self.display.app.model, self.display.clock.now());
+        past.keep_state(&display.app.model, display.clock.now());
         if has_news {
-            self.display.outdated();
+            display.outdated();
         }
-    }
-
-    fn apply(&mut self, message: FeedEvent) -> bool {
-        let now = self.display.clock.now();
-        self.past.keep(&message, now);
-        self.display.on_watch_event(message, now)
     }
 
     fn on_executor_ended(&mut self) {

@@ -146,7 +146,7 @@ proptest! {
         for ((news, which), refreshes) in news {
             let now = fixture.now;
             let change = change(&fixture, news, &which, &mut versions);
-            let is_shown = fixture.app.on_watch_event(FeedEvent::Changes(vec![change.clone()]), now);
+            let is_shown = fixture.app.on_watch_event(FeedEvent::Changes(vec![change.clone()]), now).is_shown;
             let after = shown(&mut fixture);
             prop_assert!(is_shown || before == after, "{news:?} {change:?}\n{before}\n{after}");
             before = after;
@@ -173,7 +173,7 @@ fn on_a_calm_screen_few_news_ask_for_a_frame() {
     for node in &nodes {
         let lease = Lease { node: node.clone(), version: versions.next(), renewed, ..Lease::default() };
         let changes = vec![Change::Lease(ObjectEvent::Applied(lease))];
-        frames += usize::from(fixture.app.on_watch_event(FeedEvent::Changes(changes), fixture.now));
+        frames += usize::from(fixture.app.on_watch_event(FeedEvent::Changes(changes), fixture.now).is_shown);
     }
     assert!((1..20).contains(&frames), "{frames} of {} renewals are on screen", nodes.len());
     assert!(!fixture.app.refresh(fixture.now), "no list has changed");
@@ -181,7 +181,10 @@ fn on_a_calm_screen_few_news_ask_for_a_frame() {
     for pod in pods {
         let pod = Pod { version: versions.next(), ..pod };
         let event = FeedEvent::Changes(vec![Change::Pod(ObjectEvent::Applied(pod))]);
-        assert!(!fixture.app.on_watch_event(event, fixture.now), "nothing that is shown has changed");
+        assert!(
+            !fixture.app.on_watch_event(event, fixture.now).is_shown,
+            "nothing that is shown has changed"
+        );
     }
     assert!(!fixture.app.refresh(fixture.now));
 }

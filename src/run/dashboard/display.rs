@@ -196,30 +196,15 @@ impl Display {
         Ok(())
     }
 
-    /// Applies a message of the watches. Returns false if it has only a new time at which a watch was last heard from,
-    /// which the next tick shows.
-    pub(super) fn on_watch_event(&mut self, message: FeedEvent, now: Timestamp) -> bool {
-        let (has_news, ends_list) = match &message {
-            FeedEvent::Health(kind, health) => {
-                let before = self.app.model.feeds.state(*kind);
-                (before != Some(&health.state), ends_awaited_list(*kind, before, &health.state))
-            }
-            _ => (true, false),
-        };
-        let (started, had_engine) = (Instant::now(), self.app.model.engine.is_some());
-        if self.app.model.pass_time(now) {
-            self.changed();
-        }
-        let is_shown = self.app.on_watch_event(message, now);
-        self.draw_if(is_shown);
-        if ends_list {
+    /// Schedules what an event of the watches makes necessary; applying it began at `started`.
+    pub(super) fn on_watch_reaction(&mut self, reaction: WatchReaction, started: Instant) {
+        self.draw_if(reaction.is_shown);
+        if reaction.ends_list {
             self.pace.next_frame = Instant::now();
         }
-        if !had_engine && self.app.model.engine.is_some() {
-            // The views were refreshed when the engine started.
+        if reaction.has_started {
             self.refreshed_since(started);
         }
-        has_news
     }
 
     /// Wakes the engine and the operations, which asked for it at this time.
@@ -287,11 +272,4 @@ impl Display {
         self.pace.next_vitals = Instant::now() + vitals::EVERY;
         vitals::log(&self.app.model, self.now());
     }
-}
-
-/// Whether a list that the user waits for is now complete, which is shown at once.
-fn ends_awaited_list(kind: FeedKind, before: Option<&FeedState>, now: &FeedState) -> bool {
-    matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Pods)
-        && matches!(before, Some(FeedState::Listing { .. }))
-        && *now == FeedState::Live
 }
