@@ -138,7 +138,7 @@ impl PodDepartureReport {
         // The departure of a pod that still exists is classified again with all present data, because the pod's owner
         // may have been listed later than the pod.
         let present = model.cluster.pod(&entry.pod).filter(|pod| pod.uid == entry.uid);
-        let current = present.and_then(|pod| model.departure_of(pod, &[]));
+        let current = present.and_then(|pod| model.departures.classify(pod, &model.cluster, &[]));
         let DepartureEntry { node, at, stage, departure, .. } = current.as_ref().unwrap_or(entry).clone();
         Self {
             namespace: namespace.to_string(),

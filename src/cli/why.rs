@@ -228,12 +228,12 @@ async fn departure(shot: &OneShot, subject: &Subject, events: &[ClusterEvent]) -
         let departure = PodDeparture::from_events(&key, events).filter(|_| is_gone)?;
         return Some(DepartureReport::new(departure, "gone", None, shot.at));
     };
-    let mut entry = shot.model.departure_of(pod, events)?;
+    let mut entry = shot.model.departures.classify(pod, cluster, events)?;
     if entry.departure.certainty != DepartureCertainty::Certain
         && let Some(owner) = EventSubject::owner_of(pod)
         && let Ok(of_owner) = read_events(&shot.connection.client, &owner).await
     {
-        entry = shot.model.departure_of(pod, &[events, &of_owner].concat())?;
+        entry = shot.model.departures.classify(pod, cluster, &[events, &of_owner].concat())?;
     }
     Some(DepartureReport::new(entry.departure, entry.stage.as_str(), entry.at, shot.at))
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{Model, revisions::ChangeCount};
+use super::revisions::ChangeCount;
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid, cow_map::CowMap},
@@ -83,26 +83,6 @@ struct Minute {
     counts: [u32; DepartureKind::ALL.len()],
 }
 
-impl Model {
-    /// Returns the departure of a pod that still exists, with the component that removes it. The evidence is the
-    /// cluster and the given Events about the pod and its owner. `None` for a pod that is not leaving.
-    pub fn departure_of(&self, pod: &Pod, events: &[ClusterEvent]) -> Option<DepartureEntry> {
-        let cluster = &self.cluster;
-        let entry = |at, stage, departure| DepartureEntry::new(pod, at, stage, departure);
-        if let Some((killed, at)) = PodDeparture::oom_kill(pod) {
-            return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
-        }
-        let departure = PodDeparture::new(pod, PodPresence::Present, cluster, events)?;
-        // An earlier record of this departure may have evidence that is no longer in the cluster.
-        let seen = self.departures.known(pod).and_then(|id| self.departures.entry(id));
-        if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
-            return Some(seen.clone());
-        }
-        let at = departed_at(pod, cluster).or(seen.and_then(|seen| seen.at));
-        Some(entry(at, DepartureStage::from_pod(pod), departure))
-    }
-}
-
 impl DepartureEntry {
     fn new(pod: &Pod, at: Option<Timestamp>, stage: DepartureStage, departure: PodDeparture) -> Self {
         let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
@@ -153,6 +133,23 @@ impl Departures {
             (Some(old), None) => self.on_removal(old, removed, cluster, now),
             (None, None) => None,
         }
+    }
+
+    /// Returns the departure of a pod that still exists, with the component that removes it. The evidence is the
+    /// cluster and the given Events about the pod and its owner. `None` for a pod that is not leaving.
+    pub fn classify(&self, pod: &Pod, cluster: &Cluster, events: &[ClusterEvent]) -> Option<DepartureEntry> {
+        let entry = |at, stage, departure| DepartureEntry::new(pod, at, stage, departure);
+        if let Some((killed, at)) = PodDeparture::oom_kill(pod) {
+            return Some(entry(at.map(|at| cluster.local(at)), DepartureStage::Restarted, killed));
+        }
+        let departure = PodDeparture::new(pod, PodPresence::Present, cluster, events)?;
+        // An earlier record of this departure may have evidence that is no longer in the cluster.
+        let seen = self.known(pod).and_then(|id| self.entry(id));
+        if let Some(seen) = seen.filter(|seen| !tells_more(&departure, &seen.departure)) {
+            return Some(seen.clone());
+        }
+        let at = departed_at(pod, cluster).or(seen.and_then(|seen| seen.at));
+        Some(entry(at, DepartureStage::from_pod(pod), departure))
     }
 
     /// Drops entries and counts that are older than two hours.

@@ -1,7 +1,7 @@
 //! Timeline of a node or a pod: Events and the session's journal entries, merged by time.
 
 use super::{JournalEntry, JournalSubject, Model};
-use kordon_core::cluster::{ClusterEvent, Key, NodeName, event::fold};
+use kordon_core::cluster::{Cluster, ClusterEvent, Key, NodeName, event::fold};
 use kordon_time::Timestamp;
 
 /// Maximum number of entries that are shown. Older entries are in the journal.
@@ -32,25 +32,26 @@ pub struct Timeline {
     pub total: usize,
 }
 
-impl Model {
+impl Timeline {
     /// Returns the timeline of a node, and of pods while they were on this node.
-    pub fn timeline_of_node(&self, node: &NodeName, events: &[ClusterEvent]) -> Timeline {
-        self.timeline(self.journal.about_node(node), |subject| subject.node() == Some(node), events)
+    pub fn for_node(model: &Model, node: &NodeName, events: &[ClusterEvent]) -> Self {
+        let is_it = |subject: &JournalSubject| subject.node() == Some(node);
+        Self::merge(&model.cluster, model.journal.about_node(node), is_it, events)
     }
 
     /// Returns the timeline of a pod.
-    pub fn timeline_of_pod(&self, pod: &Key, events: &[ClusterEvent]) -> Timeline {
+    pub fn for_pod(model: &Model, pod: &Key, events: &[ClusterEvent]) -> Self {
         let is_it = |subject: &JournalSubject| matches!(subject, JournalSubject::Pod(own, _) if own == pod);
-        self.timeline(self.journal.about_pod(pod), is_it, events)
+        Self::merge(&model.cluster, model.journal.about_pod(pod), is_it, events)
     }
 
     /// Merges journal entries with Events. If an entry has several objects, only those that `is_meant` selects remain.
-    fn timeline<'a>(
-        &self,
+    fn merge<'a>(
+        cluster: &Cluster,
         seen: impl DoubleEndedIterator<Item = &'a JournalEntry>,
         is_meant: impl Fn(&JournalSubject) -> bool,
         events: &[ClusterEvent],
-    ) -> Timeline {
+    ) -> Self {
         let mut seen: Vec<&JournalEntry> = seen.collect();
         let events = fold(events);
         let total = seen.len() + events.len();
@@ -61,13 +62,13 @@ impl Model {
             TimelineEntry { at: Some(entry.last), source: TimelineSource::Session(entry) }
         });
         let cluster = events.into_iter().map(|event| TimelineEntry {
-            at: event.last.map(|at| self.cluster.local(at)),
+            at: event.last.map(|at| cluster.local(at)),
             source: TimelineSource::Cluster(event),
         });
         let mut entries: Vec<TimelineEntry> = session.chain(cluster).collect();
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.at));
         entries.truncate(SHOWN);
-        Timeline { entries, total }
+        Self { entries, total }
     }
 }
 
@@ -143,11 +144,11 @@ mod tests {
         model.journal.add(seen(200, "untainted", vec![JournalSubject::Node("a".into())]));
         let timeless = ClusterEvent { reason: "Odd".into(), ..ClusterEvent::default() };
         let events = [timeless, event("NodeNotReady", 5), event("Rebooted", 150)];
-        let of_b = model.timeline_of_node(&"b".into(), &events);
+        let of_b = Timeline::for_node(&model, &"b".into(), &events);
         let expected = ["Rebooted", "evicted shop/web-2 shop/web-3", "tainted b", "NodeNotReady", "Odd"];
         assert_eq!(words(&of_b), expected);
         assert_eq!(of_b.total, 5);
-        let of_pod = model.timeline_of_pod(&Key::new("shop", "web-1"), &events[1..2]);
+        let of_pod = Timeline::for_pod(&model, &Key::new("shop", "web-1"), &events[1..2]);
         assert_eq!(words(&of_pod), ["evicted shop/web-1", "NodeNotReady"]);
     }
 
@@ -162,7 +163,7 @@ mod tests {
             let node = JournalSubject::Node("a".into());
             model.journal.add(seen(1000 + number * 10, &format!("verb {number}"), vec![node]));
         }
-        let timeline = model.timeline_of_node(&"a".into(), &[event("Late", 5000)]);
+        let timeline = Timeline::for_node(&model, &"a".into(), &[event("Late", 5000)]);
         assert_eq!((timeline.entries.len(), timeline.total), (SHOWN, 103));
         assert_eq!(words(&timeline)[..2], ["Late", "verb 99 a"]);
     }

@@ -87,8 +87,8 @@ impl Detail {
         let ObjectEvents { events, failure } = &self.events;
         let known = events.as_deref().unwrap_or_default();
         let Timeline { entries, total } = match &self.subject {
-            DetailSubject::Node(node) => model.timeline_of_node(node, known),
-            DetailSubject::Pod(pod) => model.timeline_of_pod(pod, known),
+            DetailSubject::Node(node) => Timeline::for_node(model, node, known),
+            DetailSubject::Pod(pod) => Timeline::for_pod(model, pod, known),
         };
         let state = match (failure, events) {
             (Some(why), _) => Some(format!("Events unknown: {why}")),

@@ -179,7 +179,7 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
 /// Who removed the pod, with the evidence for and against; empty for a pod that stays.
 fn departure(pod: &Pod, detail: &Detail, model: &Model) -> Vec<DetailRow> {
     let events = detail.events.events.as_deref().unwrap_or_default();
-    let Some(entry) = model.departure_of(pod, events) else { return Vec::new() };
+    let Some(entry) = model.departures.classify(pod, &model.cluster, events) else { return Vec::new() };
     let PodDeparture { kind, certainty, evidence } = entry.departure;
     let head = DetailRow::Fact {
         name: entry.stage.as_str().into(),

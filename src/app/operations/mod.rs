@@ -27,7 +27,7 @@ use kordon_core::{
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
-    plan::{Permission, Plan, PlanJob, TimeLeft},
+    plan::{EvictionRules, Permission, Plan, PlanJob, TimeLeft},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -159,7 +159,8 @@ impl OperationEntry {
     /// Computes the data that only the progress view shows.
     fn look_at(&mut self, model: &Model, now: Timestamp) {
         let blocked = self.progress.blocked_by_budgets();
-        self.blocking = if blocked.is_empty() { Vec::new() } else { model.blocking_budgets(&blocked, now) };
+        let rules = EvictionRules::from(&model.settings);
+        self.blocking = BlockingBudget::find(&model.cluster, &blocked, &rules, now);
         let planned = self.plan.as_ref().map_or(&[][..], |plan| &plan.pods);
         self.landings = landings(&self.progress, planned, &model.cluster);
     }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::budgets;
-use crate::model::Model;
 use kordon_core::{
-    cluster::{Key, Pod},
+    cluster::{Cluster, Key, Pod},
     plan::EvictionRules,
 };
 use kordon_time::Timestamp;
@@ -20,18 +19,16 @@ pub struct BlockingBudget {
     pub freed_by: Vec<String>,
 }
 
-impl Model {
+impl BlockingBudget {
     /// Returns the budgets that refuse the eviction of at least one of these pods, with remedies.
-    pub fn blocking_budgets(&self, pods: &[Key], now: Timestamp) -> Vec<BlockingBudget> {
-        let rules = EvictionRules::from(&self.settings);
-        let pods: Vec<&Arc<Pod>> = pods.iter().filter_map(|pod| self.cluster.pod(pod)).collect();
-        let refusing = budgets::refusing(&self.cluster, pods, &rules, now);
+    pub fn find(cluster: &Cluster, pods: &[Key], rules: &EvictionRules, now: Timestamp) -> Vec<Self> {
+        let pods: Vec<&Arc<Pod>> = pods.iter().filter_map(|pod| cluster.pod(pod)).collect();
+        let refusing = budgets::refusing(cluster, pods, rules, now);
         let of_budget = |refusing: &budgets::RefusingBudget<'_>| {
             let by_itself = (!refusing.is_final).then(|| "one more of its pods is Ready".to_owned());
-            let suggestions =
-                budgets::suggestions(std::slice::from_ref(refusing), &self.cluster, &rules, now);
+            let suggestions = budgets::suggestions(std::slice::from_ref(refusing), cluster, rules, now);
             let ways = suggestions.into_iter().map(|suggestion| suggestion.text);
-            BlockingBudget {
+            Self {
                 budget: refusing.key().clone(),
                 numbers: refusing.numbers.clone(),
                 freed_by: by_itself.into_iter().chain(ways).collect(),
