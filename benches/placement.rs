@@ -398,6 +398,8 @@ fn workload(pod: &Pod) -> Workload {
         selector: Some(selector(&pod.key.name)),
         owner: None,
         replaces_only_failed: false,
+        job: None,
+        template: None,
         stage: WorkloadStage::Active,
     }
 }

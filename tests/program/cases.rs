@@ -138,7 +138,8 @@ async fn files_are_read_only_and_what_they_lack_is_named() {
     let shell = Shell::new();
     let error = shell.refused(&["drain", "e1-n1", "--from", file, "--enforce", "--yes"], USAGE).await;
     assert!(error.contains("--from and --with write nothing"), "{error}");
-    let output = shell.run(&["plan", "drain", "e1-n1", "--from", file]).await;
+    let other = file.replace("39-finished-pod-drain", "32-spread-honor-cordon");
+    let output = shell.run(&["plan", "drain", "c27c-b1", "--from", &other]).await;
     assert!(output.out.contains("budgets are not in the files"), "{}", output.out);
     let error = shell.refused(&["status", "--from", "/nowhere"], FAILED).await;
     assert!(error.contains("/nowhere"), "{error}");
