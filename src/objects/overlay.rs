@@ -48,7 +48,8 @@ pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, Obje
 /// read once; all others are read and watched as before.
 ///
 /// # Errors
-/// As [`apply`], and if the cluster's objects of these kinds cannot be listed.
+/// A file cannot be read, or has an object that cannot be laid over the cluster; or the cluster's objects of these kinds
+/// cannot be listed.
 pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<Connection, ObjectsError> {
     let laid_over = read(files)?;
     let mut plurals: BTreeSet<&'static str> =
