@@ -3,7 +3,10 @@
 use kordon_core::{
     cluster::Cluster,
     operation::{Guards, approval::Objection},
-    plan::{Action, Failover, NodeChange, Plan, PodPlan, Prospect, Verdict, Warning, words::counted},
+    plan::{
+        Action, Failover, Landing, NodeChange, OutcomeCounts, Plan, PodPlan, Prospect, Verdict, Warning,
+        words::counted,
+    },
 };
 
 /// Effect of an action's plan, in words.
@@ -113,17 +116,32 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
 
 fn of_pods(plan: &Plan) -> String {
     let totals = &plan.totals;
+    let removed = removed_by_force(plan);
     let counts = LeavingPods {
         leave: totals.leave_now + totals.leave_later + totals.undecided,
-        pending: totals.pending,
+        pending: pending_of_leaving(plan),
         lost: totals.lost,
         data_lost: totals.data_lost,
         wait: totals.wait,
         blocked: totals.blocked,
-        terminating: totals.already_terminating,
+        terminating: totals.already_terminating - removed.total(),
+        removed,
     };
-    let is_done = counts.leave + counts.wait + counts.blocked == 0;
+    let is_done = counts.leave + counts.wait + counts.blocked + removed.total() == 0;
     if is_done { counts.text() } else { format!("{}; ends {}", counts.text(), plan.ends()) }
+}
+
+/// Counts the pods that were terminating before, and that the plan removes by force.
+fn removed_by_force(plan: &Plan) -> OutcomeCounts {
+    let removed = |pod: &&PodPlan| pod.verdict == Verdict::Terminating && pod.is_removed_by_force();
+    plan.pods.iter().filter(removed).map(|pod| pod.outcome.kind()).collect()
+}
+
+/// Counts the leaving pods whose replacements find no node.
+fn pending_of_leaving(plan: &Plan) -> usize {
+    let leaves = |pod: &&PodPlan| pod.verdict != Verdict::Terminating;
+    let is_pending = |pod: &&PodPlan| matches!(pod.landing, Some(Landing::Pending { .. }));
+    plan.pods.iter().filter(leaves).filter(is_pending).count()
 }
 
 /// Numbers of pods, by their outcome.
@@ -139,6 +157,8 @@ struct LeavingPods {
     wait: usize,
     blocked: usize,
     terminating: usize,
+    /// Outcomes of pods that were terminating before, and that the plan removes by force.
+    removed: OutcomeCounts,
 }
 
 impl LeavingPods {
@@ -156,12 +176,22 @@ impl LeavingPods {
             (self.wait, "waits for its budget", "wait for their budgets"),
             (self.terminating, "is already Terminating", "are already Terminating"),
         ]);
+        let forced = match self.removed.total() {
+            0 => None,
+            pods => Some(format!(
+                "{} by force: {}",
+                counted(pods, "Terminating pod is removed", "Terminating pods are removed"),
+                self.removed.text()
+            )),
+        };
         let leave = match self.leave {
+            0 if forced.is_some() => String::new(),
             0 => "no pod leaves".to_owned(),
             leave if moved == leave && self.data_lost == 0 => counted(leave, "pod moves", "pods move"),
             leave => format!("{}: {become_of}", counted(leave, "pod leaves", "pods leave")),
         };
-        if others.is_empty() { leave } else { format!("{leave}; {others}") }
+        let parts = [leave, forced.unwrap_or_default(), others];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 

@@ -13,10 +13,11 @@ use crate::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod,
         OutcomeCounts, OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
         failover::{self, failover_of_first},
-        outcome, quota_delay, succession_gaps,
+        forced_removal::{FORCED_DETACH, is_out_of_service},
+        quota_delay, succession_gaps,
     },
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::Timestamp;
 
 /// Outcomes of the pods of a forecast: pods that are deleted, and pods of lost nodes.
 #[derive(Clone, Debug)]
@@ -176,10 +177,6 @@ impl Departure {
     }
 }
 
-/// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready
-/// (docs/upstream/neighbours.md#4).
-const FORCED_DETACH: Span = Span::from_secs(360);
-
 impl Forecast {
     /// Returns the outcomes of the pods that are deleted, and of the pods on nodes that are down at the end.
     /// `assumptions` are the assumptions of the forecast.
@@ -230,11 +227,14 @@ impl Forecast {
         succession(usize::MAX, leaving, &departures, failing, cluster, environment)
     }
 
-    /// The pods on nodes that are down at the end, and the pods that are deleted elsewhere.
+    /// The pods on nodes that are down at the end, the pods that are deleted elsewhere, and the terminating pods that are
+    /// removed, for whose end a replacement waits.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
         let deleted = departures.keys().filter_map(|pod| cluster.pod(pod));
+        let is_waited_for = |pod: &&Arc<Pod>| failover::is_waited_for(cluster, pod);
+        pods.extend(deleted.clone().filter(is_waited_for).cloned());
         pods.extend(deleted.filter(|pod| pod.termination.is_none()).filter(is_elsewhere).cloned());
         pods
     }
@@ -282,9 +282,8 @@ impl Forecast {
         for step in &self.steps {
             let Some(pod) = step.kind.pod() else { continue };
             let removed = matches!(step.kind, ForecastKind::Removed { .. }).then_some(step.at);
-            let by_force = removed.map(|at| {
-                if outcome::is_out_of_service(cluster, step.kind.node()) { at } else { at + FORCED_DETACH }
-            });
+            let by_force = removed
+                .map(|at| if is_out_of_service(cluster, step.kind.node()) { at } else { at + FORCED_DETACH });
             if let Some(Departure { gone, detached, .. }) = departures.get_mut(pod) {
                 *gone = [*gone, removed].into_iter().flatten().min();
                 *detached = [*detached, by_force].into_iter().flatten().min();

@@ -9,7 +9,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Departure {
     pub pod: Arc<Pod>,
-    /// Time at which the pod's deletion starts.
+    /// Time at which the pod's deletion starts; for a pod that is already terminating, the start of the plan.
     pub leaves: Timestamp,
     /// Time at which the pod's object is gone; `None` means never.
     pub gone: Option<Timestamp>,

@@ -89,6 +89,17 @@ impl Estimate {
         }
     }
 
+    /// Returns the shorter of two spans that start at the same time.
+    pub fn shorter(self, other: Self) -> Self {
+        let least = |one: Option<Span>, other: Option<Span>| one.into_iter().chain(other).min();
+        Self {
+            soonest: least(self.soonest, other.soonest),
+            likely: least(self.likely, other.likely),
+            latest: least(self.latest, other.latest),
+            quality: self.quality.min(other.quality),
+        }
+    }
+
     /// Returns the longer of two spans that start at the same time.
     pub fn longer(self, other: Self) -> Self {
         let most = |one: Option<Span>, other: Option<Span>| Some(one?.max(other?));

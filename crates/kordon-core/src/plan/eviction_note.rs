@@ -1,7 +1,7 @@
 //! Notes on the eviction of a pod by a taint: budgets that the eviction ignores, and obstacles to a quick replacement
 //! (docs/upstream/neighbours.md#3, docs/upstream/neighbours.md#4).
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::owner::{self, Recreation};
 use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume};
@@ -15,6 +15,8 @@ pub enum EvictionNote {
     WaitsForOldPod,
     /// The volume of this claim is still attached to the old node, and only one node at a time can use it.
     VolumeAttached { claim: Name },
+    /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of service.
+    VolumeDetached { claim: Name },
 }
 
 impl EvictionNote {
@@ -25,6 +27,15 @@ impl EvictionNote {
         let waits = owner::recreation(cluster, pod) == Recreation::WhenGone;
         let volume = attached_once(cluster, pod).map(|claim| Self::VolumeAttached { claim });
         ignored.chain(waits.then_some(Self::WaitsForOldPod)).chain(volume).collect()
+    }
+
+    /// Returns the notes on a pod that the pod garbage collector removes by force from a node out of service.
+    pub fn for_forced_removal(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
+        let is_deleted = pod.termination.is_none();
+        let ignored = cluster.budgets_of(pod).filter(|_| is_deleted);
+        let ignored = ignored.map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
+        let volume = attached_once(cluster, pod).map(|claim| Self::VolumeDetached { claim });
+        ignored.chain(volume).collect()
     }
 
     /// Returns the scopes that have to be known for the notes on a pod.
@@ -65,6 +76,9 @@ impl fmt::Display for EvictionNote {
                 "ReadWriteOnce volume {claim} stays attached: detached by force 6m after the old pod is gone, at once if \
                  its node is Ready or tainted out-of-service"
             ),
+            Self::VolumeDetached { claim } => {
+                write!(f, "ReadWriteOnce volume {claim} is detached at once: its node is out of service")
+            }
         }
     }
 }
@@ -78,6 +92,18 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()
     };
     claims(pod).find(is_attached_once).cloned()
+}
+
+/// Returns the claim of a pod whose volume another pod still uses on another node, with that pod. Only one node at a time
+/// can use the volume, so the pod starts once the volume is detached there. `None` also if that is not known.
+pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
+    let claim = attached_once(cluster, pod)?;
+    let uses = |other: &&Arc<Pod>| {
+        let is_elsewhere = other.node.is_some() && other.node != pod.node;
+        is_elsewhere && !other.is_finished() && claims(other).any(|name| *name == claim)
+    };
+    let holder = cluster.pods_in(&pod.key.namespace).find(uses)?;
+    Some((claim, holder))
 }
 
 /// Returns the claims that still exist after the pod is deleted.

@@ -15,7 +15,7 @@ use super::{
     job_failures::JobConsequences,
     landing::Landing,
     outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
-    owner::{NotRecreated, Recreation},
+    owner::{self, NotRecreated, Recreation},
     placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
 };
@@ -84,8 +84,8 @@ pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> 
     placements.flat_map(|placement| &placement.preempts).map(move |pod| (&pod.pod, outcome(pod)))
 }
 
-/// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because their
-/// controllers replace them anyway.
+/// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because they stop
+/// anyway.
 pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
     let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
@@ -97,9 +97,19 @@ pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Le
 }
 
 /// Returns the pods of nodes whose Node objects are deleted, as leaving pods. The pod garbage collector removes these
-/// pods.
+/// pods, also those that are terminating, for whose end a replacement may wait.
 pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
-    leave_running_nodes(cluster, pods_of(cluster, nodes))
+    let waited_for =
+        nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(|pod| is_waited_for(cluster, pod));
+    leave_running_nodes(cluster, pods_of(cluster, nodes).into_iter().chain(waited_for.cloned()))
+}
+
+/// Returns whether a terminating pod is replaced once its object is gone.
+pub fn is_waited_for(cluster: &Cluster, pod: &Pod) -> bool {
+    pod.termination.is_some()
+        && !pod.is_finished()
+        && owner::recreation(cluster, pod) == Recreation::WhenGone
+        && owner::needs_another(cluster, pod)
 }
 
 /// Returns pods that are deleted while the kubelet of their node is running, as leaving pods.
@@ -214,7 +224,7 @@ impl<E: Environment> FailoverRun<E> {
 
     fn delete(&mut self, cluster: &Cluster, leaving: LeavingPod) {
         let pod = &leaving.pod;
-        if leaving.departing.is_deleted {
+        if leaving.departing.is_deleted && pod.termination.is_none() {
             self.live_pods.on_deletion(cluster, pod);
         }
         if pod.node.as_ref().is_some_and(|node| !self.lost.contains(node)) {

@@ -22,6 +22,7 @@ pub mod eviction_note;
 mod eviction_order;
 pub mod failover;
 pub mod filter;
+pub mod forced_removal;
 mod gaps;
 pub mod headroom;
 mod job;

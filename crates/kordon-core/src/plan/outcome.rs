@@ -8,8 +8,8 @@
 use std::{collections::BTreeMap, fmt, ops::Add};
 
 use super::{
-    environment,
     eviction_note::{self, EvictionNote},
+    forced_removal::keeps_pods,
     job_failure::JobFailure,
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
@@ -18,7 +18,7 @@ use super::{
     words::counted,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, OUT_OF_SERVICE, Pod, Scope, Taint, TaintEffect},
+    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
     placement::TiedNodes,
 };
@@ -78,7 +78,7 @@ pub enum PodOutcome {
         /// Whether the old pod stays Terminating, because its kubelet is down.
         hangs: bool,
     },
-    /// The replacement is created once the kubelet has ended the pod.
+    /// The replacement is created once the pod's object is gone, which its kubelet or the pod garbage collector sees to.
     WaitsForOldPod,
     /// Required objects are not known, or another scheduler decides.
     Unknown { why: Name },
@@ -458,11 +458,16 @@ impl PodOutcome {
 
     /// Returns the outcome of a pod whose deletion has started.
     pub fn for_terminating(cluster: &Cluster, pod: &Pod) -> Self {
+        let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
+        Self::for_terminating_on(cluster, pod, hangs)
+    }
+
+    /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
+    pub(super) fn for_terminating_on(cluster: &Cluster, pod: &Pod, hangs: bool) -> Self {
         let missing = missing(cluster, pod);
         if !missing.is_empty() {
             return Self::Unknown { why: missing.to_string().into() };
         }
-        let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
         match owner::recreation(cluster, pod) {
             Recreation::WhenGone if !owner::needs_another(cluster, pod) => Self::NotRecreated,
             Recreation::WhenGone if hangs => Self::Stuck(StuckReason::OldPod),
@@ -569,17 +574,6 @@ impl PodOutcome {
     }
 }
 
-/// Returns whether the objects of pods stay on a node after their deletion. They do if the kubelet is down and the node
-/// is not tainted out-of-service (docs/upstream/neighbours.md#4).
-pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
-    !environment::has_running_kubelet(cluster, node) && !is_out_of_service(cluster, node)
-}
-
-/// Returns whether a node has the out-of-service taint, which removes its pods and volumes at once.
-pub fn is_out_of_service(cluster: &Cluster, node: &NodeName) -> bool {
-    cluster.node(node).is_some_and(|node| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE))
-}
-
 /// Formats the complete outcome.
 impl fmt::Display for PodOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -622,7 +616,7 @@ impl fmt::Display for PodOutcome {
             Self::NotRecreated => f.write_str("not recreated: its controller needs no other"),
             Self::Replaced { hangs: false } => f.write_str("replaced when its deletion started"),
             Self::Replaced { hangs: true } => f.write_str("replaced; old pod hangs until its kubelet is back"),
-            Self::WaitsForOldPod => f.write_str("replaced when its kubelet has ended it"),
+            Self::WaitsForOldPod => f.write_str("replaced when the old pod is gone"),
             Self::Unknown { why } => write!(f, "not known: {why}"),
             Self::LeftOut => f.write_str("not worked out: too many pods"),
             Self::Blocked { .. } | Self::Finished | Self::Pending { .. } => f.write_str(&self.short()),

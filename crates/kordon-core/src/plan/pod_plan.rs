@@ -6,8 +6,9 @@ use super::{
     environment::Quality,
     eviction::EvictionAnswer,
     eviction_note::EvictionNote,
+    forced_removal::keeps_pods,
     landing::Landing,
-    outcome::{self, Departing, PlacedReplacement, PodOutcome},
+    outcome::{Departing, PlacedReplacement, PodOutcome},
     owner::{NotRecreated, Recreation},
     placement_trace::PlacementTrace,
     quota::QuotaRefusal,
@@ -105,25 +106,47 @@ impl PodPlan {
             | Verdict::TwoBudgets { .. }
             | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
             Verdict::Undecided { .. } => PodOutcome::Unknown { why: self.verdict.to_string().into() },
-            Verdict::Terminating => PodOutcome::for_terminating(cluster, pod),
-            Verdict::Leaves(_) | Verdict::LeavesAfter { .. } | Verdict::Deleted { .. } => {
-                let is_gone = self.gone.likely.is_some()
-                    || pod.node.as_ref().is_some_and(|node| !outcome::keeps_pods(cluster, node));
-                let running = Departing::from_running_node(cluster, pod, false);
-                let recreation = self.lost.map_or(running.recreation, Recreation::Never);
-                let quota = self.quota.clone();
-                let departing = Departing { is_gone, is_detached: is_gone, quota, recreation, ..running };
-                let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
-                    landing,
-                    trace: self.placement.as_deref(),
-                    ready: self.ready_again,
-                });
-                if replacement.is_none() && self.times_out.is_some() && departing.is_replaced() {
-                    return PodOutcome::WaitsForOldPod;
-                }
-                departing.decide(pod, replacement)
+            Verdict::Terminating if !self.is_ended_by_plan(cluster) => {
+                PodOutcome::for_terminating(cluster, pod)
             }
+            Verdict::Terminating if self.landing.is_none() && self.quota.is_none() => {
+                PodOutcome::for_terminating_on(cluster, pod, false)
+            }
+            Verdict::Terminating
+            | Verdict::Leaves(_)
+            | Verdict::LeavesAfter { .. }
+            | Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
         }
+    }
+
+    fn outcome_of_leaving(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
+        let is_gone =
+            self.gone.likely.is_some() || pod.node.as_ref().is_some_and(|node| !keeps_pods(cluster, node));
+        let running = Departing::from_running_node(cluster, pod, false);
+        let recreation = self.lost.map_or(running.recreation, Recreation::Never);
+        let quota = self.quota.clone();
+        let volume = running.volume.clone().filter(|_| !self.is_removed_by_force());
+        let departing = Departing { is_gone, is_detached: is_gone, quota, recreation, volume, ..running };
+        let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
+            landing,
+            trace: self.placement.as_deref(),
+            ready: self.ready_again,
+        });
+        if replacement.is_none() && self.times_out.is_some() && departing.is_replaced() {
+            return PodOutcome::WaitsForOldPod;
+        }
+        departing.decide(pod, replacement)
+    }
+
+    /// Returns whether the plan ends a pod that was terminating before, and that its kubelet would not end.
+    fn is_ended_by_plan(&self, cluster: &Cluster) -> bool {
+        let is_kept = || self.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
+        self.gone.likely.is_some() && (self.is_removed_by_force() || is_kept())
+    }
+
+    /// Returns whether the pod garbage collector removes the pod by force.
+    pub fn is_removed_by_force(&self) -> bool {
+        self.warnings.contains(&PodWarning::RemovedByForce)
     }
 
     /// Returns whether the pod should leave its node but does not, or not before the timeout.

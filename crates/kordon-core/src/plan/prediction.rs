@@ -12,6 +12,7 @@ use super::{
     environment::{self, Bound, Environment, Quality},
     eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
     eviction_order::sort_for_eviction,
+    forced_removal::{self, removes_by_force},
     gaps,
     landing::Landing,
     node_plan::NodeDrain,
@@ -102,7 +103,9 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.quota = likely.and_then(|result| result.quota.clone());
         if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
             plan.landing = Some(replacement.landing.clone());
-            plan.ready_again = replacement.ready_after(cluster, pod, plan.gone.likely);
+            let detached =
+                plan.gone.likely.map(|gone| forced_removal::detached(cluster, pod.node.as_ref(), gone));
+            plan.ready_again = replacement.ready_after(cluster, pod, detached);
         }
         plan.placement = self.likely.trace.placements.get(&pod.key).cloned();
         if let (Recreation::OnSameNode, Some(node), Some(_)) =
@@ -213,6 +216,11 @@ impl<'a, E: Environment> Prediction<'a, E> {
         let is_down = |node: &_| !environment::has_running_kubelet(cluster, node);
         if pod.node.as_ref().is_some_and(is_down) && plan.gone.likely.is_none() {
             warnings.insert(PodWarning::KubeletDown);
+        }
+        let node = pod.node.as_ref().and_then(|node| cluster.node(node));
+        let is_attempted = plan.verdict.as_if_granted().is_attempted();
+        if is_attempted && node.is_some_and(|node| removes_by_force(node, rules)) && !warning::is_held(pod) {
+            warnings.insert(PodWarning::RemovedByForce);
         }
         warnings
     }

@@ -51,17 +51,18 @@ impl Replacement {
 }
 
 impl Replacement {
-    /// Returns when the replacement is likely Ready; `None` if never. `gone` is the time at which the old pod is gone.
-    /// If the old pod has a volume that only one node at a time can use, the replacement starts only after this time.
+    /// Returns when the replacement is likely Ready; `None` if never. `detached` is the time at which the volumes of the
+    /// old pod are detached. If it has a volume that only one node at a time can use, the replacement starts only after
+    /// this time.
     pub(super) fn ready_after(
         &self,
         cluster: &Cluster,
         old: &Pod,
-        gone: Option<Timestamp>,
+        detached: Option<Timestamp>,
     ) -> Option<Timestamp> {
         match attached_once(cluster, old) {
             None => self.ready,
-            Some(_) => Some(self.ready? + gone?.since(self.created).or_zero()),
+            Some(_) => Some(self.ready? + detached?.since(self.created).or_zero()),
         }
     }
 }
@@ -123,9 +124,7 @@ pub fn replacements<E: Environment>(
         match event {
             Event::Leaves(pod) => {
                 environment.on_deletion(pod);
-                if pod.termination.is_none() {
-                    live_pods.on_deletion(cluster, pod);
-                }
+                live_pods.on_deletion(cluster, pod);
             }
             Event::Gone(pod) => environment.on_gone(pod),
             Event::Created(pod) => {
@@ -174,7 +173,9 @@ fn agenda<'a>(
             Some(refusal) => refusal.admitted,
             None => created,
         };
-        events.push((*leaves, Event::Leaves(pod)));
+        if pod.termination.is_none() {
+            events.push((*leaves, Event::Leaves(pod)));
+        }
         events.extend(gone.map(|at| (at, Event::Gone(pod))));
         events.extend(created.map(|at| (at, Event::Created(pod))));
     }

@@ -24,7 +24,8 @@ pub struct EvictionRules {
     /// kubectl drain says that pods "declare no controller". Before 1.24, it lists the kinds of controllers that it
     /// knows instead.
     pub says_no_controller: bool,
-    /// The taint `node.kubernetes.io/out-of-service` allows the forced removal of pods (beta, on, from 1.26).
+    /// The taint `node.kubernetes.io/out-of-service` allows the forced removal of pods (beta, on, from 1.26). The pod
+    /// garbage collector removes them, unless the settings disable it.
     pub out_of_service: bool,
     /// Whether NoExecute taints evict pods. The settings of the node lifecycle controller can disable this.
     pub taints_evict: bool,
@@ -57,6 +58,11 @@ impl From<ServerVersion> for EvictionRules {
 
 impl From<&Settings> for EvictionRules {
     fn from(settings: &Settings) -> Self {
-        Self { taints_evict: settings.rules().evicts_by_taint, ..Self::for_version(settings.version) }
+        let of_version = Self::for_version(settings.version);
+        Self {
+            taints_evict: settings.rules().evicts_by_taint,
+            out_of_service: of_version.out_of_service && settings.controllers.value.pod_gc,
+            ..of_version
+        }
     }
 }

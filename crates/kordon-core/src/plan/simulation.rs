@@ -13,8 +13,9 @@ use std::{
 use super::{
     action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
-    environment::{Bound, Environment},
+    environment::{Bound, Environment, Estimate},
     eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
+    forced_removal::{FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failure::JobFailure,
     job_failures::JobLedger,
@@ -174,6 +175,10 @@ struct Task {
     gone_at: Option<Timestamp>,
     /// Whether quotas still count the pod.
     counts: bool,
+    /// Whether the pod garbage collector removes the pod by force, because its node is out of service.
+    is_removed_by_force: bool,
+    /// End of the grace period; `None` if the pod is not terminating, or does not use its grace period.
+    grace_ends: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +273,7 @@ impl<'a> Simulation<'a> {
         {
             self.switchovers.extend(protected_by.iter().filter(exhausted).cloned());
         }
+        let node = pod.node.as_ref().and_then(|node| self.cluster.node(node));
         // Counts the live pods of the owner now, so that not every run has to count them.
         self.live_pods.count(self.cluster, pod);
         self.tasks.push(Task {
@@ -284,6 +290,8 @@ impl<'a> Simulation<'a> {
             recoveries_before: 0,
             gone_at: None,
             counts: true,
+            is_removed_by_force: node.is_some_and(|node| removes_by_force(node, rules)),
+            grace_ends: None,
         });
     }
 
@@ -529,13 +537,9 @@ impl<E: Environment> Run<'_, E> {
         let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
         // Returns the likely end of a pod and the end of its grace period, if the grace period ends later.
         let straggles = |task: usize| {
-            let Task { pod, group, .. } = &self.tasks[task];
+            let Task { pod, group, grace_ends, is_removed_by_force, .. } = &self.tasks[task];
             let result = self.result.pods.get(&pod.key)?;
-            let of_termination = || Some(self.cluster.local(pod.termination.as_ref()?.deadline));
-            // The API server removes pods without a running container at once.
-            let grace = if is_idle(pod) { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
-            let of_grace = |leaves: Timestamp| leaves + grace;
-            let end = result.leaves.map(of_grace).or_else(of_termination)?;
+            let end = (*grace_ends).filter(|_| !is_removed_by_force)?;
             let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
             Some((after(result.gone?), after(end))).filter(|(gone, end)| gone < end && *end > 0.0)
         };
@@ -717,7 +721,8 @@ impl<E: Environment> Run<'_, E> {
         } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
             Some(Span::ZERO)
         } else {
-            self.environment.time_to_terminate(&pod, grace).at(self.bound)
+            self.tasks[task].grace_ends = Some(deadline);
+            self.time_to_terminate(task, grace).at(self.bound)
         };
         if let Some(takes) = takes {
             let at = self.now + takes;
@@ -730,6 +735,12 @@ impl<E: Environment> Run<'_, E> {
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
+    }
+
+    fn time_to_terminate(&self, task: usize, grace: Span) -> Estimate {
+        let Task { pod, is_removed_by_force, .. } = &self.tasks[task];
+        let by_kubelet = self.environment.time_to_terminate(pod, grace);
+        if *is_removed_by_force { by_kubelet.shorter(FORCED_REMOVAL) } else { by_kubelet }
     }
 
     /// Returns the remaining grace period of a pod, and the time at which it ends. If the pod is already terminating, a

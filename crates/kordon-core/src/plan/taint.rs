@@ -6,9 +6,10 @@ use super::{
     action::Action,
     context::PlanContext,
     departure::Departure,
-    environment::{Environment, Quality},
+    environment::{Environment, Estimate, Quality},
     eviction,
     eviction_note::EvictionNote,
+    forced_removal::{FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failures::JobConsequences,
     node_plan::{NodeChange, NodePlan},
@@ -27,10 +28,10 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Cluster, Node, NodeName, Pod, Taint, TaintEffect},
+    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE, Pod, Taint, TaintEffect},
     engine::{Tolerance, tolerance},
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,
@@ -39,13 +40,17 @@ pub(super) fn plan<E: Environment>(
     context: &PlanContext<'_, E>,
 ) -> Result<Plan, PlanError> {
     let nodes = nodes_named(context.cluster, names)?;
+    let removes = |node: &Node| context.rules.out_of_service && marks_out_of_service(edits, node);
     let changing = nodes.iter().filter(|node| changes_evictions(edits, node));
-    let evicting = changing.clone().filter(|_| context.rules.taints_evict);
+    let evicting = changing.filter(|node| context.rules.taints_evict || removes(node));
     let evicting: Vec<NodeName> = evicting.map(|node| node.name.clone()).collect();
     let gaps = gaps::of_pods_on(context.cluster, &evicting);
     require(&gaps)?;
     let mut plan = Plan::blank(action, context);
-    if !context.rules.taints_evict && changing.count() > 0 {
+    let changes_no_execute = |node: &&Arc<Node>| {
+        edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
+    };
+    if !context.rules.taints_evict && nodes.iter().any(|node| changes_no_execute(&node)) {
         plan.warnings.push(Warning::TaintsDoNotEvict);
     }
     let mut environment = context.environment.clone();
@@ -61,8 +66,8 @@ pub(super) fn plan<E: Environment>(
                     version: node.version,
                     taints: after.clone(),
                 });
-                plan.add_pods_of_tainted(node, &after, context);
                 let tainted = Node { taints: after.clone().into(), ..(**node).clone() };
+                plan.add_pods_of_tainted(node, &tainted, context);
                 environment.on_node_change(Arc::new(tainted));
                 NodeChange::Taints { before: node.taints.to_vec(), after }
             }
@@ -77,25 +82,33 @@ pub(super) fn plan<E: Environment>(
 }
 
 impl Plan {
-    /// Adds the pods of a node to the plan if the node's NoExecute taints change.
+    /// Adds the pods of a node to the plan if the node's NoExecute taints change, or if its terminating pods are removed
+    /// by force.
     fn add_pods_of_tainted<E: Environment>(
         &mut self,
-        node: &Node,
-        after: &[Taint],
+        before: &Node,
+        after: &Node,
         context: &PlanContext<'_, E>,
     ) {
-        let (before, after) = (no_execute(&node.taints), no_execute(after));
-        if before != after && context.rules.taints_evict {
-            let pods = context.cluster.pods_on(&node.name);
-            self.pods.extend(pods.map(|pod| pod_of_tainted(pod, &before, &after, context)));
-        }
+        let tainted = TaintedNode {
+            before: no_execute(&before.taints),
+            after: no_execute(&after.taints),
+            removes_by_force: removes_by_force(after, &context.rules),
+        };
+        let evicts = tainted.before != tainted.after && context.rules.taints_evict;
+        let removes = tainted.removes_by_force && !removes_by_force(before, &context.rules);
+        let is_concerned = |pod: &&Arc<Pod>| evicts || (removes && pod.termination.is_some());
+        let pods = context.cluster.pods_on(&before.name).filter(is_concerned);
+        self.pods.extend(pods.map(|pod| pod_of_tainted(pod, &tainted, context)));
     }
 
     /// Adds the replacements of the deleted pods to the plan: where they land and when they are Ready.
     fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
-            Some(Departure { pod, leaves: plan.leaves.likely?, gone: plan.gone.likely })
+            let removed = plan.gone.likely.filter(|_| plan.verdict == Verdict::Terminating);
+            let leaves = plan.leaves.likely.or_else(|| removed.map(|_| self.made))?;
+            Some(Departure { pod, leaves, gone: plan.gone.likely })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
@@ -151,8 +164,7 @@ impl Plan {
 
 fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec<Warning> {
     let mut warnings = Vec::new();
-    let adds = |key: &str| edits.add.iter().any(|taint| taint.is(key, TaintEffect::NoExecute));
-    if rules.out_of_service && adds("node.kubernetes.io/out-of-service") {
+    if rules.out_of_service && edits.add.iter().any(|taint| taint.key == *OUT_OF_SERVICE) {
         warnings.push(Warning::OutOfService { node: node.name.clone() });
     }
     let keys = edits.add.iter().map(|taint| &taint.key).chain(edits.remove.iter().map(|taint| &taint.key));
@@ -163,9 +175,17 @@ fn taint_warnings(node: &Node, edits: &TaintEdits, rules: &EvictionRules) -> Vec
     warnings
 }
 
-/// Returns whether the edits change the NoExecute taints of the node, and so which pods are evicted.
+/// Returns whether the edits change which pods leave the node: they change its NoExecute taints, or take it out of
+/// service.
 pub(super) fn changes_evictions(edits: &TaintEdits, node: &Node) -> bool {
     edits.over(node).is_ok_and(|after| no_execute(&after) != no_execute(&node.taints))
+        || marks_out_of_service(edits, node)
+}
+
+/// Returns whether the edits add the out-of-service taint to a node without it.
+fn marks_out_of_service(edits: &TaintEdits, node: &Node) -> bool {
+    let has_mark = |taints: &[Taint]| taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE);
+    !has_mark(&node.taints) && edits.over(node).is_ok_and(|after| has_mark(&after))
 }
 
 fn no_execute(taints: &[Taint]) -> Vec<Taint> {
@@ -183,31 +203,73 @@ const CONTROLLER_TAINTS: [&str; 7] = [
     "node.kubernetes.io/network-unavailable",
 ];
 
-/// Returns the row of a pod on a node whose NoExecute taints change.
+/// A node whose taints change.
+struct TaintedNode {
+    /// NoExecute taints before the change.
+    before: Vec<Taint>,
+    /// NoExecute taints after the change.
+    after: Vec<Taint>,
+    /// Whether the pod garbage collector then removes the terminating pods of the node by force.
+    removes_by_force: bool,
+}
+
+/// Returns the row of a pod on a node whose taints change.
 fn pod_of_tainted<E: Environment>(
     pod: &Arc<Pod>,
-    before: &[Taint],
-    after: &[Taint],
+    node: &TaintedNode,
     context: &PlanContext<'_, E>,
 ) -> PodPlan {
-    let PlanContext { cluster, environment, rules, now } = context;
-    let mut plan = PodPlan::new(pod, verdict(cluster, pod, before, after, *now));
-    let Verdict::Deleted { at, .. } = plan.verdict else { return plan };
-    let termination = environment.time_to_terminate(pod, pod.grace);
-    plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
-    plan.gone = Window {
-        soonest: termination.soonest.map(|span| at + span),
-        likely: termination.likely.map(|span| at + span),
-        latest: termination.latest.map(|span| at + span),
+    let PlanContext { cluster, now, .. } = context;
+    let mut plan = PodPlan::new(pod, verdict(cluster, pod, &node.before, &node.after, *now));
+    match plan.verdict {
+        Verdict::Deleted { at, .. } => add_deletion(&mut plan, pod, at, node, context),
+        Verdict::Terminating if node.removes_by_force => {
+            add_end(&mut plan, pod, *now, Estimate::NEVER, node);
+            plan.lost = owner::not_recreated(cluster, pod);
+            plan.eviction_notes = EvictionNote::for_forced_removal(cluster, pod);
+        }
+        _ => {}
+    }
+    plan
+}
+
+/// Adds the time at which the pod is gone, if its deletion starts or has started at `leaves`.
+fn add_end(plan: &mut PodPlan, pod: &Pod, leaves: Timestamp, by_kubelet: Estimate, node: &TaintedNode) {
+    // A finalizer also holds an object that is removed by force.
+    let is_held = warning::is_held(pod);
+    let takes = match node.removes_by_force {
+        true if is_held => Estimate::NEVER,
+        true => by_kubelet.shorter(FORCED_REMOVAL),
+        false => by_kubelet,
     };
-    plan.quality = Quality::Declared.min(termination.quality);
-    if plan.gone.likely.is_none() {
+    let at = |span: Option<Span>| span.map(|span| leaves + span);
+    plan.gone = Window { soonest: at(takes.soonest), likely: at(takes.likely), latest: at(takes.latest) };
+    plan.quality = Quality::Declared.min(takes.quality);
+    if node.removes_by_force {
+        plan.warnings.insert(if is_held { PodWarning::HeldByFinalizer } else { PodWarning::RemovedByForce });
+    }
+}
+
+fn add_deletion<E: Environment>(
+    plan: &mut PodPlan,
+    pod: &Arc<Pod>,
+    at: Timestamp,
+    node: &TaintedNode,
+    context: &PlanContext<'_, E>,
+) {
+    let PlanContext { cluster, environment, rules, now } = context;
+    plan.leaves = Window { soonest: Some(at), likely: Some(at), latest: Some(at) };
+    add_end(plan, pod, at, environment.time_to_terminate(pod, pod.grace), node);
+    if plan.gone.likely.is_none() && !node.removes_by_force {
         plan.warnings.insert(PodWarning::KubeletDown);
     }
     plan.answer =
         gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
-    plan.eviction_notes = EvictionNote::for_pod(cluster, pod);
+    plan.eviction_notes = match node.removes_by_force {
+        true => EvictionNote::for_forced_removal(cluster, pod),
+        false => EvictionNote::for_pod(cluster, pod),
+    };
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The replacement cannot land on the same node even if it tolerates cordons, because of the taint.
@@ -215,7 +277,6 @@ fn pod_of_tainted<E: Environment>(
     if warning::is_of_existing_daemonset(cluster, pod) {
         plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
     }
-    plan
 }
 
 fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now: Timestamp) -> Verdict {

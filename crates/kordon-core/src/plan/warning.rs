@@ -43,6 +43,8 @@ pub enum PodWarning {
     HeldByFinalizer,
     /// The kubelet of the pod's node is down, so the pod stays Terminating.
     KubeletDown,
+    /// The pod garbage collector removes the pod by force, because its node is out of service.
+    RemovedByForce,
     /// The grace period of zero removes the pod's object while its containers may still run. Its identity may then
     /// exist twice.
     DuplicateIdentity,
@@ -77,6 +79,7 @@ impl PodWarning {
             Self::Critical => "critical",
             Self::HeldByFinalizer => "hasFinalizers",
             Self::KubeletDown => "kubeletDown",
+            Self::RemovedByForce => "removedByForce",
             Self::DuplicateIdentity => "duplicateIdentity",
             Self::NotRecreatedWhileTainted => "notRecreatedWhileTainted",
             Self::OperatorRecreates => "operatorRecreates",
@@ -100,6 +103,7 @@ impl fmt::Display for PodWarning {
             Self::Critical => "critical",
             Self::HeldByFinalizer => "held by a finalizer",
             Self::KubeletDown => "kubelet down",
+            Self::RemovedByForce => "removed by force, by the pod garbage collector within 20s",
             Self::DuplicateIdentity => "grace 0: its identity may exist twice",
             Self::NotRecreatedWhileTainted => "its DaemonSet does not recreate it while the taint is set",
             Self::OperatorRecreates => "its operator is assumed to recreate it",

@@ -1,6 +1,7 @@
 //! Plans: their predictions, the placement of pods, and their application.
 
 mod approval;
+mod forced_removal;
 mod headroom;
 mod landing;
 mod needs;

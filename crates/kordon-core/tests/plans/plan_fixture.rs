@@ -40,10 +40,15 @@ pub struct FixedEnvironment {
     pub ready: Option<Span>,
     /// Number of replacements that find a node.
     pub room: usize,
+    /// Nodes whose kubelets end no pods.
+    pub down: BTreeSet<NodeName>,
 }
 
 impl Environment for FixedEnvironment {
-    fn time_to_terminate(&self, _pod: &Pod, grace: Span) -> Estimate {
+    fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
+        if pod.node.as_ref().is_some_and(|node| self.down.contains(node)) {
+            return Estimate::NEVER;
+        }
         Estimate::exactly(self.stop.min(grace))
     }
 
@@ -67,6 +72,7 @@ impl PlanFixture {
             stop: Span::from_secs(30),
             ready: Some(Span::from_secs(10)),
             room: usize::MAX,
+            down: BTreeSet::new(),
         };
         let mut fixture = Self { cluster: Cluster::default(), version: NEWEST, environment, writes: 0 };
         fixture.list(Change::Node);

@@ -1,0 +1,47 @@
+//! Removal of terminating pods by force from nodes out of service, and the forced detachment of their volumes
+//! (docs/upstream/neighbours.md#1, docs/upstream/neighbours.md#4).
+
+use super::{
+    environment::{self, Estimate, Quality},
+    rules::EvictionRules,
+};
+use crate::cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE};
+use kordon_time::{Span, Timestamp};
+
+/// Time from a pod's deletion until the pod garbage collector removes it by force from a node out of service. The
+/// collector looks every 20 s; the time of its next look is not known.
+pub const FORCED_REMOVAL: Estimate = Estimate {
+    soonest: Some(Span::ZERO),
+    likely: Some(Span::from_secs(10)),
+    latest: Some(Span::from_secs(20)),
+    quality: Quality::Declared,
+};
+
+/// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready.
+pub const FORCED_DETACH: Span = Span::from_secs(360);
+
+/// Returns whether the pod garbage collector removes terminating pods from the node by force: the node is not Ready and
+/// has the out-of-service taint, with whatever effect.
+pub fn removes_by_force(node: &Node, rules: &EvictionRules) -> bool {
+    rules.out_of_service && !node.is_ready() && has_taint(node)
+}
+
+/// Returns whether a node has the out-of-service taint, which removes its pods and volumes at once.
+pub fn is_out_of_service(cluster: &Cluster, node: &NodeName) -> bool {
+    cluster.node(node).is_some_and(|node| has_taint(node))
+}
+
+/// Returns whether the objects of pods stay on a node after their deletion. They do if the kubelet is down and the node
+/// is not tainted out-of-service.
+pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
+    !environment::has_running_kubelet(cluster, node) && !is_out_of_service(cluster, node)
+}
+
+/// Returns when the volumes of a pod that is gone at this time are detached from its node.
+pub fn detached(cluster: &Cluster, node: Option<&NodeName>, gone: Timestamp) -> Timestamp {
+    if node.is_some_and(|node| keeps_pods(cluster, node)) { gone + FORCED_DETACH } else { gone }
+}
+
+fn has_taint(node: &Node) -> bool {
+    node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE)
+}
