@@ -350,7 +350,8 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
         }
     };
     // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
-    findings.push(Finding::new(VerdictLevel::Warning, "scale up its workload, or relax the budget"));
+    let advice: BTreeSet<&str> = model.views.blocked_drains.iter().map(BlockedDrain::advice).collect();
+    findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));
     findings
 }
 

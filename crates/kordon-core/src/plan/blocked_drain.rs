@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
     budget,
-    eviction::{self, EvictionDecision},
+    eviction::{self, EvictionBlock, EvictionDecision},
     rules::EvictionRules,
 };
 use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope};
@@ -21,6 +21,8 @@ pub struct BlockedDrain {
     pub budgets: Vec<Key>,
     /// Pods whose eviction is refused.
     pub pods: Vec<Key>,
+    /// Whether more than one budget protects one of the pods, so that its eviction fails whatever they allow.
+    pub has_double: bool,
 }
 
 /// Time without progress after which a drain counts as blocked. It is longer than kubectl's retry interval of five
@@ -49,16 +51,27 @@ impl BlockedDrain {
             return None;
         }
         let states = budget::states(cluster, left.iter().copied(), rules, now);
-        let mut budgets = BTreeSet::new();
+        let (mut budgets, mut has_double) = (BTreeSet::new(), false);
         for pod in &left {
             match eviction::decision(cluster, pod, &states, rules) {
-                EvictionDecision::Blocked(block) => budgets.extend(block.budgets().cloned()),
+                EvictionDecision::Blocked(block) => {
+                    has_double |= matches!(block, EvictionBlock::TwoBudgets { .. });
+                    budgets.extend(block.budgets().cloned());
+                }
                 EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => return None,
             }
         }
         let budgets: Vec<Key> = budgets.into_iter().collect();
         let pods = left.iter().map(|pod| pod.key.clone()).collect();
-        (!budgets.is_empty()).then(|| Self { node: node.name.clone(), since, budgets, pods })
+        (!budgets.is_empty()).then(|| Self { node: node.name.clone(), since, budgets, pods, has_double })
+    }
+
+    /// Returns what the operator can do about the drain.
+    pub const fn advice(&self) -> &'static str {
+        match self.has_double {
+            true => "leave only one budget for each pod: delete the others, or narrow their selectors",
+            false => "scale up its workload, or relax the budget",
+        }
     }
 }
 

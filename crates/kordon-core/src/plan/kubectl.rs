@@ -58,6 +58,13 @@ pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
         .to_string()
 }
 
+/// Returns the kubectl command that deletes PodDisruptionBudgets of one namespace.
+pub fn delete_budgets<'a>(namespace: &Namespace, budgets: impl IntoIterator<Item = &'a Key>) -> String {
+    let command = CommandLine::new("kubectl delete pdb");
+    let command = budgets.into_iter().fold(command, |command, budget| command.object(&budget.name));
+    command.namespace(namespace).to_string()
+}
+
 /// Returns the kubectl command that scales a workload. `resource` is a resource name such as `deployment`.
 pub fn scale(resource: &str, workload: &Key, replicas: i32) -> String {
     CommandLine::new("kubectl scale")

@@ -10,8 +10,8 @@ use super::{
     taint_edits::TaintEdits,
 };
 use crate::cluster::{
-    Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload,
-    WorkloadKind,
+    Budget, Cluster, FeedKind, Key, Known, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector,
+    Workload, WorkloadKind,
 };
 use kordon_time::Timestamp;
 
@@ -69,7 +69,13 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
 /// Returns the scopes from which the numbers of exhausted budgets are computed. These numbers show when a budget will
 /// again allow the eviction of one of these pods.
 pub fn of_refusals<'a>(cluster: &'a Cluster, pods: impl Iterator<Item = &'a Pod>) -> BTreeSet<Scope> {
-    let refuses = |pod: &&Pod| cluster.budgets_of(pod).any(|budget| budget.status.disruptions_allowed < 1);
+    let may_refuse = |budget: &Budget| {
+        budget.status.disruptions_allowed < 1 || budget.status.observed_generation < budget.generation
+    };
+    let refuses = |pod: &&Pod| {
+        let mut budgets = cluster.budgets_of(pod);
+        budgets.any(|budget| may_refuse(budget)) || cluster.budgets_of(pod).nth(1).is_some()
+    };
     let mut needs = Needs { cluster, scopes: BTreeSet::new() };
     pods.filter(refuses).for_each(|pod| needs.add_pods_of_budgets(pod));
     uncovered(needs.scopes)

@@ -1,16 +1,32 @@
 //! Outlook for pods that are still blocked at the end of a simulated run: they may leave later, or never
 //! (docs/upstream/operator-actions.md#5.6).
 
+use std::sync::Arc;
+
 use super::{
     budget::{self, BudgetState},
-    eviction::EvictionBlock,
+    eviction::{self, EvictionBlock, EvictionDecision},
     landing::Landing,
     owner::{self, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},
     verdict::{BlockPattern, Verdict},
 };
-use crate::cluster::{Cluster, Key, Name};
+use crate::cluster::{Cluster, Key, Name, Pod};
+use kordon_time::Timestamp;
+
+/// Returns the verdict that the plan of its eviction has on a pod, if the API server refuses the eviction now and the
+/// plan removes no other pod; `None` if the server does not refuse it, or if that is not known.
+pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Timestamp) -> Option<Verdict> {
+    let budgets = budget::states(cluster, [pod], rules, now);
+    match eviction::decision(cluster, pod, &budgets, rules) {
+        EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
+        EvictionDecision::Blocked(block) => {
+            let nothing_else = RunResult { budgets, ..RunResult::default() };
+            Some(verdict(cluster, &block, &nothing_else, rules))
+        }
+    }
+}
 
 /// Returns the verdict on a pod that is still blocked at the end of a simulated run.
 pub fn verdict(

@@ -231,7 +231,12 @@ impl fmt::Display for Verdict {
                 write!(f, "blocked by {budget} ({numbers}): {pattern}; {}", pattern.advice())
             }
             Self::TwoBudgets { budgets } => {
-                write!(f, "eviction fails: more than one PodDisruptionBudget: {}", list(budgets))
+                write!(
+                    f,
+                    "eviction fails: more than one PodDisruptionBudget: {}; delete all but one or narrow their selectors, \
+                     waiting does not help",
+                    list(budgets)
+                )
             }
             Self::Unknown { missing } => write!(f, "unknown: {missing}"),
             Self::Undecided { gaps } => {

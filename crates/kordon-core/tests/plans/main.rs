@@ -13,4 +13,5 @@ mod plan;
 mod plan_fixture;
 mod quotas;
 mod reads;
+mod refusals;
 mod unknown;

@@ -1,0 +1,75 @@
+//! Why the API server refuses to evict one pod: the same as the plan of its eviction says.
+
+use kordon_core::{
+    cluster::{Key, Requirement, Selector, SelectorOperator},
+    plan::{BlockPattern, Verdict, refusal},
+};
+
+use crate::plan_fixture::{NOW, PlanFixture, least, not_ready};
+
+#[test]
+fn an_eviction_that_is_allowed_has_no_refusal() {
+    let mut fixture = web();
+    assert_eq!(of_web(&fixture), None);
+    fixture.budget("web", |budget| budget.min_available = least(1)).sync();
+    assert_eq!(of_web(&fixture), None);
+}
+
+#[test]
+fn several_budgets_over_one_pod_are_all_named() {
+    let mut fixture = web();
+    fixture.budget("web", |budget| budget.min_available = least(1));
+    for other in ["also-web", "web-too"] {
+        fixture.budget(other, |budget| {
+            let values = SelectorOperator::In(vec!["web".into()]);
+            let requirements = vec![Requirement { key: "app".into(), operator: values }];
+            budget.selector = Some(Selector { requirements });
+            budget.max_unavailable = least(1);
+        });
+    }
+    fixture.sync();
+    let budgets = ["also-web", "web", "web-too"].map(|name| Key::new("default", name)).to_vec();
+    assert_eq!(of_web(&fixture), Some(Verdict::TwoBudgets { budgets }));
+}
+
+#[test]
+fn a_budget_that_can_never_be_met_says_why() {
+    let pattern = |fixture: &PlanFixture| match of_web(fixture) {
+        Some(Verdict::Blocked { pattern, .. }) => pattern,
+        other => panic!("{other:?}"),
+    };
+    let can_not_be_met = BlockPattern::CannotBeMet { needs: 2, max_healthy: 2 };
+    let mut fixture = web();
+    fixture.budget("web", |budget| budget.min_available = least(2)).sync();
+    assert_eq!(pattern(&fixture), can_not_be_met);
+    fixture.budget("web", |budget| (budget.min_available, budget.max_unavailable) = (None, least(0))).sync();
+    assert_eq!(pattern(&fixture), can_not_be_met);
+    fixture.budget("web", |budget| budget.max_unavailable = None).sync();
+    assert_eq!(pattern(&fixture), BlockPattern::NothingGiven);
+}
+
+#[test]
+fn a_budget_with_a_pod_that_is_not_ready_is_waited_for() {
+    let mut fixture = web();
+    fixture.budget("web", |budget| budget.min_available = least(1)).pod("web-1", "n2", not_ready).sync();
+    let Some(Verdict::Waits { unhealthy, .. }) = of_web(&fixture) else { panic!("{:?}", of_web(&fixture)) };
+    assert_eq!(unhealthy, [Key::new("default", "web-1")]);
+}
+
+fn web() -> PlanFixture {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 2, &["n1", "n2"]);
+    fixture
+}
+
+/// Why the eviction of web-0 is refused. The plan of its eviction has to say the same.
+fn of_web(fixture: &PlanFixture) -> Option<Verdict> {
+    let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("added");
+    let refusal = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
+    let planned = fixture.evictions(&["web-0"]).pods.remove(0).verdict;
+    match &refusal {
+        Some(verdict) => assert_eq!(*verdict, planned),
+        None => assert!(matches!(planned, Verdict::Leaves(_)), "{planned:?}"),
+    }
+    refusal
+}
