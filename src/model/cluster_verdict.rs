@@ -83,6 +83,7 @@ impl ClusterVerdict {
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
         findings.extend(flapping(model, now));
+        findings.extend(left_out_of_service(model));
         findings.extend(evicting_kubelets(model, now));
         findings.extend(loading(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
@@ -364,6 +365,19 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
         ref several => format!("{} nodes flap", several.len()),
     };
     Some(Finding::new(VerdictLevel::Warning, text))
+}
+
+/// Finding about Ready nodes that an operator has to put back into service: `node n-3 is Ready, but still tainted
+/// out-of-service: remove that taint`.
+fn left_out_of_service(model: &Model) -> Option<Finding> {
+    let nodes = model.watchlist.out_of_service();
+    let which = match nodes.len() {
+        0 => return None,
+        1 => format!("node {} is Ready, but", nodes.first()?),
+        several => format!("{several} nodes are Ready, but"),
+    };
+    let text = format!("{which} still tainted out-of-service: remove that taint");
+    Some(Finding::new(VerdictLevel::Notice, text))
 }
 
 /// Returns the finding about kinds that the verdict needs but that are not listed yet: `loading: pods 120,000 of

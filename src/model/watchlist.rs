@@ -1,7 +1,10 @@
 //! The abnormal nodes, and the state of every node. Both are updated incrementally, so a refresh costs time only for
 //! nodes that have changed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     node_state::{Flaps, NodeFacts, NodeState},
@@ -9,7 +12,7 @@ use super::{
     zone_names::ZoneNames,
 };
 use kordon_core::{
-    cluster::{Applied, Cluster, Delta, Node, NodeName, TaintEffect, ZoneKey},
+    cluster::{Applied, Cluster, Delta, Node, NodeName, OUT_OF_SERVICE, TaintEffect, ZoneKey},
     engine::{Engine, Expiry, Silence},
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
@@ -43,6 +46,8 @@ pub struct NodeWatchlist {
     notable: BTreeSet<NodeName>,
     /// Number of nodes in each state. States without nodes are left out.
     counts: BTreeMap<NodeState, usize>,
+    /// Ready nodes that still have the out-of-service taint.
+    out_of_service: BTreeSet<NodeName>,
     flaps: Flaps,
     /// Number of state changes.
     revision: ChangeCount,
@@ -153,6 +158,7 @@ impl NodeWatchlist {
         let unchanged: BTreeSet<NodeName> =
             unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
+            self.note_out_of_service(&name, cluster);
             match cluster.node(&name) {
                 Some(node) => self.look_at(&NodeFacts::new(engine, cluster, node, now), Some(node.zone())),
                 None => self.forget(&name),
@@ -164,6 +170,20 @@ impl NodeWatchlist {
             }
         }
         debug_assert_eq!(self.outdated(engine, cluster, now), None, "a look would find something else");
+    }
+
+    fn note_out_of_service(&mut self, name: &NodeName, cluster: &Cluster) {
+        let is_marked = |node: &Arc<Node>| node.taints.iter().any(|taint| taint.key == *OUT_OF_SERVICE);
+        if cluster.node(name).is_some_and(|node| node.is_ready() && is_marked(node)) {
+            self.out_of_service.insert(name.clone());
+        } else {
+            self.out_of_service.remove(name);
+        }
+    }
+
+    /// Returns the Ready nodes that still have the out-of-service taint, which nobody but an operator removes.
+    pub const fn out_of_service(&self) -> &BTreeSet<NodeName> {
+        &self.out_of_service
     }
 
     /// Finds the nodes that will be late within [`LOOK_AHEAD`] if they do not renew their Leases. Each of these nodes
