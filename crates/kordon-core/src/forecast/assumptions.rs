@@ -100,10 +100,13 @@ impl Run {
     }
 }
 
-/// Returns the condition as a healthy kubelet posts it.
+/// Returns the condition as a healthy kubelet posts it: Ready, and no problem that is not known to exist.
 fn posted(condition: &Condition, now: ClusterTime) -> Condition {
-    let well = if condition.kind == *READY { ConditionStatus::True } else { ConditionStatus::False };
-    if condition.status != ConditionStatus::Unknown {
+    let is_ready = condition.kind == *READY;
+    let well = if is_ready { ConditionStatus::True } else { ConditionStatus::False };
+    let is_posted =
+        if is_ready { condition.status == well } else { condition.status != ConditionStatus::Unknown };
+    if is_posted {
         return Condition { last_heartbeat: Some(now), ..condition.clone() };
     }
     Condition {
@@ -112,5 +115,33 @@ fn posted(condition: &Condition, now: ClusterTime) -> Condition {
         last_heartbeat: Some(now),
         last_transition: Some(now),
         ..condition.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubelet_that_recovers_posts_ready_whatever_it_posted_before() {
+        let now = ClusterTime::new(Timestamp::from_secs(1_800_000_000));
+        let post = |kind: &str, status| {
+            posted(&Condition { kind: kind.into(), status, ..Condition::default() }, now)
+        };
+        for status in [ConditionStatus::False, ConditionStatus::Unknown, ConditionStatus::Invalid] {
+            let ready = post(READY, status);
+            assert_eq!(
+                (ready.status, ready.last_transition),
+                (ConditionStatus::True, Some(now)),
+                "{status:?}"
+            );
+        }
+        assert_eq!(post(READY, ConditionStatus::True).last_transition, None, "it was Ready before");
+        assert_eq!(post("DiskPressure", ConditionStatus::Unknown).status, ConditionStatus::False);
+        assert_eq!(
+            post("DiskPressure", ConditionStatus::True).status,
+            ConditionStatus::True,
+            "a known problem"
+        );
     }
 }
