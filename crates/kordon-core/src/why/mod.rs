@@ -4,19 +4,27 @@
 pub mod departure;
 pub mod needs;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Pod, Scope, Taint, TaintEffect, TaintOwner,
-        WorkloadKind,
+        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Taint, TaintEffect,
+        TaintOwner, Termination, WorkloadKind,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
-    plan::{BlockedDrain, EvictionNote, EvictionRules, PodOutcome, words::counted},
+    plan::{
+        BlockedDrain, EvictionNote, EvictionRules, PodOutcome,
+        environment::has_running_kubelet,
+        eviction,
+        eviction_note::held_volume,
+        forced_removal::{keeps_pods, removes_by_force},
+        refusal,
+        words::counted,
+    },
 };
 use kordon_time::{Span, Timestamp};
 
@@ -74,6 +82,30 @@ pub enum Topic {
     Termination,
     /// The drain of the node, and what blocks it.
     Drain,
+    /// What refuses a request to evict the pod.
+    Budget,
+    /// A volume that the pod holds or waits for.
+    Volume,
+}
+
+/// How the deletion of a pod ends.
+#[derive(Clone, Debug, PartialEq)]
+enum End {
+    /// The kubelet ends the pod within its grace period.
+    Grace,
+    /// The grace period is over, and the kubelet has not confirmed the end of the pod.
+    Overdue,
+    /// The kubelet is down, so that nothing ends the pod.
+    NoKubelet {
+        /// Whether the grace period is over.
+        is_over: bool,
+    },
+    /// The pod garbage collector removes the object.
+    Collected {
+        /// When, if it is predicted.
+        at: Option<Timestamp>,
+        why: String,
+    },
 }
 
 impl Tense {
@@ -125,6 +157,8 @@ impl Topic {
             Self::Eviction => "eviction",
             Self::Termination => "termination",
             Self::Drain => "drain",
+            Self::Budget => "budget",
+            Self::Volume => "volume",
         }
     }
 }
@@ -152,28 +186,11 @@ impl Explainer<'_> {
     }
 
     /// Explains a pod: first its node, then its toleration and its eviction.
-    pub fn pod(&self, pod: &Pod) -> Vec<Step> {
+    pub fn pod(&self, pod: &Arc<Pod>) -> Vec<Step> {
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
         let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
         if let Some(termination) = &pod.termination {
-            let deadline = self.cluster.local(termination.deadline);
-            let over = deadline <= self.now;
-            let silent = node
-                .is_none_or(|node| node.ready().is_none_or(|ready| ready.status == ConditionStatus::Unknown));
-            let mut text = format!("Terminating, its grace period of {} ends", termination.grace);
-            if over && silent {
-                text = "stuck Terminating: its grace period is over, and its kubelet is down".into();
-            } else if over {
-                text =
-                    "Terminating: its grace period is over, and its kubelet has not confirmed the deletion"
-                        .into();
-            }
-            if !pod.finalizers.is_empty() {
-                let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
-                text += &format!("; held by {}", names.join(", "));
-            }
-            let tense = if over { Tense::Present } else { Tense::Future };
-            explanation.push(Step::new(tense, Topic::Termination, text).at(deadline));
+            self.explain_termination(pod, termination, &mut explanation);
             return in_order(explanation);
         }
         let Some(node) = node else {
@@ -185,6 +202,8 @@ impl Explainer<'_> {
             return in_order(explanation);
         };
         self.explain_endpoints(pod, &mut explanation);
+        self.explain_held_volume(pod, &mut explanation);
+        self.explain_refusal(pod, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == Tense::Future) {
             let notes = EvictionNote::for_pod(self.cluster, pod);
@@ -193,6 +212,120 @@ impl Explainer<'_> {
             self.explain_outcome(pod, &mut explanation);
         }
         in_order(explanation)
+    }
+
+    /// Adds how a deletion that has begun ends, or why it does not end.
+    fn explain_termination(&self, pod: &Pod, termination: &Termination, explanation: &mut Vec<Step>) {
+        let end = self.end(pod, termination);
+        let mut text = match &end {
+            End::Grace => format!("Terminating, its grace period of {} ends", termination.grace),
+            End::Overdue => {
+                "Terminating: its grace period is over, and its kubelet has not confirmed the deletion".into()
+            }
+            End::NoKubelet { is_over: true } => {
+                "stuck Terminating: its grace period is over, and its kubelet is down".into()
+            }
+            End::NoKubelet { is_over: false } => {
+                format!(
+                    "Terminating; its kubelet is down, so it does not end with its grace period of {}",
+                    termination.grace
+                )
+            }
+            End::Collected { why, .. } => {
+                format!("Terminating: the pod garbage collector removes it by force: {why}")
+            }
+        };
+        if !pod.finalizers.is_empty() {
+            let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
+            text += &format!("; held by {}", names.join(", "));
+        }
+        let deadline = self.cluster.local(termination.deadline);
+        let step = match end {
+            End::Grace => Step::new(Tense::Future, Topic::Termination, text).at(deadline),
+            End::Overdue | End::NoKubelet { is_over: true } => {
+                Step::new(Tense::Present, Topic::Termination, text).at(deadline)
+            }
+            End::NoKubelet { is_over: false } => Step::new(Tense::Present, Topic::Termination, text),
+            End::Collected { at, .. } => {
+                Step { at, estimated: true, ..Step::new(Tense::Future, Topic::Termination, text) }
+            }
+        };
+        let is_ended_by_kubelet = matches!(step.tense, Tense::Future) && step.at == Some(deadline);
+        explanation.push(step);
+        if !is_ended_by_kubelet {
+            self.explain_successor(pod, explanation);
+        }
+    }
+
+    /// Returns how the deletion of a pod ends.
+    fn end(&self, pod: &Pod, termination: &Termination) -> End {
+        let is_over = self.cluster.local(termination.deadline) <= self.now;
+        let rules = EvictionRules::from(self.engine.settings());
+        let collected = |why: String| End::Collected { at: self.removed(pod), why };
+        let Some(name) = &pod.node else { return collected("it was never scheduled".into()) };
+        match self.cluster.node(name) {
+            None => collected(format!("its node {name} is gone")),
+            Some(node) if removes_by_force(node, &rules) => {
+                collected(format!("its node {name} is out of service"))
+            }
+            Some(node) if has_running_kubelet(self.cluster, &node.name) && is_over => End::Overdue,
+            Some(node) if has_running_kubelet(self.cluster, &node.name) => End::Grace,
+            Some(_) => End::NoKubelet { is_over },
+        }
+    }
+
+    /// Returns when the pod garbage collector removes the object of a pod; `None` if that is not predicted.
+    fn removed(&self, pod: &Pod) -> Option<Timestamp> {
+        let is_removal = |step: &&ForecastStep| matches!(&step.kind, ForecastKind::Removed { pod: removed, .. } if *removed == pod.key);
+        let node = pod.node.clone().unwrap_or_default();
+        self.forecast?.of_node(&node).find(is_removal).map(|step| step.at).filter(|at| *at > self.now)
+    }
+
+    /// Adds what becomes of a pod that its kubelet does not end: its replacement, and its volume.
+    fn explain_successor(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let outcome = PodOutcome::for_terminating(self.cluster, pod);
+        explanation.push(Step::new(Tense::Present, Topic::Termination, format!("outcome: {outcome}")));
+        let rules = EvictionRules::from(self.engine.settings());
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
+        let notes = match node.is_some_and(|node| removes_by_force(node, &rules)) {
+            true => EvictionNote::for_forced_removal(self.cluster, pod),
+            false => EvictionNote::for_pod(self.cluster, pod),
+        };
+        let is_of_volume = |note: &EvictionNote| {
+            matches!(note, EvictionNote::VolumeAttached { .. } | EvictionNote::VolumeDetached { .. })
+        };
+        let volumes = notes.into_iter().filter(is_of_volume).map(|note| note.to_string());
+        explanation.extend(volumes.map(|text| Step::new(Tense::Present, Topic::Volume, text)));
+    }
+
+    /// Adds the volume that a starting pod waits for, because another pod still holds it on another node.
+    fn explain_held_volume(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        if pod.phase != Phase::Pending {
+            return;
+        }
+        let Some((claim, holder)) = held_volume(self.cluster, pod) else { return };
+        let Some(node) = &holder.node else { return };
+        let key = &holder.key;
+        let until = if keeps_pods(self.cluster, node) {
+            format!(
+                "whose kubelet is down: detached by force 6m after {key} is gone, at once if {node} is Ready or tainted \
+                 out-of-service"
+            )
+        } else {
+            format!("detached once {key} is gone")
+        };
+        let text = format!("waits for ReadWriteOnce volume {claim}, which {key} holds on {node}, {until}");
+        explanation.push(Step::new(Tense::Present, Topic::Volume, text));
+    }
+
+    /// Adds the answer to an eviction request, if it would be refused: the verdict of the plan of an eviction.
+    fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
+        let rules = EvictionRules::from(self.engine.settings());
+        let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
+        let Some(verdict) = verdict else { return };
+        let code = eviction::answer(self.cluster, pod, &rules, self.now).code;
+        let text = format!("an eviction request, as a drain sends it, is answered with {code}: {verdict}");
+        explanation.push(Step::new(Tense::Present, Topic::Budget, text));
     }
 
     /// Adds the outcome of the pod's eviction, with reasons.

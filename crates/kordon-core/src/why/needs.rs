@@ -7,6 +7,7 @@
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
 //! | budgets of the pods on a node that is drained | what blocks the drain |
 //! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
+//! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
 //! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
@@ -14,9 +15,9 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    cluster::{Cluster, Key, NodeName, Pod, Scope, WorkloadKind},
+    cluster::{Cluster, Key, NodeName, Phase, Pod, Scope, Selector, WorkloadKind},
     engine::{Profile, Settings},
-    plan::{self, EvictionNote},
+    plan::{self, EvictionNote, eviction_note::attached_once},
 };
 
 /// The scopes that the explanation of a node needs.
@@ -43,6 +44,9 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
     needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
+    if pod.phase == Phase::Pending && pod.node.is_some() && attached_once(cluster, pod).is_some() {
+        needs.insert(Scope::PodsWith(Some(pod.key.namespace.clone()), Selector::default()));
+    }
     // Pod garbage collection may remove this pod, or a Ready pod of its node, once too many pods have finished. A
     // removed pod does not leave endpoints when the node becomes Unknown, so the number of finished pods matters.
     let neighbours = pod.node.iter().flat_map(|node| cluster.pods_on(node)).map(|pod| &**pod);
