@@ -9,7 +9,7 @@ use kordon_core::{
         Version, Workload, WorkloadKind,
     },
     plan::{
-        EvictionRules, budget,
+        EvictionRules, Verdict, budget,
         eviction::{self, EvictionBlock, EvictionDecision},
         kubectl, owner,
     },
@@ -83,6 +83,45 @@ pub fn suggestions(
         [scale_up(budget, pod, cluster, rules, now), relax(budget, cluster, rules, now)]
     };
     budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
+}
+
+/// Suggests how to leave only one of the budgets that protect a pod together: the API server refuses the eviction of a
+/// pod with more than one, whatever they allow.
+pub fn separate(
+    budgets: &[Key],
+    cluster: &Cluster,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Suggestion> {
+    let keep = |kept: &Key| {
+        let others: Vec<&Key> = budgets.iter().filter(|other| *other != kept).collect();
+        let names = others.iter().map(|other| other.name.as_str()).collect::<Vec<_>>().join(", ");
+        let budget = cluster.budgets().get(kept)?;
+        let numbers = budget::numbers(cluster, budget, rules, now).ok();
+        let numbers = numbers
+            .map(|numbers| format!(", which needs {} healthy and has {}", numbers.desired, numbers.healthy))
+            .unwrap_or_default();
+        let text = format!("deletes {names}: then only {} protects the pod{numbers}", kept.name);
+        let command = kubectl::delete_budgets(&kept.namespace, others);
+        let suggestion = Suggestion::new(SuggestionKind::DeleteBudget, Means::Kubectl(command), text);
+        Some(suggestion.risk(format!("no other pod of {names} is protected by it any more")))
+    };
+    let mut suggestions: Vec<Suggestion> = budgets.iter().take(MOST_BUDGETS).filter_map(keep).collect();
+    let names = budgets.iter().map(|budget| budget.name.as_str()).collect::<Vec<_>>().join(", ");
+    let text = format!("change the selectors of {names} so that only one selects the pod");
+    suggestions.push(Suggestion::new(SuggestionKind::NarrowBudget, Means::Edit, text));
+    suggestions
+}
+
+/// Returns the advice on a budget that never allows an eviction, if no change of a number would help.
+pub fn advice(verdict: &Verdict) -> Option<Suggestion> {
+    match verdict {
+        Verdict::Blocked { budget, pattern, .. } => {
+            let text = format!("{}: {pattern}; {}", budget.name, pattern.advice());
+            Some(Suggestion::new(SuggestionKind::RelaxBudget, Means::Edit, text))
+        }
+        _ => None,
+    }
 }
 
 /// Suggests one more replica, if the budget then allows a disruption. A budget that forbids every disruption gets no

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     Means, PlanEffect, Suggestion, SuggestionKind, budgets,
-    nodes::{NodeCase, is_overdue},
+    nodes::{NodeCase, is_overdue, is_silent},
     pods::{PodCase, PodTrouble},
 };
 use crate::model::{Model, NodeState};
@@ -14,8 +14,9 @@ use kordon_core::{
     placement::{Constraint, Snapshot},
     plan::{
         Action, Cancellation, Environment, EvictionRules, LeavingPod, PlacementTrace, PlacingEnvironment,
-        Plan, failover,
+        Plan, Verdict, failover,
         failover::{leave_deleted_nodes, leave_lost_nodes},
+        forced_removal::removes_by_force,
     },
 };
 use kordon_time::Timestamp;
@@ -82,6 +83,11 @@ impl Model {
             state if state.is_down() => first_eviction(),
             _ => None,
         };
+        let rules = EvictionRules::from(&self.settings);
+        let is_stuck = |pod: &&Arc<Pod>| {
+            let hangs = is_silent(node) && pod.termination.is_some();
+            (hangs || is_overdue(pod, &self.cluster, now)) && !removes_by_force(node, &rules)
+        };
         let pods = self.cluster.pods_on(&node.name);
         Some(NodeCase {
             node: node.clone(),
@@ -89,16 +95,13 @@ impl Model {
             flaps: self.watchlist.flaps(&node.name, now),
             next,
             drain: status.drain,
-            knows_out_of_service: EvictionRules::for_version(self.settings.version).out_of_service,
-            stuck: pods
-                .filter(|pod| is_overdue(pod, &self.cluster, now))
-                .map(|pod| pod.key.clone())
-                .collect(),
+            knows_out_of_service: rules.out_of_service,
+            stuck: pods.filter(is_stuck).map(|pod| pod.key.clone()).collect(),
         })
     }
 
     fn pod_case(&self, pod: &Arc<Pod>, now: Timestamp) -> PodCase {
-        let rules = EvictionRules::for_version(self.settings.version);
+        let rules = EvictionRules::from(&self.settings);
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name)).cloned();
         let node = node.map(|node| {
             let state = self.watchlist.state(&node.name).unwrap_or(NodeState::Ready);
@@ -160,7 +163,12 @@ impl SuggestionJob {
     fn add_budgets(&self, suggestions: &mut Vec<Suggestion>) {
         let Self { cluster, rules, now, .. } = self;
         let refusing = match &self.case {
-            Case::Pod(PodCase { pod, state: PodTrouble::Blocked, .. }) => {
+            Case::Pod(PodCase { pod, state: PodTrouble::Blocked(verdict), .. }) => {
+                if let Verdict::TwoBudgets { budgets } = &**verdict {
+                    let separate = budgets::separate(budgets, cluster, rules, *now);
+                    suggestions.splice(0..0, separate);
+                    return;
+                }
                 budgets::refusing(cluster, [pod], rules, *now)
             }
             Case::Node(NodeCase { node, state: NodeState::Draining | NodeState::Cordoned, .. }) => {
@@ -173,13 +181,17 @@ impl SuggestionJob {
             Case::Pod(_) | Case::Node(_) => return,
         };
         if let (Case::Pod(_), [budget]) = (&self.case, &refusing[..]) {
-            suggestions.retain(|suggestion| suggestion.kind != SuggestionKind::Wait || !budget.is_final);
             let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
             wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));
         }
         let after_wait =
             usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
-        let found = budgets::suggestions(&refusing, cluster, rules, *now);
+        let mut found = budgets::suggestions(&refusing, cluster, rules, *now);
+        if let Case::Pod(PodCase { state: PodTrouble::Blocked(verdict), .. }) = &self.case
+            && found.is_empty()
+        {
+            found.extend(budgets::advice(verdict));
+        }
         suggestions.splice(after_wait..after_wait, found);
     }
 

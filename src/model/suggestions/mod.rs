@@ -59,12 +59,16 @@ pub enum SuggestionKind {
     /// Scale a workload up by one, so that its budget allows a disruption.
     ScaleUp,
     RelaxBudget,
+    /// Delete all but one of the budgets that protect a pod together.
+    DeleteBudget,
+    /// Narrow the selectors of budgets that protect a pod together.
+    NarrowBudget,
     /// Change the constraint that keeps a Pending pod from a node.
     Place,
 }
 
 impl SuggestionKind {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Wait,
         Self::RestartKubelet,
         Self::Cordon,
@@ -80,6 +84,8 @@ impl SuggestionKind {
         Self::RemoveFinalizers,
         Self::ScaleUp,
         Self::RelaxBudget,
+        Self::DeleteBudget,
+        Self::NarrowBudget,
         Self::Place,
     ];
 
@@ -101,6 +107,8 @@ impl SuggestionKind {
             Self::RemoveFinalizers => "remove finalizers",
             Self::ScaleUp => "scale up by one",
             Self::RelaxBudget => "relax the budget",
+            Self::DeleteBudget => "delete a budget",
+            Self::NarrowBudget => "narrow a selector",
             Self::Place => "place it",
         }
     }
@@ -123,6 +131,8 @@ impl SuggestionKind {
             Self::RemoveFinalizers => "removeFinalizers",
             Self::ScaleUp => "scaleUp",
             Self::RelaxBudget => "relaxBudget",
+            Self::DeleteBudget => "deleteBudget",
+            Self::NarrowBudget => "narrowBudget",
             Self::Place => "place",
         }
     }

@@ -24,7 +24,8 @@ pub struct NodeCase {
     pub drain: Option<DrainCount>,
     /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
-    /// Pods of the node that are still Terminating after their grace periods.
+    /// Pods of the node that are Terminating and that its kubelet does not end: their grace periods are over, or it does
+    /// not answer.
     pub stuck: Vec<Key>,
 }
 
@@ -113,6 +114,8 @@ impl NodeCase {
             | SuggestionKind::RemoveFinalizers
             | SuggestionKind::ScaleUp
             | SuggestionKind::RelaxBudget
+            | SuggestionKind::DeleteBudget
+            | SuggestionKind::NarrowBudget
             | SuggestionKind::Place => self.wait(now),
         }
     }

@@ -9,7 +9,11 @@ use super::{
 use crate::model::node_state::NodeState;
 use kordon_core::{
     cluster::{Cluster, Node, OwnerKind, Pod, WorkloadKind},
-    plan::{Action, EvictionRules, RemovalOptions, eviction, kubectl},
+    plan::{
+        Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
+        environment::has_running_kubelet, forced_removal::removes_by_force, kubectl, refusal,
+        warning::is_held,
+    },
 };
 use kordon_time::Timestamp;
 
@@ -26,14 +30,19 @@ pub struct PodCase {
 }
 
 /// State of a pod that may need an action.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum PodTrouble {
     /// A static pod: only its kubelet starts and stops it.
     Static,
     /// The grace period is over, but a finalizer holds the object.
     HeldByFinalizer,
-    /// The grace period is over, but the kubelet that must confirm the deletion does not answer.
-    StuckTerminating,
+    /// The deletion has begun, but the kubelet that must end the pod does not answer.
+    StuckTerminating {
+        /// What becomes of the pod until then.
+        outcome: Box<PodOutcome>,
+    },
+    /// The deletion has begun, and the pod garbage collector removes the object by force.
+    Collected,
     /// The grace period is over, but the kubelet has not confirmed the deletion yet.
     OverdueTerminating,
     Terminating,
@@ -44,8 +53,8 @@ pub enum PodTrouble {
     NodeGone,
     /// The node is down, or will be declared down.
     NodeDown,
-    /// An eviction of the pod would be refused.
-    Blocked,
+    /// An eviction of the pod would be refused, as the plan of an eviction says.
+    Blocked(Box<Verdict>),
     Running,
 }
 
@@ -59,19 +68,50 @@ impl PodTrouble {
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Self {
-        let is_refused = || eviction::answer(cluster, pod, rules, now).code != 201;
         match node {
             _ if pod.mirror => Self::Static,
-            _ if pod.termination.is_some() && !is_overdue(pod, cluster, now) => Self::Terminating,
-            _ if pod.termination.is_some() && !pod.finalizers.is_empty() => Self::HeldByFinalizer,
-            Some((node, _)) if pod.termination.is_some() && !is_silent(node) => Self::OverdueTerminating,
-            _ if pod.termination.is_some() => Self::StuckTerminating,
+            _ if pod.termination.is_some() => {
+                Self::of_terminating(pod, node.map(|(node, _)| node), cluster, rules, now)
+            }
             _ if pod.is_finished() => Self::Finished,
             None if pod.node.is_some() => Self::NodeGone,
             None => Self::Pending,
             Some((_, state)) if state.is_failing() => Self::NodeDown,
-            Some(_) if is_refused() => Self::Blocked,
-            Some(_) => Self::Running,
+            Some(_) => refusal(cluster, pod, rules, now)
+                .map_or(Self::Running, |verdict| Self::Blocked(Box::new(verdict))),
+        }
+    }
+
+    fn of_terminating(
+        pod: &Pod,
+        node: Option<&Node>,
+        cluster: &Cluster,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        let is_overdue = is_overdue(pod, cluster, now);
+        let is_silent = node.is_some_and(|node| !has_running_kubelet(cluster, &node.name));
+        match node {
+            Some(node) if removes_by_force(node, rules) && !is_held(pod) => Self::Collected,
+            Some(_) if is_silent => {
+                let outcome = Box::new(PodOutcome::for_terminating(cluster, pod));
+                Self::StuckTerminating { outcome }
+            }
+            None if pod.node.is_some() => Self::NodeGone,
+            _ if !is_overdue => Self::Terminating,
+            _ if !pod.finalizers.is_empty() => Self::HeldByFinalizer,
+            Some(_) => Self::OverdueTerminating,
+            None => Self::OverdueTerminating,
+        }
+    }
+
+    /// Returns whether the state may pass if nobody acts.
+    fn may_pass(&self) -> bool {
+        let Self::Blocked(verdict) = self else { return true };
+        match &**verdict {
+            Verdict::Blocked { pattern, .. } => matches!(pattern, BlockPattern::Broken { .. }),
+            Verdict::TwoBudgets { .. } => false,
+            _ => true,
         }
     }
 }
@@ -83,16 +123,17 @@ impl PodCase {
             Delete, DeleteNode, Evict, ForceDelete, OutOfService, RemoveFinalizers, RestartKubelet, Wait,
         };
         let is_silent = self.node.as_ref().is_some_and(|(node, _)| is_silent(node));
-        let mut kinds = match self.state {
+        let mut kinds = match &self.state {
             PodTrouble::Static => vec![],
             PodTrouble::HeldByFinalizer => vec![Wait, RemoveFinalizers],
-            PodTrouble::StuckTerminating => {
-                vec![Wait, RestartKubelet, OutOfService, ForceDelete, DeleteNode]
+            PodTrouble::StuckTerminating { .. } => {
+                vec![Wait, RestartKubelet, OutOfService, ForceDelete, RemoveFinalizers, DeleteNode]
             }
+            PodTrouble::Collected => vec![Wait],
             PodTrouble::OverdueTerminating => vec![Wait, RestartKubelet, ForceDelete],
             PodTrouble::Terminating | PodTrouble::Pending | PodTrouble::NodeGone => vec![Wait],
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
-            PodTrouble::Blocked => vec![Wait, Delete],
+            PodTrouble::Blocked(_) => vec![Wait, Delete],
             PodTrouble::Running if self.is_of_daemon_set() => vec![Delete],
             PodTrouble::Running => vec![Evict, Delete],
             PodTrouble::Finished => vec![Delete],
@@ -100,6 +141,8 @@ impl PodCase {
         kinds.retain(|kind| match kind {
             OutOfService => self.knows_out_of_service && is_silent,
             DeleteNode | RestartKubelet => self.node.is_some(),
+            RemoveFinalizers => !self.pod.finalizers.is_empty() || self.state == PodTrouble::HeldByFinalizer,
+            Wait => self.state.may_pass(),
             _ => true,
         });
         kinds
@@ -139,14 +182,19 @@ impl PodCase {
             | SuggestionKind::BackInService
             | SuggestionKind::ScaleUp
             | SuggestionKind::RelaxBudget
+            | SuggestionKind::DeleteBudget
+            | SuggestionKind::NarrowBudget
             | SuggestionKind::Place => return None,
         })
     }
 
     fn wait(&self, now: Timestamp) -> Suggestion {
-        let text = match self.state {
+        let text = match &self.state {
             PodTrouble::HeldByFinalizer => format!("until its finalizers are removed: {}", self.finalizers()),
-            PodTrouble::StuckTerminating => "until its kubelet is back and confirms the deletion".into(),
+            PodTrouble::StuckTerminating { outcome } => {
+                format!("until its kubelet is back, not until its grace period is over; {outcome}")
+            }
+            PodTrouble::Collected => "until the pod garbage collector removes it by force, within 20s".into(),
             PodTrouble::OverdueTerminating => "until its kubelet confirms the deletion".into(),
             PodTrouble::Terminating => "until its grace period ends".into(),
             PodTrouble::Pending => {
@@ -160,12 +208,18 @@ impl PodCase {
                 "until its node is Ready: then it stays; without that it is evicted".into()
             }
             PodTrouble::NodeDown => "until its node is Ready".into(),
-            PodTrouble::Blocked => {
-                "until its budget allows a disruption: more of its pods have to be Ready".into()
-            }
+            PodTrouble::Blocked(verdict) => waits_for(verdict),
             PodTrouble::Static | PodTrouble::Finished | PodTrouble::Running => "for now".into(),
         };
-        Suggestion::wait(self.next.filter(|at| *at > now), text)
+        Suggestion::wait(self.wait_ends(now), text)
+    }
+
+    /// Time at which the wait ends, if that is known. The end of the grace period ends no pod whose kubelet is down.
+    fn wait_ends(&self, now: Timestamp) -> Option<Timestamp> {
+        match self.state {
+            PodTrouble::StuckTerminating { .. } | PodTrouble::Collected => None,
+            _ => self.next.filter(|at| *at > now),
+        }
     }
 
     /// Suggests removing the finalizers. A finalizer keeps the object until its controller has cleaned up
@@ -186,10 +240,32 @@ impl PodCase {
     }
 }
 
+/// Returns what a refused eviction waits for.
+fn waits_for(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::WaitsForController { budget } => {
+            format!("until the disruption controller syncs {}", budget.name)
+        }
+        Verdict::WaitsForNamespace => "until it is deleted with its namespace".into(),
+        Verdict::Waits { .. } | Verdict::LeavesAfter { .. } => {
+            "until its budget allows a disruption: more of its pods have to be Ready".into()
+        }
+        other => format!("until its eviction is allowed: {other}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kordon_core::cluster::{Condition, ConditionStatus, Key, Owner, READY};
+    use kordon_core::{
+        cluster::{
+            Change, Condition, ConditionStatus, Key, OUT_OF_SERVICE, ObjectEvent, Owner, READY, Taint,
+            Termination,
+        },
+        engine::ServerVersion,
+        plan::StuckReason,
+    };
+    use kordon_time::{ClusterTime, Span};
 
     /// Each state of a pod has its actions: first those while the kubelet of the node answers, then those while it does
     /// not.
@@ -197,9 +273,10 @@ mod tests {
     fn each_trouble_of_a_pod_has_its_few_actions() {
         let table = [
             (PodTrouble::Static, "", ""),
+            (PodTrouble::Collected, "wait", "wait"),
             (PodTrouble::HeldByFinalizer, "wait removeFinalizers", "wait removeFinalizers"),
             (
-                PodTrouble::StuckTerminating,
+                stuck(),
                 "wait restartKubelet forceDelete deleteNode",
                 "wait restartKubelet outOfService forceDelete deleteNode",
             ),
@@ -213,12 +290,42 @@ mod tests {
             (PodTrouble::Pending, "wait", "wait"),
             (PodTrouble::NodeGone, "wait", "wait"),
             (PodTrouble::NodeDown, "wait restartKubelet delete", "wait restartKubelet delete outOfService"),
-            (PodTrouble::Blocked, "wait delete", "wait delete"),
+            (blocked(Verdict::WaitsForController { budget: Key::default() }), "wait delete", "wait delete"),
+            (blocked(Verdict::TwoBudgets { budgets: Vec::new() }), "delete", "delete"),
             (PodTrouble::Running, "evict delete", "evict delete"),
         ];
         for (state, answers, is_silent) in table {
-            assert_eq!(words(&case(state, ConditionStatus::True)), answers, "{state:?}");
-            assert_eq!(words(&case(state, ConditionStatus::Unknown)), is_silent, "{state:?}");
+            assert_eq!(words(&case(state.clone(), ConditionStatus::True)), answers, "{state:?}");
+            assert_eq!(words(&case(state.clone(), ConditionStatus::Unknown)), is_silent, "{state:?}");
+        }
+    }
+
+    /// What ends a terminating pod: its kubelet, or the pod garbage collector, or nothing.
+    #[test]
+    fn a_pod_that_terminates_on_a_dead_node_is_stuck_before_its_grace_period_is_over() {
+        let now = Timestamp::from_secs(1_800_000_000);
+        let trouble = |ready, taint: Option<&str>, deadline: Option<i64>| {
+            let deadline = ClusterTime::new(now + Span::from_secs(deadline.unwrap_or(20)));
+            let termination = Some(Termination { deadline, grace: Span::from_secs(30) }.into());
+            let pod = Arc::new(Pod { node: Some("n".into()), termination, ..Pod::default() });
+            let (node, state) = case(PodTrouble::Running, ready).node.expect("a node");
+            let taints = taint.map(|key| Taint { key: key.into(), ..Taint::default() }).into_iter().collect();
+            let node = Node { taints, ..(*node).clone() };
+            let mut cluster = Cluster::default();
+            cluster.apply(Change::Node(ObjectEvent::Applied(node.clone())), &mut Vec::new());
+            let rules = EvictionRules::for_version(ServerVersion::new(1, 37));
+            PodTrouble::new(&pod, Some((&node, state)), &cluster, &rules, now)
+        };
+        let (yes, no, unknown) = (ConditionStatus::True, ConditionStatus::False, ConditionStatus::Unknown);
+        for deadline in [20, -20] {
+            let stuck = trouble(unknown, None, Some(deadline));
+            assert!(matches!(stuck, PodTrouble::StuckTerminating { .. }), "{stuck:?}");
+            assert_eq!(trouble(unknown, Some(OUT_OF_SERVICE), Some(deadline)), PodTrouble::Collected);
+            assert_eq!(trouble(no, Some(OUT_OF_SERVICE), Some(deadline)), PodTrouble::Collected);
+        }
+        for taint in [None, Some(OUT_OF_SERVICE)] {
+            assert_eq!(trouble(yes, taint, None), PodTrouble::Terminating);
+            assert_eq!(trouble(yes, taint, Some(-20)), PodTrouble::OverdueTerminating);
         }
     }
 
@@ -232,7 +339,7 @@ mod tests {
         let mut old = case(PodTrouble::NodeDown, ConditionStatus::Unknown);
         old.knows_out_of_service = false;
         assert_eq!(words(&old), "wait restartKubelet delete");
-        let gone = PodCase { node: None, ..case(PodTrouble::StuckTerminating, ConditionStatus::True) };
+        let gone = PodCase { node: None, ..case(stuck(), ConditionStatus::True) };
         assert_eq!(words(&gone), "wait forceDelete", "there is no node to delete or to restart");
     }
 
@@ -257,6 +364,14 @@ mod tests {
         let node = Arc::new(Node { name: "n".into(), conditions: [ready].into(), ..Node::default() });
         let node = Some((node, NodeState::Ready));
         PodCase { pod: Arc::default(), node, state, next: None, knows_out_of_service: true }
+    }
+
+    fn stuck() -> PodTrouble {
+        PodTrouble::StuckTerminating { outcome: Box::new(PodOutcome::Stuck(StuckReason::OldPod)) }
+    }
+
+    fn blocked(verdict: Verdict) -> PodTrouble {
+        PodTrouble::Blocked(Box::new(verdict))
     }
 
     fn words(case: &PodCase) -> String {

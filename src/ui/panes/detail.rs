@@ -298,6 +298,8 @@ fn key_of(suggestion: &Suggestion) -> String {
         | SuggestionKind::RemoveFinalizers
         | SuggestionKind::ScaleUp
         | SuggestionKind::RelaxBudget
+        | SuggestionKind::DeleteBudget
+        | SuggestionKind::NarrowBudget
         | SuggestionKind::Place => return String::new(),
     };
     let command = COMMANDS.iter().find(|command| command.action == UserAction::Plan(kind));
