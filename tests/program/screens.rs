@@ -286,7 +286,8 @@ fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_
         }
         fixture.press("j");
     }
-    assert_eq!(opened, ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"]);
+    // The pod that terminates on the dead node can also be deleted by force.
+    assert_eq!(opened, ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "delete"]);
 }
 
 #[test]
