@@ -201,13 +201,14 @@ pub async fn headless(
     keys: Vec<(Timestamp, KeyEvent)>,
 ) -> Result<Buffer, RunError> {
     let clock = dashboard.clock;
+    let waits = clock.running();
     let typed = stream::iter(keys).then(move |(at, key)| async move {
-        clock.sleep_until(at).await;
+        waits.sleep_until(at).await;
         Ok(Event::Key(key))
     });
     let keys = Box::pin(typed.chain(stream::pending()));
     let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
-    let mut app = Loop::new(dashboard).run(&mut screen, keys, clock.sleep_until(until)).await?;
+    let mut app = Loop::new(dashboard).run(&mut screen, keys, waits.sleep_until(until)).await?;
     let now = app.model_time(clock.now());
     if !app.is_frozen() {
         app.refresh(now);

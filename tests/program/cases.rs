@@ -132,6 +132,19 @@ async fn a_changed_deployment_is_tried_before_anybody_applies_it() {
 }
 
 #[tokio::test]
+async fn the_dashboard_shows_files_with_a_clock_that_stands() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/32-spread-honor-cordon.json");
+    let file = file.to_str().expect("a path in UTF-8");
+    let shell = Shell::new();
+    let frame = shell.file("frame.txt", "");
+    let words = ["--from", file, "--snapshot", &frame, "--size", "120x40", "--after", "2s"];
+    let output = shell.run(&words).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let frame = std::fs::read_to_string(&frame).expect("a frame");
+    assert!(frame.contains("c27c-b1") && frame.contains("READ-ONLY"), "{frame}");
+}
+
+#[tokio::test]
 async fn files_are_read_only_and_what_they_lack_is_named() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/39-finished-pod-drain.json");
     let file = file.to_str().expect("a path in UTF-8");

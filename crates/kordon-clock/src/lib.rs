@@ -35,6 +35,11 @@ impl Clock {
         Self::new(at, 0.0)
     }
 
+    /// Returns a clock to wait by: this one, or in place of a stopped clock one that runs from the same time on.
+    pub fn running(self) -> Self {
+        if self.speed == 0.0 { Self { speed: 1.0, ..self } } else { self }
+    }
+
     pub fn now(&self) -> Timestamp {
         self.epoch + Span::from_secs_f64(self.started.elapsed().as_secs_f64() * self.speed)
     }
