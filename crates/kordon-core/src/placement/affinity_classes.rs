@@ -4,7 +4,6 @@
 use std::{collections::BTreeMap, slice, sync::Arc};
 
 use super::{
-    cow_vec::CowVec,
     ids::IdsByAddress,
     label_index::{LabelIndex, each_once as numbers_once, required_values},
     pod_classes::NamespaceScope,
@@ -15,7 +14,7 @@ use crate::cluster::{Labels, Namespace, Pod, SchedulingSpec, scheduling::PodTerm
 /// All classes of pods that have affinity or anti-affinity terms.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityClasses {
-    all: CowVec<Arc<AffinityClass>>,
+    all: Arc<Vec<Arc<AffinityClass>>>,
     /// Classes whose terms select only pods in the namespace of the class.
     in_namespace: Arc<BTreeMap<Namespace, Arc<ClassesByTerm>>>,
     /// Classes with at least one term that also selects pods in other namespaces.
@@ -62,7 +61,8 @@ impl AffinityClasses {
         };
         Arc::make_mut(classes).insert(&spec, number);
         Arc::make_mut(&mut self.ids).insert((namespace.clone(), spec.clone()), number);
-        self.all.push(Arc::new(AffinityClass { namespace, spec, on: PresenceList::default() }));
+        let class = AffinityClass { namespace, spec, on: PresenceList::default() };
+        Arc::make_mut(&mut self.all).push(Arc::new(class));
         number
     }
 
@@ -73,12 +73,12 @@ impl AffinityClasses {
 
     /// Returns a mutable list of the nodes with pods of a class.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
-        &mut Arc::make_mut(self.all.get_mut(number as usize)).on
+        &mut Arc::make_mut(&mut Arc::make_mut(&mut self.all)[number as usize]).on
     }
 
     /// Sorts the lists of nodes of all classes. Required after [`PresenceList::push`].
     pub fn sort(&mut self) {
-        self.all.iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
+        Arc::make_mut(&mut self.all).iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
     /// Returns the classes whose terms may select a pod with these labels in this namespace.

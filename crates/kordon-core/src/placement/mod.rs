@@ -11,7 +11,6 @@
 mod affinity_classes;
 mod cluster_snapshot;
 mod columns;
-mod cow_vec;
 mod filter;
 mod help;
 mod ids;

@@ -6,7 +6,6 @@ use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use super::{
-    cow_vec::CowVec,
     label_index::{LabelIndex, each_once, required_values},
     presence::PresenceList,
 };
@@ -16,7 +15,7 @@ use crate::cluster::{Labels, Namespace, Pod, Selector};
 /// classes than pods.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PodClasses {
-    all: CowVec<PodClass>,
+    all: Arc<Vec<Arc<PodClass>>>,
     in_namespace: Arc<BTreeMap<Namespace, Arc<NamespaceClasses>>>,
     /// Hash table of class numbers, by namespace and labels. It stores no namespaces and labels, because there may be
     /// as many classes as pods.
@@ -59,7 +58,8 @@ impl PodClasses {
         let NamespaceClasses { numbers, by_label } = Arc::make_mut(classes);
         numbers.push(number);
         labels.iter().for_each(|(key, value)| by_label.insert(key, value, number));
-        self.all.push(PodClass { namespace, labels, on: PresenceList::default(), hash });
+        let class = PodClass { namespace, labels, on: PresenceList::default(), hash };
+        Arc::make_mut(&mut self.all).push(Arc::new(class));
         let hash_of = |number: &u32| self.all[*number as usize].hash;
         Arc::make_mut(&mut self.by_content).insert_unique(hash, number, hash_of);
         number
@@ -77,12 +77,12 @@ impl PodClasses {
 
     /// Returns a mutable list of the nodes with pods of a class.
     pub fn on_mut(&mut self, number: u32) -> &mut PresenceList {
-        &mut self.all.get_mut(number as usize).on
+        &mut Arc::make_mut(&mut Arc::make_mut(&mut self.all)[number as usize]).on
     }
 
     /// Sorts the lists of nodes of all classes. Required after [`PresenceList::push`].
     pub fn sort(&mut self) {
-        self.all.iter_mut().for_each(|class| class.on.sort());
+        Arc::make_mut(&mut self.all).iter_mut().for_each(|class| Arc::make_mut(class).on.sort());
     }
 
     /// Returns the classes in `scope` that match the selector, with their numbers, ascending within each namespace.

@@ -12,7 +12,6 @@ use std::{
 use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
     columns::{LabelColumn, LabelColumns},
-    cow_vec::CowVec,
     filter::{Filters, PodVolumes},
     ids::Ids,
     images::{Holders, Images},
@@ -47,9 +46,9 @@ pub struct Snapshot {
     present: usize,
     /// Number of nodes with PreferNoSchedule taints.
     with_soft_taints: usize,
-    node_resources: CowVec<NodeResources>,
+    node_resources: Arc<Vec<NodeResources>>,
     /// Pods of each node, by node number.
-    residents: CowVec<Arc<Vec<Resident>>>,
+    residents: Arc<Vec<Arc<Vec<Resident>>>>,
     /// Pods that have no node but are nominated for one, by the number of the nominated node.
     nominated: BTreeMap<u32, Vec<Resident>>,
     /// Pods whose nodes are not in the snapshot.
@@ -107,8 +106,8 @@ impl Snapshot {
             by_name: Arc::default(),
             present: 0,
             with_soft_taints: 0,
-            node_resources: CowVec::default(),
-            residents: CowVec::default(),
+            node_resources: Arc::default(),
+            residents: Arc::default(),
             nominated: BTreeMap::new(),
             strays: BTreeMap::new(),
             pod_classes: PodClasses::default(),
@@ -215,12 +214,12 @@ impl Snapshot {
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
-        self.node_resources.get_mut(number as usize).add(&resident.pod);
+        self.resources_mut(number).add(&resident.pod);
         self.pod_classes.on_mut(resident.pod_class).add(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
             self.affinity_classes.on_mut(affinity_class).add(number, false);
         }
-        Arc::make_mut(self.residents.get_mut(number as usize)).push(resident);
+        self.residents_mut(number).push(resident);
         true
     }
 
@@ -228,8 +227,8 @@ impl Snapshot {
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
-        let resident = Arc::make_mut(self.residents.get_mut(number as usize)).remove(place);
-        self.node_resources.get_mut(number as usize).remove(&resident.pod);
+        let resident = self.residents_mut(number).remove(place);
+        self.resources_mut(number).remove(&resident.pod);
         self.pod_classes.on_mut(resident.pod_class).remove(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
             self.affinity_classes.on_mut(affinity_class).remove(number, false);
@@ -328,8 +327,8 @@ impl Snapshot {
         let number = u32::try_from(self.nodes.len()).expect("fewer nodes than 2^32");
         Arc::make_mut(&mut self.numbers).insert(node.name.clone(), number);
         Arc::make_mut(&mut self.nodes).push(None);
-        self.node_resources.push(NodeResources::default());
-        self.residents.push(Arc::default());
+        Arc::make_mut(&mut self.node_resources).push(NodeResources::default());
+        Arc::make_mut(&mut self.residents).push(Arc::default());
         self.replace_node(number, Some(node));
     }
 
@@ -358,10 +357,11 @@ impl Snapshot {
         self.present = self.present + usize::from(node.is_some()) - usize::from(old.is_some());
         self.walk.on_node_change(old.as_ref(), node.as_ref());
         self.columns.put(number as usize, node.as_deref());
-        let resources = self.node_resources.get_mut(number as usize);
-        self.with_soft_taints -= usize::from(resources.has_soft_taints);
+        let resources = self.resources_mut(number);
+        let had_soft_taints = resources.has_soft_taints;
         resources.set_node(node.as_deref());
         self.with_soft_taints += usize::from(resources.has_soft_taints);
+        self.with_soft_taints -= usize::from(had_soft_taints);
         Arc::make_mut(&mut self.nodes)[number as usize] = node;
     }
 
@@ -455,8 +455,16 @@ impl Snapshot {
         &self.node_resources[node as usize]
     }
 
-    pub(super) fn node_resources(&self) -> &CowVec<NodeResources> {
+    pub(super) fn node_resources(&self) -> &[NodeResources] {
         &self.node_resources
+    }
+
+    fn resources_mut(&mut self, node: u32) -> &mut NodeResources {
+        &mut Arc::make_mut(&mut self.node_resources)[node as usize]
+    }
+
+    fn residents_mut(&mut self, node: u32) -> &mut Vec<Resident> {
+        Arc::make_mut(&mut Arc::make_mut(&mut self.residents)[node as usize])
     }
 
     pub(super) fn residents_of(&self, node: u32) -> &[Resident] {
@@ -464,7 +472,7 @@ impl Snapshot {
     }
 
     /// Returns the pods of each node, by node number. Copies of a snapshot share the lists that are the same in both.
-    pub(super) fn residents(&self) -> &CowVec<Arc<Vec<Resident>>> {
+    pub(super) fn residents(&self) -> &[Arc<Vec<Resident>>] {
         &self.residents
     }
 

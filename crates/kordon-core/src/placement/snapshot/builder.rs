@@ -90,7 +90,7 @@ impl SnapshotBuilder {
         }
         let Self { snapshot, residents, .. } = self;
         let resident = snapshot.resident(pod.clone());
-        snapshot.node_resources.get_mut(node as usize).add(pod);
+        snapshot.resources_mut(node).add(pod);
         snapshot.pod_classes.on_mut(resident.pod_class).push(node, pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
             snapshot.affinity_classes.on_mut(affinity_class).push(node, false);
@@ -113,9 +113,7 @@ impl SnapshotBuilder {
         let Self { mut snapshot, residents, .. } = self;
         snapshot.pod_classes.sort();
         snapshot.affinity_classes.sort();
-        for (all, residents) in snapshot.residents.iter_mut().zip(residents) {
-            *all = Arc::new(residents);
-        }
+        snapshot.residents = Arc::new(residents.into_iter().map(Arc::new).collect());
         snapshot.copy_small_tables(cluster);
         snapshot
     }
