@@ -83,20 +83,22 @@ fn tolerance(controller: &ControllerManager) -> Span {
 async fn the_real_controllers_do_with_other_settings_what_tune_says() {
     let Some(binary) = plane::binary("e2e_tuning").unwrap() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let (folder, mut recordings) = (folder.path(), Vec::new());
-    for (toleration, runs) in [
-        (TOLERATION, &[("hasty", hasty()), ("again", hasty()), ("patient", patient())][..]),
-        (300, &[("tolerant", hasty())][..]),
-    ] {
+    let record_all = async |toleration, runs: &[(&str, ControllerManager)]| {
         let options = Options { toleration_seconds: toleration, ..Options::default() };
         let mut plane = Plane::start(&binary, options).await.unwrap();
+        let mut recordings = Vec::new();
         for (name, controller) in runs {
-            let file = folder.join(format!("{name}.kordon"));
+            let file = folder.path().join(format!("{name}.kordon"));
             plane.scenario(name, async |plane| recorded(plane, controller, &file).await).await;
             recordings.push(file);
         }
-    }
-    let [first, again, late, tolerant] = &recordings[..] else { panic!("four recordings") };
+        recordings
+    };
+    let runs = [("hasty", hasty()), ("again", hasty()), ("patient", patient())];
+    let tolerant_run = [("tolerant", hasty())];
+    let (recordings, tolerant) =
+        tokio::join!(record_all(TOLERATION, &runs), record_all(300, &tolerant_run));
+    let ([first, again, late], [tolerant]) = (&recordings[..], &tolerant[..]) else { panic!("four recordings") };
     compare(first, again, late, tolerant).unwrap();
 }
 
