@@ -95,6 +95,20 @@ async fn a_template_that_names_the_node_brings_its_pods_back() {
     assert!(has_warning(&plan, "comesBack"), "{plan:#}");
 }
 
+/// The pods have a grace period of 30 s, and kubelets likely end them in 5 s.
+#[tokio::test]
+async fn a_drain_whose_timeout_is_too_short_says_what_is_still_leaving() {
+    let plan = answer("18-template-names-node", "plan drain c14-n1 --timeout 3s", STALLS).await;
+    let drain = &plan["nodes"][0]["drain"];
+    assert_eq!(drain["remaining"], 2);
+    let ends = |window: &Value| (window["likelySeconds"].as_f64(), window["latestSeconds"].as_f64());
+    assert_eq!(ends(&drain["ends"]), (Some(3.0), Some(3.0)), "{drain:#}");
+    assert_eq!(ends(&plan["totals"]["ends"]), (Some(3.0), Some(3.0)), "{:#}", plan["totals"]);
+    let deleted: Vec<_> =
+        plan["pods"].as_array().expect("pods").iter().map(|pod| &pod["timesOutInSeconds"]).collect();
+    assert_eq!(deleted, [3.0, 3.0]);
+}
+
 #[tokio::test]
 async fn a_planned_cordon_is_a_taint_for_spread_constraints() {
     let plan = answer("32-spread-honor-cordon", "plan drain c27c-b1", DONE).await;

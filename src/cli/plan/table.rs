@@ -16,12 +16,7 @@ use kordon_time::Span;
 /// Renders the plan. Control characters in text from the cluster are made visible.
 pub fn render(report: &PlanReport, out: &mut Page) {
     summary(out, report);
-    let unchanged = match report.action {
-        "cordon" => "already cordoned",
-        "uncordon" => "already schedulable",
-        _ => "unchanged",
-    };
-    nodes(out, report, unchanged);
+    nodes(out, report);
     pods(out, report);
     placements(out, report);
     budgets(out, report);
@@ -35,17 +30,17 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     tail(out, report);
 }
 
-fn nodes(out: &mut Page, report: &PlanReport, unchanged: &str) {
+fn nodes(out: &mut Page, report: &PlanReport) {
     if report.action != "drain" {
         return PageTable::new(&report.nodes)
             .key("NODE", |node| node.name.to_string())
-            .essential("CHANGE", |node| change(node, unchanged))
+            .essential("CHANGE", change)
             .flexible()
             .print(out);
     }
     PageTable::new(&report.nodes)
         .key("NODE", |node| node.name.to_string())
-        .useful("CHANGE", |node| change(node, "already cordoned"))
+        .useful("CHANGE", change)
         .detail("STARTS", |node| node.drain.as_ref().map_or_else(none, starts))
         .essential("ENDS", |node| node.drain.as_ref().map_or_else(none, drain_ends))
         .essential("REMAINING", |node| {
@@ -85,7 +80,8 @@ fn pods(out: &mut Page, report: &PlanReport) {
 fn summary(out: &mut Page, report: &PlanReport) {
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
-    let targets = if names.is_empty() { format!("{} pods", totals.pods) } else { names.join(", ") };
+    let pods = words::counted(totals.pods, "pod", "pods");
+    let targets = if names.is_empty() { pods.clone() } else { names.join(", ") };
     let likely = if report.definite || report.outcome == "unknown" { "" } else { "likely " };
     let ends = match totals.not_before_seconds {
         Some(seconds) => format!(", {}", words::not_before(Span::from_secs_f64(seconds))),
@@ -122,7 +118,7 @@ fn summary(out: &mut Page, report: &PlanReport) {
         .map(|(pods, number)| format!("{number} {}", pods.words()))
         .collect();
     if totals.pods > 0 {
-        let _ = writeln!(out, "{} pods: {}", totals.pods, counted.join(", "));
+        let _ = writeln!(out, "{pods}: {}", counted.join(", "));
     }
     for refusal in
         report.nodes.iter().filter_map(|node| node.drain.as_ref()).flat_map(|drain| &drain.refusals)
@@ -184,13 +180,12 @@ fn ends(window: &WindowReport) -> String {
     )
 }
 
-/// Text for the change of a node; `unchanged` is the text for a node without a change.
-fn change(node: &PlanNodeReport, unchanged: &str) -> String {
-    match (&node.text, node.change) {
-        (Some(text), _) => format!("refused: {text}"),
-        (None, "taints" | "labels") => format!("{} -> {}", list(&node.before), list(&node.after)),
-        (None, "none") => unchanged.into(),
-        (None, change) => change.into(),
+/// Text for the change of a node, as in `unchanged: already cordoned`.
+fn change(node: &PlanNodeReport) -> String {
+    match (node.change, &node.text) {
+        ("taints" | "labels", _) => format!("{} -> {}", list(&node.before), list(&node.after)),
+        (change, Some(text)) => format!("{change}: {text}"),
+        (change, None) => change.into(),
     }
 }
 

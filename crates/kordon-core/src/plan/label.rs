@@ -21,7 +21,7 @@ pub(super) fn plan<E>(
     for node in nodes_named(context.cluster, names)? {
         let change = match edits.over(&node) {
             Err(text) => NodeChange::Refused { text },
-            Ok(after) if after == node.labels => NodeChange::Unchanged { text: "labels unchanged" },
+            Ok(after) if after == node.labels => NodeChange::Unchanged { text: "has these labels already" },
             Ok(after) => {
                 plan.steps.push(step(&node, &after));
                 NodeChange::Labels { before: node.labels.clone(), after }

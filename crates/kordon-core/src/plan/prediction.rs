@@ -249,7 +249,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
             .iter()
             .filter(|pod| matches!(pod.verdict.as_if_granted(), Verdict::LeavesAfter { .. }))
             .max_by_key(|pod| (pod.leaves.likely, pod.pod.clone()));
-        let remains = |pod: &&PodPlan| refused || pod.gone.likely.is_none();
+        let remains = |pod: &&PodPlan| refused || pod.gone.likely.is_none() || pod.times_out.is_some();
         let ends = Window {
             soonest: self.soonest.groups[group].ended,
             likely: likely.ended,

@@ -563,6 +563,8 @@ impl<E: Environment> Run<'_, E> {
         let last = ends?.into_iter().max().unwrap_or(self.now);
         let gone = self.result.pods.values().filter_map(|pod| pod.gone).max();
         let straggler = gone.and_then(|gone| self.last_straggler(0..self.tasks.len(), gone));
+        let deadline = (0..self.input.groups.len()).filter_map(|group| self.deadline(group)).max();
+        let straggler = straggler.map(|at| deadline.map_or(at, |deadline| at.min(deadline)));
         Some(straggler.map_or(last, |straggler| last.max(straggler)))
     }
 

@@ -58,7 +58,9 @@ pub(super) fn plan<E: Environment>(
         let change = match edits.over(node) {
             Err(text) => NodeChange::Refused { text },
             // Unlike kubectl, kordon writes nothing if the taints do not change.
-            Ok(after) if after[..] == node.taints[..] => NodeChange::Unchanged { text: "taints unchanged" },
+            Ok(after) if after[..] == node.taints[..] => {
+                NodeChange::Unchanged { text: "has these taints already" }
+            }
             Ok(after) => {
                 plan.steps.push(PlanStep::SetTaints {
                     node: node.name.clone(),

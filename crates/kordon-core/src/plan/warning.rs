@@ -284,7 +284,7 @@ impl fmt::Display for Warning {
             }
             Self::DrainIncomplete { node, pods } => {
                 let pods = counted(*pods, "pod", "pods");
-                write!(f, "{node} ends cordoned with {pods} that cannot leave")
+                write!(f, "{node} ends cordoned with {pods} that should have left")
             }
             Self::CapacityExhausted { node, pod, why } => write!(
                 f,

@@ -194,7 +194,7 @@ fn a_taint_that_is_there_is_refused_unless_it_may_be_overwritten() {
     assert_eq!((refused.steps.len(), refused.prospect()), (0, Prospect::Refused));
     assert_eq!(
         edit(&fixture, &["a=1:NoSchedule"], true).nodes[0].change,
-        NodeChange::Unchanged { text: "taints unchanged" }
+        NodeChange::Unchanged { text: "has these taints already" }
     );
 }
 
@@ -1177,8 +1177,8 @@ fn labels_follow_kubectls_rules() {
         NodeChange::Refused { text: "'app' already has a value (web), and --overwrite is false".into() };
     assert_eq!(label(&["app=db"], false), refused);
     assert!(matches!(label(&["app=db"], true), NodeChange::Labels { .. }));
-    assert_eq!(label(&["app=web"], false), NodeChange::Unchanged { text: "labels unchanged" });
-    assert_eq!(label(&["gone-"], false), NodeChange::Unchanged { text: "labels unchanged" });
+    assert_eq!(label(&["app=web"], false), NodeChange::Unchanged { text: "has these labels already" });
+    assert_eq!(label(&["gone-"], false), NodeChange::Unchanged { text: "has these labels already" });
     let text =
         |words: &[&str]| LabelEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
     assert_eq!(text(&["a=b=c"]), "invalid label spec: a=b=c");

@@ -73,7 +73,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
     let Some(drain) = &node.drain else {
         let (word, role) = match &node.change {
             NodeChange::Refused { .. } => ("refused", Role::NodeWarning),
-            NodeChange::Unchanged { .. } => ("stays", Role::Dim),
+            NodeChange::Unchanged { .. } => ("unchanged", Role::Dim),
             NodeChange::Cordon
             | NodeChange::Uncordon
             | NodeChange::Taints { .. }
