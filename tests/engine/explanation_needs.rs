@@ -197,6 +197,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
                 selector: Some(selector.clone()),
                 owner: None,
                 replaces_only_failed: number.is_multiple_of(2),
+                stateful: None,
                 job: None,
                 template: None,
                 stage: WorkloadStage::Active,

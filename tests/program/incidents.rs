@@ -320,6 +320,7 @@ impl HandMade {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    stateful: None,
                     job: None,
                     template: None,
                     stage: WorkloadStage::Active,

@@ -13,8 +13,8 @@ use super::{
     selector::WireSelector,
 };
 use kordon_core::cluster::{
-    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, Workload, WorkloadKind,
-    WorkloadStage, count_indexes,
+    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, StatefulRules, Workload,
+    WorkloadKind, WorkloadStage, count_indexes,
 };
 
 /// Reads workloads of one kind.
@@ -56,8 +56,25 @@ impl WorkloadDecoder {
                 WorkloadStage::Active
             },
             template: self.template(spec),
+            stateful: (self.kind == WorkloadKind::StatefulSet).then(|| stateful(spec, status)),
             job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
+    }
+}
+
+/// The order and revisions of a StatefulSet.
+fn stateful(spec: &Spec<'_>, status: &Status<'_>) -> StatefulRules {
+    let WireUpdateStrategy { kind, rolling_update } = &spec.update_strategy;
+    let has_one_revision = *status.current_revision == *status.update_revision;
+    let start = spec.ordinals.start.narrow().unwrap_or_default();
+    let kept = match rolling_update {
+        _ if has_one_revision || **kind == *"OnDelete" => 0,
+        Some(rolling_update) => rolling_update.partition.narrow().unwrap_or_default(),
+        None => status.current_replicas.narrow().unwrap_or_default(),
+    };
+    StatefulRules {
+        is_parallel: *spec.pod_management_policy == *"Parallel",
+        keeps_revision_below: if kept > 0 { start.saturating_add(kept) } else { 0 },
     }
 }
 
@@ -83,6 +100,7 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimit
         failed: status.failed.narrow().unwrap_or_default(),
         completed_indexes: count_indexes(&status.completed_indexes),
         failed_indexes: count_indexes(&status.failed_indexes),
+        failure: status.condition(&["Failed", "FailureTarget"]).map(|condition| pool.name(&condition.reason)),
     }
 }
 
@@ -134,28 +152,65 @@ impl<'a> Message<'a> for WireWorkload<'a> {
         match number {
             1 => metadata.read(value),
             2 => value.each_field(|number, value| spec.field_of(*kind, number, value)),
-            3 if *kind == Some(WorkloadKind::Job) => status.read(value),
+            3 => value.each_field(|number, value| status.field_of(*kind, number, value)),
             _ => Ok(()),
         }
     }
 }
 
-wire! {
-    struct Status<'a> {
-        conditions: LenientList<WireCondition<'a>> = 1,
-        start_time: Time<'a> = 2,
-        succeeded: Int = 5,
-        failed: Int = 6,
-        completed_indexes: Text<'a> = 7,
-        failed_indexes: Text<'a> = 10,
-    }
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status<'a> {
+    #[serde(borrow)]
+    conditions: LenientList<WireCondition<'a>>,
+    #[serde(borrow)]
+    start_time: Time<'a>,
+    succeeded: Int,
+    failed: Int,
+    #[serde(borrow)]
+    completed_indexes: Text<'a>,
+    #[serde(borrow)]
+    failed_indexes: Text<'a>,
+    current_replicas: Int,
+    #[serde(borrow)]
+    current_revision: Text<'a>,
+    #[serde(borrow)]
+    update_revision: Text<'a>,
 }
 
-impl Status<'_> {
-    /// Whether a Job is complete or has failed.
+impl<'a> Status<'a> {
+    /// Reads a status field in protobuf, whose number depends on the kind.
+    fn field_of(
+        &mut self,
+        kind: Option<WorkloadKind>,
+        number: u64,
+        value: WireValue<'a>,
+    ) -> Result<(), NotAMessage> {
+        match (kind, number) {
+            (Some(WorkloadKind::Job), 1) => self.conditions.read(value),
+            (Some(WorkloadKind::Job), 2) => self.start_time.read(value),
+            (Some(WorkloadKind::Job), 5) => self.succeeded.read(value),
+            (Some(WorkloadKind::Job), 6) => self.failed.read(value),
+            (Some(WorkloadKind::Job), 7) => self.completed_indexes.read(value),
+            (Some(WorkloadKind::Job), 10) => self.failed_indexes.read(value),
+            (Some(WorkloadKind::StatefulSet), 4) => self.current_replicas.read(value),
+            (Some(WorkloadKind::StatefulSet), 6) => self.current_revision.read(value),
+            (Some(WorkloadKind::StatefulSet), 7) => self.update_revision.read(value),
+            (_, _) => Ok(()),
+        }
+    }
+
+    /// Whether a Job is complete or has failed, or will be as soon as its pods have ended.
     fn is_finished(&self) -> bool {
-        let ends = |kind: &str| kind == "Complete" || kind == "Failed";
-        self.conditions.iter().any(|condition| ends(&condition.kind) && *condition.status == *"True")
+        self.condition(&["Complete", "SuccessCriteriaMet", "Failed", "FailureTarget"]).is_some()
+    }
+
+    /// Returns the first condition of one of these types whose status is True.
+    fn condition(&self, types: &[&str]) -> Option<&WireCondition<'_>> {
+        let is_meant = |condition: &&WireCondition<'_>| {
+            types.contains(&&*condition.kind) && *condition.status == *"True"
+        };
+        self.conditions.iter().find(is_meant)
     }
 }
 
@@ -185,7 +240,45 @@ struct Spec<'a> {
     #[serde(borrow)]
     managed_by: Text<'a>,
     #[serde(borrow)]
+    pod_management_policy: Text<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    update_strategy: WireUpdateStrategy<'a>,
+    #[serde(deserialize_with = "or_default")]
+    ordinals: WireOrdinals,
+    #[serde(borrow)]
     template: Option<Box<WirePod<'a>>>,
+}
+
+wire! {
+    struct WireUpdateStrategy<'a> {
+        #[serde(rename = "type")]
+        kind: Text<'a> = 1,
+        rolling_update: Option<WireRollingUpdate> = 2,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireRollingUpdate {
+    partition: Int,
+}
+
+impl<'a> Message<'a> for WireRollingUpdate {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if number == 1 { self.partition.read(value) } else { Ok(()) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireOrdinals {
+    start: Int,
+}
+
+impl<'a> Message<'a> for WireOrdinals {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if number == 1 { self.start.read(value) } else { Ok(()) }
+    }
 }
 
 wire! {
@@ -262,6 +355,9 @@ impl<'a> Spec<'a> {
             (Some(WorkloadKind::Job), 15) => self.managed_by.read(value),
             (Some(WorkloadKind::Job), 4) | (Some(WorkloadKind::DaemonSet), 1) => self.selector.read(value),
             (Some(WorkloadKind::Job | WorkloadKind::DaemonSet), _) => Ok(()),
+            (Some(WorkloadKind::StatefulSet), 6) => self.pod_management_policy.read(value),
+            (Some(WorkloadKind::StatefulSet), 7) => self.update_strategy.read(value),
+            (Some(WorkloadKind::StatefulSet), 11) => self.ordinals.read(value),
             (Some(_), 1) => self.replicas.read(value),
             (Some(WorkloadKind::ReplicationController), 2) => {
                 self.selector.get_or_insert_default().labels.read(value)

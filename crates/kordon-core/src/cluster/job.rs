@@ -42,6 +42,9 @@ pub struct JobLimits {
     /// Number of indexes in `status.failedIndexes`.
     #[n(11)]
     pub failed_indexes: i32,
+    /// The reason of the condition Failed or FailureTarget, if the Job has failed.
+    #[n(12)]
+    pub failure: Option<Name>,
 }
 
 /// A rule of `spec.podFailurePolicy`. The first rule that matches a failed pod decides.

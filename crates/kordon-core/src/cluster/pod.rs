@@ -108,6 +108,12 @@ impl Pod {
         self.ending.as_ref()?.trouble.as_ref()
     }
 
+    /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
+    /// not: it is removed then.
+    pub fn is_held(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
+    }
+
     /// Whether the pod waits for a node.
     pub fn is_unscheduled(&self) -> bool {
         self.node.is_none() && self.termination.is_none() && !self.is_finished()

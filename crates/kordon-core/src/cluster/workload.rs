@@ -9,6 +9,7 @@ use super::{
     names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
     pod::Pod,
+    stateful_set::StatefulRules,
     table::{TableObject, Version},
     uid::Uid,
 };
@@ -45,6 +46,9 @@ pub struct Workload {
     /// `spec.template` as a pod without a name, of a kind that creates pods itself and wants some; none otherwise.
     #[n(10)]
     pub template: Option<Box<Pod>>,
+    /// How a StatefulSet creates its pods; none for other kinds.
+    #[n(11)]
+    pub stateful: Option<StatefulRules>,
 }
 
 /// Whether a workload keeps its pods running, or is finished or about to be deleted.

@@ -115,6 +115,7 @@ mod tests {
                 selector: None,
                 owner: None,
                 replaces_only_failed: false,
+                stateful: None,
                 job: None,
                 template: None,
                 stage: WorkloadStage::Active,

@@ -1055,6 +1055,7 @@ fn replica_set() -> Workload {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        stateful: None,
         job: None,
         template: None,
         stage: WorkloadStage::Active,

@@ -144,6 +144,7 @@ impl PlanFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            stateful: None,
             job: None,
             template: None,
             stage: WorkloadStage::Active,

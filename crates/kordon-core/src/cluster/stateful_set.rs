@@ -1,0 +1,34 @@
+//! StatefulSets: in which order and at which revision their pods are created.
+
+use minicbor::{Decode, Encode};
+
+/// The fields of a StatefulSet that decide when and as what its pods are created again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct StatefulRules {
+    /// Whether `spec.podManagementPolicy` is Parallel. Otherwise a pod is created only once all pods of lower ordinals
+    /// are Ready.
+    #[n(0)]
+    pub is_parallel: bool,
+    /// Pods of lower ordinals than this are created at the current revision, not at that of the template (upstream
+    /// `isCurrentRevisionNeeded`). 0 if there is only one revision.
+    #[n(1)]
+    pub keeps_revision_below: i32,
+}
+
+/// Returns the ordinal of a pod of a StatefulSet: the number at the end of its name.
+pub fn ordinal(pod: &str) -> Option<i32> {
+    pod.rsplit_once('-')?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ordinal_is_the_number_at_the_end_of_the_name() {
+        assert_eq!(
+            ["db-0", "my-db-12", "db", "db-x", "db-"].map(ordinal),
+            [Some(0), Some(12), None, None, None]
+        );
+    }
+}
