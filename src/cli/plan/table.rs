@@ -215,7 +215,7 @@ fn lands_on(pod: &PlanPodReport) -> String {
         (Some("node"), Some(node), Some(reason)) => format!("{node} ({reason})"),
         (Some("pending"), ..) => "Pending".into(),
         (Some(_), ..) => "not predicted".into(),
-        (None, ..) if ["lost", "failsJob", "unknown", "stuck"].contains(&pod.outcome) => {
+        (None, ..) if ["lost", "failsJob", "unknown", "stuck", "refused"].contains(&pod.outcome) => {
             pod.outcome_text.clone()
         }
         (None, ..) => none(),

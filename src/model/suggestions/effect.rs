@@ -59,6 +59,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::JobFails { .. }
         | Warning::Switchover { .. }
         | Warning::ComesBack { .. }
+        | Warning::MayTimeOut { .. }
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

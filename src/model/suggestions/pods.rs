@@ -12,7 +12,6 @@ use kordon_core::{
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
         environment::has_running_kubelet, forced_removal::removes_by_force, kubectl, refusal,
-        warning::is_held,
     },
 };
 use kordon_time::Timestamp;
@@ -92,14 +91,14 @@ impl PodTrouble {
         let is_overdue = is_overdue(pod, cluster, now);
         let is_silent = node.is_some_and(|node| !has_running_kubelet(cluster, &node.name));
         match node {
-            Some(node) if removes_by_force(node, rules) && !is_held(pod) => Self::Collected,
+            Some(node) if removes_by_force(node, rules) && !pod.is_held() => Self::Collected,
             Some(_) if is_silent => {
                 let outcome = Box::new(PodOutcome::for_terminating(cluster, pod));
                 Self::StuckTerminating { outcome }
             }
             None if pod.node.is_some() => Self::NodeGone,
             _ if !is_overdue => Self::Terminating,
-            _ if !pod.finalizers.is_empty() => Self::HeldByFinalizer,
+            _ if pod.is_held() => Self::HeldByFinalizer,
             Some(_) => Self::OverdueTerminating,
             None => Self::OverdueTerminating,
         }
@@ -141,7 +140,7 @@ impl PodCase {
         kinds.retain(|kind| match kind {
             OutOfService => self.knows_out_of_service && is_silent,
             DeleteNode | RestartKubelet => self.node.is_some(),
-            RemoveFinalizers => !self.pod.finalizers.is_empty() || self.state == PodTrouble::HeldByFinalizer,
+            RemoveFinalizers => self.pod.is_held() || self.state == PodTrouble::HeldByFinalizer,
             Wait => self.state.may_pass(),
             _ => true,
         });

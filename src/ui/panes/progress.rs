@@ -26,7 +26,7 @@ use kordon_core::{
         DrainCount, DrainPart, NodeProgress, NodeProgressStage, OperationEnd, OperationNotice, PodEnd,
         PodProgress, PodProgressStage,
     },
-    plan::{TimeLeft, words},
+    plan::TimeLeft,
 };
 use kordon_time::Span;
 
@@ -204,7 +204,7 @@ fn time_left(scene: &Scene, entry: &OperationEntry) -> [String; 2] {
             })
         }
         TimeLeft::NotBefore(_) => None,
-        TimeLeft::Never(_) => return [text, words::ends(None, None)],
+        TimeLeft::Never(_) => return [text, "no ETA".into()],
     };
     [long.unwrap_or_else(|| text.clone()), text]
 }

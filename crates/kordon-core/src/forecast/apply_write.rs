@@ -89,7 +89,7 @@ fn delete_pod(
         Deletion::WithNode { mark_lost } => (pod.grace, mark_lost.is_some()),
         Deletion::Collected { fail, .. } => (Span::ZERO, fail),
     };
-    let stays = grace.as_secs() > 0 || !pod.finalizers.is_empty();
+    let stays = grace.as_secs() > 0 || pod.is_held();
     if stays || is_marked {
         change_pod(cluster, key, applied, |pod| {
             mark(pod, deletion);

@@ -163,6 +163,8 @@ struct Departure {
     gone: Option<Timestamp>,
     /// When the pod's volumes are detached from its node.
     detached: Option<Timestamp>,
+    /// When the pod's node becomes Unknown, if it does before the deletion.
+    unready: Option<Timestamp>,
 }
 
 impl Departure {
@@ -205,7 +207,8 @@ impl Forecast {
         for (key, at) in leaving {
             if let Some(pod) = cluster.pod(key).filter(|_| !departures.contains_key(key)) {
                 let gone = self.gone(pod, *at, &assumptions, &environment);
-                departures.insert(key.clone(), Departure { leaves: *at, gone, detached: gone });
+                let unready = self.unready(pod, *at);
+                departures.insert(key.clone(), Departure { leaves: *at, gone, detached: gone, unready });
             }
         }
         let leaving = self.leaving(self.pods(&departures, cluster), &departures, &assumptions, cluster);
@@ -293,7 +296,8 @@ impl Forecast {
                     Some(_) => (removed, by_force),
                     None => (ended(), ended()),
                 };
-                departures.insert(pod.clone(), Departure { leaves: step.at, gone, detached });
+                let unready = self.unready(known, step.at);
+                departures.insert(pod.clone(), Departure { leaves: step.at, gone, detached, unready });
             }
         }
         departures
@@ -310,16 +314,23 @@ impl Forecast {
         environment: &E,
     ) -> Option<Timestamp> {
         let node = pod.node.as_ref()?;
-        let is_down = self
-            .of_node(node)
-            .any(|step| matches!(step.kind, ForecastKind::Unknown { .. }) && step.at <= leaves);
-        if !is_down && let Some(takes) = environment.time_to_terminate(pod, pod.grace).likely {
+        if self.unready(pod, leaves).is_none()
+            && let Some(takes) = environment.time_to_terminate(pod, pod.grace).likely
+        {
             return Some(leaves + takes);
         }
         let recoveries = assumptions.incidents.iter().filter(|incident| {
             incident.node == *node && incident.kind == IncidentKind::Recovers && incident.at >= leaves
         });
         recoveries.map(|incident| incident.at).min()
+    }
+
+    /// Returns when the node of a pod becomes Unknown, if it does by `leaves`.
+    fn unready(&self, pod: &Pod, leaves: Timestamp) -> Option<Timestamp> {
+        let unknown = self
+            .of_node(pod.node.as_ref()?)
+            .find(|step| matches!(step.kind, ForecastKind::Unknown { .. }) && step.at <= leaves);
+        unknown.map(|step| step.at)
     }
 }
 
@@ -342,8 +353,8 @@ fn succession<E: Environment>(
 /// The departures of pods that exist.
 fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<plan::Departure> {
     let departure = |(pod, departure): (&Key, &Departure)| {
-        let Departure { leaves, gone, .. } = *departure;
-        Some(plan::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone })
+        let Departure { leaves, gone, unready, .. } = *departure;
+        Some(plan::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone, unready })
     };
     departures.iter().filter_map(departure).collect()
 }

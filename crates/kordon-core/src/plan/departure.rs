@@ -13,4 +13,6 @@ pub struct Departure {
     pub leaves: Timestamp,
     /// Time at which the pod's object is gone; `None` means never.
     pub gone: Option<Timestamp>,
+    /// Time at which its node becomes Unknown and the pod with it not ready, if that is predicted.
+    pub unready: Option<Timestamp>,
 }

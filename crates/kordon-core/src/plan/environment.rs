@@ -246,7 +246,12 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum.
+/// Time to Ready of a pod none of whose siblings is Ready and one of which fails again and again.
+const NOT_EXPECTED: Estimate =
+    Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
+
+/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum. If none is
+/// Ready and one fails again and again, another is not expected to be Ready.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {
@@ -255,7 +260,10 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     };
     let mut spans: Vec<Span> = cluster.pods_owned_by(&owner.uid).filter_map(|pod| took(pod)).collect();
     spans.sort_unstable();
-    let (Some(least), Some(most)) = (spans.first(), spans.last()) else { return GUESSED_READY };
+    let (Some(least), Some(most)) = (spans.first(), spans.last()) else {
+        let mut siblings = cluster.pods_owned_by(&owner.uid);
+        return if siblings.any(|pod| pod.trouble().is_some()) { NOT_EXPECTED } else { GUESSED_READY };
+    };
     Estimate {
         soonest: Some(*least),
         likely: Some(spans[spans.len() / 2]),

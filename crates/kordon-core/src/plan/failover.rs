@@ -133,6 +133,7 @@ fn leave(
         pod: leaving.pod.clone(),
         leaves,
         gone: leaving.departing.is_gone.then_some(leaves),
+        unready: None,
     });
     let jobs = JobConsequences::new(cluster, &departures.collect::<Vec<_>>());
     for LeavingPod { pod, departing, .. } in &mut leaving {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::cluster::JobLimits;
+
 /// Why a Job, or an index of it, fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobFailure {
@@ -17,9 +19,28 @@ pub enum JobFailure {
     PodFailurePolicy,
     /// The deadline of the Job passes before the pod is replaced.
     DeadlineExceeded,
+    /// The Job has failed for another reason.
+    Other,
 }
 
 impl JobFailure {
+    /// Returns why a Job has failed by its status; `None` if it has not.
+    pub fn from_status(job: &JobLimits) -> Option<Self> {
+        Some(match job.failure.as_ref()?.as_str() {
+            "BackoffLimitExceeded" => {
+                Self::BackoffLimitExceeded { failures: job.failed, limit: job.backoff_limit }
+            }
+            "MaxFailedIndexesExceeded" => Self::MaxFailedIndexesExceeded {
+                failed: job.failed_indexes,
+                limit: job.max_failed_indexes.unwrap_or_default(),
+            },
+            "FailedIndexes" => Self::FailedIndexes { failed: job.failed_indexes },
+            "PodFailurePolicy" => Self::PodFailurePolicy,
+            "DeadlineExceeded" => Self::DeadlineExceeded,
+            _ => Self::Other,
+        })
+    }
+
     /// Stable name: the reason in the Job's status.
     pub const fn word(self) -> &'static str {
         match self {
@@ -29,6 +50,7 @@ impl JobFailure {
             Self::FailedIndexes { .. } => "FailedIndexes",
             Self::PodFailurePolicy => "PodFailurePolicy",
             Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::Other => "JobFailed",
         }
     }
 
@@ -58,6 +80,7 @@ impl fmt::Display for JobFailure {
             }
             Self::PodFailurePolicy => f.write_str("PodFailurePolicy: a rule of it fails the Job"),
             Self::DeadlineExceeded => f.write_str("DeadlineExceeded before the pod is replaced"),
+            Self::Other => f.write_str("it has failed"),
         }
     }
 }

@@ -14,7 +14,8 @@ use super::{
     owner::{self, NotRecreated, OwnerLookup, Recreation},
 };
 use crate::cluster::{
-    Cluster, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind,
+    Cluster, ConditionStatus, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
+    WorkloadKind,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -56,15 +57,15 @@ struct IndexRecord {
 
 impl JobLedger {
     /// Counts a pod of a Job as failed. `is_disrupted` says whether it has the condition DisruptionTarget. Other pods
-    /// do not count.
-    pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, now: Timestamp) {
+    /// do not count. `finished` is the time from which the back-off counts ([`finished`]).
+    pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
         let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
         let action = action(&job.rules, is_disrupted);
         let counts = action != PodFailureAction::Ignore;
-        record.last_failure = now;
+        record.last_failure = record.last_failure.max(finished);
         record.recent = record.recent.saturating_add(1);
         match (job.backoff_limit_per_index, index(pod)) {
             (Some(limit), Some(index)) => {
@@ -73,7 +74,7 @@ impl JobLedger {
                     .entry(index)
                     .or_insert_with(|| IndexRecord::new(cluster, &workload, index));
                 of_index.failures += i32::from(counts);
-                of_index.last_failure = now;
+                of_index.last_failure = of_index.last_failure.max(finished);
                 if counts && (of_index.failures > limit || action == PodFailureAction::FailIndex) {
                     record.failed_indexes.insert(index);
                 }
@@ -83,12 +84,15 @@ impl JobLedger {
         if action == PodFailureAction::FailJob {
             record.failure = Some(JobFailure::PodFailurePolicy);
         }
-        record.failure = record.failure.or_else(|| record.check(&workload));
+        if record.failure != Some(JobFailure::PodFailurePolicy) {
+            record.failure = record.check(&workload);
+        }
     }
 
-    /// Returns why a pod is not replaced: its Job fails, or its index does. `None` if the pod is replaced.
+    /// Returns why a pod is not replaced: its Job fails, or its index does. `None` if the pod is replaced, or had
+    /// finished before.
     pub fn failure(&self, cluster: &Cluster, pod: &Pod) -> Option<JobFailure> {
-        let workload = job_of(cluster, pod)?;
+        let workload = job_of(cluster, pod).filter(|_| !pod.is_finished())?;
         let record = self.jobs.get(&workload.uid)?;
         let of_index = index(pod).filter(|index| record.failed_indexes.contains(index));
         record.failure.or(of_index.map(|index| JobFailure::Index { index })).or_else(|| {
@@ -102,6 +106,14 @@ impl JobLedger {
     pub fn created(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {
         let workload = job_of(cluster, pod)?;
         Some(self.jobs.get(&workload.uid)?.created(pod))
+    }
+
+    /// Returns until when the Job controller keeps the object of a failed pod by its finalizer: with
+    /// `backoffLimitPerIndex`, until the index has a new pod. `None` if it does not keep the object.
+    pub fn keeps_until(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {
+        let workload = job_of(cluster, pod)?;
+        let record = self.jobs.get(&workload.uid).filter(|record| record.counts_by_index(pod))?;
+        self.failure(cluster, pod).is_none().then(|| record.created(pod))
     }
 }
 
@@ -130,6 +142,10 @@ impl JobRecord {
         let ended = failed.saturating_add(job.completed_indexes);
         let are_all = job.completions.is_some_and(|all| ended >= all);
         (failed > 0 && are_all).then_some(JobFailure::FailedIndexes { failed })
+    }
+
+    fn counts_by_index(&self, pod: &Pod) -> bool {
+        index(pod).is_some_and(|index| self.indexes.contains_key(&index))
     }
 
     fn created(&self, pod: &Pod) -> Timestamp {
@@ -170,6 +186,21 @@ fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
+/// Returns whether the back-off of a pod's replacement counts from the end of its containers, if a kubelet ends them:
+/// with `backoffLimitPerIndex`, the Job controller works it out anew from the failed pod.
+pub(super) fn waits_for_end(cluster: &Cluster, pod: &Pod) -> bool {
+    let job = job_of(cluster, pod).and_then(|workload| workload.job.clone());
+    index(pod).is_some() && job.is_some_and(|job| job.backoff_limit_per_index.is_some())
+}
+
+/// Returns the time from which the back-off of a Job counts after the deletion of a pod that no kubelet has ended:
+/// since when it is not Ready, else the start of the deletion (upstream `getFinishedTime`).
+pub(super) fn finished(cluster: &Cluster, pod: &Pod, deleted: Timestamp) -> Timestamp {
+    let unready = pod.ready.as_ref().filter(|ready| ready.status == ConditionStatus::False);
+    let since = unready.and_then(|ready| ready.last_transition);
+    since.map_or(deleted, |since| cluster.local(since).min(deleted))
+}
+
 /// Index of a pod of an indexed Job.
 fn index(pod: &Pod) -> Option<i32> {
     pod.labels.get(INDEX)?.parse().ok()
@@ -193,22 +224,23 @@ impl JobConsequences {
             Recreation::WhenGone => departure.gone,
             Recreation::OnSameNode | Recreation::Never(_) | Recreation::Unknown => None,
         };
-        let mut failures: Vec<(Timestamp, &Arc<Pod>)> = departures
+        let mut failures: Vec<(Timestamp, &Departure)> = departures
             .iter()
             .filter(|Departure { pod, .. }| pod.termination.is_none() && job_of(cluster, pod).is_some())
-            .filter_map(|departure| Some((failed_at(departure)?, &departure.pod)))
+            .filter_map(|departure| Some((failed_at(departure)?, departure)))
             .collect();
-        failures.sort_by_key(|(at, pod)| (*at, pod.key.clone()));
+        failures.sort_by_key(|(at, departure)| (*at, departure.pod.key.clone()));
         let mut ledger = JobLedger::default();
-        for (at, pod) in &failures {
-            ledger.on_failure(cluster, pod, true, *at);
+        for (at, Departure { pod, unready, .. }) in &failures {
+            let finished = unready.unwrap_or_else(|| finished(cluster, pod, *at));
+            ledger.on_failure(cluster, pod, true, finished.min(*at));
         }
         let mut consequences = Self::default();
-        for (_, pod) in failures {
+        for (at, Departure { pod, .. }) in failures {
             if let Some(failure) = ledger.failure(cluster, pod) {
                 consequences.failures.insert(pod.key.clone(), failure);
             } else if let Some(created) = ledger.created(cluster, pod) {
-                consequences.created.insert(pod.key.clone(), created);
+                consequences.created.insert(pod.key.clone(), created.max(at));
             }
         }
         consequences
@@ -267,6 +299,7 @@ mod tests {
             selector: None,
             owner: None,
             replaces_only_failed: waits_for_old,
+            stateful: None,
             stage: WorkloadStage::Active,
             job: Some(Box::new(job)),
             template: None,
@@ -296,8 +329,11 @@ mod tests {
     /// All pods leave at second 100 and are gone ten seconds later.
     fn consequences(cluster: &Cluster) -> JobConsequences {
         let (leaves, gone) = (Timestamp::from_secs(100), Some(Timestamp::from_secs(110)));
-        let departures: Vec<Departure> =
-            cluster.pods().iter().map(|pod| Departure { pod: pod.clone(), leaves, gone }).collect();
+        let departures: Vec<Departure> = cluster
+            .pods()
+            .iter()
+            .map(|pod| Departure { pod: pod.clone(), leaves, gone, unready: None })
+            .collect();
         JobConsequences::new(cluster, &departures)
     }
 
@@ -332,7 +368,7 @@ mod tests {
     #[test]
     fn one_failure_too_many_fails_the_job_for_all_its_pods() {
         let all = consequences(&cluster(JobLimits { backoff_limit: 1, ..JobLimits::default() }, 3, false));
-        let failure = JobFailure::BackoffLimitExceeded { failures: 2, limit: 1 };
+        let failure = JobFailure::BackoffLimitExceeded { failures: 3, limit: 1 };
         assert_eq!([0, 1, 2].map(|number| of(&all, number)), [Err(failure); 3]);
     }
 

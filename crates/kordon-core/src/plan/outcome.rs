@@ -116,6 +116,8 @@ pub enum StuckReason {
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
+    /// The pod's StatefulSet creates it only once this pod of a lower ordinal is Ready.
+    LowerOrdinal { pod: Name },
 }
 
 /// Number of pods with each outcome.
@@ -512,6 +514,7 @@ impl PodOutcome {
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
+            Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
             Self::Lost => "lost".into(),
             Self::FailsRun { owner } => format!("fails {owner}"),
             Self::FailsJob { job, why } if why.is_of_job() => format!("fails Job {job}"),
@@ -606,6 +609,9 @@ impl fmt::Display for PodOutcome {
                     f,
                     "stuck: volume {claim} is held until the node is back, deleted or tainted out-of-service"
                 )
+            }
+            Self::Stuck(StuckReason::LowerOrdinal { pod }) => {
+                write!(f, "stuck: its StatefulSet creates it once {pod} is Ready (podManagementPolicy: OrderedReady)")
             }
             Self::Lost => f.write_str("lost: no controller recreates it"),
             Self::FailsRun { owner } => write!(f, "lost: {owner} fails, it creates no second pod"),

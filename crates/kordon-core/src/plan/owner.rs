@@ -8,7 +8,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Requests, SchedulingSpec, Scope,
-    Selector, Workload, WorkloadKind, WorkloadStage,
+    Selector, Workload, WorkloadKind, WorkloadStage, stateful_set::ordinal,
 };
 
 /// The result of looking up an owner.
@@ -58,11 +58,18 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
         return Cow::Borrowed(pod);
     };
     let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
+    if keeps_revision(&workload, pod) {
+        return Cow::Borrowed(pod);
+    }
     let mut tolerations = template.tolerations.to_vec();
     let added = pod.tolerations.iter().filter(|toleration| ADMITTED.contains(&toleration.key.as_str()));
     tolerations.extend(added.filter(|toleration| !template.tolerations.contains(toleration)).cloned());
-    let scheduling =
-        SchedulingSpec { volumes: pod.scheduling.volumes.clone(), ..(*template.scheduling).clone() };
+    // Admission reads the preemption policy from the PriorityClass.
+    let scheduling = SchedulingSpec {
+        volumes: pod.scheduling.volumes.clone(),
+        never_preempts: pod.scheduling.never_preempts || template.scheduling.never_preempts,
+        ..(*template.scheduling).clone()
+    };
     let asks = template.resources.requests != Requests::default();
     let new = Pod {
         tolerations: if *tolerations == *pod.tolerations {
@@ -75,6 +82,25 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
         ..pod.clone()
     };
     Cow::Owned(new)
+}
+
+/// Returns the pods that must be Ready before a pod's StatefulSet creates it again: those of lower ordinals, unless its
+/// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`).
+pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let ordered = pod.owner.as_ref().filter(|owner| match find(cluster, &pod.key.namespace, owner) {
+        OwnerLookup::Found(workload) => workload.stateful.is_some_and(|rules| !rules.is_parallel),
+        OwnerLookup::Gone | OwnerLookup::Unknown => false,
+    });
+    let own = ordinal(&pod.key.name);
+    let siblings = ordered.map(|owner| cluster.pods_owned_by(&owner.uid));
+    siblings.into_iter().flatten().filter(move |other| ordinal(&other.key.name) < own)
+}
+
+/// Returns whether a StatefulSet creates a pod again at its current revision: that of the pod, unless the pod is of
+/// another one, whose template is not read.
+fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
+    let below = workload.stateful.map_or(0, |rules| rules.keeps_revision_below);
+    ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
 }
 
 /// Keys of the tolerations that the API server adds to each pod.
@@ -211,7 +237,13 @@ pub fn needs_another(cluster: &Cluster, pod: &Pod) -> bool {
 
 /// Returns whether and when a leaving pod is recreated. Owners that cannot be read are assumed to exist.
 pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
-    let Some(owner) = &pod.owner else { return Recreation::Never(NotRecreated::NoOwner) };
+    let Some(owner) = &pod.owner else {
+        return Recreation::Never(if pod.is_finished() {
+            NotRecreated::Finished
+        } else {
+            NotRecreated::NoOwner
+        });
+    };
     let kind = match &owner.kind {
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Node => return Recreation::OnSameNode,
@@ -219,25 +251,36 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         OwnerKind::Other(kind) => return recreation_by_operator(kind),
     };
     let found = find(cluster, &pod.key.namespace, owner);
-    if found == OwnerLookup::Gone {
-        return Recreation::Never(NotRecreated::OwnerGone);
-    }
     if pod.is_finished() && kind != WorkloadKind::DaemonSet {
         return Recreation::Never(NotRecreated::Finished);
+    }
+    if found == OwnerLookup::Gone {
+        return Recreation::Never(NotRecreated::OwnerGone);
     }
     match kind {
         WorkloadKind::DaemonSet => Recreation::OnSameNode,
         WorkloadKind::StatefulSet => Recreation::WhenGone,
         WorkloadKind::Job => match found {
-            OwnerLookup::Found(job) if job.job.as_ref().is_some_and(|job| job.managed_by.is_some()) => {
-                Recreation::Unknown
-            }
-            OwnerLookup::Found(job) if job.replaces_only_failed => Recreation::WhenGone,
-            OwnerLookup::Found(_) | OwnerLookup::Gone | OwnerLookup::Unknown => Recreation::Immediately,
+            OwnerLookup::Found(job) => recreation_by_job(&job),
+            OwnerLookup::Gone | OwnerLookup::Unknown => Recreation::Immediately,
         },
         WorkloadKind::ReplicaSet | WorkloadKind::Deployment | WorkloadKind::ReplicationController => {
             Recreation::Immediately
         }
+    }
+}
+
+/// Returns what the Job controller does about an unfinished pod that leaves.
+fn recreation_by_job(workload: &Workload) -> Recreation {
+    let job = workload.job.as_deref();
+    if let Some(failure) = job.and_then(JobFailure::from_status) {
+        Recreation::Never(NotRecreated::JobFails(failure))
+    } else if job.is_some_and(|job| job.managed_by.is_some()) {
+        Recreation::Unknown
+    } else if workload.replaces_only_failed {
+        Recreation::WhenGone
+    } else {
+        Recreation::Immediately
     }
 }
 

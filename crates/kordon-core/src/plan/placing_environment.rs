@@ -71,13 +71,6 @@ enum TraceDetail {
     OutcomesOnly,
 }
 
-/// Whether a pod may preempt other pods.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MayPreempt {
-    Allowed,
-    Forbidden,
-}
-
 impl<'a> PlacingEnvironment<'a> {
     /// Creates an environment. `snapshot` must be of this cluster. It is either new, or a copy of a snapshot that
     /// [`Snapshot::follow`] keeps up to date.
@@ -148,7 +141,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     /// Places the replacement of a pod and adds it to the snapshot. If no node is feasible and preemption is allowed,
     /// the replacement may preempt other pods.
-    fn place(&mut self, pod: &Pod, may_preempt: MayPreempt) -> (Landing, Arc<PlacementTrace>) {
+    fn place(&mut self, pod: &Pod) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
         let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
         if let Some((_, trace)) = self.state.unplaceable.iter().find(|(other, _)| *other == nameless) {
@@ -165,10 +158,8 @@ impl<'a> PlacingEnvironment<'a> {
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
-            SchedulingOutcome::Unschedulable(refused) => match (&refused.preemption, may_preempt) {
-                (Preemption::Possible(candidate), MayPreempt::Allowed) => {
-                    self.preempt(pod, candidate, &refused)
-                }
+            SchedulingOutcome::Unschedulable(refused) => match &refused.preemption {
+                Preemption::Possible(candidate) => self.preempt(pod, candidate, &refused),
                 _ => self.stay_pending(&request, nameless, &refused),
             },
             SchedulingOutcome::NotTried(obstacle) => {
@@ -214,16 +205,12 @@ impl<'a> PlacingEnvironment<'a> {
                 ..PlacementTrace::unplaced(refused)
             },
         });
-        // If preemption would help and only this pod may not preempt, an equal request that may preempt still finds a
-        // node. Such a request is not recorded.
-        if !matches!(refused.preemption, Preemption::Possible(_)) {
-            self.state.unplaceable.push((nameless, trace.clone()));
-        }
+        self.state.unplaceable.push((nameless, trace.clone()));
         (Landing::Pending { why: trace.why() }, trace)
     }
 
-    /// Removes the victims and adds the pod. Then places the replacements of the victims, which may not preempt other
-    /// pods.
+    /// Removes the victims and adds the pod. Then places the replacements of the victims, which may preempt pods of a
+    /// lower priority in turn. The trace has the victims of all of them.
     fn preempt(
         &mut self,
         pod: &Pod,
@@ -238,9 +225,12 @@ impl<'a> PlacingEnvironment<'a> {
         self.add_replacement(pod, node);
         let mut preempts = Vec::new();
         for victim in &candidate.victims {
+            let mut victims_of_victim = Vec::new();
             let landing = match owner::recreation(self.typical.cluster, victim) {
                 Recreation::Immediately | Recreation::WhenGone => {
-                    Some(self.place(victim, MayPreempt::Forbidden).0)
+                    let (landing, trace) = self.place(victim);
+                    victims_of_victim.clone_from(&trace.preempts);
+                    Some(landing)
                 }
                 Recreation::OnSameNode => Some(Landing::Pending {
                     why: "recreated by its DaemonSet once resources are free".into(),
@@ -248,6 +238,7 @@ impl<'a> PlacingEnvironment<'a> {
                 Recreation::Never(_) | Recreation::Unknown => None,
             };
             preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing });
+            preempts.append(&mut victims_of_victim);
         }
         let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
@@ -322,7 +313,7 @@ impl Environment for PlacingEnvironment<'_> {
                 self.repeat(pod, &landing, &trace);
                 (landing, trace)
             }
-            None => self.place(pod, MayPreempt::Allowed),
+            None => self.place(pod),
         };
         self.state.placements.insert(pod.key.clone(), trace);
         landing
@@ -338,8 +329,10 @@ impl Environment for PlacingEnvironment<'_> {
             return Estimate::NEVER;
         }
         let start = self.typical.time_to_ready(pod, landing);
-        let trace = self.state.placements.get(&pod.key).filter(|_| matches!(landing, Landing::Node { .. }));
-        let victims = trace.into_iter().flat_map(|trace| &trace.preempts);
+        let Landing::Node { node, .. } = landing else { return start };
+        let trace = self.state.placements.get(&pod.key);
+        let victims =
+            trace.into_iter().flat_map(|trace| &trace.preempts).filter(|victim| victim.node == *node);
         let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
         let gone = victims.map(|victim| self.typical.time_to_terminate(victim, victim.grace));
         match gone.reduce(Estimate::longer) {

@@ -277,7 +277,7 @@ impl Plan {
             Prospect::Stalls if self.returning() > 0 => {
                 let pods =
                     counted(self.returning(), "pod comes back to its node", "pods come back to their nodes");
-                format!("{pods}, whose name is in the template")
+                format!("{pods} at once")
             }
             Prospect::Stalls => "deleted pods stay Terminating".into(),
             Prospect::Unknown => {

@@ -8,7 +8,7 @@ use super::{
     eviction_note::EvictionNote,
     forced_removal::keeps_pods,
     landing::Landing,
-    outcome::{Departing, PlacedReplacement, PodOutcome},
+    outcome::{Departing, PlacedReplacement, PodOutcome, StuckReason},
     owner::{NotRecreated, Recreation},
     placement_trace::PlacementTrace,
     quota::QuotaRefusal,
@@ -41,6 +41,8 @@ pub struct PodPlan {
     pub times_out: Option<Timestamp>,
     /// The quota that at first refuses the pod's replacement, if there is one.
     pub quota: Option<QuotaRefusal>,
+    /// The pod of a lower ordinal for which the replacement waits.
+    pub waits_for: Option<Key>,
     pub landing: Option<Landing>,
     /// How the replacement was placed; `None` if placements are not computed.
     pub placement: Option<Arc<PlacementTrace>>,
@@ -84,6 +86,7 @@ impl PodPlan {
             gone: Window::default(),
             times_out: None,
             quota: None,
+            waits_for: None,
             landing: None,
             placement: None,
             ready_again: None,
@@ -132,6 +135,9 @@ impl PodPlan {
             trace: self.placement.as_deref(),
             ready: self.ready_again,
         });
+        if let (None, Some(lower)) = (&replacement, &self.waits_for) {
+            return PodOutcome::Stuck(StuckReason::LowerOrdinal { pod: lower.name.clone() });
+        }
         if replacement.is_none() && self.times_out.is_some() && departing.is_replaced() {
             return PodOutcome::WaitsForOldPod;
         }

@@ -101,6 +101,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.times_out = self.timed_out_at(&pod.key);
         let likely = self.likely.pods.get(&pod.key);
         plan.quota = likely.and_then(|result| result.quota.clone());
+        plan.waits_for = likely.and_then(|result| result.waits_for.clone());
         if let Some(replacement) = likely.and_then(|result| result.replacement.as_ref()) {
             plan.landing = Some(replacement.landing.clone());
             let detached =
@@ -219,7 +220,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         let node = pod.node.as_ref().and_then(|node| cluster.node(node));
         let is_attempted = plan.verdict.as_if_granted().is_attempted();
-        if is_attempted && node.is_some_and(|node| removes_by_force(node, rules)) && !warning::is_held(pod) {
+        if is_attempted && node.is_some_and(|node| removes_by_force(node, rules)) && !pod.is_held() {
             warnings.insert(PodWarning::RemovedByForce);
         }
         warnings
@@ -317,16 +318,34 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.finish_nodes();
     }
 
-    /// Warns of drained nodes that pods come back to, because their template names the node.
+    /// Warns of pods that likely leave before the timeout, but may not: those that use up their grace period.
+    fn may_time_out(&self) -> Option<Warning> {
+        let timeout = self.input.timeout?;
+        let times_out = |run: &RunResult, pod: &Key| {
+            run.pods.get(pod).and_then(|pod| pod.end) == Some(TaskEnd::GaveUp(GiveUpReason::TimedOut))
+        };
+        let may_time_out = |pod: &&Key| times_out(&self.latest, pod) && !times_out(&self.likely, pod);
+        let pods = self.latest.pods.keys().filter(may_time_out).count();
+        (pods > 0).then_some(Warning::MayTimeOut { timeout, pods })
+    }
+
+    /// Warns of drained nodes that pods come back to, because their template names the node or they tolerate its cordon.
     fn returning(&self) -> impl Iterator<Item = Warning> {
         let cluster = self.context.cluster;
         self.input.groups.iter().filter_map(move |group| {
             let node = group.node.clone()?;
-            let comes_back = |pod: &&Arc<Pod>| {
-                self.leaving.contains(&pod.key) && owner::named_node(cluster, pod).as_ref() == Some(&node)
+            let is_named = |pod: &Arc<Pod>| owner::named_node(cluster, pod).as_ref() == Some(&node);
+            let lands = |pod: &Arc<Pod>| {
+                let replacement =
+                    self.likely.pods.get(&pod.key).and_then(|result| result.replacement.as_ref());
+                replacement
+                    .is_some_and(|new| matches!(&new.landing, Landing::Node { node: on, .. } if *on == node))
             };
-            let pods = group.pods.iter().filter(comes_back).count();
-            (pods > 0).then_some(Warning::ComesBack { node, pods })
+            let comes_back =
+                |pod: &&Arc<Pod>| self.leaving.contains(&pod.key) && (is_named(pod) || lands(pod));
+            let back: Vec<&Arc<Pod>> = group.pods.iter().filter(comes_back).collect();
+            let are_placed = !back.iter().any(|pod| is_named(pod));
+            (!back.is_empty()).then_some(Warning::ComesBack { node, pods: back.len(), are_placed })
         })
     }
 
@@ -334,6 +353,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
         plan.warnings.extend(self.returning());
+        plan.warnings.extend(self.may_time_out());
         for budget in &plan.budgets {
             if let Some(reported) = budget.before.reported {
                 let computed = budget.before.numbers;

@@ -22,7 +22,7 @@ pub fn refusals(cluster: &Cluster, departures: &[Departure]) -> BTreeMap<Key, Qu
     let jobs = JobConsequences::new(cluster, departures);
     let mut agenda: Vec<(Timestamp, QuotaEvent<'_>)> = Vec::new();
     for departure in limited {
-        let Departure { pod, leaves, gone } = departure;
+        let Departure { pod, leaves, gone, .. } = departure;
         let counts_until = stops_counting(*leaves + pod.grace, pod.grace, Bound::Likely);
         let freed = gone.map_or(counts_until, |gone| gone.min(counts_until));
         let created = jobs.creation(cluster, pod, *leaves, *gone);

@@ -167,7 +167,7 @@ fn agenda<'a>(
 ) -> Vec<(Timestamp, Event<'a>)> {
     let jobs = JobConsequences::new(cluster, departures);
     let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
-    for Departure { pod, leaves, gone } in departures {
+    for Departure { pod, leaves, gone, .. } in departures {
         let created = jobs.creation(cluster, pod, *leaves, *gone);
         let created = match refusals.get(&pod.key) {
             Some(refusal) => refusal.admitted,

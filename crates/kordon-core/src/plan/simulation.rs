@@ -13,12 +13,12 @@ use std::{
 use super::{
     action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
-    environment::{Bound, Environment, Estimate},
+    environment::{Bound, Environment, Estimate, has_running_kubelet},
     eviction::{self, EvictionBlock, EvictionDecision, FreeEviction, PodState},
     forced_removal::{FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failure::JobFailure,
-    job_failures::JobLedger,
+    job_failures::{self, JobLedger},
     landing::Landing,
     operator_budgets::{self, SWITCHOVER, Switchover},
     owner::{self, Recreation},
@@ -28,7 +28,6 @@ use super::{
     rules::EvictionRules,
     starting::{self, StartingPod},
     timeline::{GiveUpReason, PlanEvent, PlanMoment},
-    warning,
 };
 use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
@@ -125,6 +124,8 @@ pub struct PodResult {
     /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
+    /// The pod of a lower ordinal that must be Ready before the pod's StatefulSet creates its replacement.
+    pub waits_for: Option<Key>,
     /// Why the pod's Job, or its index, fails.
     pub job_failure: Option<JobFailure>,
     /// The quota that refused the replacement at first.
@@ -173,6 +174,8 @@ struct Task {
     /// Value of [`Run::recoveries`] for the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
+    /// Whether the pod has ended, and its owner, which waits for that, knows. Its object may still be there.
+    has_failed: bool,
     /// Whether quotas still count the pod.
     counts: bool,
     /// Whether the pod garbage collector removes the pod by force, because its node is out of service.
@@ -245,8 +248,9 @@ impl<'a> Simulation<'a> {
         for budget in known() {
             simulation.disruptions_expire.extend(disruptions_expire(cluster, budget, rules, now));
         }
-        let removed = input.groups.iter().flat_map(|group| &group.pods).map(|pod| &pod.key).collect();
-        simulation.starting = starting::of_budgets(cluster, known(), &removed, rules);
+        let leaving = input.groups.iter().flat_map(|group| &group.pods);
+        let removed = leaving.clone().map(|pod| &pod.key).collect();
+        simulation.starting = starting::pods(cluster, leaving, known(), &removed, rules);
         for (group, members) in input.groups.iter().enumerate() {
             for pod in &members.pods {
                 simulation.add_task(pod, group, rules);
@@ -284,15 +288,27 @@ impl<'a> Simulation<'a> {
             healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
             protected_by,
             counted_by,
-            recreation: owner::recreation(self.cluster, pod),
+            recreation: self.recreation(pod),
             next_attempt: None,
             give_up_scheduled: false,
             recoveries_before: 0,
             gone_at: None,
+            has_failed: false,
             counts: true,
             is_removed_by_force: node.is_some_and(|node| removes_by_force(node, rules)),
             grace_ends: None,
         });
+    }
+
+    /// Returns when the owner of a pod creates its replacement.
+    fn recreation(&self, pod: &Pod) -> Recreation {
+        let has_kubelet = pod.node.as_ref().is_some_and(|node| has_running_kubelet(self.cluster, node));
+        match owner::recreation(self.cluster, pod) {
+            Recreation::Immediately if has_kubelet && job_failures::waits_for_end(self.cluster, pod) => {
+                Recreation::WhenGone
+            }
+            other => other,
+        }
     }
 
     /// Simulates one run. Every estimate has the value that `bound` selects.
@@ -310,6 +326,8 @@ impl<'a> Simulation<'a> {
             budgets: self.budgets.clone(),
             live_pods: self.live_pods.clone(),
             jobs: JobLedger::default(),
+            ordered: Vec::new(),
+            lonely: Vec::new(),
             quotas: QuotaLedger::default(),
             refused: Vec::new(),
             open_tasks: vec![0; groups],
@@ -367,6 +385,11 @@ struct Run<'a, E> {
     budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
     jobs: JobLedger,
+    /// Tasks whose replacements wait for pods of lower ordinals.
+    ordered: Vec<usize>,
+    /// Tasks whose replacements are Pending and have pod affinity. The scheduler tries them again when another pod is
+    /// placed.
+    lonely: Vec<usize>,
     quotas: QuotaLedger,
     /// Tasks whose replacements quotas refuse, with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
@@ -718,7 +741,7 @@ impl<E: Environment> Run<'_, E> {
                 Event::NotCounted(task),
             );
         }
-        let takes = if warning::is_held(&pod) {
+        let takes = if pod.is_held() {
             None
         } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
             Some(Span::ZERO)
@@ -776,23 +799,31 @@ impl<E: Environment> Run<'_, E> {
             return;
         }
         let now = self.now;
-        let Task { pod, recreation, .. } = self.tasks[task].clone();
+        let pod = self.tasks[task].pod.clone();
+        if self.tasks[task].recreation == Recreation::WhenGone && !self.tasks[task].has_failed {
+            self.tasks[task].has_failed = true;
+            self.schedule_created(task);
+        }
+        if let Some(at) = self.jobs.keeps_until(self.cluster, &pod).filter(|at| *at > now) {
+            self.tasks[task].gone_at = Some(at);
+            return self.schedule(at, Event::Gone(task));
+        }
         self.result_of(task).gone = Some(now);
         self.record(PlanEvent::Gone { pod: pod.key.clone() });
         self.environment.on_gone(&pod);
         self.stop_counting(task);
-        if recreation == Recreation::WhenGone {
-            self.schedule_created(task);
-        }
         self.end_task(task, TaskEnd::Gone);
     }
 
     /// Schedules the creation of a pod's replacement: now, or after the back-off of its Job.
     fn schedule_created(&mut self, task: usize) {
-        let pod = self.tasks[task].pod.clone();
-        self.jobs.on_failure(self.cluster, &pod, self.input.mode == RemovalMode::Evict, self.now);
+        let Task { pod, has_failed, is_removed_by_force, .. } = self.tasks[task].clone();
+        let is_ended_by_kubelet = has_failed && !is_removed_by_force;
+        let finished =
+            if is_ended_by_kubelet { self.now } else { job_failures::finished(self.cluster, &pod, self.now) };
+        self.jobs.on_failure(self.cluster, &pod, self.input.mode == RemovalMode::Evict, finished);
         let at = self.jobs.created(self.cluster, &pod).unwrap_or(self.now);
-        self.schedule(at, Event::Created(task));
+        self.schedule(at.max(self.now), Event::Created(task));
     }
 
     fn on_created(&mut self, task: usize) {
@@ -805,6 +836,11 @@ impl<E: Environment> Run<'_, E> {
         if self.jobs.failure(self.cluster, &pod).is_some() {
             return;
         }
+        if let Some(lower) = self.unready_below(&pod) {
+            self.result_of(task).waits_for = Some(lower);
+            return self.ordered.push(task);
+        }
+        self.result_of(task).waits_for = None;
         if !self.live_pods.recreate(self.cluster, &pod) {
             return;
         }
@@ -841,17 +877,51 @@ impl<E: Environment> Run<'_, E> {
         let pod = self.tasks[task].pod.clone();
         let closed = &self.input.closed;
         let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
+        let is_placed = matches!(new.landing, Landing::Node { .. });
         self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
         if let Some(ready) = new.ready {
             self.schedule(ready, Event::Ready(task));
         }
         self.result_of(task).replacement = Some(new);
+        if is_placed {
+            for other in std::mem::take(&mut self.lonely) {
+                self.create(other);
+            }
+        } else if !owner::successor(self.cluster, &pod).scheduling.pod_affinity.is_empty() {
+            self.lonely.push(task);
+        }
     }
 
     fn on_ready(&mut self, task: usize) {
         let Task { pod, counted_by, .. } = self.tasks[task].clone();
         self.record(PlanEvent::Ready { of: pod.key.clone() });
         self.count_healthy(counted_by);
+        self.create_next();
+    }
+
+    /// Retries the replacements that wait for pods of lower ordinals.
+    fn create_next(&mut self) {
+        for task in std::mem::take(&mut self.ordered) {
+            self.schedule(self.now, Event::Created(task));
+        }
+    }
+
+    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
+    fn unready_below(&self, pod: &Pod) -> Option<Key> {
+        let mut below = owner::created_after(self.cluster, pod);
+        below.find(|other| !self.is_ready(other)).map(|other| other.key.clone())
+    }
+
+    /// Returns whether a pod, or its replacement, is Ready now.
+    fn is_ready(&self, pod: &Pod) -> bool {
+        let task = self.tasks.iter().find(|task| task.pod.key == pod.key && task.state.terminating);
+        match task.map(|task| self.result.pods.get(&task.pod.key)) {
+            Some(result) => {
+                let ready = result.and_then(|result| result.replacement.as_ref()?.ready);
+                ready.is_some_and(|at| at <= self.now)
+            }
+            None => (pod.is_ready() && pod.termination.is_none()) || self.result.started.contains(&pod.key),
+        }
     }
 
     fn schedule_starting(&mut self, starting: &[StartingPod]) {
@@ -867,6 +937,7 @@ impl<E: Environment> Run<'_, E> {
         self.result.started.insert(pod.clone());
         self.record(PlanEvent::Started { pod });
         self.count_healthy(budgets);
+        self.create_next();
     }
 
     /// Adds one healthy pod to these budgets.

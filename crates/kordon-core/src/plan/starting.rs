@@ -10,6 +10,7 @@ use super::{
     budget,
     environment::{self, Bound, Environment},
     landing::Landing,
+    owner,
     rules::EvictionRules,
 };
 use crate::cluster::{Budget, Cluster, Key, Pod};
@@ -23,9 +24,11 @@ pub(super) struct StartingPod {
     pub budgets: Vec<Key>,
 }
 
-/// Returns the starting pods of these budgets, without the pods in `removed`.
-pub(super) fn of_budgets<'a>(
+/// Returns the starting pods of these budgets, and those for which StatefulSets wait before they create `leaving`
+/// pods again. Leaves out the pods in `removed`.
+pub(super) fn pods<'a>(
     cluster: &'a Cluster,
+    leaving: impl IntoIterator<Item = &'a Arc<Pod>>,
     budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
     removed: &BTreeSet<&Key>,
     rules: &'a EvictionRules,
@@ -36,6 +39,12 @@ pub(super) fn of_budgets<'a>(
         for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {
             let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
             starting.entry(&pod.key).or_insert_with(new).budgets.push(budget.key.clone());
+        }
+    }
+    for pod in leaving.into_iter().flat_map(|pod| owner::created_after(cluster, pod)) {
+        if is_starting(cluster, pod) && !removed.contains(&pod.key) {
+            let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
+            starting.entry(&pod.key).or_insert_with(new);
         }
     }
     starting.into_values().collect()

@@ -110,7 +110,7 @@ impl Plan {
             let pod = cluster.pod(&plan.pod)?.clone();
             let removed = plan.gone.likely.filter(|_| plan.verdict == Verdict::Terminating);
             let leaves = plan.leaves.likely.or_else(|| removed.map(|_| self.made))?;
-            Some(Departure { pod, leaves, gone: plan.gone.likely })
+            Some(Departure { pod, leaves, gone: plan.gone.likely, unready: None })
         };
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
@@ -238,7 +238,7 @@ fn pod_of_tainted<E: Environment>(
 /// Adds the time at which the pod is gone, if its deletion starts or has started at `leaves`.
 fn add_end(plan: &mut PodPlan, pod: &Pod, leaves: Timestamp, by_kubelet: Estimate, node: &TaintedNode) {
     // A finalizer also holds an object that is removed by force.
-    let is_held = warning::is_held(pod);
+    let is_held = pod.is_held();
     let takes = match node.removes_by_force {
         true if is_held => Estimate::NEVER,
         true => by_kubelet.shorter(FORCED_REMOVAL),

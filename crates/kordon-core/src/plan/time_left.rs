@@ -39,7 +39,7 @@ impl TimeLeft {
             }
             Self::NotBefore(at) => format!("done {}", words::not_before(after(*at))),
             Self::Never(Some(obstacle)) => format!("no ETA: {obstacle}"),
-            Self::Never(None) => words::ends(None, None),
+            Self::Never(None) => "no ETA".into(),
         }
     }
 }

@@ -103,7 +103,7 @@ impl PodCount {
             Self::Refused => "refused",
             Self::Lost => "lost",
             Self::DataLost => "lose data",
-            Self::Pending => "replacements Pending",
+            Self::Pending => "Pending afterwards",
             Self::Preempted => "preempted",
         }
     }

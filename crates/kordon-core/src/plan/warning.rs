@@ -18,7 +18,7 @@ use crate::cluster::{
     Cluster, FeedKind, Key, LocalVolume, Name, Node, NodeName, OperationId, OwnerKind, Pod, Taint,
     TaintEffect, WorkloadKind, ZoneKey,
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// A warning about one pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -155,10 +155,18 @@ pub enum Warning {
         pod: Key,
         why: Name,
     },
-    /// Pods come back to the drained node, because their template names it. The drain does not empty the node.
+    /// Pods likely leave before the timeout, but may take longer.
+    MayTimeOut {
+        timeout: Span,
+        pods: usize,
+    },
+    /// Pods come back to the drained node. The drain does not empty the node.
     ComesBack {
         node: NodeName,
         pods: usize,
+        /// Whether the scheduler places them there, because they tolerate the cordon. Otherwise their template names the
+        /// node.
+        are_placed: bool,
     },
     /// The operator of these pods moves their roles to other nodes once the node is cordoned.
     Switchover {
@@ -243,6 +251,7 @@ impl Warning {
             Self::DrainIncomplete { .. } => "partlyDrained",
             Self::CapacityExhausted { .. } => "capacityExhausted",
             Self::ComesBack { .. } => "comesBack",
+            Self::MayTimeOut { .. } => "mayTimeOut",
             Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
             Self::QuotaExceeded { .. } => "quotaExceeded",
@@ -284,15 +293,20 @@ impl fmt::Display for Warning {
             }
             Self::DrainIncomplete { node, pods } => {
                 let pods = counted(*pods, "pod", "pods");
-                write!(f, "{node} ends cordoned with {pods} that should have left")
+                write!(f, "{node} ends cordoned with {pods} still on it")
             }
             Self::CapacityExhausted { node, pod, why } => write!(
                 f,
                 "no node takes the replacement of {pod} once {node} is drained: it stays Pending ({why})"
             ),
-            Self::ComesBack { node, pods } => {
+            Self::MayTimeOut { timeout, pods } => {
+                let pods = counted(*pods, "pod", "pods");
+                write!(f, "{pods} may take longer than the timeout of {timeout}")
+            }
+            Self::ComesBack { node, pods, are_placed } => {
                 let pods = counted(*pods, "pod comes back", "pods come back");
-                write!(f, "this drain does not empty {node}: {pods} at once, because their template names the node")
+                let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
+                write!(f, "this drain does not empty {node}: {pods} at once, because {why}")
             }
             Self::Switchover { node, operator, pods } => {
                 let pods = counted(*pods, "pod", "pods");
@@ -305,7 +319,7 @@ impl fmt::Display for Warning {
                     false => write!(f, "an index of Job {job} fails for good: {pods}")?,
                 }
                 match cron_job {
-                    Some(name) => write!(f, "; CronJob {name} starts another Job at its next time"),
+                    Some(name) => write!(f, "; unless it is suspended, CronJob {name} starts another Job at its next time"),
                     None => Ok(()),
                 }
             }
@@ -396,7 +410,7 @@ pub fn of_pod(
     warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
     warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
     warn_if(runs && is_critical(pod), PodWarning::Critical);
-    warn_if(is_held(pod), PodWarning::HeldByFinalizer);
+    warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
     warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
@@ -410,12 +424,6 @@ pub fn of_pod(
         }
     }
     found
-}
-
-/// Returns whether a finalizer can keep the pod's object after its containers have ended.
-pub fn is_held(pod: &Pod) -> bool {
-    // The Job controller removes its own finalizer once the containers have ended.
-    pod.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
 }
 
 /// Returns whether all Ready pods of the pod's owner leave; false if not all pods of the owner are known.

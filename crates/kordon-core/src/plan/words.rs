@@ -2,11 +2,11 @@
 
 use kordon_time::Span;
 
-/// Describes when an action ends. `likely` and `latest` are its likely and latest duration. `likely` is `None` if the
-/// action is blocked, `latest` is `None` if it may never end.
+/// Describes when an action ends, to stand behind a verb. `likely` and `latest` are its likely and latest duration.
+/// `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     match (likely, latest) {
-        (None, _) => "no ETA: blocked".into(),
+        (None, _) => "with no ETA".into(),
         (Some(Span::ZERO), Some(Span::ZERO)) => "immediately".into(),
         (Some(likely), Some(latest)) => format!("in ~{likely} (at most {latest})"),
         (Some(likely), None) => format!("in ~{likely} (possibly never)"),

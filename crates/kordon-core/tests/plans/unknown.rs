@@ -210,6 +210,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
         | Warning::ComesBack { .. }
+        | Warning::MayTimeOut { .. }
         | Warning::CapacityExhausted { .. } => counts,
         Warning::ZoneLosesLastReady { .. }
         | Warning::Switchover { .. }
