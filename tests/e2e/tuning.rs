@@ -96,9 +96,10 @@ async fn the_real_controllers_do_with_other_settings_what_tune_says() {
     };
     let runs = [("hasty", hasty()), ("again", hasty()), ("patient", patient())];
     let tolerant_run = [("tolerant", hasty())];
-    let (recordings, tolerant) =
-        tokio::join!(record_all(TOLERATION, &runs), record_all(300, &tolerant_run));
-    let ([first, again, late], [tolerant]) = (&recordings[..], &tolerant[..]) else { panic!("four recordings") };
+    let (recordings, tolerant) = tokio::join!(record_all(TOLERATION, &runs), record_all(300, &tolerant_run));
+    let ([first, again, late], [tolerant]) = (&recordings[..], &tolerant[..]) else {
+        panic!("four recordings")
+    };
     compare(first, again, late, tolerant).unwrap();
 }
 

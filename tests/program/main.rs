@@ -22,6 +22,7 @@ mod journals;
 mod keys;
 mod knowledge;
 mod listings;
+mod measured;
 mod lying_server;
 mod n_minus_one;
 mod operations_cli;
