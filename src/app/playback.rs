@@ -92,7 +92,7 @@ impl Playback {
         !self.is_paused && self.place() < self.until
     }
 
-    /// Requests a moment, at the earliest the start and at the latest the end.
+    /// Requests that the playback shows this moment. A moment outside of the recording is replaced by its start or end.
     pub fn go_to(&mut self, at: Timestamp) {
         self.target = Some(at.clamp(self.from, self.until));
     }
@@ -146,7 +146,8 @@ impl Playback {
                 }
                 None => return Err("no notable moment after this"),
             },
-            // Until the search has reached the position, the last notable moment before the position is unknown.
+            // The search has not reached the current position yet, so it may still find later moments before the
+            // position.
             SeekStep::PreviousMoment if self.searched < self.place() => {
                 return Err("still searching for notable moments");
             }

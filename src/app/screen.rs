@@ -114,8 +114,8 @@ pub struct ForecastLanes {
 pub(super) struct LanesBasis {
     /// Time at which the forecast was made, and its end.
     pub forecast: Option<(Timestamp, Timestamp)>,
-    /// Revision of the nodes' states. If the state of a silent node changes, the prediction based on its silence is
-    /// dropped.
+    /// Number of changes of nodes' states. Such a change can alter a forecast without a new one being made: once a node
+    /// is no longer silent, the predictions that follow from its silence are removed.
     pub states: u64,
     /// Time at which the outcomes of leaving pods were computed.
     pub outcomes: Option<Timestamp>,

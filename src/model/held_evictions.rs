@@ -24,7 +24,8 @@ pub struct HeldEvictions {
     limit: Option<usize>,
     /// Held evictions, in the order of their decisions.
     waiting: VecDeque<Effect>,
-    /// Times of the evictions of the last minute, by zone. At most as many times are kept as the limit allows.
+    /// Times of the evictions of the last minute, by zone, without retries. While a zone has `limit` times, no further
+    /// eviction is released in this zone.
     evicted: BTreeMap<ZoneKey, VecDeque<Timestamp>>,
     overruns: u64,
     /// Failed evictions, each with the time of its next retry.

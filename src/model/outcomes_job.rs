@@ -68,8 +68,8 @@ impl Model {
 }
 
 impl OutcomesJob {
-    /// Computes the outcomes. After a cancellation it returns early, and the result must be discarded. A given snapshot
-    /// of an `earlier` state saves much time and memory.
+    /// Computes the outcomes. After a cancellation it returns early, and the result must be discarded. `earlier` is the
+    /// snapshot of an earlier state. To update it takes much less time and memory than to build a new one.
     pub fn work(self, earlier: Option<ClusterSnapshot>, cancellation: &Cancellation) -> EvictionOutcomes {
         let Self { cluster, version, forecast, leaving, basis, at } = self;
         let leaving: BTreeMap<Key, Timestamp> = leaving.pods().collect();

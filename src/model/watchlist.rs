@@ -129,8 +129,8 @@ impl NodeWatchlist {
         self.clock = None;
     }
 
-    /// Examines the nodes whose state may have changed since the last update. If the watches are broken, `now` is the
-    /// time at which they broke.
+    /// Examines the nodes whose state may have changed since the last update. While the watches are broken, `now` is
+    /// the time at which they broke, so that nodes do not become late merely because kordon receives no heartbeats.
     pub fn update(&mut self, engine: &Engine, cluster: &Cluster, now: Timestamp) {
         match self.clock.replace(cluster.clock()) {
             None => self.changed.extend(cluster.nodes().iter().map(|node| node.name.clone())),

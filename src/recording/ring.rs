@@ -5,7 +5,8 @@
 //! complete, the entries are read as a continuation of the segment before.
 //!
 //! The files have no names. No other process can open them, and they disappear with the process, however it ends. The
-//! start of the recording is not on disk. It is created for each reader, with the time of the oldest segment.
+//! first block of the recording ([`RecordingStart`]) is not on disk. It is created for each reader, with the time at
+//! which the oldest segment begins.
 
 use std::{
     collections::VecDeque,
@@ -23,7 +24,7 @@ use super::{
 use kordon_time::{Span, Timestamp};
 
 /// Divisor of the size limit: a segment is full once its entries take up this fraction of the limit. The ring drops
-/// whole segments, so with smaller segments it drops less at once.
+/// whole segments, so if the segments are smaller, it drops less at once.
 const SEGMENTS: u64 = 8;
 
 /// Limits of a [`Ring`] by age and by size.
@@ -163,7 +164,7 @@ impl Ring {
     /// none](Ring::needs_keyframe).
     ///
     /// # Errors
-    /// The start or the end of the recording cannot be encoded.
+    /// The first or the last block of the recording cannot be encoded.
     pub fn reader(&self, until: Timestamp) -> Result<RingReader, RecordingError> {
         let mut start = self.start.clone();
         start.at = self.from().unwrap_or(start.at);

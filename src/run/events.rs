@@ -12,8 +12,8 @@ use crate::{
 };
 use kordon_core::cluster::{EventSubject, ObjectEvents, ObjectRead, Version};
 
-/// Capacity of each queue of reports. While the queue is full, the sender waits. No report is missed, because each has
-/// the full state.
+/// Capacity of each queue of reports. While the queue is full, the sender waits. No change is lost meanwhile: each
+/// report has the full state, so the next report includes the change.
 const REPORTS: usize = 4;
 
 /// An API server from which Events and objects are read.

@@ -91,7 +91,7 @@ struct Chance {
 /// Order in which waiting nodes are handled.
 enum Order {
     Fixed(Vec<NodeName>),
-    /// In the order of the nodes' next taints in a recorded run. This order can change over time.
+    /// The node that is tainted next in a recorded run comes first. The order can therefore change over time.
     ByNextTaint,
 }
 

@@ -208,13 +208,13 @@ fn a_wrong_run_is_not_explained() {
     }
 }
 
-/// Compares every recording of a kind that has one recording in each file.
+/// Compares every recording of a kind. Each file of the kind has one recording.
 fn check<R: DeserializeOwned>(kind: &str, differences: impl Fn(&R) -> Vec<String>) {
     let recordings = recordings::<R>(&root(), kind).unwrap_or_else(|error| panic!("{error}"));
     compare(kind, &recordings, differences);
 }
 
-/// Compares recordings and prints how many agree. Fails if a recording does not agree.
+/// Compares recordings with what kordon computes, and prints how many agree. Fails if a recording differs.
 fn compare<R>(kind: &str, recordings: &BTreeMap<String, R>, differences: impl Fn(&R) -> Vec<String>) {
     let mut differing = BTreeMap::new();
     for (name, recording) in recordings {

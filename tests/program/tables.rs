@@ -281,7 +281,7 @@ impl Known {
             // A number, as a score among the best nodes.
             "TAINTS" => matches!(kind, Kind::Number | Kind::Other),
             "LANDS ON" => matches!(kind, Kind::Node | Kind::Other),
-            // Cells of these columns have several forms.
+            // The cells of these columns are not checked, because their texts have too many forms.
             "VALUE"
             | "FROM"
             | "CLUSTER"

@@ -66,13 +66,14 @@ struct KubeletArgs {
     /// What kubelets write as their heartbeat
     #[arg(long, value_enum, value_name = "KIND", default_value_t = HeartbeatArg::Lease)]
     heartbeat: HeartbeatArg,
-    /// How often a kubelet computes the status of its node, and writes it if that is its heartbeat
+    /// How often a kubelet computes the status of its node; with --heartbeat=status, it also writes the status each
+    /// time
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_status_update_frequency: Option<Span>,
-    /// How often an unchanged status is written beside Leases
+    /// How often a kubelet writes an unchanged status of its node, with --heartbeat=lease
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_status_report_frequency: Option<Span>,
-    /// Duration of a node's Lease; it is renewed four times as often
+    /// Duration of a node's Lease; the kubelet renews the Lease four times in this duration
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_lease_duration: Option<Span>,
 }

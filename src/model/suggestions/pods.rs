@@ -266,8 +266,8 @@ mod tests {
     };
     use kordon_time::{ClusterTime, Span};
 
-    /// Each state of a pod has its actions: first those while the kubelet of the node answers, then those while it does
-    /// not.
+    /// Each state of a pod has its actions. The table has two columns of actions: while the kubelet of the node
+    /// answers, and while it does not.
     #[test]
     fn each_trouble_of_a_pod_has_its_few_actions() {
         let table = [

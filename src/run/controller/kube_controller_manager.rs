@@ -17,7 +17,7 @@ use kordon_clock::Clock;
 use kordon_core::engine::Controllers;
 use kordon_time::{Span, Timestamp};
 
-/// Whether this process may hold its Lease, with the reason.
+/// Whether this process may hold the Lease of its own leader election, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayLead {
     pub is_allowed: bool,

@@ -114,8 +114,8 @@ pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_no
     Ok(())
 }
 
-/// Scenario 52: A wrong uid under a budget is answered 409 and costs one allowed disruption for up to two
-/// minutes.
+/// Scenario 52: An eviction with a wrong uid is refused with 409, but for up to two minutes afterwards the budget
+/// allows one disruption less.
 pub async fn a_wrong_uid_uses_up_a_disruption(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::SMALL).await?;
     let client = plane.client();

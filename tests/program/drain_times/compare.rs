@@ -119,9 +119,9 @@ impl Comparison {
             self.first_budgets.predicted, self.first_budgets.happened,
             "the budgets that refuse at once"
         );
-        // A budget may also refuse pods later in the drain: two of its nodes start at almost the same time, before a
-        // replacement is Ready. This is random, because a node starts when the last pod of another node is gone. Only
-        // the budgets that can refuse are known beforehand.
+        // A budget may also refuse pods later in the drain: if the drains of two nodes with pods of the budget start at
+        // almost the same time, no replacement is Ready yet. Whether this happens is random, because the drain of a
+        // node starts when the last pod of another node is gone. Only the budgets that can refuse are known beforehand.
         for (which, budgets) in [("predicted", &self.budgets.predicted), ("happened", &self.budgets.happened)]
         {
             let others: Vec<&String> = budgets.difference(&self.scarce).collect();

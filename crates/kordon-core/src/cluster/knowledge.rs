@@ -47,7 +47,7 @@ pub enum FeedKind {
 /// The part of a prediction that the objects of a kind decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Decides {
-    /// Whether and how pods can be removed, and therefore also where they land.
+    /// Whether and how pods can be removed. Where pods land depends on these objects too.
     Removal,
     /// Whether nodes are alive.
     Heartbeats,
@@ -82,7 +82,8 @@ impl FeedKind {
         Self::Quotas,
     ];
 
-    /// The kinds that decide whether and how pods can be removed. Heartbeats and placement are left out.
+    /// The kinds that decide whether and how pods can be removed. Kinds that decide only about heartbeats, placement or
+    /// replacements are left out.
     pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
 
     /// The kinds that only placement reads.

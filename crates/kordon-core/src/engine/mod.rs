@@ -330,8 +330,8 @@ impl Engine {
             let next_pass = self.pass_ended(now) + PASS_TAKES + self.settings.node_monitor_period.value;
             self.next_pass = next_pass.max(now + PASS_TAKES);
             if self.next_tick(now) == now {
-                // Count a tick of the tainting loop that falls on the start of this pass as done. The next tick is
-                // after the pass.
+                // A tick of the tainting loop at the start of this pass counts as done, because it comes before the
+                // pass queues nodes. The next tick is after the pass.
                 self.last_tainting = Some(now);
             }
             if self.watch_health == WatchHealth::Live {

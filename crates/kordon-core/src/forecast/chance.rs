@@ -23,7 +23,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// The probability that a step happens at its predicted time, not at the time of another token.
+/// The probability that a step happens at its predicted time. The taint that leads to the step takes a token of the
+/// zone's rate limiter. If the node gets another token instead, the step happens at another time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chance {
     /// The nodes that may get the token, sorted by name.

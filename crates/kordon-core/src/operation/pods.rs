@@ -59,19 +59,21 @@ enum State {
 pub(super) type PodIndex = TaskIndex<PodTask>;
 pub(super) type GroupIndex = TaskIndex<PodGroup>;
 
-/// Maximum number of evictions in flight. It keeps evictions in order, and lets a cancellation take effect soon.
+/// Maximum number of evictions in flight. It is small, so that evictions stay roughly in order and a cancellation takes
+/// effect soon.
 const AT_ONCE: usize = 8;
 
 /// Number of consecutive server errors after which the operation gives up a pod.
 const FAILURES: u32 = 10;
 
-/// Maximum number of lists that may contain late pods. After one more such list, the operation gives up the node.
+/// Maximum number of times that a new list of a node's pods may add late pods to the drain. If one more list adds some,
+/// the operation gives up the node.
 const ROUNDS: u32 = 5;
 
 /// Retry delay for a stale budget, if the server gives no delay.
 const STALE: Span = Span::from_secs(10);
 
-/// Delay before the next list, if the list contained a pod that the watch has not reported.
+/// Delay before the next list, if a list and the watch differ on a pod.
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {

@@ -106,7 +106,7 @@ impl OperationProgress {
 pub struct NodeProgress {
     pub node: NodeName,
     pub stage: NodeProgressStage,
-    /// Whether the node's cordon is from this operation.
+    /// Whether this operation has cordoned the node.
     pub cordoned: bool,
 }
 
@@ -114,7 +114,7 @@ pub struct NodeProgress {
 #[derive(Clone, Debug, PartialEq)]
 pub enum NodeProgressStage {
     Waiting,
-    /// The node has been written to. A node that is to be drained now waits for its turn.
+    /// The operation has written to the node. If the node is to be drained, its drain has not begun yet.
     Written,
     /// The node was already in the desired state.
     Unchanged,

@@ -51,9 +51,10 @@ pub enum Constraint {
     PodAffinity,
     /// The required podAntiAffinity.
     PodAntiAffinity,
-    /// That hard topology spread constraints count nodes with taints which the pod does not tolerate.
+    /// The `nodeTaintsPolicy` of hard topology spread constraints that count nodes with taints which the pod does not
+    /// tolerate.
     SpreadTaints,
-    /// The `maxSkew` of hard topology spread constraints, by one pod.
+    /// The `maxSkew` of hard topology spread constraints. To lift the constraint, `maxSkew` is raised by 1.
     SpreadSkew,
     /// Hard topology spread constraints.
     Spread,

@@ -125,8 +125,8 @@ impl Estimate {
 pub struct Stragglers {
     /// Share of pods that ignore SIGTERM and are killed at the end of their grace period.
     pub use_up_grace: f64,
-    /// Share of pods that first finish their work. They end at some time before the end of their grace period; all
-    /// times are equally likely.
+    /// Share of pods that finish their work after SIGTERM. They end between their likely end and the end of their grace
+    /// period; all times in between are equally likely.
     pub use_part_of_grace: f64,
 }
 

@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::cluster::{Cluster, NodeName, Pod};
 use kordon_time::Span;
 
-/// Time from the cordon of a node until an operator has moved the role of a pod there, measured with CloudNativePG.
+/// Time from the cordon of a node until an operator has moved the primary role from a pod on this node to a replica
+/// elsewhere. Measured with CloudNativePG.
 pub const SWITCHOVER: Span = Span::from_secs(11);
 
 /// How the pods of an operator are recognised.
@@ -13,7 +14,7 @@ pub const SWITCHOVER: Span = Span::from_secs(11);
 pub enum Recognised {
     /// The pods have an owner of this kind.
     OwnerKind(&'static str),
-    /// The pods have this label. Without a value, any value counts.
+    /// The pods have this label. If `value` is `None`, the label may have any value.
     PodLabel { key: &'static str, value: Option<&'static str> },
 }
 
@@ -26,7 +27,7 @@ pub enum OperatorNeeds {
         role_label: &'static str,
         primary: &'static str,
     },
-    /// A setting or a component that decides whether it acts.
+    /// A setting or a component that decides whether the operator acts.
     Setting(&'static str),
     Nothing,
 }

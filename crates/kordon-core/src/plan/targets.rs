@@ -49,14 +49,15 @@ pub(super) fn pods_named(cluster: &Cluster, keys: &[Key]) -> Result<Vec<Arc<Pod>
     })
 }
 
-/// Returns an error if any of these gaps is of unknown objects. Outdated objects are no error.
+/// Returns an error if any of these gaps means that objects are unknown. Gaps of outdated objects are no error.
 pub(super) fn require(gaps: &Gaps) -> Result<(), PlanError> {
     let unknown = gaps.clone().unknown();
     if unknown.is_empty() { Ok(()) } else { Err(PlanError::Unknown(unknown)) }
 }
 
-/// Decides which error to return for objects that were not found. If their scopes are known as they are now, the
-/// objects do not exist: returns `error`. Otherwise they may exist: returns the gaps of the scopes.
+/// Decides which error to return for objects of these scopes that were not found. If the cluster knows the scopes as
+/// they are now, the objects do not exist: returns `error`. Otherwise the objects may exist: returns the gaps of the
+/// scopes.
 fn unless_unknown(cluster: &Cluster, scopes: impl Iterator<Item = Scope>, error: PlanError) -> PlanError {
     let gaps = cluster.gaps_in(scopes);
     if gaps.is_empty() { error } else { PlanError::Unknown(gaps) }

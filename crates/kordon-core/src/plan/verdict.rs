@@ -68,7 +68,7 @@ pub enum LeaveReason {
 /// The reason why a budget never allows an eviction during a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPattern {
-    /// The budget needs all healthy pods that there can ever be, or more.
+    /// The budget requires at least as many healthy pods as it can ever have, so no pod may leave.
     CannotBeMet { needs: i32, max_healthy: i32 },
     /// The budget has neither minAvailable nor maxUnavailable.
     NothingGiven,

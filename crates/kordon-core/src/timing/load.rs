@@ -27,7 +27,8 @@ pub struct ApiLoad {
     pub lease_writes_per_minute: [f64; 2],
     /// Largest growth of etcd by heartbeats: writes times object size.
     pub etcd_bytes_per_minute: f64,
-    /// Largest size of heartbeat writes that etcd holds before it is [compacted](COMPACTION).
+    /// Largest total size in bytes of the heartbeat writes that etcd holds: the writes of two [compaction](COMPACTION)
+    /// intervals.
     pub etcd_bytes_kept: f64,
 }
 

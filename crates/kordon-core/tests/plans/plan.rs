@@ -123,7 +123,7 @@ fn uncordoning_says_who_cordoned_and_why_and_warns_while_the_time_is_not_over() 
         ("n1", Some(Span::from_secs(7200)), true),
         ("n2", Some(-Span::from_secs(60)), true),
         ("n3", None, true),
-        // This node was uncordoned by another tool, which left the note.
+        // Another tool uncordoned this node, but did not remove the note.
         ("n4", Some(Span::from_secs(7200)), false),
     ] {
         fixture.node(name, |node| {

@@ -25,8 +25,8 @@ pub enum ContainerStep {
     Create,
     /// Starts the containers, which are not ready yet.
     Run,
-    /// The pod becomes ready: its readiness probes succeed. This step also follows after the controller has marked the
-    /// pod as not ready.
+    /// The pod becomes ready: its readiness probes succeed. A running pod that the controller has marked as not ready
+    /// takes this step again.
     Ready,
     /// A container that was killed is restarted.
     Restart,
@@ -45,7 +45,7 @@ pub fn next_step(pod: &Pod, random: RandomSource, now: Timestamp) -> Option<(Con
     if pod.is_deleted() {
         let grace_seconds = pod.metadata.deletion_grace_period_seconds.unwrap_or(30);
         if grace_seconds == 0 {
-            return None; // It has stopped, and only a finalizer keeps the object.
+            return None; // The pod has stopped, and only a finalizer keeps the object.
         }
         return Some((ContainerStep::Stop { grace_seconds }, stopping_time(pod, grace_seconds, random)));
     }

@@ -39,7 +39,8 @@ pub struct HeadroomWork {
     /// Simulation of the loss of a zone. It is paused, because the loss of a node has no answer yet and is simulated
     /// first.
     paused: Option<Simulation>,
-    /// Maximum number of node checks for all zones together. If more are needed, zones are left to the what-if.
+    /// Maximum number of node checks that computing the losses of all zones may take. If more are needed, the loss of a
+    /// zone is computed only when the operator asks for a what-if.
     most_looks: usize,
 }
 
@@ -108,8 +109,9 @@ impl Default for HeadroomWork {
 }
 
 impl HeadroomWork {
-    /// Sets the maximum number of node checks for all zones together. If more are needed, zones are left to the
-    /// what-if. The limit takes effect with the next state.
+    /// Sets the maximum number of node checks that computing the losses of all zones may take. If more are needed, the
+    /// loss of a zone is computed only when the operator asks for a what-if. The limit takes effect with the next
+    /// state.
     pub const fn limit_looks(&mut self, most: usize) {
         self.most_looks = most;
     }
