@@ -53,7 +53,7 @@ pub struct Screen {
     pub zones: SortedList<ZoneKey, ZoneColumn>,
     pub nodes: SortedList<NodeRow, NodeColumn>,
     pub groups: NodeGroups,
-    /// Lowest index in the list of nodes from which every row is a Ready node.
+    /// Lowest index in the list of nodes such that this row and all rows after it are Ready nodes.
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,

@@ -360,7 +360,7 @@ fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
     }
 }
 
-/// Shows why a key did nothing if the selected row is gone.
+/// If the selected row is gone, shows a message that says why the key did nothing.
 fn say_gone(app: &mut App) {
     if app.screen.is_row_gone() {
         app.screen.message = Some("the selected row is gone: select another".into());

@@ -143,7 +143,7 @@ pub struct OneShot {
     pub at: Timestamp,
     /// The requested namespace, or else the context's.
     pub namespace: String,
-    /// Error to end with after the answer, if data did not arrive in time.
+    /// Error with which the command ends after it has printed its answer; none if all data arrived in time.
     late: Option<CliError>,
     pub connection: Connection,
     /// Further events of the watches, which end when this is dropped.

@@ -327,8 +327,8 @@ async fn delete_pod(
         }
         Deletion::WithNode { mark_lost: Some(version) } => {
             let marked = mark_pod_lost(client, pod, uid, version, node).await;
-            // As in upstream, only a conflict of this write stops the deletion, because the pod must be read again
-            // first.
+            // As in upstream, the pod is deleted even if this write fails, unless it fails with a conflict: then the
+            // pod must be read again first.
             if let Err(failure) = marked
                 && Outcome::from(failure) == Outcome::Conflict
             {

@@ -157,8 +157,9 @@ pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
 /// Capacity of the queue of keys for the loop. When it is full, reading waits, and the terminal keeps what is typed.
 const KEYS: usize = 64;
 
-/// Returns the same events, read in a separate task. Polling crossterm takes a lock that its thread holds while it
-/// waits, and the loop polls whenever a watch reports something: hundreds of times a second.
+/// Returns a stream of the same events, which a separate task reads. A poll of crossterm's stream takes a lock that
+/// crossterm's own thread holds while it waits for input. The loop would poll that stream whenever a watch reports
+/// something: hundreds of times a second.
 fn read_beside<S>(mut events: S) -> impl Stream<Item = S::Item> + Unpin
 where
     S: Stream<Item: Send> + Send + Unpin + 'static,

@@ -390,7 +390,8 @@ enum Cause {
     OtherNodeBack,
     /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
     SilentNode,
-    /// Another pod was placed on the predicted node or on the actual node, and the order of the pods is random.
+    /// Another pod was placed on the predicted node or on the actual node at almost the same time. Which of the two
+    /// pods is placed first is random.
     PlacedAtOnce,
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.

@@ -189,7 +189,7 @@ const CASES: &[Case] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn both_ways_to_act_ask_and_refuse_the_same() {
-    // Each interface has a cluster of its own, because some cases are applied.
+    // The command line and the dashboard each have a cluster of their own, because some cases change the cluster.
     let rows = CASES.iter().map(|case| async move {
         let cli = tokio::spawn(async { through_cli(&prepared(case).await, case).await });
         let dashboard = tokio::spawn(async { through_dashboard(&prepared(case).await, case).await });

@@ -78,12 +78,12 @@ pub struct OperationSession {
 enum Source {
     /// The whole cluster, because placements depend on it.
     Whole,
-    /// The objects that the operation changes, once its action is known.
+    /// Only the objects that the action changes. `action` is `None` until the action is known.
     Scopes { action: Option<Action> },
 }
 
 impl OperationSession {
-    /// Connects. The objects that the operation depends on are [read](Self::read) once its action is known.
+    /// Connects. [`Self::read`] reads the objects that the operation depends on, once its action is known.
     pub async fn connect(
         places: Placing,
         print: &PrintArgs,

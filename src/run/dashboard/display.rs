@@ -8,26 +8,26 @@ const FRAME: Duration = Duration::from_millis(33);
 /// Interval between ticks.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Shortest interval between two refreshes of the views, however much arrives. Until the engine has started, they are
-/// refreshed with each frame.
+/// Shortest interval between two refreshes of the views, no matter how many changes arrive. Until the engine has
+/// started, the views are refreshed with each frame.
 pub(super) const REFRESH: Duration = Duration::from_millis(250);
 
-/// Share of refreshing and drawing views: they are refreshed less often where that takes long, but at least every
-/// [`SLOWEST_REFRESH`].
+/// Share of a core for refreshing and drawing views. If a refresh takes long, the pause after it is longer, up to
+/// [`SLOWEST_REFRESH`]; only the limit of [`BESIDE`] may make it longer still.
 const REFRESHING: CoreShare = CoreShare::one_in(150);
 const SLOWEST_REFRESH: Duration = SECOND;
 
 /// Shortest interval at which operations look at changes: a large cluster reports hundreds of changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The app, and what is due for it.
+/// The app, with the times of its next draw, refresh and tick.
 pub(super) struct Display {
     pub app: App,
     pub clock: Clock,
     pace: Pace,
 }
 
-/// What has changed, and when the next draw, refresh and tick are due.
+/// What has changed since the last draw and refresh, and when the next draw, refresh and tick are due.
 struct Pace {
     /// Whether the app has changed since the last draw (`undrawn`), refresh (`unrefreshed`) and forecast
     /// (`forecast_is_old`).

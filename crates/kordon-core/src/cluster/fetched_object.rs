@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-/// The parts of an object that kordon does not store.
+/// The annotations and the YAML of an object, neither of which kordon stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchedObject {
     pub annotations: BTreeMap<Arc<str>, Arc<str>>,

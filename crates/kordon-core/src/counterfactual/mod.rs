@@ -372,7 +372,7 @@ mod tests {
 
     const START: Timestamp = Timestamp::from_secs(1_800_000_000);
 
-    /// The model's cluster with the filter before it.
+    /// A cluster that receives only the changes that the counterfactual lets through.
     struct Fixture {
         layer: Counterfactual,
         cluster: Cluster,

@@ -56,7 +56,8 @@ pub struct Paid {
     pub ended: OutageCost,
     /// The blips among the ended outages.
     pub blips: OutageCost,
-    /// The outages in which the node was deleted or still away at the end of the recording.
+    /// The outages that did not end with the return of the node: the node was deleted, or it was still away when the
+    /// recording ended.
     pub not_ended: OutageCost,
 }
 

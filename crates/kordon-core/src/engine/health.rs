@@ -29,7 +29,7 @@ pub struct NodeHealth {
     pub certainty: Certainty,
     /// When a pass noticed the last change of readiness.
     pub ready_transition: Timestamp,
-    /// The conditions last read, or last written by the controller.
+    /// The node's conditions as the controller last read or wrote them.
     conditions: Arc<[Condition]>,
     /// The saved Lease: the last one that counted as newer. A status post drops it
     /// (docs/upstream/node-lifecycle.md#12.3).

@@ -14,7 +14,8 @@ pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 
-/// Rows of condition, status that requires a NoSchedule taint, and key of that taint.
+/// The conditions that require a NoSchedule taint. Each row has the condition, the status that requires the taint, and
+/// the key of the taint.
 const CONDITION_TAINTS: [(&str, ConditionStatus, &str); 6] = [
     ("Ready", ConditionStatus::False, NOT_READY),
     ("Ready", ConditionStatus::Unknown, UNREACHABLE),

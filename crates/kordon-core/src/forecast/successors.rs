@@ -34,7 +34,7 @@ pub struct SuccessionCounts {
     pub evicted: OutcomeCounts,
     /// Outcomes of the pods on lost nodes that are not deleted within the forecast.
     pub left_behind: OutcomeCounts,
-    /// Outcomes of pods elsewhere that are preempted for the replacements.
+    /// Outcomes of the pods on other nodes that the replacements preempt.
     pub preempted: OutcomeCounts,
 }
 
@@ -215,8 +215,8 @@ impl Forecast {
         succession(most, leaving, &departures, &self.down, cluster, environment)
     }
 
-    /// Returns the outcomes of the pods on failing nodes. The forecast must be one of their failure. Pods of other
-    /// nodes are not counted, as in N-1.
+    /// Returns the outcomes of the pods on failing nodes. The forecast must assume the failure of these nodes. As in
+    /// N-1, pods of other nodes are not counted.
     pub fn successors_of<E: Environment>(
         &self,
         failing: &BTreeSet<NodeName>,
@@ -230,8 +230,8 @@ impl Forecast {
         succession(usize::MAX, leaving, &departures, failing, cluster, environment)
     }
 
-    /// The pods on nodes that are down at the end, the pods that are deleted elsewhere, and the terminating pods that are
-    /// removed, for whose end a replacement waits.
+    /// The pods on nodes that are down at the end, the pods that are deleted on other nodes, and the removed
+    /// terminating pods for whose end a replacement waits.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));

@@ -144,7 +144,8 @@ impl PodPlan {
         departing.decide(pod, replacement)
     }
 
-    /// Returns whether the plan ends a pod that was terminating before, and that its kubelet would not end.
+    /// For a pod that was terminating before the plan: returns whether the plan removes the pod although its kubelet
+    /// does not end it.
     fn is_ended_by_plan(&self, cluster: &Cluster) -> bool {
         let is_kept = || self.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
         self.gone.likely.is_some() && (self.is_removed_by_force() || is_kept())

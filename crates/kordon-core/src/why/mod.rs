@@ -61,7 +61,7 @@ pub enum Topic {
     Confidence,
     /// The last heartbeat.
     Heartbeat,
-    /// The controller gave every node a new grace period.
+    /// A new grace period without a heartbeat, for example after a restart of the controller.
     Restart,
     Grace,
     /// The Ready condition.

@@ -30,7 +30,7 @@ struct App {
     exists: bool,
     replicas: i32,
     budget: Option<IntOrPercent>,
-    /// Node of each pod, and a number that selects a special property of the pod.
+    /// For each pod, the number of its node and a number that selects a special property of the pod.
     pods: Vec<(usize, u8)>,
 }
 

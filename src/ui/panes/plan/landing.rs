@@ -27,7 +27,7 @@ use kordon_time::Timestamp;
 /// A proposal: `     shop/web-7d4b9   help   but for cordons, n-2 and 3 more would take it`.
 pub fn help(scene: &Scene, pod: &Key, help: &[String], place: usize) -> EventRow {
     let words = help.get(place).cloned().unwrap_or_default();
-    // The pod's name stands only beside its first proposal.
+    // Only the first proposal for a pod shows the pod's name.
     let subject = if place == 0 { pod_name(scene, pod) } else { Cell::default() };
     EventRow {
         subject,
