@@ -12,8 +12,8 @@ const PRINTED: [i32; 2] = [0, 5];
 /// Number of runs of a command: with a budget, and without one.
 const RUNS: (usize, usize) = (20, 5);
 
-/// Measures each command that reads only a part of the cluster. Nodes renew their Leases meanwhile: with all nodes
-/// silent, the commands would have more to report.
+/// Measures each command that reads only a part of the cluster. Nodes renew their Leases during the measurement,
+/// because the commands would have more to report if all nodes were silent.
 pub fn measure(cluster: &TestCluster, renewals: u32, report: &mut Report) {
     report.heading(&format!(
         "Commands that answer and end (medians of {}, without a budget of {}), at {renewals} renewals of Leases a second",

@@ -24,6 +24,6 @@ pub struct WatchReaction {
     pub is_shown: bool,
     /// Whether a list that the user waits for is now complete, which is shown at once.
     pub ends_list: bool,
-    /// Whether the engine has started, with which views and lists were refreshed.
+    /// Whether the engine has started. Its start has also refreshed the views and lists.
     pub has_started: bool,
 }

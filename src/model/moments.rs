@@ -328,12 +328,13 @@ fn notable_states<'a>(
     notable.collect()
 }
 
-/// Whether the same event of another object joins a moment of this kind.
+/// Whether a moment of this kind also covers the same event of other objects.
 const fn joins(kind: MomentKind) -> bool {
     !matches!(kind, MomentKind::Disagreement | MomentKind::Gap)
 }
 
-/// Whether a departure of this kind is an eviction. The end of a pod is not, nor the removal of an unwanted pod.
+/// Whether a departure of this kind is an eviction. Pods that ended, and pods that were no longer wanted, were not
+/// evicted.
 pub const fn is_eviction(kind: DepartureKind) -> bool {
     match kind {
         DepartureKind::NodePressure

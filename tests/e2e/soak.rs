@@ -39,7 +39,7 @@ use observation::{Log, Usage, Vitals};
 
 /// Share by which memory may grow between ten minutes and the end.
 const GROWTH: f64 = 0.05;
-/// Minutes of the baseline with which memory at the end is compared.
+/// Start and end of the baseline in minutes. Memory at the end of the test is compared with memory in the baseline.
 const BASELINE: (f64, f64) = (8.0, 12.0);
 /// Minutes at the end whose measurements are compared with the baseline.
 const LAST: f64 = 4.0;
@@ -236,8 +236,8 @@ const FAULTS: [Fault; 12] = [
     Fault::Down,
 ];
 
-/// Causes all faults in random order, repeatedly, and from time to time an outage that is longer than the API server
-/// keeps old versions.
+/// Causes all faults in random order, again and again. From time to time, also causes an outage so long that the API
+/// server no longer keeps the versions from before the outage.
 async fn make_trouble(soak: &Soak, proxy: &Proxy, started: Instant, ends: Instant) {
     let mut rng = fastrand::Rng::with_seed(soak.seed);
     let mut next_outage = started + OUTAGES.0;

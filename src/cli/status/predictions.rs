@@ -20,7 +20,8 @@ pub struct PredictionsReport {
     pub predicted: usize,
     pub on_time: usize,
     pub by_chance: usize,
-    /// Maximum number of nodes among which chance decided an event; 0 if chance decided none.
+    /// Largest number of nodes of which any could have had the event that was predicted for one of them; 0 if no event
+    /// depended on chance.
     pub by_chance_among: usize,
     /// Events whose cause happened less than 5 s before them.
     pub unforeseeable: usize,

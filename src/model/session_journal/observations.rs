@@ -16,7 +16,8 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time after which a decision of the shadow counts as missed. It is the time of two monitor passes.
+/// Time after which a decision of the shadow is reported because the controller has not acted on it: the time of two
+/// monitor passes.
 const SOON: Span = Span::from_secs(10);
 
 /// Maximum number of pending decisions of the shadow. The oldest decisions are dropped first.

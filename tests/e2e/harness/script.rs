@@ -42,7 +42,7 @@ pub enum IncidentAction {
     BecomeLeader,
 }
 
-/// Node name of actions on all nodes, or on the controller manager.
+/// Stands for the node's name in actions that affect all nodes or the controller manager.
 pub const EVERYWHERE: &str = "*";
 
 /// An action and its time since the start of the script.

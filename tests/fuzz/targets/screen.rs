@@ -25,8 +25,9 @@ use ratatui::{Terminal, backend::TestBackend};
 use super::{assert_harmless, objects};
 use crate::dashboard_fixture::{DashboardFixture, START};
 
-/// Input: lines that begin with a letter. `t` and a number lets that many seconds pass, and `k` types the keys that
-/// follow. Any other letter stands for a kind; an event of the watch of that kind follows.
+/// Each line of the input begins with a letter. After `t` comes a number: that many seconds pass. After `k` come keys,
+/// which are typed. Any other letter stands for a kind of object, and is followed by an event of the watch of this
+/// kind.
 pub fn cluster(data: &[u8]) {
     let mut lying = Lying::new();
     for line in data.split(|byte| *byte == b'\n').take(40) {

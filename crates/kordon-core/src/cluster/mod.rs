@@ -709,8 +709,8 @@ impl PodIndexes<'_> {
     }
 }
 
-/// Returns the object of an event that belongs to a list. The caller then lets a node and its Lease share one name in
-/// memory, because the two names are compared often.
+/// Returns the object of an event if the event is part of a list. The caller then lets a node and its Lease share one
+/// name in memory, because the two names are compared often.
 fn listed<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
     match event {
         ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) => Some(object),

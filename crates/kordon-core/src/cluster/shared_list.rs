@@ -6,8 +6,8 @@ use minicbor::{Decode, Decoder, Encode, Encoder, encode::Write};
 
 use super::encoding::{self, EncodingContext};
 
-/// A list in an allocation that objects with equal lists share. As a field it takes one word, where an `Arc<[T]>` takes
-/// two: each of 150,000 pods has several such fields.
+/// A list whose allocation is shared by all objects with an equal list. As a field it takes one word instead of the two
+/// words of an `Arc<[T]>`, which matters because each of 150,000 pods has several such fields.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SharedList<T>(Arc<Box<[T]>>);
 

@@ -8,7 +8,7 @@ const BURST: f64 = 1.0;
 /// Allows evictions at a rate, or none at all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limiter {
-    /// Refuses always. Upstream's stopped limiter claims rate 1: see [`Limiter::swap`].
+    /// Never gives a token. Upstream's stopped limiter claims rate 1: see [`Limiter::swap`].
     Never,
     Bucket(Bucket),
 }
@@ -23,7 +23,8 @@ pub struct Bucket {
 }
 
 impl Limiter {
-    /// A full bucket. With rate 0 it refuses always, and its rate is 0.
+    /// Returns a full bucket. With rate 0 it never gives its token; unlike [`Limiter::Never`], it does not claim rate
+    /// 1.
     pub fn full(rate: f32, now: Timestamp) -> Self {
         Self::Bucket(Bucket { rate, tokens: BURST, last: now })
     }

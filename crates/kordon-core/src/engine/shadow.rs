@@ -1,5 +1,5 @@
-//! The shadow of a controller that runs elsewhere. The engine estimates what the controller did before, and each
-//! observed write of the controller overrides a prediction.
+//! The shadow of a controller that runs elsewhere. The engine estimates what the controller did while kordon did not
+//! watch it. Each observed write of the controller overrides a prediction.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -45,7 +45,7 @@ pub struct Shadow {
     leader_renewed: Option<Timestamp>,
     /// When the watch of the leader's Lease last became live again. Earlier renewals may have been missed.
     live_since: Timestamp,
-    /// Since when the watch of the leader's Lease has been down, which hides renewals; none if the watch is live.
+    /// When the watch of the leader's Lease broke, so that renewals are not seen; none if the watch is live.
     leader_unseen_since: Option<Timestamp>,
     /// Whether the leader's Lease had expired at the last check.
     leader_expired: bool,
@@ -63,7 +63,7 @@ pub struct Shadow {
 struct FollowedPass {
     /// Time of the pass's last observed write.
     last_write: Timestamp,
-    /// The nodes that the pass marked Unknown, each with the status of Ready that it found before.
+    /// The nodes that the pass marked Unknown, each with the status of its Ready condition before the mark.
     found: BTreeMap<NodeName, ConditionStatus>,
 }
 

@@ -56,7 +56,7 @@ pub struct Accuracy {
     counts: BTreeMap<EventKind, EventCounts>,
     /// Error of each prediction: the predicted time minus the time at which the event happened.
     errors: VecDeque<Span>,
-    /// Largest number of nodes among which chance decided.
+    /// Largest number of nodes of which any could have had the event that was predicted for one of them.
     most_among: usize,
     misses: VecDeque<Miss>,
     outcomes: OutcomeRecord,
@@ -238,7 +238,8 @@ pub struct AccuracyReport {
     pub earliest: Option<Span>,
     /// Largest time by which an event happened later than predicted; none if no event was late.
     pub latest: Option<Span>,
-    /// Largest number of nodes among which chance decided; zero if chance never decided.
+    /// Largest number of nodes of which any could have had the event that was predicted for one of them; zero if no
+    /// event depended on chance.
     pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,

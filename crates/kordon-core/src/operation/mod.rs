@@ -99,7 +99,7 @@ pub struct OperationOptions {
 /// Progress of an interrupted operation, used to resume it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PriorRun {
-    /// Nodes that the operation is known to have cordoned, or that were cordoned before.
+    /// Nodes that were cordoned before the operation, and nodes that the operation is known to have cordoned.
     pub cordoned: BTreeSet<NodeName>,
     /// The pods that the operation had to remove. A pod with the same name but another uid is a replacement.
     pub pods: BTreeMap<Key, PriorPod>,

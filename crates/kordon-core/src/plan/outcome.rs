@@ -36,7 +36,7 @@ pub enum PodOutcome {
         why: Name,
         /// The claim whose volume has to be detached from the old node first.
         volume: Option<Name>,
-        /// The quota that refuses the replacement at first.
+        /// The quota that refuses the replacement until the quota has room; none if no quota refuses it.
         quota: Option<Box<QuotaRefusal>>,
         /// Pods that the replacement preempts on the node.
         preempts: Vec<Key>,

@@ -314,7 +314,7 @@ impl Clues {
 }
 
 impl Clue {
-    /// Whether this clue makes the kind of the best clue doubtful.
+    /// Whether this clue makes it doubtful that the departure is of the kind which the best clue suggests.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
         // Garbage collection and out-of-service deletion only complete a departure that has another cause, so other
