@@ -70,8 +70,8 @@ columns! {
     }
 }
 
-/// Inputs of a list's order. The list is sorted again only when an input changes. Moves of the selection change
-/// no input. Neither do heartbeats, of which a large cluster sends hundreds a second.
+/// Inputs of a list's order. The list is sorted again only when an input changes. A moved selection changes no input.
+/// Heartbeats change none either, although hundreds arrive in a second from a large cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortBasis<C> {
     pub(super) sort: Sort<C>,

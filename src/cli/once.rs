@@ -428,10 +428,10 @@ impl OneShot {
     }
 }
 
-/// A session that waits for the lists and may continue afterwards.
+/// A session that waits until everything is listed. The caller may go on using it afterwards.
 pub struct WatchedSession {
     pub session: Session,
-    /// Error, if data did not arrive in time.
+    /// Error of the wait; none if all data arrived in time.
     late: Option<CliError>,
     _ends_with_us: DropGuard,
 }

@@ -56,7 +56,7 @@ pub struct ReadPosition {
     dictionary: DictionaryMark,
 }
 
-/// State of the end of a recording.
+/// How a recording ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingEnd {
     /// The recording ended normally.
@@ -135,7 +135,7 @@ impl<R: Read + Seek> RecordingReader<R> {
         &self.start
     }
 
-    /// Returns the state of the recording's end.
+    /// Returns how the recording ends.
     pub fn end(&self) -> RecordingEnd {
         self.end
     }

@@ -128,8 +128,8 @@ fn a_recording_of_the_first_format_is_read_as_it_was_written() {
     if updates {
         fs::write(&expected, &text).expect("written");
     }
-    // The recording itself is never made again. So a field that is new in kordon appears in the expected text with its
-    // default.
+    // The recording itself is never made again. A field that was added to kordon later therefore appears in the
+    // expected text with its default.
     assert_eq!(text, fs::read_to_string(&expected).expect("the text"), "UPDATE=1 rewrites the text");
 }
 

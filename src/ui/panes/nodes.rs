@@ -58,7 +58,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 /// ```text
 ///   … 11 more, all Ready
 /// ```
-/// Replaces the last row with a note that all rows below the page are Ready nodes. Returns the remaining area.
+/// If all rows below the page are Ready nodes, replaces the last row of the page with a note that says so. Returns the
+/// area that remains for the rows.
 fn draw_rest(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
     let list = &scene.screen.nodes.list;
     let page = TableWidget::page(area).saturating_sub(1);

@@ -153,7 +153,7 @@ impl Dictionary {
         }
     }
 
-    /// Writes a text. `name` returns the text as a [`Name`], and is only called if the dictionary has to remember the
+    /// Writes a text. `name` returns the text as a [`Name`]. It is called only if the dictionary has to remember the
     /// text.
     fn write_text<W: Write>(
         &mut self,

@@ -36,7 +36,7 @@ pub struct QuotaLimit {
     pub resource: Name,
     #[n(1)]
     pub counts: QuotaCount,
-    /// `status.hard`: cpu in thousandths, others in their own unit.
+    /// `status.hard`: CPU in thousandths of a core, other resources in their own unit.
     #[n(2)]
     pub hard: i64,
     /// `status.used`. For each new pod, admission adds the amount of the pod to this amount.

@@ -577,8 +577,8 @@ mod tests {
         Taint { key: key.into(), effect, time_added: Some(at(60)), ..Taint::default() }
     }
 
-    /// A node with this status of Ready since second `posted`. The controller has set an Unknown status, the kubelet
-    /// any other status.
+    /// A node whose Ready condition has this status since second `posted`. The controller has set the status if it is
+    /// Unknown; otherwise the kubelet has.
     fn node(status: ConditionStatus, posted: i64) -> Node {
         let reason = if status == ConditionStatus::Unknown { "NodeStatusUnknown" } else { "Kubelet" };
         let ready = Condition {

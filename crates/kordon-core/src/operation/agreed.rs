@@ -28,7 +28,7 @@ pub struct Agreed {
 /// A difference between the agreement and a newer plan, about which the operator has to decide again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Drift {
-    /// No confirmed plan has this node with this write.
+    /// The newer plan has a write to this node that no confirmed plan had.
     Node { node: NodeName },
     /// Another pod now has the name of a pod that the action names.
     Pod { pod: Key },
@@ -72,8 +72,8 @@ impl Agreed {
 }
 
 impl Drift {
-    /// Returns the differences in words, one line each. After the first 20, one line has the number of further
-    /// differences.
+    /// Returns the differences in words, one line each. If there are more than 20, the last line has the number of
+    /// further differences.
     pub fn lines(drifts: &[Self]) -> Vec<String> {
         const SHOWN: usize = 20;
         let mut lines: Vec<String> = drifts.iter().take(SHOWN).map(ToString::to_string).collect();
