@@ -18,7 +18,7 @@ impl Leashed {
         Self { child, _leash: leash }
     }
 
-    /// Like [`Self::start`], and returns the child's standard output.
+    /// Starts the child like [`Self::start`], and also returns its standard output.
     pub fn start_to_read(command: &mut Command) -> (Self, ChildStdout) {
         let mut leashed = Self::start(command.stdout(Stdio::piped()));
         let output = leashed.child.stdout.take().expect("it is piped");

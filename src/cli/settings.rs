@@ -31,7 +31,7 @@ pub struct SettingsArgs {
     /// Zones with more nodes than this are large
     #[arg(long, value_name = "NODES", value_parser = checked("large-cluster-size-threshold"))]
     large_cluster_size_threshold: Option<String>,
-    /// Share of nodes not ready at which a zone is partially disrupted
+    /// A zone is partially disrupted if at least this share of its nodes is not ready
     #[arg(long, value_name = "SHARE", value_parser = checked("unhealthy-zone-threshold"))]
     unhealthy_zone_threshold: Option<String>,
     /// Whether NoExecute taints evict pods (up to 1.26); if not, --pod-eviction-timeout applies

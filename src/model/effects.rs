@@ -50,12 +50,12 @@ impl Effects {
         self.role
     }
 
-    /// Limits the evictions of a controller in a zone a minute; `None` for no limit.
+    /// Sets the maximum number of pods that the controller evicts in each zone per minute; `None` for no limit.
     pub fn limit_evictions(&mut self, evictions_per_minute: Option<usize>) {
         self.held.set_limit(evictions_per_minute);
     }
 
-    /// Evictions that are held back.
+    /// The evictions that the controller holds back.
     pub const fn held(&self) -> &HeldEvictions {
         &self.held
     }

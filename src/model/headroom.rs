@@ -174,8 +174,8 @@ impl HeadroomJob {
         self.advance(&mut HeadroomProgress::default(), || true)
     }
 
-    /// Continues the computation. `goes_on` is called before each small step; when it returns false, the slice ends.
-    /// Returns `None` until the first snapshot is complete.
+    /// Continues the computation until it is complete or `goes_on` returns false. `goes_on` is called before each small
+    /// step. Returns `None` until the first snapshot is complete.
     pub fn advance(
         self,
         progress: &mut HeadroomProgress,

@@ -156,7 +156,8 @@ impl HeldEvictions {
         (released, full)
     }
 
-    /// Time at which the next eviction can be released that waits for a limit or a backoff; `None` if there is none.
+    /// Earliest time at which an eviction that waits for the limit or a backoff can be released; `None` if no eviction
+    /// waits for them.
     pub fn next(&self, cluster: &Cluster) -> Option<Timestamp> {
         let retry = self.retries.iter().map(|(at, _)| *at).min();
         [retry, self.next_below_limit(cluster)].into_iter().flatten().min()

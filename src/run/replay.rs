@@ -251,8 +251,8 @@ impl<R: Read + Seek> Replay<R> {
         self.searched = self.searched.max(searched);
     }
 
-    /// Decides where playing to `to` begins. It begins at a state that knows all earlier events, unless playing from
-    /// this state takes long.
+    /// Decides at which state playing to `to` begins. This is a state that knows all earlier events, or a keyframe if
+    /// playing from such a state would take long.
     fn base_for(&self, to: Timestamp, patience: Span) -> ReplayBase {
         let is_ahead = self.at <= to;
         let here = Some(self.at).filter(|_| is_ahead && self.known_from.is_none());

@@ -891,8 +891,8 @@ fn points(placement: &Placement, scorer: Scorer) -> BTreeMap<&str, i64> {
     placement.ranking.iter().map(|scored| (&*scored.node, scored.parts[place])).collect()
 }
 
-/// The cluster of the tutorials: a tainted master and two workers. A worker gets the label `kgc` if its value is not
-/// empty.
+/// The cluster of the tutorials: a tainted master and two workers. The arguments are the values of the workers' label
+/// `kgc`; a worker with an empty value does not get the label.
 fn workers(first: &str, second: &str) -> BriefCluster {
     let labels = |value: &str| if value.is_empty() { json!({}) } else { json!({"kgc": value}) };
     BriefCluster {

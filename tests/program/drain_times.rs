@@ -136,8 +136,8 @@ async fn replacements_that_a_quota_refuses_come_when_the_plan_predicted() {
         |pod: &&PodPlan| facts.gone.get(&pod.uid.to_string()).copied().expect("the drain waited for it");
     let mut freed: Vec<Timestamp> = refused.iter().map(gone).collect();
     freed.sort_unstable();
-    // A replacement is created only after a pod is gone. The delay from then on is at most the time for which the
-    // replacement has been refused before.
+    // Each replacement is created only after one of the drained pods is gone. The delay after that is at most the time
+    // for which the replacement was refused until then.
     for (created, freed) in created.iter().zip(&freed) {
         let (late, waited) = (created.since(*freed), freed.since(facts.began));
         assert!(late > Span::from_secs(-2) && late <= waited + Span::from_secs(2), "{late} after {waited}");

@@ -182,7 +182,7 @@ fn a_cluster_that_cannot_lose_a_node_is_a_notice_until_a_zone_is_down() {
     assert!(!verdict(&mut fixture).text().contains("N-1"), "nobody plans for the next loss now");
 }
 
-/// Asserts that the verdict's numbers of pod outcomes are those of the rows.
+/// Asserts that the verdict has the same numbers of pod outcomes as the rows of the evictions.
 fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, seed: u64) {
     let model = &fixture.app.model;
     let leaves = |row: &EvictionRow| {

@@ -220,7 +220,7 @@ impl<K: Object> KnownObjects<K> {
         self.objects.len()
     }
 
-    /// Returns all objects. Begins with those after `key`, and continues with the others.
+    /// Returns all objects: first the objects whose keys come after `key`, then the others.
     pub fn after(&self, key: &Key) -> impl Iterator<Item = (&Key, &Arc<K>)> {
         let later = self.objects.range((Bound::Excluded(key), Bound::Unbounded));
         later.chain(self.objects.range(..=key))

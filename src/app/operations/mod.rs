@@ -45,7 +45,7 @@ pub struct Operations {
     pub locked: Option<String>,
     /// End of enforce mode.
     pub enforced_until: Option<Timestamp>,
-    /// Reason noted for the next operations.
+    /// Reason that the operator gives for the next operations.
     pub reason: String,
     /// Intended duration of the next cordons.
     pub until: Option<Span>,

@@ -81,16 +81,16 @@ pub struct HowArgs {
     /// Drain a node even while somebody else is draining it
     #[arg(long)]
     take_over: bool,
-    /// Start even where a pod can never leave
+    /// Start even if a pod can never leave its node
     #[arg(long)]
     try_blocked: bool,
     /// Override this guard rail; may be repeated
     #[arg(long = "override", value_name = "GUARD", value_parser = Breach::GUARDS)]
     overrides: Vec<String>,
-    /// Guard rail: no more nodes than this at once
+    /// Guard rail: maximum number of nodes at once
     #[arg(long, value_name = "COUNT")]
     max_nodes: Option<usize>,
-    /// Guard rail: no more of a zone's nodes than this out of service
+    /// Guard rail: maximum share of a zone's nodes that may be out of service
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(..=100))]
     max_zone_percent: Option<u8>,
     /// Guard rail: remove no pod of this namespace; may be repeated
@@ -99,7 +99,7 @@ pub struct HowArgs {
     /// Guard rail: remove no pod with these labels; may be repeated
     #[arg(long, value_name = "SELECTOR", value_parser = Selector::parse)]
     protect_pods: Vec<Selector>,
-    /// File with guard rails (default: guards.toml in the configuration folder, where it exists)
+    /// File with guard rails (default: guards.toml in the configuration folder, if it exists)
     #[arg(long, value_name = "FILE")]
     guards: Option<PathBuf>,
 }

@@ -66,8 +66,7 @@ struct KubeletArgs {
     /// What kubelets write as their heartbeat
     #[arg(long, value_enum, value_name = "KIND", default_value_t = HeartbeatArg::Lease)]
     heartbeat: HeartbeatArg,
-    /// How often a kubelet computes the status of its node; with --heartbeat=status, it also writes the status each
-    /// time
+    /// How often a kubelet computes its node's status; with --heartbeat=status, it also writes it then
     #[arg(long, value_name = "DURATION", value_parser = positive)]
     node_status_update_frequency: Option<Span>,
     /// How often a kubelet writes an unchanged status of its node, with --heartbeat=lease

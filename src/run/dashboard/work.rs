@@ -337,8 +337,8 @@ fn on_leaving(leaving: Result<CountedLeaving, Failed>, display: &mut Display) {
                 display.app.arrange(now);
                 display.draw_soon();
             }
-            // The list on screen shared their keys until now. Freeing tens of thousands of them takes some
-            // milliseconds.
+            // Until now, the list on screen shared the keys of the old evictions. They are freed in the background,
+            // because freeing tens of thousands of keys takes some milliseconds.
             if let Some(before) = before {
                 drop_in_background(before);
             }

@@ -37,7 +37,7 @@ impl Column {
         Self { right: true, ..self }
     }
 
-    /// Sets the priority: higher ones are dropped sooner.
+    /// Sets the [priority](Self::priority): the higher it is, the sooner the column is dropped.
     #[must_use]
     pub const fn gives_way(self, priority: u8) -> Self {
         Self { priority, ..self }

@@ -155,7 +155,7 @@ pub enum RequestOutcome {
     /// The namespace of the pod is being deleted, and will delete the pod.
     NamespaceTerminating,
     Forbidden(String),
-    /// An error that a retry cannot change.
+    /// The request was refused with an error that would be the same for each retry.
     Refused(String),
     /// An error of the server, or of a webhook that the server calls.
     Failed(String),

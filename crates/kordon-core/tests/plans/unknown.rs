@@ -1,5 +1,5 @@
-//! Unknown is not the same as empty: every definite statement of a plan made with less knowledge is also one of the
-//! plan made with full knowledge.
+//! Unknown is not the same as empty: if a plan that was made with less knowledge states something as certain, the plan
+//! that was made with full knowledge states it too.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
