@@ -23,8 +23,7 @@ pub struct Bucket {
 }
 
 impl Limiter {
-    /// Returns a full bucket. With rate 0 it never gives its token; unlike [`Limiter::Never`], it does not claim rate
-    /// 1.
+    /// Returns a full bucket. With rate 0 it never gives its token, and unlike [`Limiter::Never`] claims rate 0.
     pub fn full(rate: f32, now: Timestamp) -> Self {
         Self::Bucket(Bucket { rate, tokens: BURST, last: now })
     }
