@@ -246,6 +246,17 @@ async fn the_outcome_of_a_pod_of_a_failed_job_stays_while_it_terminates() {
     assert!(text.contains("4 pods have nowhere to run"), "{text}");
 }
 
+/// A forced removal on a dead node: with `podReplacementPolicy: Failed` or a `podFailurePolicy`, the Job controller keeps
+/// the objects. They stayed until the node was tainted out-of-service.
+#[tokio::test]
+async fn a_forced_removal_does_not_end_a_pod_that_its_job_waits_for() {
+    let plan = json("job-pods-on-a-dead-node", "plan delete pod --all -n i42 --force --grace-period=0").await;
+    let stuck = plan["pods"].as_array().expect("pods").iter().filter(|pod| pod["outcome"] == "stuck");
+    let mut jobs: Vec<&str> = stuck.filter_map(|pod| pod["ownerName"].as_str()).collect();
+    jobs.sort_unstable();
+    assert_eq!(jobs, ["jf", "jp"]);
+}
+
 /// The finalizer of the Job controller holds no pod whose node was deleted: each is removed once.
 #[tokio::test]
 async fn the_pods_of_a_deleted_node_are_removed_once() {

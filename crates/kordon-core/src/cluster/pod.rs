@@ -92,6 +92,9 @@ pub struct Pod {
     pub storage: LocalStorage,
 }
 
+/// The finalizer of the Job controller.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 impl Pod {
     /// The sum of the requests of the pod's containers, as the scheduler counts it; `pods` is 1.
     pub fn requests(&self) -> Resources {
@@ -111,7 +114,7 @@ impl Pod {
     /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
     /// not: it is removed then.
     pub fn is_held(&self) -> bool {
-        self.finalizers.iter().any(|finalizer| **finalizer != *"batch.kubernetes.io/job-tracking")
+        self.finalizers.iter().any(|finalizer| **finalizer != *JOB_TRACKING)
     }
 
     /// Whether the pod waits for a node.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, ConditionStatus, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
-    WorkloadKind,
+    WorkloadKind, pod::JOB_TRACKING,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -184,6 +184,14 @@ fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
         OwnerLookup::Found(job) => Some(job),
         OwnerLookup::Gone | OwnerLookup::Unknown => None,
     }
+}
+
+/// Returns whether the Job controller keeps the object of a deleted pod until its phase is Failed or Succeeded, which only
+/// a kubelet or the pod garbage collector sets: with `podReplacementPolicy: Failed`.
+pub(super) fn keeps_unfinished(cluster: &Cluster, pod: &Pod) -> bool {
+    !pod.is_finished()
+        && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+        && job_of(cluster, pod).is_some_and(|workload| workload.replaces_only_failed)
 }
 
 /// Returns whether the back-off of a pod's replacement counts from the end of its containers, if a kubelet ends them:

@@ -741,7 +741,7 @@ impl<E: Environment> Run<'_, E> {
                 Event::NotCounted(task),
             );
         }
-        let takes = if pod.is_held() {
+        let takes = if pod.is_held() || self.is_kept_by_job(task) {
             None
         } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
             Some(Span::ZERO)
@@ -760,6 +760,15 @@ impl<E: Environment> Run<'_, E> {
             let at = deadline + limit + Span::from_secs(1);
             self.schedule(at.max(self.now), Event::SkipWait(task));
         }
+    }
+
+    /// Returns whether the Job controller keeps the object of a pod, because no kubelet ends the pod.
+    fn is_kept_by_job(&self, task: usize) -> bool {
+        let Task { pod, is_removed_by_force, .. } = &self.tasks[task];
+        let is_ended = |node: &NodeName| has_running_kubelet(self.cluster, node);
+        !is_removed_by_force
+            && !pod.node.as_ref().is_some_and(is_ended)
+            && job_failures::keeps_unfinished(self.cluster, pod)
     }
 
     fn time_to_terminate(&self, task: usize, grace: Span) -> Estimate {
