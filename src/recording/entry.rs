@@ -18,7 +18,7 @@ use minicbor::{Decode, Decoder, Encode, Encoder};
 use super::RecordingError;
 use crate::k8s::feed::{FeedEvent, FeedHealth};
 use kordon_core::cluster::{
-    Change, FeedKind, LeaderLease, Name, ObjectEvent, TableObject, Workload, WorkloadKind,
+    Change, DeviceChange, FeedKind, LeaderLease, Name, ObjectEvent, TableObject, Workload, WorkloadKind,
     encoding::Dictionary,
 };
 use kordon_time::Span;
@@ -176,6 +176,18 @@ pub fn write_change(
         Change::StorageClass(event) => write_event(FeedKind::StorageClasses, event, bytes, dictionary),
         Change::CsiNode(event) => write_event(FeedKind::CsiNodes, event, bytes, dictionary),
         Change::Quota(event) => write_event(FeedKind::Quotas, event, bytes, dictionary),
+        Change::Device(DeviceChange::Class(event)) => {
+            write_event(FeedKind::DeviceClasses, event, bytes, dictionary)
+        }
+        Change::Device(DeviceChange::Claim(event)) => {
+            write_event(FeedKind::ResourceClaims, event, bytes, dictionary)
+        }
+        Change::Device(DeviceChange::Slice(event)) => {
+            write_event(FeedKind::ResourceSlices, event, bytes, dictionary)
+        }
+        Change::Device(DeviceChange::Rule(event)) => {
+            write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
+        }
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
         Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => Ok(()),
     }
@@ -261,6 +273,10 @@ fn read_change(decoder: &mut Decoder<'_>, dictionary: &mut Dictionary) -> Result
         FeedKind::StorageClasses => Change::StorageClass(read_event(decoder, dictionary)?),
         FeedKind::CsiNodes => Change::CsiNode(read_event(decoder, dictionary)?),
         FeedKind::Quotas => Change::Quota(read_event(decoder, dictionary)?),
+        FeedKind::DeviceClasses => Change::Device(DeviceChange::Class(read_event(decoder, dictionary)?)),
+        FeedKind::ResourceClaims => Change::Device(DeviceChange::Claim(read_event(decoder, dictionary)?)),
+        FeedKind::ResourceSlices => Change::Device(DeviceChange::Slice(read_event(decoder, dictionary)?)),
+        FeedKind::DeviceTaintRules => Change::Device(DeviceChange::Rule(read_event(decoder, dictionary)?)),
         FeedKind::Leader => {
             decoder.u8()?;
             Change::Leader(Option::<LeaderLease>::decode(decoder, dictionary)?)

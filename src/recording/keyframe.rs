@@ -74,6 +74,10 @@ fn put_objects<W: Write>(
         FeedKind::StorageClasses => put_table(kind, cluster.storage_classes().clone(), now, blocks),
         FeedKind::CsiNodes => put_table(kind, cluster.csi_nodes().clone(), now, blocks),
         FeedKind::Quotas => put_table(kind, cluster.quotas().clone(), now, blocks),
+        FeedKind::DeviceClasses => put_table(kind, cluster.devices().classes.clone(), now, blocks),
+        FeedKind::ResourceClaims => put_table(kind, cluster.devices().claims.clone(), now, blocks),
+        FeedKind::ResourceSlices => put_table(kind, cluster.devices().slices.clone(), now, blocks),
+        FeedKind::DeviceTaintRules => put_table(kind, cluster.devices().rules.clone(), now, blocks),
         FeedKind::Leader => {
             let leader = cluster.leader().map(|leader| Change::Leader(Some(leader.clone())));
             blocks.put_changes(leader.iter(), entry::write_change, now)

@@ -10,7 +10,7 @@ use super::{
     keyframe::{self, KeyframeSource},
 };
 use crate::k8s::feed::{FeedEvent, FeedState};
-use kordon_core::cluster::{Change, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
+use kordon_core::cluster::{Change, DeviceChange, FeedKind, ObjectEvent, TableObject, encoding::Dictionary};
 use kordon_time::{Span, Timestamp};
 
 /// Maximum time that an entry waits before it is written. A crash of the recorder loses the entries of up to this time.
@@ -289,6 +289,10 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::StorageClass(event) => boundary(FeedKind::StorageClasses, event),
         Change::CsiNode(event) => boundary(FeedKind::CsiNodes, event),
         Change::Quota(event) => boundary(FeedKind::Quotas, event),
+        Change::Device(DeviceChange::Class(event)) => boundary(FeedKind::DeviceClasses, event),
+        Change::Device(DeviceChange::Claim(event)) => boundary(FeedKind::ResourceClaims, event),
+        Change::Device(DeviceChange::Slice(event)) => boundary(FeedKind::ResourceSlices, event),
+        Change::Device(DeviceChange::Rule(event)) => boundary(FeedKind::DeviceTaintRules, event),
         Change::Leader(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => None,
     }
 }

@@ -146,7 +146,15 @@ impl Work {
             FeedKind::Volumes => self.model.cluster.volumes().is_synced(),
             FeedKind::StorageClasses => self.model.cluster.storage_classes().is_synced(),
             FeedKind::CsiNodes => self.model.cluster.csi_nodes().is_synced(),
-            FeedKind::Leases | FeedKind::PriorityClasses | FeedKind::Leader | FeedKind::Quotas => true,
+            // The demo has no devices.
+            FeedKind::Leases
+            | FeedKind::PriorityClasses
+            | FeedKind::Leader
+            | FeedKind::Quotas
+            | FeedKind::DeviceClasses
+            | FeedKind::ResourceClaims
+            | FeedKind::ResourceSlices
+            | FeedKind::DeviceTaintRules => true,
         })
     }
 

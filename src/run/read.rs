@@ -45,7 +45,12 @@ pub async fn read_needed(
 const fn leads_on(scope: &Scope) -> bool {
     !matches!(
         scope,
-        Scope::Nodes | Scope::Namespaces | Scope::Namespace(_) | Scope::Quotas | Scope::QuotasIn(_)
+        Scope::Nodes
+            | Scope::Namespaces
+            | Scope::Namespace(_)
+            | Scope::Quotas
+            | Scope::QuotasIn(_)
+            | Scope::Devices(_)
     )
 }
 

@@ -20,7 +20,7 @@ pub struct ReadKind {
 }
 
 impl ReadKind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self { name: "Node", path: "/api/v1/nodes" },
         Self { name: "Pod", path: "/api/v1/pods" },
         Self { name: "Namespace", path: "/api/v1/namespaces" },
@@ -39,6 +39,10 @@ impl ReadKind {
         Self { name: "DaemonSet", path: "/apis/apps/v1/daemonsets" },
         Self { name: "ReplicationController", path: "/api/v1/replicationcontrollers" },
         Self { name: "Job", path: "/apis/batch/v1/jobs" },
+        Self { name: "DeviceClass", path: "/apis/resource.k8s.io/v1/deviceclasses" },
+        Self { name: "ResourceClaim", path: "/apis/resource.k8s.io/v1/resourceclaims" },
+        Self { name: "ResourceSlice", path: "/apis/resource.k8s.io/v1/resourceslices" },
+        Self { name: "DeviceTaintRule", path: "/apis/resource.k8s.io/v1/devicetaintrules" },
     ];
 
     /// Returns the plural of the kind, as in URLs.
@@ -60,6 +64,10 @@ impl ReadKind {
             "CSINode" => FeedKind::CsiNodes,
             "PriorityClass" => FeedKind::PriorityClasses,
             "PodDisruptionBudget" => FeedKind::Budgets,
+            "DeviceClass" => FeedKind::DeviceClasses,
+            "ResourceClaim" => FeedKind::ResourceClaims,
+            "ResourceSlice" => FeedKind::ResourceSlices,
+            "DeviceTaintRule" => FeedKind::DeviceTaintRules,
             "Lease" => {
                 let [json, protobuf] = self.both(client, FeedKind::Leader).await;
                 json.assert_same(&protobuf);

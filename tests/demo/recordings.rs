@@ -203,7 +203,7 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
 }
 
 /// Kinds in the order of [`ReadKind::ALL`].
-const KINDS: [FeedKind; 18] = [
+const KINDS: [FeedKind; 22] = [
     FeedKind::Nodes,
     FeedKind::Pods,
     FeedKind::Namespaces,
@@ -222,6 +222,10 @@ const KINDS: [FeedKind; 18] = [
     FeedKind::Workloads(WorkloadKind::DaemonSet),
     FeedKind::Workloads(WorkloadKind::ReplicationController),
     FeedKind::Workloads(WorkloadKind::Job),
+    FeedKind::DeviceClasses,
+    FeedKind::ResourceClaims,
+    FeedKind::ResourceSlices,
+    FeedKind::DeviceTaintRules,
 ];
 
 fn health(state: FeedState) -> FeedHealth {

@@ -3,6 +3,7 @@
 use super::{
     Decoder, Encoding, ListPurpose, PageEnd, StreamEvent, WatchEvent,
     budget::BudgetDecoder,
+    device::{DeviceClassDecoder, DeviceTaintRuleDecoder, ResourceClaimDecoder, ResourceSliceDecoder},
     lease::{LeaderDecoder, LeaseDecoder},
     namespace::NamespaceDecoder,
     node::NodeDecoder,
@@ -33,6 +34,10 @@ pub fn decoder_of(kind: FeedKind) -> Box<dyn AnyDecoder> {
         FeedKind::CsiNodes => Box::new(CsiNodeDecoder::default()),
         FeedKind::Leader => Box::new(LeaderDecoder::default()),
         FeedKind::Quotas => Box::new(QuotaDecoder::default()),
+        FeedKind::DeviceClasses => Box::new(DeviceClassDecoder::default()),
+        FeedKind::ResourceClaims => Box::new(ResourceClaimDecoder::default()),
+        FeedKind::ResourceSlices => Box::new(ResourceSliceDecoder::default()),
+        FeedKind::DeviceTaintRules => Box::new(DeviceTaintRuleDecoder::default()),
     }
 }
 

@@ -79,11 +79,20 @@ impl Int {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LenientBool(pub bool);
 
+/// A boolean that may be absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flag(pub Option<bool>);
+
 /// An amount of a resource, written as a string or a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Quantity<'a>(Cow<'a, str>);
 
 impl Quantity<'_> {
+    /// The text of the amount; empty if absent.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// The amount in thousandths; zero if absent, negative or invalid.
     pub fn milli(&self) -> i64 {
         quantity::parse_milli(&self.0).unwrap_or(0).max(0)
@@ -124,6 +133,41 @@ pub struct Amounts<'a>(pub Vec<(Cow<'a, str>, Quantity<'a>)>);
 /// Points in time, each with its name, in the received order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Times<'a>(pub Vec<(Cow<'a, str>, Time<'a>)>);
+
+/// Objects, each with its name, in the received order; empty if absent or null.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entries<'a, T>(pub Vec<(Cow<'a, str>, T)>);
+
+impl<T> Default for Entries<'_, T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de: 'a, 'a, T: Deserialize<'de>> Deserialize<'de> for Entries<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct EntriesVisitor<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for EntriesVisitor<T> {
+            type Value = Vec<(Cow<'de, str>, T)>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+                Ok(Vec::new())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                entries(map)
+            }
+        }
+        deserializer.deserialize_any(EntriesVisitor(PhantomData)).map(Self)
+    }
+}
+
+impl<'a, T: ReadField<'a> + Default> ReadField<'a> for Entries<'a, T> {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        read_entry(&mut self.0, value)
+    }
+}
 
 impl<'a> Amounts<'a> {
     pub fn amount(&self, resource: &str) -> Option<&Quantity<'a>> {
@@ -199,6 +243,12 @@ impl Leaf<'_> for Int {
 impl Leaf<'_> for LenientBool {
     fn flag(flag: bool) -> Self {
         Self(flag)
+    }
+}
+
+impl Leaf<'_> for Flag {
+    fn flag(flag: bool) -> Self {
+        Self(Some(flag))
     }
 }
 
@@ -279,7 +329,7 @@ macro_rules! deserialize_leaves {
 }
 
 deserialize_leaves!(
-    Int, LenientBool; Text, Time, Quantity, IntOrText, Pairs, PairsOrText, Amounts, Times, MaybeText
+    Int, LenientBool, Flag; Text, Time, Quantity, IntOrText, Pairs, PairsOrText, Amounts, Times, MaybeText
 );
 
 impl<'a> ReadField<'a> for Text<'a> {
@@ -304,6 +354,15 @@ impl<'a> ReadField<'a> for LenientBool {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         if let WireValue::Int(int) = value {
             self.0 = int != 0;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> ReadField<'a> for Flag {
+    fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        if let WireValue::Int(int) = value {
+            self.0 = Some(int != 0);
         }
         Ok(())
     }

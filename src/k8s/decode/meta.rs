@@ -134,16 +134,19 @@ pub struct KnownAnnotations {
     pub selected_node: Option<Name>,
     /// `volume.beta.kubernetes.io/storage-class`: the class of a claim or volume, in its old form.
     pub storage_class: Option<Name>,
+    /// `resource.kubernetes.io/pod-claim-name`: the entry of the pod's claims for which a ResourceClaim was made.
+    pub pod_claim: Option<Name>,
 }
 
 impl KnownAnnotations {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&str; 5] = [
+    const WITH_VALUE: [&str; 6] = [
         CORDON,
         DRAIN,
         DRAINED,
         "volume.kubernetes.io/selected-node",
         "volume.beta.kubernetes.io/storage-class",
+        "resource.kubernetes.io/pod-claim-name",
     ];
 
     fn set(&mut self, key: &str, value: &str) {
@@ -153,6 +156,7 @@ impl KnownAnnotations {
             DRAINED => self.drained = DrainedNote::parse(value).map(Arc::new),
             "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
             "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
+            "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,

@@ -17,7 +17,8 @@ use kordon_core::{
     cluster::{
         Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name,
         NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass, QuotaSpec,
-        Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator, scheduling::HostPort,
+        Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
+        scheduling::{HostPort, PodDeviceClaim},
     },
     pressure,
 };
@@ -137,7 +138,7 @@ wire! {
         preemption_policy: Text<'a> = 31,
         scheduling_gates: LenientList<Named<'a>> = 38,
         scheduler_name: Text<'a> = 19,
-        resource_claims: LenientList<Named<'a>> = 39,
+        resource_claims: LenientList<WireDeviceClaim<'a>> = 39,
     }
 }
 
@@ -215,6 +216,7 @@ impl<'a> Spec<'a> {
             gates: self.scheduling_gates.iter().map(|gate| pool.name(&gate.name)).collect(),
             scheduler: pool.name(scheduler),
             claims_devices: !self.resource_claims.is_empty(),
+            device_claims: self.resource_claims.iter().map(|claim| claim.claim(pool)).collect(),
         }
     }
 
@@ -301,6 +303,23 @@ impl WirePort<'_> {
         let port = self.host_port.narrow().filter(|port| *port > 0)?;
         let protocol = if self.protocol.is_empty() { "TCP" } else { &*self.protocol };
         Some(HostPort { ip: pool.name(&self.host_ip), protocol: pool.name(protocol), port })
+    }
+}
+
+wire! {
+    struct WireDeviceClaim<'a> {
+        name: Text<'a> = 1,
+        resource_claim_name: Text<'a> = 3,
+    }
+}
+
+impl WireDeviceClaim<'_> {
+    fn claim(&self, pool: &mut SharedParts) -> PodDeviceClaim {
+        let named = !self.resource_claim_name.is_empty();
+        PodDeviceClaim {
+            entry: pool.name(&self.name),
+            claim: named.then(|| pool.name(&self.resource_claim_name)),
+        }
     }
 }
 

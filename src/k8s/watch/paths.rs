@@ -33,6 +33,13 @@ pub fn collection(kind: FeedKind, version: ServerVersion) -> &'static str {
         FeedKind::StorageClasses => "/apis/storage.k8s.io/v1/storageclasses",
         FeedKind::CsiNodes => "/apis/storage.k8s.io/v1/csinodes",
         FeedKind::Quotas => "/api/v1/resourcequotas",
+        FeedKind::DeviceClasses => "/apis/resource.k8s.io/v1/deviceclasses",
+        FeedKind::ResourceClaims => "/apis/resource.k8s.io/v1/resourceclaims",
+        FeedKind::ResourceSlices => "/apis/resource.k8s.io/v1/resourceslices",
+        FeedKind::DeviceTaintRules if version < ServerVersion::new(1, 37) => {
+            "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+        }
+        FeedKind::DeviceTaintRules => "/apis/resource.k8s.io/v1/devicetaintrules",
     }
 }
 

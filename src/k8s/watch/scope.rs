@@ -105,7 +105,8 @@ pub fn query(scope: &Scope, version: ServerVersion) -> CollectionQuery {
         | Scope::Workloads(_)
         | Scope::Claims
         | Scope::Volumes
-        | Scope::Quotas => all(),
+        | Scope::Quotas
+        | Scope::Devices(_) => all(),
         Scope::NodesWith(selector) | Scope::PodsWith(None, selector) => {
             all().with("labelSelector", &selector.to_string())
         }
@@ -179,6 +180,7 @@ pub fn list_query(scope: &Scope, version: ServerVersion, not_older_than: Option<
         | Scope::Volumes
         | Scope::Budgets
         | Scope::Quotas
+        | Scope::Devices(_)
         | Scope::Namespaces
         | Scope::Workloads(
             WorkloadKind::ReplicaSet

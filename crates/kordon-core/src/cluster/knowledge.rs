@@ -42,6 +42,14 @@ pub enum FeedKind {
     Leader,
     #[n(13)]
     Quotas,
+    #[n(14)]
+    DeviceClasses,
+    #[n(15)]
+    ResourceClaims,
+    #[n(16)]
+    ResourceSlices,
+    #[n(17)]
+    DeviceTaintRules,
 }
 
 /// The part of a prediction that the objects of a kind decide.
@@ -55,12 +63,14 @@ enum Decides {
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
+    /// Which devices pods get, and which of them are tainted. Most clusters have none.
+    Devices,
     /// Nothing in plans or placements.
     Nothing,
 }
 
 impl FeedKind {
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::Nodes,
         Self::Leases,
         Self::Pods,
@@ -80,6 +90,10 @@ impl FeedKind {
         Self::CsiNodes,
         Self::Leader,
         Self::Quotas,
+        Self::DeviceClasses,
+        Self::ResourceClaims,
+        Self::ResourceSlices,
+        Self::DeviceTaintRules,
     ];
 
     /// The kinds that decide whether and how pods can be removed. Kinds that decide only about heartbeats, placement or
@@ -92,7 +106,20 @@ impl FeedKind {
     /// The kinds that only predictions of replacements need. Such predictions also need the pods.
     pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
 
-    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need.
+    /// The kinds that are read of every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs them
+    /// ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
+    pub const ALWAYS: [Self; 19] = Self::that_decide(&[
+        Decides::Removal,
+        Decides::Heartbeats,
+        Decides::Placement,
+        Decides::Replacement,
+        Decides::Nothing,
+    ]);
+
+    /// The kinds that decide which devices pods get, and which devices are tainted.
+    pub const DEVICES: [Self; 4] = Self::that_decide(&[Decides::Devices]);
+
+    /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need of every cluster.
     pub const PREDICTION: [Self; 17] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 
@@ -106,6 +133,9 @@ impl FeedKind {
                 Decides::Placement
             }
             Self::Quotas => Decides::Replacement,
+            Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
+                Decides::Devices
+            }
             Self::PriorityClasses | Self::Leader => Decides::Nothing,
         }
     }
@@ -150,6 +180,10 @@ impl FeedKind {
             Self::StorageClasses => "storageclasses.storage.k8s.io",
             Self::CsiNodes => "csinodes.storage.k8s.io",
             Self::Quotas => "resourcequotas",
+            Self::DeviceClasses => "deviceclasses.resource.k8s.io",
+            Self::ResourceClaims => "resourceclaims.resource.k8s.io",
+            Self::ResourceSlices => "resourceslices.resource.k8s.io",
+            Self::DeviceTaintRules => "devicetaintrules.resource.k8s.io",
         }
     }
 }
@@ -176,6 +210,10 @@ impl fmt::Display for FeedKind {
             Self::CsiNodes => "csinodes",
             Self::Leader => "controller lease",
             Self::Quotas => "resourcequotas",
+            Self::DeviceClasses => "deviceclasses",
+            Self::ResourceClaims => "resourceclaims",
+            Self::ResourceSlices => "resourceslices",
+            Self::DeviceTaintRules => "devicetaintrules",
         })
     }
 }
@@ -387,7 +425,7 @@ mod tests {
     #[test]
     fn predictions_rest_on_all_kinds_but_those_that_decide_nothing() {
         let unused = |kind: &FeedKind| !FeedKind::PREDICTION.contains(kind);
-        let unused: Vec<FeedKind> = FeedKind::ALL.into_iter().filter(unused).collect();
+        let unused: Vec<FeedKind> = FeedKind::ALWAYS.into_iter().filter(unused).collect();
         assert_eq!(unused, [FeedKind::PriorityClasses, FeedKind::Leader]);
         let parts = FeedKind::REMOVAL.into_iter().chain(FeedKind::PLACEMENT);
         assert!(parts.into_iter().all(|kind| FeedKind::PREDICTION.contains(&kind)));

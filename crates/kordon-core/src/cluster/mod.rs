@@ -37,6 +37,8 @@
 pub mod budget;
 pub mod claim;
 pub mod cow_map;
+pub mod device;
+pub mod device_tables;
 pub mod encoding;
 pub mod event;
 pub mod fetched_object;
@@ -49,6 +51,7 @@ pub mod lease;
 pub mod names;
 pub mod nearest;
 pub mod node;
+mod node_load;
 pub mod operation_id;
 pub mod owner;
 pub mod pod;
@@ -74,6 +77,8 @@ use std::{mem, sync::Arc};
 
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
 pub use claim::{CordonNote, DrainClaim, DrainedNote};
+pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
+pub use device_tables::{DeviceChange, DeviceTables};
 pub use event::{ClusterEvent, EventSubject, ObjectEvents};
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
@@ -84,6 +89,7 @@ pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
+pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{
@@ -108,6 +114,7 @@ pub use uid::Uid;
 pub use workload::{NamespaceObject, PriorityClass, Workload, WorkloadStage};
 
 use cow_map::CowMap;
+use device_tables::DeviceDemand;
 use knowledge::Knowledge;
 use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 use pod_groups::PodGroups;
@@ -130,6 +137,7 @@ pub enum Change {
     StorageClass(ObjectEvent<StorageClass>),
     CsiNode(ObjectEvent<CsiNode>),
     Quota(ObjectEvent<Quota>),
+    Device(DeviceChange),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
@@ -159,7 +167,19 @@ impl Change {
             Self::StorageClass(event) => found(event, |class| Key::new("", &class.name)),
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
+            Self::Device(change) => change.found(),
             Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => None,
+        }
+    }
+}
+
+impl DeviceChange {
+    fn found(&self) -> Option<Key> {
+        match self {
+            Self::Class(event) => found(event, |class| Key::new("", &class.name)),
+            Self::Claim(event) => found(event, |claim| claim.key.clone()),
+            Self::Slice(event) => found(event, |slice| Key::new("", &slice.name)),
+            Self::Rule(event) => found(event, |rule| Key::new("", &rule.name)),
         }
     }
 }
@@ -202,6 +222,7 @@ pub struct Cluster {
     storage_classes: Table<StorageClass>,
     csi_nodes: Table<CsiNode>,
     quotas: Table<Quota>,
+    devices: DeviceTables,
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
@@ -218,38 +239,7 @@ pub struct Cluster {
     unscheduled: CowMap<Key, ()>,
     /// The totals of each node's pods.
     loads: CowMap<NodeName, NodeLoad>,
-}
-
-/// The totals of the pods of one node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodeLoad {
-    /// Pods bound to the node, finished ones included.
-    pub pods: usize,
-    /// Requests of the unfinished pods, as the scheduler counts them.
-    pub requested: Resources,
-    pub terminating: usize,
-    /// Pods whose Ready condition is True.
-    pub ready: usize,
-}
-
-impl NodeLoad {
-    fn add(&mut self, pod: &Pod) {
-        self.pods += 1;
-        self.terminating += usize::from(pod.termination.is_some());
-        self.ready += usize::from(pod.is_ready());
-        if !pod.is_finished() {
-            self.requested += pod.requests();
-        }
-    }
-
-    fn subtract(&mut self, pod: &Pod) {
-        self.pods -= 1;
-        self.terminating -= usize::from(pod.termination.is_some());
-        self.ready -= usize::from(pod.is_ready());
-        if !pod.is_finished() {
-            self.requested -= pod.requests();
-        }
-    }
+    device_demand: DeviceDemand,
 }
 
 impl Cluster {
@@ -333,6 +323,15 @@ impl Cluster {
 
     pub fn quotas(&self) -> &Table<Quota> {
         &self.quotas
+    }
+
+    pub fn devices(&self) -> &DeviceTables {
+        &self.devices
+    }
+
+    /// Whether a pod claims devices, or requests an extended resource that no node has and devices may have.
+    pub fn needs_devices(&self) -> bool {
+        self.device_demand.needs_devices(&self.nodes)
     }
 
     /// The quotas of a namespace, by name.
@@ -476,6 +475,10 @@ impl Cluster {
             FeedKind::StorageClasses => self.storage_classes.len(),
             FeedKind::CsiNodes => self.csi_nodes.len(),
             FeedKind::Quotas => self.quotas.len(),
+            FeedKind::DeviceClasses
+            | FeedKind::ResourceClaims
+            | FeedKind::ResourceSlices
+            | FeedKind::DeviceTaintRules => self.devices.count(kind).unwrap_or_default(),
             FeedKind::Leader => usize::from(self.leader.is_some()),
         }
     }
@@ -495,6 +498,10 @@ impl Cluster {
             FeedKind::StorageClasses => self.storage_classes.is_synced(),
             FeedKind::CsiNodes => self.csi_nodes.is_synced(),
             FeedKind::Quotas => self.quotas.is_synced(),
+            FeedKind::DeviceClasses
+            | FeedKind::ResourceClaims
+            | FeedKind::ResourceSlices
+            | FeedKind::DeviceTaintRules => self.devices.is_listed(kind).unwrap_or_default(),
             FeedKind::Leader => self.leader.is_some(),
         }
     }
@@ -563,6 +570,7 @@ impl Cluster {
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
+            Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::Leader(lease) => {
                 let old = mem::replace(&mut self.leader, lease.clone());
                 applied.push(Applied::Leader(old, lease));
@@ -643,6 +651,9 @@ impl Cluster {
                 let gone = read.gone(&self.quotas, |quota| scope.has_quota(quota), |quota| quota.key.clone());
                 gone.map(|quota| Change::Quota(Deleted(quota))).collect()
             }
+            Scope::Devices(kind) => {
+                self.devices.gone_since(kind, read).into_iter().map(Change::Device).collect()
+            }
         }
     }
 
@@ -674,8 +685,8 @@ impl Cluster {
     }
 
     fn pods_and_indexes(&mut self) -> (&mut Table<Pod>, PodIndexes<'_>) {
-        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, .. } = self;
-        (pods, PodIndexes { by_node, by_owner, terminating, unscheduled, loads })
+        let Self { pods, by_node, by_owner, terminating, unscheduled, loads, device_demand, .. } = self;
+        (pods, PodIndexes { by_node, by_owner, terminating, unscheduled, loads, device_demand })
     }
 }
 
@@ -686,6 +697,7 @@ struct PodIndexes<'a> {
     terminating: &'a mut CowMap<Key, ()>,
     unscheduled: &'a mut CowMap<Key, ()>,
     loads: &'a mut CowMap<NodeName, NodeLoad>,
+    device_demand: &'a mut DeviceDemand,
 }
 
 impl PodIndexes<'_> {
@@ -693,7 +705,8 @@ impl PodIndexes<'_> {
         let (old, new) = (delta.old.as_deref(), delta.new.as_deref());
         regroup(delta, self.by_node, |pod| pod.node.as_ref());
         regroup(delta, self.by_owner, |pod| pod.owner.as_ref().map(|owner| &owner.uid));
-        count(old, new, self.loads);
+        node_load::count(old, new, self.loads);
+        self.device_demand.follow(delta);
         let is_terminating = |pod: Option<&Pod>| pod.is_some_and(|pod| pod.termination.is_some());
         match (old, new) {
             (_, Some(pod)) if is_terminating(new) => self.terminating.insert(pod.key.clone(), ()),
@@ -742,30 +755,6 @@ fn regroup<K: Ord + Clone>(
             if let Some((new, joined)) = new {
                 groups.put(joined, new);
             }
-        }
-    }
-}
-
-/// Updates the totals of nodes after a pod changed: subtracts its old state from its old node, and adds its new state
-/// to its new node.
-fn count(old: Option<&Pod>, new: Option<&Pod>, loads: &mut CowMap<NodeName, NodeLoad>) {
-    let (old_node, new_node) = (old.and_then(|pod| pod.node.as_ref()), new.and_then(|pod| pod.node.as_ref()));
-    if let (Some(node), Some(old), Some(new)) = (new_node, old, new)
-        && old_node == new_node
-    {
-        let load = loads.get_mut(node).expect("a bound pod is counted");
-        load.subtract(old);
-        load.add(new);
-        return;
-    }
-    if let (Some(node), Some(pod)) = (new_node, new) {
-        loads.entry(node.clone(), NodeLoad::default).add(pod);
-    }
-    if let (Some(node), Some(pod)) = (old_node, old) {
-        let load = loads.get_mut(node).expect("a bound pod is counted");
-        load.subtract(pod);
-        if load.pods == 0 {
-            loads.remove(node);
         }
     }
 }

@@ -59,6 +59,9 @@ pub struct SchedulingSpec {
     /// Whether the pod has `spec.resourceClaims`.
     #[n(14)]
     pub claims_devices: bool,
+    /// `spec.resourceClaims`; empty in recordings of earlier formats, also of pods that claim devices.
+    #[cbor(n(15), default)]
+    pub device_claims: Box<[PodDeviceClaim]>,
 }
 
 impl SchedulingSpec {
@@ -72,6 +75,18 @@ impl SchedulingSpec {
     pub fn ignores_other_pods(&self) -> bool {
         !self.has_pod_terms() && self.spread.is_empty()
     }
+}
+
+/// An entry of `spec.resourceClaims`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct PodDeviceClaim {
+    /// Name of the entry.
+    #[n(0)]
+    pub entry: Name,
+    /// The ResourceClaim, which other pods may use, too; none if each pod gets its own, from a template.
+    #[n(1)]
+    pub claim: Option<Name>,
 }
 
 /// One term of a node selector: all requirements must hold. Without requirements it matches no node.

@@ -44,6 +44,8 @@ pub enum Scope {
     Volume(Name),
     Quotas,
     QuotasIn(Namespace),
+    /// All objects of one of the [kinds of devices](FeedKind::DEVICES).
+    Devices(FeedKind),
 }
 
 /// A scope that was read completely.
@@ -80,6 +82,7 @@ impl Scope {
             Self::Claims | Self::Claim(_) => Self::Claims,
             Self::Volumes | Self::Volume(_) => Self::Volumes,
             Self::Quotas | Self::QuotasIn(_) => Self::Quotas,
+            Self::Devices(kind) => Self::Devices(*kind),
         }
     }
 
@@ -200,6 +203,10 @@ impl Scope {
             | FeedKind::StorageClasses
             | FeedKind::CsiNodes
             | FeedKind::Leader => None,
+            FeedKind::DeviceClasses
+            | FeedKind::ResourceClaims
+            | FeedKind::ResourceSlices
+            | FeedKind::DeviceTaintRules => Some(Self::Devices(kind)),
         }
     }
 
@@ -216,6 +223,7 @@ impl Scope {
             Self::Claims | Self::Claim(_) => FeedKind::Claims,
             Self::Volumes | Self::Volume(_) => FeedKind::Volumes,
             Self::Quotas | Self::QuotasIn(_) => FeedKind::Quotas,
+            Self::Devices(kind) => *kind,
         }
     }
 }
@@ -249,6 +257,7 @@ impl fmt::Display for Scope {
             Self::Volume(name) => write!(f, "persistentvolume {name}"),
             Self::Quotas => f.write_str("resourcequotas"),
             Self::QuotasIn(namespace) => write!(f, "resourcequotas of namespace {namespace}"),
+            Self::Devices(kind) => write!(f, "{kind}"),
         }
     }
 }

@@ -341,6 +341,54 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        group: DEVICES_GROUP,
+        plural: "deviceclasses",
+        singular: "deviceclass",
+        name: "DeviceClass",
+        scope: ResourceScope::Cluster,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
+        group: DEVICES_GROUP,
+        plural: "devicetaintrules",
+        singular: "devicetaintrule",
+        name: "DeviceTaintRule",
+        scope: ResourceScope::Cluster,
+        subresources: STATUS,
+        generation: true,
+        ..PLAIN
+    },
+    // The version that servers before 1.37 serve.
+    Kind {
+        group: DEVICES_GROUP,
+        version: "v1beta2",
+        plural: "devicetaintrules",
+        singular: "devicetaintrule",
+        name: "DeviceTaintRule",
+        scope: ResourceScope::Cluster,
+        subresources: STATUS,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
+        group: DEVICES_GROUP,
+        plural: "resourceclaims",
+        singular: "resourceclaim",
+        name: "ResourceClaim",
+        subresources: STATUS,
+        ..PLAIN
+    },
+    Kind {
+        group: DEVICES_GROUP,
+        plural: "resourceslices",
+        singular: "resourceslice",
+        name: "ResourceSlice",
+        scope: ResourceScope::Cluster,
+        generation: true,
+        ..PLAIN
+    },
+    Kind {
         group: "scheduling.k8s.io",
         plural: "priorityclasses",
         singular: "priorityclass",
@@ -370,6 +418,9 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
 ];
+
+/// The group of dynamic resource allocation.
+const DEVICES_GROUP: &str = "resource.k8s.io";
 
 /// The group of the metrics server.
 pub const METRICS_GROUP: &str = "metrics.k8s.io";

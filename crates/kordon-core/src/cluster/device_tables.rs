@@ -1,0 +1,182 @@
+//! The tables of devices, and which pods need them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Delta, Node, Pod,
+    device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
+    knowledge::FeedKind,
+    names::{Key, Name},
+    scope::ScopeRead,
+    table::{ObjectEvent, Table, TableObject},
+};
+
+/// The objects of the [kinds of devices](FeedKind::DEVICES).
+#[derive(Clone, Debug, Default)]
+pub struct DeviceTables {
+    pub classes: Table<DeviceClass>,
+    pub claims: Table<ResourceClaim>,
+    pub slices: Table<ResourceSlice>,
+    pub rules: Table<DeviceTaintRule>,
+}
+
+/// What the watch of a kind of devices reported.
+#[derive(Clone, Debug)]
+pub enum DeviceChange {
+    Class(ObjectEvent<DeviceClass>),
+    Claim(ObjectEvent<ResourceClaim>),
+    Slice(ObjectEvent<ResourceSlice>),
+    Rule(ObjectEvent<DeviceTaintRule>),
+}
+
+impl DeviceChange {
+    pub const fn kind(&self) -> FeedKind {
+        match self {
+            Self::Class(_) => FeedKind::DeviceClasses,
+            Self::Claim(_) => FeedKind::ResourceClaims,
+            Self::Slice(_) => FeedKind::ResourceSlices,
+            Self::Rule(_) => FeedKind::DeviceTaintRules,
+        }
+    }
+
+    /// Returns the change that the kind of devices has no objects; none for other kinds.
+    pub fn list_events(kind: FeedKind, event: ListEvent) -> Option<Self> {
+        Some(match kind {
+            FeedKind::DeviceClasses => Self::Class(event.of()),
+            FeedKind::ResourceClaims => Self::Claim(event.of()),
+            FeedKind::ResourceSlices => Self::Slice(event.of()),
+            FeedKind::DeviceTaintRules => Self::Rule(event.of()),
+            _ => return None,
+        })
+    }
+}
+
+/// The start or the end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListEvent {
+    Started,
+    Done,
+}
+
+impl ListEvent {
+    fn of<T: TableObject>(self) -> ObjectEvent<T> {
+        match self {
+            Self::Started => ObjectEvent::ListStarted,
+            Self::Done => ObjectEvent::ListDone,
+        }
+    }
+}
+
+impl DeviceTables {
+    /// Applies a change, and calls `on_change` for each object that it changed.
+    pub(super) fn apply(&mut self, change: DeviceChange, mut on_change: impl FnMut()) {
+        match change {
+            DeviceChange::Class(event) => self.classes.apply(event, |_| on_change()),
+            DeviceChange::Claim(event) => self.claims.apply(event, |_| on_change()),
+            DeviceChange::Slice(event) => self.slices.apply(event, |_| on_change()),
+            DeviceChange::Rule(event) => self.rules.apply(event, |_| on_change()),
+        }
+    }
+
+    /// How many objects of a kind there are; none for kinds that are not of devices.
+    pub(super) fn count(&self, kind: FeedKind) -> Option<usize> {
+        Some(match kind {
+            FeedKind::DeviceClasses => self.classes.len(),
+            FeedKind::ResourceClaims => self.claims.len(),
+            FeedKind::ResourceSlices => self.slices.len(),
+            FeedKind::DeviceTaintRules => self.rules.len(),
+            _ => return None,
+        })
+    }
+
+    /// Whether a kind has been listed; none for kinds that are not of devices.
+    pub(super) fn is_listed(&self, kind: FeedKind) -> Option<bool> {
+        Some(match kind {
+            FeedKind::DeviceClasses => self.classes.is_synced(),
+            FeedKind::ResourceClaims => self.claims.is_synced(),
+            FeedKind::ResourceSlices => self.slices.is_synced(),
+            FeedKind::DeviceTaintRules => self.rules.is_synced(),
+            _ => return None,
+        })
+    }
+
+    /// Returns the deletions of the objects that a read of a whole kind did not find.
+    pub(super) fn gone_since(&self, kind: FeedKind, read: &ScopeRead) -> Vec<DeviceChange> {
+        let named = |name: &Name| Key::new("", name);
+        match kind {
+            FeedKind::DeviceClasses => {
+                let gone = read.gone(&self.classes, |_| true, |class| named(&class.name));
+                gone.map(|key| DeviceChange::Class(ObjectEvent::Deleted(key))).collect()
+            }
+            FeedKind::ResourceClaims => {
+                let gone = read.gone(&self.claims, |_| true, |claim| claim.key.clone());
+                gone.map(|key| DeviceChange::Claim(ObjectEvent::Deleted(key))).collect()
+            }
+            FeedKind::ResourceSlices => {
+                let gone = read.gone(&self.slices, |_| true, |slice| named(&slice.name));
+                gone.map(|key| DeviceChange::Slice(ObjectEvent::Deleted(key))).collect()
+            }
+            FeedKind::DeviceTaintRules => {
+                let gone = read.gone(&self.rules, |_| true, |rule| named(&rule.name));
+                gone.map(|key| DeviceChange::Rule(ObjectEvent::Deleted(key))).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What the unfinished pods of a cluster ask for that devices may satisfy.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DeviceDemand {
+    /// Number of pods with `spec.resourceClaims`.
+    claiming: usize,
+    /// Number of pods that request each extended resource.
+    extended: BTreeMap<Name, usize>,
+}
+
+impl DeviceDemand {
+    pub(super) fn follow(&mut self, delta: &Delta<Pod>) {
+        if let Some(pod) = &delta.old {
+            self.claiming -= usize::from(pod.scheduling.claims_devices);
+            for resource in extended_resources(pod) {
+                if let Some(pods) = self.extended.get_mut(resource) {
+                    *pods -= 1;
+                }
+            }
+        }
+        if let Some(pod) = &delta.new {
+            self.claiming += usize::from(pod.scheduling.claims_devices);
+            for resource in extended_resources(pod) {
+                *self.extended.entry(resource.clone()).or_default() += 1;
+            }
+        }
+        if delta.old.is_some() {
+            self.extended.retain(|_, pods| *pods > 0);
+        }
+    }
+
+    /// Whether a pod has a resource claim, or requests an extended resource that none of the nodes has.
+    pub(super) fn needs_devices(&self, nodes: &Table<Node>) -> bool {
+        let has = |node: &Node, resource: &Name| {
+            node.extended.iter().any(|(name, amount)| name == resource && *amount > 0)
+        };
+        let is_missing = |resource: &Name| !nodes.iter().any(|node| has(node, resource));
+        self.claiming > 0 || self.extended.keys().any(is_missing)
+    }
+}
+
+/// Returns the extended resources that a pod requests more than nothing of. Huge pages are none.
+pub fn extended_resources(pod: &Pod) -> impl Iterator<Item = &Name> {
+    let requests = pod.resources.requests.scalars.iter();
+    requests.filter(|(name, amount)| *amount > 0 && is_extended(name)).map(|(name, _)| name)
+}
+
+/// Whether this is the name of an extended resource (upstream `IsDRAExtendedResourceName`).
+pub fn is_extended(resource: &str) -> bool {
+    let is_native = !resource.contains('/')
+        || resource.contains("kubernetes.io/") && !resource.starts_with(CLASS_PREFIX);
+    !is_native && !resource.starts_with("requests.")
+}
+
+/// The prefix of the resource names that stand for a DeviceClass by its name.
+pub const CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";
