@@ -84,11 +84,12 @@ impl App {
     /// are being listed, also the nodes on screen.
     pub fn wanted_scopes(&self) -> BTreeSet<Scope> {
         let cluster = &self.model.cluster;
+        let devices = self.model.device_scopes();
         let in_view = match cluster.known(FeedKind::Pods) {
             Known::Off { .. } => &[][..],
             Known::NotListed => self.screen.nodes.list.shown_keys(),
             Known::Live | Known::Stale { .. } | Known::Forbidden { .. } | Known::Absent => {
-                return BTreeSet::new();
+                return devices.collect();
             }
         };
         let of_plan =
@@ -110,7 +111,7 @@ impl App {
         let is_of_node = |scope: &Scope| matches!(scope, Scope::PodsOn(_));
         let of_approval = of_approval.filter(is_of_node).take(MOST_NODES);
         let nodes = nodes.chain(in_view.iter().filter_map(NodeRow::node));
-        nodes.cloned().map(Scope::PodsOn).chain(of_approval).collect()
+        nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(devices).collect()
     }
 
     /// Whether the user waits for the plan, because it is missing or belongs to an earlier request.

@@ -464,10 +464,20 @@ fn observer_of(connection: &Connection) -> ModelOptions {
     ModelOptions { connection: names, ..ModelOptions::observer(connection.version) }
 }
 
-/// Whether the engine has started, unless none runs, and every wanted kind is listed, forbidden or off.
+/// Whether the engine has started, unless none runs, and every wanted kind is listed, forbidden or off; and so are the
+/// devices, if pods need them.
 fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
     let has_begun = model.engine.is_some() || model.effects.role() == ControllerRole::Observer;
-    has_begun && wanted.iter().all(|kind| has_ended(model, *kind))
+    has_begun
+        && wanted.iter().all(|kind| has_ended(model, *kind))
+        && awaited_devices(model, wanted).next().is_none()
+}
+
+/// Returns the kinds of devices that pods need and that are not listed yet, if the answer rests on pods.
+fn awaited_devices(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
+    let is_about_pods = wanted.contains(&FeedKind::Pods);
+    let needed = model.device_scopes().filter(move |_| is_about_pods).map(|scope| scope.kind());
+    needed.filter(|kind| !has_ended(model, *kind))
 }
 
 fn has_ended(model: &Model, kind: FeedKind) -> bool {
@@ -478,7 +488,8 @@ fn has_ended(model: &Model, kind: FeedKind) -> bool {
 }
 
 fn missing(model: &Model, wanted: &[FeedKind]) -> String {
+    let missing = wanted.iter().copied().filter(|kind| !has_ended(model, *kind));
     let missing: Vec<String> =
-        wanted.iter().filter(|kind| !has_ended(model, **kind)).map(ToString::to_string).collect();
+        missing.chain(awaited_devices(model, wanted)).map(|kind| kind.to_string()).collect();
     if missing.is_empty() { "the controller's lease".into() } else { missing.join(", ") }
 }

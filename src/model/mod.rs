@@ -63,9 +63,10 @@ use session_journal::HistoryContext;
 
 use crate::k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState};
 use kordon_core::{
-    cluster::{Change, Cluster, Gaps, Known},
+    cluster::{Change, Cluster, Gaps, Known, Scope},
     engine::{Effect, EffectId, Engine, Outcome, ServerVersion, Settings, Severity, WatchHealth, Why, Write},
     forecast::{EventKind, Forecast, accuracy::Judgement, apply_write},
+    placement::SchedulerRules,
     plan::failover_gaps,
     why::Explainer,
 };
@@ -313,6 +314,16 @@ impl Model {
         let kinds = FeedKind::PREDICTION.into_iter();
         let kinds = kinds.filter(|kind| has_pods || matches!(kind, FeedKind::Nodes | FeedKind::Leases));
         self.cluster.gaps(kinds).not_listed()
+    }
+
+    /// Returns the kinds of devices, if pods need them: all pods and nodes are known, and some of the pods ask for what
+    /// only devices may have. Servers before 1.34 do not serve them.
+    pub fn device_scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+        let is_served = self.settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
+        let is_known =
+            || [FeedKind::Nodes, FeedKind::Pods].iter().all(|kind| self.cluster.known(*kind).is_known());
+        let needs = is_served && is_known() && self.cluster.needs_devices();
+        FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Devices)
     }
 
     /// Whether the headroom has all its inputs, so that more data could not change it.

@@ -49,6 +49,20 @@ pub struct Links {
     pub events: Option<EventServer>,
 }
 
+impl Links {
+    /// Adds scopes to those that are wanted.
+    fn want(&self, scopes: impl Iterator<Item = Scope>) {
+        let mut scopes = scopes.peekable();
+        if scopes.peek().is_some() {
+            self.wanted.send_if_modified(|wanted| {
+                let before = wanted.len();
+                wanted.extend(scopes);
+                wanted.len() > before
+            });
+        }
+    }
+}
+
 /// Counts of the engine's passes over all nodes, in buckets of their duration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PassDurations {
@@ -179,6 +193,7 @@ impl Session {
                 event = links.feeds.recv() => {
                     let Some(event) = event else { return Ended::Abandoned };
                     model.on_watch_event(event, clock.now());
+                    links.want(model.device_scopes());
                 }
                 outcome = links.outcomes.recv() => {
                     let Some((id, outcome)) = outcome else { return Ended::Abandoned };

@@ -112,9 +112,8 @@ wire! {
 
 /// Returns the CEL expressions. A selector of another kind becomes an empty expression, which is none.
 fn expressions(selectors: &[WireSelector<'_>], pool: &mut SharedParts) -> Box<[Name]> {
-    let expression = |selector: &WireSelector<'_>| {
-        pool.name(selector.cel.as_ref().map_or("", |cel| &*cel.expression))
-    };
+    let expression =
+        |selector: &WireSelector<'_>| pool.name(selector.cel.as_ref().map_or("", |cel| &*cel.expression));
     selectors.iter().map(expression).collect()
 }
 

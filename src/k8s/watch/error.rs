@@ -19,8 +19,10 @@ use crate::k8s::{
 /// Reason why a request or a watch failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchError {
-    /// The kind is forbidden or unknown to the server. The field is the server's message.
+    /// The kind is forbidden. The field is the server's message.
     Forbidden(String),
+    /// The server does not serve the kind, or its version. The field is the server's message.
+    NotServed(String),
     /// The server does not support the parameters of the request.
     Invalid(String),
     /// The watch cannot resume from its version, which is too old (410). The kind must be listed again.
@@ -41,6 +43,7 @@ impl WatchError {
     pub fn words(self) -> Option<String> {
         match self {
             Self::Forbidden(words)
+            | Self::NotServed(words)
             | Self::Invalid(words)
             | Self::Failed(words)
             | Self::Overloaded(words, _) => Some(words),
@@ -201,7 +204,8 @@ impl From<StatusError> for WatchError {
             // Waiting does not help.
             504 if message.contains("Too large resource version") => Self::Expired,
             400 | 422 => Self::Invalid(words()),
-            403 | 404 => Self::Forbidden(words()),
+            403 => Self::Forbidden(words()),
+            404 => Self::NotServed(words()),
             429 | 503 => Self::Overloaded(words(), retry_after.map(Duration::from_secs)),
             _ => Self::Failed(words()),
         }

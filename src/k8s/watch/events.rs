@@ -58,7 +58,7 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
             }
             Err(error) => {
                 let pause = match &error {
-                    WatchError::Forbidden(_) => FORBIDDEN_PAUSE,
+                    WatchError::Forbidden(_) | WatchError::NotServed(_) => FORBIDDEN_PAUSE,
                     WatchError::Overloaded(_, asked) => backoff.next(LONGEST_PAUSE, *asked),
                     WatchError::Invalid(_) | WatchError::Failed(_) => backoff.next(LONGEST_PAUSE, None),
                     WatchError::Expired => PAUSE,

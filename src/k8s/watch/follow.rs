@@ -580,12 +580,15 @@ impl Follower {
                 // listing all at the same time.
                 self.pause(Duration::from_secs(2), None).await
             }
-            WatchError::Forbidden(words) if self.is_refused_at_first() => {
+            WatchError::NotServed(_) if FeedKind::DEVICES.contains(&self.kind) && self.scope.is_none() => {
+                self.without_objects().await
+            }
+            WatchError::Forbidden(words) | WatchError::NotServed(words) if self.is_refused_at_first() => {
                 self.broken(words).await?;
                 self.wait_for_recovery().await;
                 Ok(())
             }
-            WatchError::Forbidden(words) => {
+            WatchError::Forbidden(words) | WatchError::NotServed(words) => {
                 self.version = None;
                 self.forbidden(words).await
             }
@@ -651,6 +654,18 @@ impl Follower {
             .await?;
         self.report.state(FeedState::Forbidden { error }).await?;
         self.known_or_denied();
+        sleep(FORBIDDEN_PAUSE.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
+        Ok(())
+    }
+
+    /// Reports that a kind has no objects, because the server does not serve it, and waits until the next attempt. The
+    /// API of devices is optional.
+    async fn without_objects(&mut self) -> Result<(), Closed> {
+        self.version = None;
+        for change in [self.decoder.on_list_started(), self.decoder.on_list_done()].into_iter().flatten() {
+            self.report.change(change).await?;
+        }
+        self.report.state(FeedState::Live).await?;
         sleep(FORBIDDEN_PAUSE.mul_f64(0.9 + fastrand::f64() / 5.0)).await;
         Ok(())
     }

@@ -74,7 +74,7 @@ const LEASES_FIRST: Duration = Duration::from_secs(1);
 /// Starts all watches. They run until `cancel` is cancelled or `events` is closed.
 ///
 /// While `events` is full, the watches wait, and TCP makes the server wait too. If the list of all pods takes long, the
-/// scopes in `wanted` are read first.
+/// scopes in `wanted` are read first. The kinds of devices are watched once they are in `wanted`.
 pub fn spawn(
     client: Client,
     options: WatchOptions,
@@ -126,18 +126,35 @@ fn run(
 async fn supervise(
     shared: Arc<Shared>,
     not_ready: mpsc::Receiver<NodeName>,
-    wanted: watch::Receiver<BTreeSet<Scope>>,
+    mut wanted: watch::Receiver<BTreeSet<Scope>>,
 ) {
     let mut tasks = JoinSet::new();
     let mut kinds = std::collections::BTreeMap::new();
-    for kind in shared.options.kinds.iter().copied() {
+    let (mut later, at_once): (Vec<FeedKind>, Vec<FeedKind>) =
+        shared.options.kinds.iter().partition(|kind| FeedKind::DEVICES.contains(kind));
+    for kind in at_once {
         if let Some(task) = start(kind, None, &shared, &mut tasks) {
             kinds.insert(task.id(), kind);
         }
     }
-    tasks.spawn(Prefetch::new(shared.clone()).run(not_ready, wanted));
+    tasks.spawn(Prefetch::new(shared.clone()).run(not_ready, wanted.clone()));
     tasks.spawn(sleep_detector::run(shared.clone()));
-    while let Some(ended) = tasks.join_next_with_id().await {
+    let mut follows_wanted = !later.is_empty();
+    loop {
+        let ended = tokio::select! {
+            ended = tasks.join_next_with_id() => ended,
+            changed = wanted.changed(), if follows_wanted => {
+                let now = wanted.borrow_and_update().clone();
+                for kind in later.extract_if(.., |kind| now.contains(&Scope::Devices(*kind))) {
+                    if let Some(task) = start(kind, None, &shared, &mut tasks) {
+                        kinds.insert(task.id(), kind);
+                    }
+                }
+                follows_wanted = changed.is_ok() && !later.is_empty();
+                continue;
+            }
+        };
+        let Some(ended) = ended else { return };
         let Err(error) = ended else { continue };
         let kind = kinds.get(&error.id());
         let who = kind.map_or("a background task".into(), |kind| format!("the watch of {kind}"));

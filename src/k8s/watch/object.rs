@@ -88,7 +88,7 @@ fn fetched(mut object: Value) -> Result<FetchedObject, WatchError> {
 /// Returns the reason why an object could not be read, and the delay before a retry.
 fn in_words(error: WatchError) -> (String, Duration) {
     let pause = match &error {
-        WatchError::Forbidden(_) => FORBIDDEN_PAUSE,
+        WatchError::Forbidden(_) | WatchError::NotServed(_) => FORBIDDEN_PAUSE,
         WatchError::Overloaded(_, asked) => asked.unwrap_or(FAILED_PAUSE).max(FAILED_PAUSE),
         WatchError::Invalid(_) | WatchError::Failed(_) | WatchError::Expired => FAILED_PAUSE,
     };

@@ -70,7 +70,9 @@ pub async fn read_scope(
     loop {
         let pause = match reader.read().await {
             Ok(changes) => return Ok(changes),
-            Err(WatchError::Forbidden(words) | WatchError::Invalid(words)) => return Err(words),
+            Err(WatchError::Forbidden(words) | WatchError::NotServed(words) | WatchError::Invalid(words)) => {
+                return Err(words);
+            }
             Err(WatchError::Overloaded(_, asked)) => asked,
             Err(WatchError::Expired | WatchError::Failed(_)) => None,
         };

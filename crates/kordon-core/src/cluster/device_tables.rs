@@ -173,8 +173,8 @@ pub fn extended_resources(pod: &Pod) -> impl Iterator<Item = &Name> {
 
 /// Whether this is the name of an extended resource (upstream `IsDRAExtendedResourceName`).
 pub fn is_extended(resource: &str) -> bool {
-    let is_native = !resource.contains('/')
-        || resource.contains("kubernetes.io/") && !resource.starts_with(CLASS_PREFIX);
+    let is_native =
+        !resource.contains('/') || resource.contains("kubernetes.io/") && !resource.starts_with(CLASS_PREFIX);
     !is_native && !resource.starts_with("requests.")
 }
 

@@ -12,6 +12,28 @@ pub fn parse_units(text: &str) -> Option<i64> {
     parse(text, 0)
 }
 
+/// Parses a quantity into billionths of its unit, without rounding; None if the text is not a quantity, has more than nine
+/// decimals, or is beyond `i128`.
+pub fn parse_nano(text: &str) -> Option<i128> {
+    let (number, suffix) = split(text);
+    let (negative, whole, fraction) = parts(number)?;
+    let digits: i128 = format!("{whole}{fraction}").parse().ok()?;
+    let decimals = i32::try_from(fraction.len()).ok()?;
+    let (factor, exponent) = match Scale::parse(suffix)? {
+        Scale::Decimal(exponent) => (1, exponent),
+        Scale::Binary(power) => (1_i128 << (10 * power), 0),
+    };
+    let amount = digits.checked_mul(factor)?;
+    let shift = exponent + 9 - decimals;
+    let power = 10_i128.checked_pow(shift.unsigned_abs())?;
+    let amount = if shift >= 0 {
+        amount.checked_mul(power)?
+    } else {
+        (amount % power == 0).then_some(amount / power)?
+    };
+    Some(if negative { -amount } else { amount })
+}
+
 /// Formats an amount of a resource for users: cpu in thousandths as `250m` or `1.5`, bytes as `512Mi`, others as they
 /// are.
 #[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
@@ -36,9 +58,24 @@ pub fn amount(resource: &str, amount: i64) -> String {
 
 /// Parses a quantity and multiplies it by ten to the power of `places`, rounded up.
 fn parse(text: &str, places: i32) -> Option<i64> {
+    let (number, suffix) = split(text);
+    let (negative, whole, fraction) = parts(number)?;
+    let amount = match Scale::parse(suffix)? {
+        Scale::Decimal(exponent) => decimal(whole, fraction, places + exponent),
+        Scale::Binary(power) => binary(whole, fraction, places, power),
+    };
+    Some(if negative { -amount } else { amount })
+}
+
+/// Splits a quantity into its number and its suffix.
+fn split(text: &str) -> (&str, &str) {
     let digits =
         text.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-'))).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(digits);
+    text.split_at(digits)
+}
+
+/// Splits a number into whether it is negative, its whole part and its fraction; None if it is no number.
+fn parts(number: &str) -> Option<(bool, &str, &str)> {
     let (negative, number) = match number.as_bytes().first()? {
         b'-' => (true, &number[1..]),
         b'+' => (false, &number[1..]),
@@ -46,14 +83,8 @@ fn parse(text: &str, places: i32) -> Option<i64> {
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
-        return None;
-    }
-    let amount = match Scale::parse(suffix)? {
-        Scale::Decimal(exponent) => decimal(whole, fraction, places + exponent),
-        Scale::Binary(power) => binary(whole, fraction, places, power),
-    };
-    Some(if negative { -amount } else { amount })
+    let is_number = whole.len() + fraction.len() > 0 && all_digits(whole) && all_digits(fraction);
+    is_number.then_some((negative, whole, fraction))
 }
 
 /// Computes `whole.fraction * 10^exponent`, rounded up. Moves the decimal point in the text, because the number itself

@@ -6,6 +6,7 @@ use super::{
     encoding::EncodingContext,
     labels::Selector,
     names::{Name, Namespace},
+    node::Node,
 };
 
 /// The part of a pod's spec that says where it may run. The pod's requests are in [`super::PodResources`].
@@ -99,6 +100,21 @@ pub struct NodeTerm {
     /// Requirements on the node's name (`matchFields`).
     #[n(1)]
     pub fields: Box<[NodeRequirement]>,
+}
+
+impl NodeTerm {
+    /// Whether the term matches a node (upstream `nodeaffinity.NodeSelector.Match`).
+    pub fn matches(&self, node: &Node) -> bool {
+        let holds = |requirement: &NodeRequirement, value: Option<&str>| match value {
+            Some(value) => requirement.operator.holds(value),
+            None => requirement.operator.holds_without(),
+        };
+        let is_empty = self.expressions.is_empty() && self.fields.is_empty();
+        let label = |key: &Name| node.labels.get(key).map(Name::as_str);
+        !is_empty
+            && self.expressions.iter().all(|requirement| holds(requirement, label(&requirement.key)))
+            && self.fields.iter().all(|requirement| holds(requirement, Some(&node.name)))
+    }
 }
 
 /// One requirement on a node.

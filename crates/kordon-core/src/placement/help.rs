@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use super::{
+    filter::is_left_to_devices,
     node_resources::NodeResources,
     scheduling_request::SchedulingRequest,
     snapshot::{Snapshot, ZONE},
@@ -236,7 +237,7 @@ impl Snapshot {
         let mut nearest: Option<(f64, Shortage)> = None;
         for node in self.feasible(&without_requests) {
             let Some(number) = self.number(&node).filter(|_| !closed(&node)) else { continue };
-            let lacks = lacks(self.resources(number), &request.resources.requests);
+            let lacks = self.lacks(self.resources(number), &request.resources.requests);
             let asked = |resource: &Name| request.resources.requests.of(resource).max(1) as f64;
             let share: f64 = lacks.iter().map(|(resource, amount)| *amount as f64 / asked(resource)).sum();
             if !lacks.is_empty() && nearest.as_ref().is_none_or(|(least, _)| share < *least) {
@@ -261,23 +262,28 @@ impl SchedulingRequest {
     }
 }
 
-fn lacks(resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
-    let basic = [
-        ("cpu", resources.cpu_milli, requests.cpu_milli),
-        ("memory", resources.memory_bytes, requests.memory_bytes),
-        ("ephemeral-storage", resources.ephemeral_bytes(), requests.ephemeral_bytes),
-    ];
-    let basic = basic.into_iter().map(|(name, share, asked)| (Name::from(name), share, asked));
-    let scalars = requests.scalars.iter().map(|(name, asked)| (name.clone(), resources.scalar(name), *asked));
-    basic
-        .chain(scalars)
-        .filter(|(_, share, asked)| *asked > 0 && *asked > share.free())
-        .map(|(name, share, asked)| (name, asked.saturating_sub(share.free())))
-        .collect()
+impl Snapshot {
+    /// Returns what a node lacks. What devices stand for is left out.
+    fn lacks(&self, resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
+        let basic = [
+            ("cpu", resources.cpu_milli, requests.cpu_milli),
+            ("memory", resources.memory_bytes, requests.memory_bytes),
+            ("ephemeral-storage", resources.ephemeral_bytes(), requests.ephemeral_bytes),
+        ];
+        let basic = basic.into_iter().map(|(name, share, asked)| (Name::from(name), share, asked));
+        let scalars = requests.scalars.iter().filter(|(name, _)| !is_left_to_devices(name, resources, self));
+        let scalars = scalars.map(|(name, asked)| (name.clone(), resources.scalar(name), *asked));
+        basic
+            .chain(scalars)
+            .filter(|(_, share, asked)| *asked > 0 && *asked > share.free())
+            .map(|(name, share, asked)| (name, asked.saturating_sub(share.free())))
+            .collect()
+    }
 }
 
 fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredNode> {
-    if !spec.pod_affinity.required.is_empty() {
+    // Which devices a node would have is not known.
+    if !spec.pod_affinity.required.is_empty() || spec.claims_devices {
         return None;
     }
     let basic = ["cpu", "memory", "ephemeral-storage"].map(|name| (Name::from(name), requests.of(name)));

@@ -11,6 +11,7 @@
 mod affinity_classes;
 mod cluster_snapshot;
 mod columns;
+mod devices;
 mod filter;
 mod help;
 mod ids;

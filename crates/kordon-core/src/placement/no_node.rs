@@ -1,6 +1,10 @@
 //! Fast checks whether a pod has no feasible node, or at least a given number of them. They give no reasons.
 
-use super::{filter::Filters, scheduling_request::SchedulingRequest, snapshot::Snapshot};
+use super::{
+    filter::{Filters, is_left_to_devices},
+    scheduling_request::SchedulingRequest,
+    snapshot::Snapshot,
+};
 use crate::cluster::Requests;
 
 impl Snapshot {
@@ -27,7 +31,7 @@ impl Snapshot {
         let mut filters = Filters::new(self, request);
         let has_room = |node: &u32| self.has_room_for(*node, &request.resources.requests);
         let feasible = self.node_numbers().filter(has_room).filter(|node| filters.is_feasible(*node));
-        feasible.take(count).count() == count
+        feasible.take(count).count() == count && filters.devices.unknown().is_none()
     }
 
     /// Returns the lowest priority of all pods on nodes; `i32::MAX` if no node has pods.
@@ -44,6 +48,8 @@ impl Snapshot {
             && fits(requests.cpu_milli, resources.cpu_milli.free())
             && fits(requests.memory_bytes, resources.memory_bytes.free())
             && fits(requests.ephemeral_bytes, resources.ephemeral_bytes().free())
-            && requests.scalars.iter().all(|(name, amount)| fits(*amount, resources.scalar(name).free()))
+            && requests.scalars.iter().all(|(name, amount)| {
+                fits(*amount, resources.scalar(name).free()) || is_left_to_devices(name, resources, self)
+            })
     }
 }

@@ -56,6 +56,16 @@ pub enum Reason {
     NoVolume,
     /// The zone or region label of a volume excludes the node.
     VolumeZone,
+    /// The node does not have free devices for the claims of the pod.
+    Devices,
+    /// A claim has devices that the node cannot use.
+    DevicesElsewhere,
+    /// The ResourceClaim does not exist.
+    DeviceClaimMissing(Name),
+    /// The ResourceClaim for this entry of the pod's claims does not exist yet.
+    DeviceClaimNotCreated(Name),
+    /// A claim asks for devices of a class that does not exist.
+    DeviceClassMissing(Name),
     /// The required podAffinity is not met.
     PodAffinity,
     /// The pod's required podAntiAffinity is not met.
@@ -96,6 +106,11 @@ impl fmt::Display for Reason {
             Self::VolumeUnreachable => f.write_str("volume not reachable"),
             Self::NoVolume => f.write_str("no volume for its claim"),
             Self::VolumeZone => f.write_str("volume in another zone"),
+            Self::Devices => f.write_str("no free device for its claims"),
+            Self::DevicesElsewhere => f.write_str("devices of its claim on another node"),
+            Self::DeviceClaimMissing(claim) => write!(f, "resource claim {claim} not found"),
+            Self::DeviceClaimNotCreated(entry) => write!(f, "resource claim {entry} not created yet"),
+            Self::DeviceClassMissing(class) => write!(f, "device class {class} not found"),
             Self::PodAffinity => f.write_str("podAffinity not met"),
             Self::PodAntiAffinity => f.write_str("podAntiAffinity not met"),
             Self::ExistingAntiAffinity => f.write_str("podAntiAffinity of another pod"),

@@ -29,6 +29,14 @@ pub struct SchedulerRules {
     pub init_images_count: bool,
     /// Treatment of images that are mounted as volumes (scored from 1.36).
     pub image_volumes: ImageVolumes,
+    /// Pods get devices by resource.k8s.io/v1. Older releases have other versions of the API, which are not read.
+    pub claims_get_devices: bool,
+    /// Requests for extended resources that a node does not have are requests for devices of a DeviceClass.
+    pub classes_back_resources: bool,
+    /// Device taints keep claims off (on by default from 1.36).
+    pub device_taints: bool,
+    /// DeviceTaintRules set device taints (on by default from 1.37).
+    pub device_taint_rules: bool,
     /// The score of an image on a node depends on how many nodes had the image when the node was added. Old releases
     /// compute this number only then, but every status update of a kubelet corrects it. The rule therefore applies to
     /// no release, only to recordings of clusters without kubelets.
@@ -58,6 +66,9 @@ pub enum Balance {
 }
 
 impl SchedulerRules {
+    /// The first release that serves resource.k8s.io/v1.
+    pub const FIRST_WITH_DEVICES: ServerVersion = ServerVersion::new(1, 34);
+
     pub fn for_version(version: ServerVersion) -> Self {
         let from = |minor| version >= ServerVersion::new(1, minor);
         Self {
@@ -84,6 +95,10 @@ impl SchedulerRules {
                 _ if from(36) => ImageVolumes::Added,
                 _ => ImageVolumes::Ignored,
             },
+            claims_get_devices: version >= Self::FIRST_WITH_DEVICES,
+            classes_back_resources: from(36),
+            device_taints: from(36),
+            device_taint_rules: from(37),
             image_counts_are_stale: false,
         }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use crate::cluster::{
     Cluster, Key, Labels, Name, Namespace, NodeName, OwnerKind, Pod, PodResources, Requirement,
-    SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, WorkloadKind,
+    SchedulingSpec, Selector, SelectorOperator, SharedList, Toleration, Uid, WorkloadKind,
 };
 
 /// The properties of a pod that the scheduler reads.
@@ -12,6 +12,10 @@ use crate::cluster::{
 pub struct SchedulingRequest {
     /// Name of the pod; empty if the pod does not exist yet.
     pub name: Name,
+    /// Uid of the pod, by which its own resource claims are found; of a new pod, that of the pod which it replaces.
+    pub uid: Uid,
+    /// Whether the pod is new, so that it gets new claims like those of the pod which it replaces.
+    pub replaces: bool,
     pub namespace: Namespace,
     pub labels: Labels,
     pub priority: i32,
@@ -35,6 +39,8 @@ impl SchedulingRequest {
     pub fn from_pod(pod: &Pod, cluster: &Cluster) -> Self {
         Self {
             name: pod.key.name.clone(),
+            uid: pod.uid.clone(),
+            replaces: false,
             namespace: pod.key.namespace.clone(),
             labels: pod.labels.clone(),
             priority: pod.priority,
@@ -65,8 +71,7 @@ impl SchedulingRequest {
 
     /// Returns the aspects that placement does not model. The volume filter adds the aspects of volumes.
     pub(super) fn caveats(&self) -> impl Iterator<Item = Caveat> {
-        let devices = self.spec.claims_devices.then_some(Caveat::Devices);
-        devices.into_iter().chain(self.caveats.iter().copied())
+        self.caveats.iter().copied()
     }
 }
 
@@ -77,6 +82,8 @@ pub enum Obstacle {
     Gated(Vec<Name>),
     /// Another scheduler places the pod by its own rules. Has the name of this scheduler.
     OtherScheduler(Name),
+    /// Which nodes have the devices of the pod is not known. Has the reason.
+    Devices(Name),
 }
 
 /// An aspect that placement does not check or cannot know.
@@ -86,8 +93,6 @@ pub enum Caveat {
     Volumes,
     /// Whether the storage has capacity for new volumes of the pod.
     Capacity,
-    /// Which nodes have the claimed devices of the pod.
-    Devices,
     /// Which services select the pod. Default spreading depends on them.
     Services,
     /// Which group the pod is scheduled with.
@@ -110,15 +115,15 @@ impl fmt::Display for Obstacle {
                 write!(f, "waits for scheduling gates {}", gates.join(", "))
             }
             Self::OtherScheduler(name) => write!(f, "other scheduler ({name}): placement unknown"),
+            Self::Devices(why) => write!(f, "devices: {why}"),
         }
     }
 }
 
 impl Caveat {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 8] = [
         Self::Volumes,
         Self::Capacity,
-        Self::Devices,
         Self::Services,
         Self::Group,
         Self::NewNodes,
@@ -132,7 +137,6 @@ impl Caveat {
         match self {
             Self::Volumes => "volumes",
             Self::Capacity => "capacity",
-            Self::Devices => "devices",
             Self::Services => "services",
             Self::Group => "group",
             Self::NewNodes => "newNodes",
@@ -148,7 +152,6 @@ impl fmt::Display for Caveat {
         f.write_str(match self {
             Self::Volumes => "volume rules not checked",
             Self::Capacity => "storage capacity for new volumes not checked",
-            Self::Devices => "device claims not modelled",
             Self::Services => "services unknown: spread by the owner's selector only",
             Self::Group => "group scheduling not modelled",
             Self::NewNodes => "an autoscaler may add nodes: Pending may be short",

@@ -12,6 +12,7 @@ use std::{
 use super::{
     affinity_classes::{AffinityClasses, NamespaceLabels},
     columns::{LabelColumn, LabelColumns},
+    devices::{Devices, PodDevices},
     filter::{Filters, PodVolumes},
     ids::Ids,
     images::{Holders, Images},
@@ -22,7 +23,7 @@ use super::{
     preemption,
     reason::{NodeRefusal, Reason},
     rules::SchedulerRules,
-    scheduling_request::{Caveat, SchedulingRequest},
+    scheduling_request::{Caveat, Obstacle, SchedulingRequest},
     score::Ranking,
     storage::Storage,
 };
@@ -62,6 +63,7 @@ pub struct Snapshot {
     namespaces: Arc<NamespaceLabels>,
     budgets: Arc<Vec<Arc<Budget>>>,
     storage: Storage,
+    devices: Devices,
     walk: NodeWalk,
 }
 
@@ -117,6 +119,7 @@ impl Snapshot {
             namespaces: Arc::default(),
             budgets: Arc::default(),
             storage: Storage::default(),
+            devices: Devices::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Snapshot {
         self.namespaces = Arc::new(NamespaceLabels(labels.collect()));
         self.budgets = Arc::new(cluster.budgets().iter().cloned().collect());
         self.storage = Storage::from_cluster(cluster);
+        self.devices = Devices::from_cluster(cluster, &self.rules);
     }
 
     /// Returns where the scheduler would place the pod. The caller can then put the pod there with [`Snapshot::add`].
@@ -141,10 +145,12 @@ impl Snapshot {
         self.prepare(request);
         let mut filters = Filters::new(self, request);
         let found = self.find(&mut filters);
-        let outcome = if found.feasible.is_empty() {
-            SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters))
-        } else {
-            SchedulingOutcome::Placed(self.placement(&filters, &found))
+        let outcome = match filters.devices.unknown() {
+            _ if found.feasible.is_empty() => {
+                SchedulingOutcome::Unschedulable(self.unschedulable(&mut filters))
+            }
+            Some(why) => SchedulingOutcome::NotTried(Obstacle::Devices(why)),
+            None => SchedulingOutcome::Placed(self.placement(&filters, &found)),
         };
         self.walk.advance(found.next_start());
         outcome
@@ -214,6 +220,7 @@ impl Snapshot {
     pub fn add(&mut self, pod: Arc<Pod>, node: &NodeName) -> bool {
         let Some(number) = self.number(node) else { return false };
         let resident = self.resident(pod);
+        self.devices.on_add(&resident.pod.key);
         self.resources_mut(number).add(&resident.pod);
         self.pod_classes.on_mut(resident.pod_class).add(number, resident.pod.termination.is_some());
         if let Some(affinity_class) = resident.affinity_class {
@@ -223,8 +230,27 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node. Returns the pod if it was there.
+    /// Removes a pod from its node, because it is gone. Returns the pod if it was there.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
+        let pod = self.take(pod, node)?;
+        self.devices.on_remove(&pod.key);
+        Some(pod)
+    }
+
+    /// Whether a pod needs devices, as far as is known.
+    pub fn concerns_devices(&self, pod: &Pod) -> bool {
+        self.devices.concern(pod)
+    }
+
+    /// Gives a new pod the devices that it finds on a node. The pod is added afterwards.
+    pub fn allocate_devices(&mut self, request: &SchedulingRequest, pod: &Key, node: &NodeName) {
+        let Some(node) = self.node_named(node).cloned() else { return };
+        let needs = PodDevices::new(&self.devices, request, &self.rules);
+        self.devices.allocate(&needs, pod, &node);
+    }
+
+    /// Takes a pod off its node. Its claims keep their devices.
+    fn take(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let number = self.number(node)?;
         let place = self.residents[number as usize].iter().position(|resident| resident.pod.key == *pod)?;
         let resident = self.residents_mut(number).remove(place);
@@ -255,7 +281,7 @@ impl Snapshot {
     pub fn remove_node(&mut self, name: &NodeName) {
         let Some(number) = self.number(name) else { return };
         for pod in self.pods_on(name).cloned().collect::<Vec<_>>() {
-            self.remove(&pod.key, name);
+            self.take(&pod.key, name);
             self.strays.entry(name.clone()).or_default().push(pod);
         }
         self.replace_node(number, None);
@@ -499,6 +525,10 @@ impl Snapshot {
 
     pub(super) fn budgets(&self) -> &[Arc<Budget>] {
         &self.budgets
+    }
+
+    pub(super) fn devices(&self) -> &Devices {
+        &self.devices
     }
 
     pub(super) fn storage(&self) -> &Storage {

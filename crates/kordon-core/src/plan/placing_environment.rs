@@ -14,7 +14,7 @@ use super::{
     warning::UNSCHEDULABLE,
 };
 use crate::{
-    cluster::{Cluster, Key, Node, NodeName, Pod, Taint, TaintEffect, Termination},
+    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Taint, TaintEffect, Termination, Uid},
     placement::{
         Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
         Snapshot, Unschedulable,
@@ -143,7 +143,7 @@ impl<'a> PlacingEnvironment<'a> {
     /// the replacement may preempt other pods.
     fn place(&mut self, pod: &Pod) -> (Landing, Arc<PlacementTrace>) {
         let request = replacement(pod, self.typical.cluster);
-        let nameless = SchedulingRequest { name: Default::default(), ..request.clone() };
+        let nameless = SchedulingRequest { name: Name::default(), uid: Uid::default(), ..request.clone() };
         if let Some((_, trace)) = self.state.unplaceable.iter().find(|(other, _)| *other == nameless) {
             return (Landing::Pending { why: trace.why() }, trace.clone());
         }
@@ -271,6 +271,10 @@ impl<'a> PlacingEnvironment<'a> {
         let new = owner::successor(self.typical.cluster, pod).into_owned();
         let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..new };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
+        if self.state.snapshot.concerns_devices(&new) {
+            let request = replacement(pod, self.typical.cluster);
+            self.state.snapshot.allocate_devices(&request, &new.key, node);
+        }
         self.state.snapshot.add(Arc::new(new), node);
     }
 
@@ -397,7 +401,8 @@ impl Environment for PlacingEnvironment<'_> {
 /// Returns the request to schedule a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
     let new = owner::successor(cluster, pod);
-    let mut request = SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(&new, cluster) };
+    let mut request =
+        SchedulingRequest { nominated: None, replaces: true, ..SchedulingRequest::from_pod(&new, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {
         request.name = Default::default();
     }

@@ -10,6 +10,7 @@ mod volumes;
 use std::collections::BTreeSet;
 
 pub(super) use node_affinity::{NodeMatch, TermMatch};
+pub(super) use resources::is_left_to_devices;
 pub(super) use spread::{CountedNodes, Tally, effective_selector, selected_classes};
 pub(super) use volumes::{PodVolumes, TOPOLOGY_LABELS};
 
@@ -17,6 +18,7 @@ use pod_affinity::PodAffinity;
 use spread::HardSpread;
 
 use super::{
+    devices::PodDevices,
     node_resources::{NodeResources, disks},
     reason::{FilterRefusal, NodeRefusal, Reason, Unexplained},
     scheduling_request::{Caveat, SchedulingRequest},
@@ -37,6 +39,7 @@ pub(super) struct Filters<'s> {
     pub request: &'s SchedulingRequest,
     pub nodes: NodeMatch,
     pub volumes: PodVolumes,
+    pub devices: PodDevices,
     spread: HardSpread,
     pod_affinity: PodAffinity,
     pinned_to: Option<Option<u32>>,
@@ -50,6 +53,7 @@ impl<'s> Filters<'s> {
             spread: HardSpread::new(snapshot, request, &nodes),
             pod_affinity: PodAffinity::new(snapshot, request),
             volumes: PodVolumes::new(snapshot, request),
+            devices: PodDevices::new(snapshot.devices(), request, snapshot.rules()),
             pinned_to: request.pinned_to.as_ref().map(|name| snapshot.number(name)),
             tolerates_cordons: tolerates_cordons(&request.tolerations),
             nodes,
@@ -91,6 +95,9 @@ impl<'s> Filters<'s> {
         }
         if !self.pod_affinity.is_empty() {
             feasible.retain(|node| self.pod_affinity.check::<Unexplained>(*node).is_ok());
+        }
+        if !self.devices.is_empty() {
+            feasible.retain(|node| self.check_devices::<Unexplained>(*node).is_ok());
         }
         if !nominated.is_empty() {
             feasible.retain(|node| nominated.binary_search(node).is_err());
@@ -188,7 +195,8 @@ impl<'s> Filters<'s> {
         self.check_room(resources)?;
         self.check_volumes(node, resources)?;
         self.spread.check(node)?;
-        self.pod_affinity.check(node)
+        self.pod_affinity.check(node)?;
+        self.check_devices(node)
     }
 
     /// Refuses the pod on all nodes if its volumes exclude every node. This refusal takes precedence over the refusals
@@ -228,7 +236,11 @@ impl<'s> Filters<'s> {
 
     #[inline]
     fn check_room<R: FilterRefusal>(&self, resources: &NodeResources) -> Result<(), R> {
-        resources::check(&self.request.resources.requests, resources, self.snapshot.rules())
+        resources::check(&self.request.resources.requests, resources, self.snapshot)
+    }
+
+    fn check_devices<R: FilterRefusal>(&self, node: u32) -> Result<(), R> {
+        if self.devices.is_empty() { Ok(()) } else { self.devices.check(self.snapshot.node(node)) }
     }
 
     /// Checks the disks that the pod uses without a claim, then its claims.

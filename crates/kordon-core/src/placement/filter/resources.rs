@@ -3,32 +3,34 @@
 use super::super::{
     node_resources::{NodeResources, Share},
     reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
-    rules::SchedulerRules,
+    snapshot::Snapshot,
 };
-use crate::cluster::Requests;
+use crate::cluster::{Name, Requests};
 
 /// Refuses the node if resources are insufficient. The refusal names all insufficient resources.
 #[inline]
 pub(super) fn check<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
-    rules: &SchedulerRules,
+    snapshot: &Snapshot,
 ) -> Result<(), R> {
+    let rules = snapshot.rules();
     // Fast path for the many pods that request neither ephemeral storage nor extended resources. It does not read how
     // much of these resources the node has.
     let fits = resources.pods.free() > 0
         && requests.cpu_milli <= resources.cpu_milli.free()
         && requests.memory_bytes <= resources.memory_bytes.free();
     let is_basic = requests.ephemeral_bytes == 0 && rules.zero_requests_fit && requests.scalars.is_empty();
-    if fits && is_basic { Ok(()) } else { check_all(requests, resources, rules) }
+    if fits && is_basic { Ok(()) } else { check_all(requests, resources, snapshot) }
 }
 
 fn check_all<R: FilterRefusal>(
     requests: &Requests,
     resources: &NodeResources,
-    rules: &SchedulerRules,
+    snapshot: &Snapshot,
 ) -> Result<(), R> {
-    let insufficient = || insufficient(requests, resources, rules);
+    let rules = snapshot.rules();
+    let insufficient = || insufficient(requests, resources, snapshot);
     let has_too_many = resources.pods.free() < 1;
     if !has_too_many && insufficient().next().is_none() {
         return Ok(());
@@ -45,11 +47,12 @@ fn check_all<R: FilterRefusal>(
     }))
 }
 
-/// Returns each insufficient resource: its name, the amount that the pod requests, and the [`Share`] of the node.
+/// Returns each insufficient resource: its name, the amount that the pod requests, and the [`Share`] of the node. A
+/// resource that the node does not have and devices may have is left to [`super::PodDevices`].
 fn insufficient<'r>(
     requests: &'r Requests,
     resources: &'r NodeResources,
-    rules: &SchedulerRules,
+    snapshot: &'r Snapshot,
 ) -> impl Iterator<Item = (&'r str, i64, Share)> {
     let basic = [
         ("cpu", requests.cpu_milli, resources.cpu_milli),
@@ -57,9 +60,21 @@ fn insufficient<'r>(
         ("ephemeral-storage", requests.ephemeral_bytes, resources.ephemeral_bytes()),
     ];
     let requests_any = !requests.scalars.is_empty() || basic.iter().any(|(_, requested, _)| *requested > 0);
-    let zero_fits = rules.zero_requests_fit;
+    let zero_fits = snapshot.rules().zero_requests_fit;
     let scalars = requests.scalars.iter();
+    let scalars = scalars.filter(|(resource, _)| !is_left_to_devices(resource, resources, snapshot));
     let scalars = scalars.map(|(resource, requested)| (&**resource, *requested, resources.scalar(resource)));
     let all = basic.into_iter().chain(scalars).filter(move |_| requests_any);
     all.filter(move |(_, requested, share)| *requested > share.free() && !(*requested == 0 && zero_fits))
+}
+
+/// Whether devices may stand for a resource on a node, because the node itself has nothing of it.
+pub(in super::super) fn is_left_to_devices(
+    resource: &Name,
+    resources: &NodeResources,
+    snapshot: &Snapshot,
+) -> bool {
+    snapshot.rules().classes_back_resources
+        && resources.scalar(resource).allocatable == 0
+        && snapshot.devices().back(resource)
 }

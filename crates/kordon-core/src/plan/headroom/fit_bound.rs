@@ -22,7 +22,8 @@ pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[Leavin
 
 fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc<Pod>]) -> bool {
     let mut others = pods.iter().filter(|other| !Arc::ptr_eq(pod, other));
-    if others.any(|other| may_exclude(pod, other)) {
+    let share_devices = |other: &Pod| snapshot.concerns_devices(pod) && snapshot.concerns_devices(other);
+    if others.any(|other| may_exclude(pod, other) || share_devices(other)) {
         return false;
     }
     let request = placing_environment::replacement(pod, cluster);

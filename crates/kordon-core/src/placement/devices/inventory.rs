@@ -1,0 +1,341 @@
+//! The devices that drivers publish.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
+
+use fixedbitset::FixedBitSet;
+
+use super::selector::DeviceSelector;
+use crate::{
+    cluster::{
+        DeviceClass, DeviceTables, Name, Node, ResourceSlice,
+        device::{
+            Device, DeviceAlternative, DeviceAttribute, DeviceId, DeviceNodes, DeviceTaint,
+            DeviceTaintEffect, DeviceToleration,
+        },
+        device_tables::CLASS_PREFIX,
+    },
+    placement::rules::SchedulerRules,
+};
+
+/// The published devices, by number, and the classes.
+#[derive(Debug, Default)]
+pub(super) struct Inventory {
+    devices: Vec<PublishedDevice>,
+    numbers: BTreeMap<DeviceId, u32>,
+    pools: Vec<Pool>,
+    slices: Vec<PublishedSlice>,
+    /// The slices of devices that only one node can use, by name of the node.
+    local: BTreeMap<Name, Vec<u32>>,
+    /// The other slices.
+    shared: Vec<u32>,
+    classes: BTreeMap<Name, Arc<DeviceClass>>,
+    /// Names of the classes by `spec.extendedResourceName`.
+    by_resource: BTreeMap<Name, Name>,
+    /// The devices that satisfy a list of expressions, for each list that a request can have. Worked out on first use.
+    matches: BTreeMap<Box<[Name]>, OnceLock<Arc<Matches>>>,
+}
+
+/// A device, and where it stands.
+#[derive(Debug)]
+pub(super) struct PublishedDevice {
+    pub pool: u32,
+    slice: u32,
+    place: u32,
+    /// Taints that keep claims off: of the slice and of rules.
+    taints: Vec<DeviceTaint>,
+}
+
+#[derive(Debug)]
+struct PublishedSlice {
+    object: Arc<ResourceSlice>,
+    pool: u32,
+    devices: Range<u32>,
+}
+
+/// A pool: the slices of its newest generation.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    pub driver: Name,
+    /// Whether all of its slices are known, so that devices can be allocated.
+    is_complete: bool,
+    /// Whether the pool contradicts itself: it has a device twice, or a device consumes a counter that does not exist.
+    is_invalid: bool,
+    pub devices: Vec<u32>,
+    /// What its counters have in total, in thousandths, by set and counter.
+    pub counters: BTreeMap<(Name, Name), i64>,
+}
+
+impl Pool {
+    pub const fn is_usable(&self) -> bool {
+        self.is_complete && !self.is_invalid
+    }
+}
+
+/// The devices that satisfy all expressions of a list.
+#[derive(Debug, Default)]
+pub(super) struct Matches {
+    pub devices: FixedBitSet,
+    /// Why an expression cannot be evaluated, or a device that satisfies all of them cannot be judged; empty if nothing
+    /// is in the way.
+    pub trouble: Name,
+}
+
+impl Inventory {
+    pub fn from_tables(tables: &DeviceTables, rules: &SchedulerRules) -> Self {
+        let mut inventory = Self::default();
+        for class in tables.classes.iter() {
+            inventory.add_class(class.clone());
+        }
+        let mut by_pool: BTreeMap<(Name, Name), Vec<Arc<ResourceSlice>>> = BTreeMap::new();
+        for slice in tables.slices.iter() {
+            by_pool.entry((slice.driver.clone(), slice.pool.clone())).or_default().push(slice.clone());
+        }
+        for ((driver, _), slices) in by_pool {
+            inventory.add_pool(driver, slices);
+        }
+        if rules.device_taints {
+            inventory.taint(tables, rules);
+        }
+        inventory.prepare_matches(tables);
+        inventory
+    }
+
+    fn add_class(&mut self, class: Arc<DeviceClass>) {
+        if !class.extended_resource.is_empty() {
+            // The newest class counts; of equally old ones, the first by name (upstream `extendedresourcecache`).
+            let known =
+                self.by_resource.get(&class.extended_resource).and_then(|name| self.classes.get(name));
+            if known.is_none_or(|known| class.created > known.created) {
+                self.by_resource.insert(class.extended_resource.clone(), class.name.clone());
+            }
+        }
+        self.classes.insert(class.name.clone(), class);
+    }
+
+    fn add_pool(&mut self, driver: Name, mut slices: Vec<Arc<ResourceSlice>>) {
+        let newest = slices.iter().map(|slice| slice.generation).max().unwrap_or_default();
+        slices.retain(|slice| slice.generation == newest);
+        let number = as_number(self.pools.len());
+        let mut pool = Pool { driver, ..Pool::default() };
+        pool.is_complete =
+            slices.iter().all(|slice| usize::try_from(slice.slices_in_pool) == Ok(slices.len()));
+        for counter in slices.iter().flat_map(|slice| &slice.counters) {
+            pool.counters.insert((counter.set.clone(), counter.counter.clone()), counter.milli);
+        }
+        for slice in slices {
+            let (first, place) = (as_number(self.devices.len()), as_number(self.slices.len()));
+            for (index, device) in slice.devices.iter().enumerate() {
+                let id = DeviceId {
+                    driver: slice.driver.clone(),
+                    pool: slice.pool.clone(),
+                    device: device.name.clone(),
+                };
+                let device_number = as_number(self.devices.len());
+                pool.is_invalid |= self.numbers.insert(id, device_number).is_some();
+                pool.is_invalid |= device.consumes.iter().any(|consumed| {
+                    !pool.counters.contains_key(&(consumed.set.clone(), consumed.counter.clone()))
+                });
+                pool.devices.push(device_number);
+                let (pool, place_in_slice) = (number, as_number(index));
+                let taints = Vec::new();
+                self.devices.push(PublishedDevice { pool, slice: place, place: place_in_slice, taints });
+            }
+            match &slice.nodes {
+                DeviceNodes::Node(node) => self.local.entry(node.0.clone()).or_default().push(place),
+                DeviceNodes::Matching(_) | DeviceNodes::All | DeviceNodes::PerDevice => {
+                    self.shared.push(place)
+                }
+                DeviceNodes::None => {}
+            }
+            let devices = first..as_number(self.devices.len());
+            self.slices.push(PublishedSlice { object: slice, pool: number, devices });
+        }
+        self.pools.push(pool);
+    }
+
+    fn taint(&mut self, tables: &DeviceTables, rules: &SchedulerRules) {
+        let keeps_off = |taint: &DeviceTaint| {
+            matches!(taint.effect, DeviceTaintEffect::NoSchedule | DeviceTaintEffect::NoExecute)
+        };
+        let of_rules = || tables.rules.iter().filter(|_| rules.device_taint_rules);
+        let set: Vec<_> = of_rules().filter(|rule| keeps_off(&rule.taint)).cloned().collect();
+        let tainted: Vec<(u32, Vec<DeviceTaint>)> = self
+            .numbers
+            .iter()
+            .map(|(id, number)| {
+                let own = self.device(*number).taints.iter().filter(|taint| keeps_off(taint)).cloned();
+                let of_rules = set.iter().filter(|rule| rule.selects(id)).map(|rule| rule.taint.clone());
+                (*number, own.chain(of_rules).collect())
+            })
+            .collect();
+        for (number, taints) in tainted {
+            self.devices[number as usize].taints = taints;
+        }
+    }
+
+    /// Prepares the lists of expressions that requests of the cluster's claims and of extended resources have.
+    fn prepare_matches(&mut self, tables: &DeviceTables) {
+        let mut lists: BTreeSet<Box<[Name]>> =
+            self.classes.values().map(|class| class.selectors.clone()).collect();
+        let requests = tables.claims.iter().flat_map(|claim| &claim.spec.requests);
+        for alternative in requests.flat_map(|request| &request.alternatives) {
+            lists.extend(self.expressions(alternative));
+        }
+        self.matches = lists.into_iter().map(|list| (list, OnceLock::new())).collect();
+    }
+
+    /// Returns the expressions of a request: those of its class, then its own; `None` if there is no such class.
+    fn expressions(&self, alternative: &DeviceAlternative) -> Option<Box<[Name]>> {
+        let class = self.classes.get(&alternative.class)?;
+        Some(class.selectors.iter().chain(&alternative.selectors).cloned().collect())
+    }
+
+    /// Returns the devices that a request selects; `None` if there is no such class.
+    pub fn matches(&self, alternative: &DeviceAlternative) -> Option<Arc<Matches>> {
+        let list = self.expressions(alternative)?;
+        Some(match self.matches.get(&list) {
+            Some(known) => known.get_or_init(|| Arc::new(self.evaluate(&list))).clone(),
+            None => Arc::new(self.evaluate(&list)),
+        })
+    }
+
+    fn evaluate(&self, expressions: &[Name]) -> Matches {
+        let mut matches = Matches { devices: FixedBitSet::with_capacity(self.len()), ..Matches::default() };
+        let selectors: Result<Vec<DeviceSelector>, String> =
+            expressions.iter().map(|expression| DeviceSelector::compile(expression)).collect();
+        let selectors = match selectors {
+            Ok(selectors) => selectors,
+            Err(why) => return Matches { trouble: why.as_str().into(), ..matches },
+        };
+        for (id, number) in &self.numbers {
+            let device = self.device(*number);
+            match satisfies(&selectors, &id.driver, device) {
+                Ok(false) => {}
+                Ok(true) if device.is_shareable || device.has_unmodelled => {
+                    let why = format!("device {} of pool {} can be shared in parts", id.device, id.pool);
+                    return Matches { trouble: why.as_str().into(), ..matches };
+                }
+                Ok(true) => matches.devices.insert(*number as usize),
+                Err(why) => return Matches { trouble: why.as_str().into(), ..matches },
+            }
+        }
+        matches
+    }
+
+    /// Number of published devices.
+    pub fn len(&self) -> usize {
+        self.devices.len()
+    }
+
+    pub fn number(&self, id: &DeviceId) -> Option<u32> {
+        self.numbers.get(id).copied()
+    }
+
+    pub fn device(&self, number: u32) -> &Device {
+        let published = &self.devices[number as usize];
+        &self.slices[published.slice as usize].object.devices[published.place as usize]
+    }
+
+    /// Returns which nodes can use a device.
+    pub fn nodes_of(&self, number: u32) -> &DeviceNodes {
+        let slice = &self.slices[self.devices[number as usize].slice as usize].object;
+        match &slice.nodes {
+            DeviceNodes::PerDevice => &self.device(number).nodes,
+            nodes => nodes,
+        }
+    }
+
+    pub fn pool_of(&self, number: u32) -> (u32, &Pool) {
+        let pool = self.devices[number as usize].pool;
+        (pool, &self.pools[pool as usize])
+    }
+
+    /// Whether these tolerations tolerate every taint of a device that keeps claims off (upstream
+    /// `taintPreventsAllocation`).
+    pub fn is_tolerated(&self, number: u32, tolerations: &[DeviceToleration]) -> bool {
+        let taints = &self.devices[number as usize].taints;
+        taints.iter().all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
+    }
+
+    /// Returns the devices that a node can use, by number, those of unusable pools included (upstream `GatherPools`).
+    pub fn usable_by(&self, node: &Node) -> Vec<u32> {
+        let local = self.local.get(&node.name.0).into_iter().flatten();
+        let mut usable = Vec::new();
+        for slice in local.chain(&self.shared) {
+            let PublishedSlice { object, devices, pool: _ } = &self.slices[*slice as usize];
+            match &object.nodes {
+                DeviceNodes::PerDevice => {
+                    usable.extend(devices.clone().filter(|device| can_use(node, self.nodes_of(*device))));
+                }
+                nodes if can_use(node, nodes) => usable.extend(devices.clone()),
+                _ => {}
+            }
+        }
+        usable
+    }
+
+    /// Whether a pool with slices that this node can use is not usable. Requests for all devices wait then.
+    pub fn has_unusable_pool(&self, node: &Node) -> bool {
+        let local = self.local.get(&node.name.0).into_iter().flatten();
+        local.chain(&self.shared).any(|slice| {
+            let slice = &self.slices[*slice as usize];
+            !self.pools[slice.pool as usize].is_usable()
+                && match &slice.object.nodes {
+                    DeviceNodes::PerDevice => {
+                        slice.devices.clone().any(|device| can_use(node, self.nodes_of(device)))
+                    }
+                    nodes => can_use(node, nodes),
+                }
+        })
+    }
+
+
+    /// Returns the class whose devices stand for an extended resource.
+    pub fn class_of_resource(&self, resource: &Name) -> Option<&Name> {
+        let implicit = || {
+            let name = resource.strip_prefix(CLASS_PREFIX)?;
+            self.classes.get_key_value(name).map(|(name, _)| name)
+        };
+        self.by_resource.get(resource).or_else(implicit)
+    }
+
+    /// Returns an attribute of a device by its name with domain (upstream `lookupAttribute`).
+    pub fn attribute(&self, number: u32, name: &str) -> Option<&DeviceAttribute> {
+        let find = |name: &str| {
+            let attributes = self.device(number).attributes.iter();
+            attributes.into_iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+        };
+        find(name).or_else(|| {
+            let (domain, id) = name.split_once('/')?;
+            (*self.pool_of(number).1.driver == *domain).then(|| find(id))?
+        })
+    }
+}
+
+fn as_number(count: usize) -> u32 {
+    u32::try_from(count).expect("a cluster has fewer devices than 2^32")
+}
+
+/// Evaluates the selectors in their order, until one does not hold.
+fn satisfies(selectors: &[DeviceSelector], driver: &Name, device: &Device) -> Result<bool, String> {
+    for selector in selectors {
+        if !selector.selects(driver, device)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether a node can use devices (upstream `NodeMatches`).
+pub(super) fn can_use(node: &Node, nodes: &DeviceNodes) -> bool {
+    match nodes {
+        DeviceNodes::Node(name) => *name == node.name,
+        DeviceNodes::All => true,
+        DeviceNodes::Matching(terms) => terms.iter().any(|term| term.matches(node)),
+        DeviceNodes::PerDevice | DeviceNodes::None => false,
+    }
+}

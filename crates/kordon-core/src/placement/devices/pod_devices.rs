@@ -1,0 +1,274 @@
+//! The devices that a pod needs, as a filter of nodes (DynamicResources).
+
+use std::{cell::Cell, sync::Arc};
+
+use super::{
+    Allocation, DeviceState, Devices,
+    inventory::{Inventory, Matches},
+    only,
+    search::{Choice, Found, Wanted, search},
+};
+use crate::{
+    cluster::{
+        Key, Name, Node,
+        device::{
+            ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceNodes, DeviceRequest,
+        },
+        scheduling::{NodeRequirement, NodeTerm, PodDeviceClaim},
+    },
+    placement::{
+        reason::{FilterRefusal, NodeRefusal, Reason, Remedy},
+        rules::SchedulerRules,
+        scheduling_request::SchedulingRequest,
+    },
+};
+
+/// The devices that a pod needs.
+#[derive(Clone, Debug, Default)]
+pub(in crate::placement) struct PodDevices {
+    inventory: Arc<Inventory>,
+    state: Arc<DeviceState>,
+    /// Claims that need devices. Those for extended resources are needed only on nodes that do not have the resource.
+    wanted: Vec<Wanted>,
+    /// Claims of other pods, too, that have their devices already.
+    reserved: Vec<Key>,
+    /// The nodes that can use the devices of these claims: for each claim, terms of which one must match.
+    pins: Vec<Box<[NodeTerm]>>,
+    /// Why no node takes the pod.
+    refusal: Option<Reason>,
+    /// Why it cannot be judged which nodes take the pod.
+    obstacle: Option<Name>,
+    /// Whether a search has given up.
+    gave_up: Cell<bool>,
+}
+
+impl PodDevices {
+    pub fn new(devices: &Devices, request: &SchedulingRequest, rules: &SchedulerRules) -> Self {
+        let (inventory, state) = (devices.inventory.clone(), devices.state.clone());
+        let mut needs = Self { inventory, state, ..Self::default() };
+        let spec = &request.spec;
+        let scalars = request.resources.requests.scalars.iter();
+        let extended: Vec<&(Name, i64)> = scalars
+            .filter(|(name, amount)| rules.classes_back_resources && *amount > 0 && devices.back(name))
+            .collect();
+        if !spec.claims_devices && extended.is_empty() {
+            return Self::default();
+        }
+        if !rules.claims_get_devices {
+            needs.obstacle("claimed devices are not modelled before Kubernetes 1.34");
+        } else if !devices.unknown.is_empty() {
+            needs.obstacle(&devices.unknown);
+        } else if spec.claims_devices && spec.device_claims.is_empty() {
+            needs.obstacle("the recording does not have the claims of the pod");
+        }
+        if needs.obstacle.is_some() {
+            return needs;
+        }
+        for entry in &spec.device_claims {
+            needs.add_entry(entry, request);
+        }
+        for (resource, amount) in extended {
+            needs.add_resource(resource, *amount);
+        }
+        needs
+    }
+
+    fn obstacle(&mut self, why: &str) {
+        self.obstacle.get_or_insert_with(|| why.into());
+    }
+
+    fn add_entry(&mut self, entry: &PodDeviceClaim, request: &SchedulingRequest) {
+        let key = |name: &Name| Key { namespace: request.namespace.clone(), name: name.clone() };
+        let state = self.state.clone();
+        if let Some(name) = &entry.claim {
+            let Some((key, claim)) = state.claims.get_key_value(&key(name)) else {
+                self.refusal.get_or_insert(Reason::DeviceClaimMissing(name.clone()));
+                return;
+            };
+            match &claim.allocation {
+                Some(allocation) => self.use_allocated(key, allocation),
+                None => self.want(key.clone(), claim.spec.clone(), None),
+            }
+            return;
+        }
+        let own = state.own.get(&request.uid).into_iter().flatten();
+        let own = own.filter_map(|key| state.claims.get_key_value(key));
+        let is_entry =
+            |claim: &super::ClaimState| claim.owner.as_ref().is_some_and(|owner| owner.entry == entry.entry);
+        let found = own.into_iter().find(|(_, claim)| is_entry(claim));
+        match found {
+            Some((_, claim)) if request.replaces => {
+                let name = format!("{}/{}", request.uid, entry.entry);
+                self.want(key(&name.as_str().into()), claim.spec.clone(), None);
+            }
+            Some((key, claim)) => match &claim.allocation {
+                Some(allocation) => self.use_allocated(key, allocation),
+                None => self.want(key.clone(), claim.spec.clone(), None),
+            },
+            None if request.replaces => {
+                self.obstacle(&format!("no claim shows what the template of {} asks for", entry.entry));
+            }
+            None => {
+                self.refusal.get_or_insert(Reason::DeviceClaimNotCreated(entry.entry.clone()));
+            }
+        }
+    }
+
+    fn use_allocated(&mut self, key: &Key, allocation: &Allocation) {
+        self.reserved.push(key.clone());
+        self.pins.extend(allocation.nodes.clone());
+    }
+
+    /// Adds the request for devices that stand for an extended resource (upstream `createRequestsAndMappings`).
+    fn add_resource(&mut self, resource: &Name, amount: i64) {
+        let Some(class) = self.inventory.class_of_resource(resource).cloned() else { return };
+        let amount = u32::try_from(amount).map_or(DeviceAmount::Unknown, DeviceAmount::Exact);
+        let alternative = DeviceAlternative { class, amount, ..DeviceAlternative::default() };
+        let request = DeviceRequest { name: resource.clone(), alternatives: [alternative].into() };
+        let spec = DeviceClaimSpec { requests: [request].into(), constraints: Box::default() };
+        self.want(Key::new("", resource), spec.into(), Some(resource.clone()));
+    }
+
+    fn want(&mut self, key: Key, spec: Arc<DeviceClaimSpec>, resource: Option<Name>) {
+        let unknown = |what: &str| format!("{what} of claim {} is not modelled", key.name);
+        if spec.constraints.iter().any(|constraint| constraint.rule == ConstraintRule::Unknown) {
+            self.obstacle(&unknown("a constraint"));
+        }
+        let mut matches: Vec<Vec<Arc<Matches>>> = Vec::new();
+        for request in &spec.requests {
+            if request.alternatives.is_empty() {
+                self.obstacle(&unknown("a request"));
+            }
+            let mut of_request = Vec::new();
+            for alternative in &request.alternatives {
+                if alternative.has_unmodelled || alternative.amount == DeviceAmount::Unknown {
+                    self.obstacle(&unknown("a request"));
+                }
+                let Some(found) = self.inventory.matches(alternative) else {
+                    self.refusal.get_or_insert(Reason::DeviceClassMissing(alternative.class.clone()));
+                    return;
+                };
+                if !found.trouble.is_empty() {
+                    self.obstacle(&found.trouble);
+                }
+                of_request.push(found);
+            }
+            matches.push(of_request);
+        }
+        self.wanted.push(Wanted { key, spec, matches, resource });
+    }
+
+    /// Whether the pod needs no devices.
+    pub fn is_empty(&self) -> bool {
+        self.wanted.is_empty() && self.pins.is_empty() && self.refusal.is_none() && self.obstacle.is_none()
+    }
+
+    /// Returns why it cannot be judged which nodes take the pod; none if all checks so far could be.
+    pub fn unknown(&self) -> Option<Name> {
+        let gave_up = || "there are too many combinations of devices".into();
+        self.obstacle.clone().or_else(|| self.gave_up.get().then(gave_up))
+    }
+
+    /// Checks a node. A node of which it cannot be judged is not refused: see [`PodDevices::unknown`].
+    pub fn check<R: FilterRefusal>(&self, node: &Node) -> Result<(), R> {
+        if let Some(reason) = &self.refusal {
+            return Err(R::explained(|| refusal(vec![reason.clone()])));
+        }
+        if self.obstacle.is_some() {
+            return Ok(());
+        }
+        if !self.pins.iter().all(|terms| terms.iter().any(|term| term.matches(node))) {
+            return Err(R::unresolvable(&[Reason::DevicesElsewhere]));
+        }
+        match self.search(node) {
+            Found::Devices(_) => Ok(()),
+            Found::GaveUp => {
+                self.gave_up.set(true);
+                Ok(())
+            }
+            Found::Nothing => Err(R::explained(|| refusal(self.reasons(node)))),
+        }
+    }
+
+    /// Returns the claims that need devices on a node.
+    fn wanted_on(&self, node: &Node) -> Vec<&Wanted> {
+        let has =
+            |resource: &Name| node.extended.iter().any(|(name, amount)| name == resource && *amount > 0);
+        let is_needed = |wanted: &&Wanted| wanted.resource.as_ref().is_none_or(|resource| !has(resource));
+        self.wanted.iter().filter(is_needed).collect()
+    }
+
+    fn search(&self, node: &Node) -> Found {
+        let wanted = self.wanted_on(node);
+        if wanted.is_empty() {
+            return Found::Devices(Vec::new());
+        }
+        search(&self.inventory, &self.state, node, &wanted)
+    }
+
+    /// Returns why a node does not have the devices: the extended resources if the pod needs nothing else.
+    fn reasons(&self, node: &Node) -> Vec<Reason> {
+        let wanted = self.wanted_on(node);
+        let resources: Option<Vec<Reason>> =
+            wanted.iter().map(|wanted| wanted.resource.clone().map(Reason::Insufficient)).collect();
+        resources.unwrap_or_else(|| vec![Reason::Devices])
+    }
+
+    /// Returns the claims that have their devices already and are reserved for the pod when it is placed.
+    pub(super) fn reserved(&self) -> &[Key] {
+        &self.reserved
+    }
+
+    /// Returns the claims that get devices on a node, and which. Empty if the node does not have them.
+    pub(super) fn grants(&self, node: &Node) -> Vec<(Key, Arc<DeviceClaimSpec>, Allocation)> {
+        let Found::Devices(chosen) = self.search(node) else { return Vec::new() };
+        let wanted = self.wanted_on(node).into_iter();
+        let grant = |(wanted, choices): (&Wanted, Vec<Choice>)| {
+            (wanted.key.clone(), wanted.spec.clone(), self.allocation(&choices))
+        };
+        wanted.zip(chosen).map(grant).collect()
+    }
+
+    /// Returns the allocation of these devices (upstream `createNodeSelector`).
+    fn allocation(&self, choices: &[Choice]) -> Allocation {
+        let alone = choices.iter().filter(|choice| !choice.admin);
+        let devices = alone.map(|choice| choice.device).collect();
+        let mut joined = NodeTerm::default();
+        for choice in choices {
+            match self.inventory.nodes_of(choice.device) {
+                DeviceNodes::Node(node) => {
+                    return Allocation { devices, nodes: Some([only(node)].into()) };
+                }
+                DeviceNodes::Matching(terms) => {
+                    let Some(term) = terms.first() else { continue };
+                    joined = join(joined, term);
+                }
+                DeviceNodes::All | DeviceNodes::PerDevice | DeviceNodes::None => {}
+            }
+        }
+        let is_free = joined == NodeTerm::default();
+        Allocation { devices, nodes: (!is_free).then(|| [joined].into()) }
+    }
+}
+
+fn refusal(reasons: Vec<Reason>) -> NodeRefusal {
+    // The scheduler's preemption does not free devices of its victims while it looks for them.
+    NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
+}
+
+/// Returns the term with the requirements of both, each once.
+fn join(term: NodeTerm, other: &NodeTerm) -> NodeTerm {
+    let merged = |own: Box<[NodeRequirement]>, other: &[NodeRequirement]| {
+        let mut all: Vec<NodeRequirement> = own.into_vec();
+        for requirement in other {
+            if !all.contains(requirement) {
+                all.push(requirement.clone());
+            }
+        }
+        all.into_boxed_slice()
+    };
+    NodeTerm {
+        expressions: merged(term.expressions, &other.expressions),
+        fields: merged(term.fields, &other.fields),
+    }
+}

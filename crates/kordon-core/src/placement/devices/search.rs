@@ -1,0 +1,240 @@
+//! Looks for devices on one node that satisfy all claims of a pod (upstream `structured.Allocator`).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    DeviceState,
+    inventory::{Inventory, Matches},
+};
+use crate::cluster::{
+    Key, Name, Node,
+    device::{ConstraintRule, DeviceAlternative, DeviceAmount, DeviceClaimSpec, DeviceConstraint},
+};
+
+/// A claim that needs devices.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    pub key: Key,
+    pub spec: Arc<DeviceClaimSpec>,
+    /// The devices that each alternative of each request selects.
+    pub matches: Vec<Vec<Arc<Matches>>>,
+    /// The extended resource that is requested; none for a claim of the pod.
+    pub resource: Option<Name>,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The devices of each claim, in the order of the claims.
+    Devices(Vec<Vec<Choice>>),
+    Nothing,
+    /// There are too many combinations to try all of them.
+    GaveUp,
+}
+
+/// A device that a search chose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub device: u32,
+    /// Whether others may use the device, too.
+    pub admin: bool,
+    request: usize,
+    alternative: usize,
+}
+
+/// Number of devices that a search tries before it gives up. The scheduler's own limit is a time of ten seconds.
+const MOST_STEPS: usize = 50_000;
+
+/// Number of devices that one claim can get (upstream `AllocationResultsMaxSize`).
+const MOST_DEVICES: usize = 32;
+
+/// Looks for devices for these claims on a node.
+pub(super) fn search(inventory: &Inventory, state: &DeviceState, node: &Node, claims: &[&Wanted]) -> Found {
+    let usable = inventory.usable_by(node);
+    let has_unusable_pool = inventory.has_unusable_pool(node);
+    let chosen = vec![Vec::new(); claims.len()];
+    let mut search = Search {
+        inventory,
+        state,
+        claims,
+        usable,
+        has_unusable_pool,
+        chosen,
+        steps: 0,
+        available: BTreeMap::new(),
+    };
+    match search.request(0, 0) {
+        Ok(true) => Found::Devices(search.chosen),
+        Ok(false) => Found::Nothing,
+        Err(GaveUp) => Found::GaveUp,
+    }
+}
+
+struct GaveUp;
+
+struct Search<'a> {
+    inventory: &'a Inventory,
+    state: &'a DeviceState,
+    claims: &'a [&'a Wanted],
+    usable: Vec<u32>,
+    has_unusable_pool: bool,
+    /// The devices chosen so far, by claim.
+    chosen: Vec<Vec<Choice>>,
+    steps: usize,
+    /// What the counters of each pool have left beside the devices in use, once it was asked for.
+    available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
+}
+
+impl Search<'_> {
+    /// Satisfies this request of a claim and all that follow.
+    fn request(&mut self, claim: usize, request: usize) -> Result<bool, GaveUp> {
+        let Some(wanted) = self.claims.get(claim).copied() else { return Ok(true) };
+        let Some(asked) = wanted.spec.requests.get(request) else { return self.request(claim + 1, 0) };
+        for (place, alternative) in asked.alternatives.iter().enumerate() {
+            if self.alternative(claim, request, place, alternative)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn alternative(
+        &mut self,
+        claim: usize,
+        request: usize,
+        place: usize,
+        alternative: &DeviceAlternative,
+    ) -> Result<bool, GaveUp> {
+        let matches = self.claims[claim].matches[request][place].clone();
+        let selected: Vec<u32> =
+            self.usable.iter().copied().filter(|device| matches.devices.contains(*device as usize)).collect();
+        let count = match alternative.amount {
+            DeviceAmount::Exact(count) => count as usize,
+            DeviceAmount::All if self.has_unusable_pool || selected.is_empty() => return Ok(false),
+            DeviceAmount::All => selected.len(),
+            DeviceAmount::Unknown => return Ok(false),
+        };
+        if self.chosen[claim].len() + count > MOST_DEVICES || selected.len() < count {
+            return Ok(false);
+        }
+        self.choose(Step { claim, request, place, alternative, selected: &selected, from: 0, count })
+    }
+
+    /// Chooses so many more of the selected devices, and satisfies the requests that follow.
+    fn choose(&mut self, step: Step<'_>) -> Result<bool, GaveUp> {
+        let Step { claim, request, place, alternative, selected, from, count } = step;
+        if count == 0 {
+            return self.request(claim, request + 1);
+        }
+        for (index, device) in selected.iter().enumerate().skip(from) {
+            if selected.len() - index < count {
+                return Ok(false);
+            }
+            self.steps += 1;
+            if self.steps > MOST_STEPS {
+                return Err(GaveUp);
+            }
+            let choice = Choice { device: *device, admin: alternative.admin, request, alternative: place };
+            if !self.is_allowed(claim, &choice, alternative) {
+                continue;
+            }
+            self.chosen[claim].push(choice);
+            if self.choose(Step { from: index + 1, count: count - 1, ..step })? {
+                return Ok(true);
+            }
+            self.chosen[claim].pop();
+        }
+        Ok(false)
+    }
+
+    fn is_allowed(&mut self, claim: usize, choice: &Choice, alternative: &DeviceAlternative) -> bool {
+        let device = choice.device;
+        let is_of_claim = self.chosen[claim].iter().any(|other| other.device == device);
+        let is_in_use = || {
+            self.state.in_use[device as usize] > 0
+                || self.chosen.iter().flatten().any(|other| other.device == device)
+        };
+        !is_of_claim
+            && (choice.admin || !is_in_use())
+            && self.inventory.pool_of(device).1.is_usable()
+            && self.inventory.is_tolerated(device, &alternative.tolerations)
+            && self.meets_constraints(claim, choice)
+            && self.has_counters(device)
+    }
+
+    /// Whether a device goes with those that its claim has already (upstream `constraint.add`).
+    fn meets_constraints(&self, claim: usize, choice: &Choice) -> bool {
+        let spec = &self.claims[claim].spec;
+        spec.constraints.iter().filter(|constraint| concerns(constraint, spec, choice)).all(|constraint| {
+            let (ConstraintRule::Match(name) | ConstraintRule::Distinct(name)) = &constraint.rule else {
+                return false;
+            };
+            let Some(value) = self.inventory.attribute(choice.device, name) else { return false };
+            let others = self.chosen[claim].iter().filter(|other| concerns(constraint, spec, other));
+            let mut values = others.map(|other| self.inventory.attribute(other.device, name));
+            match &constraint.rule {
+                ConstraintRule::Match(_) => values.all(|other| other == Some(value)),
+                ConstraintRule::Distinct(_) => values.all(|other| other != Some(value)),
+                ConstraintRule::Unknown => false,
+            }
+        })
+    }
+
+    /// Whether the counters of the pool have enough left for a device (upstream `checkAvailableCounters`).
+    fn has_counters(&mut self, device: u32) -> bool {
+        let consumed = &self.inventory.device(device).consumes;
+        if consumed.is_empty() {
+            return true;
+        }
+        let (number, pool) = self.inventory.pool_of(device);
+        let (inventory, in_use) = (self.inventory, &self.state.in_use);
+        let available = self.available.entry(number).or_insert_with(|| {
+            let mut left = pool.counters.clone();
+            for used in pool.devices.iter().filter(|device| in_use[**device as usize] > 0) {
+                consume(inventory, *used, &mut left);
+            }
+            left
+        });
+        let mut left = available.clone();
+        let chosen = self.chosen.iter().flatten().map(|choice| choice.device);
+        for other in chosen.filter(|other| inventory.pool_of(*other).0 == number) {
+            consume(inventory, other, &mut left);
+        }
+        consume(inventory, device, &mut left);
+        left.values().all(|left| *left >= 0)
+    }
+}
+
+fn consume(inventory: &Inventory, device: u32, left: &mut BTreeMap<(Name, Name), i64>) {
+    for consumed in &inventory.device(device).consumes {
+        if let Some(left) = left.get_mut(&(consumed.set.clone(), consumed.counter.clone())) {
+            *left = left.saturating_sub(consumed.milli);
+        }
+    }
+}
+
+/// The choice of devices for one alternative of a request.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    claim: usize,
+    request: usize,
+    place: usize,
+    alternative: &'a DeviceAlternative,
+    selected: &'a [u32],
+    /// The first of the selected devices that has not been tried. The order in which devices are chosen does not matter.
+    from: usize,
+    count: usize,
+}
+
+/// Whether a constraint applies to a device that was chosen for a request.
+fn concerns(constraint: &DeviceConstraint, spec: &DeviceClaimSpec, choice: &Choice) -> bool {
+    let request = &spec.requests[choice.request];
+    let alternative = &request.alternatives[choice.alternative];
+    constraint.requests.is_empty()
+        || constraint.requests.iter().any(|name| {
+            *name == request.name
+                || name.split_once('/').is_some_and(|(parent, sub)| {
+                    *request.name == *parent && !alternative.name.is_empty() && *alternative.name == *sub
+                })
+        })
+}
