@@ -13,7 +13,7 @@ use super::{
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
-    engine::{Confidence, ZoneState, ZoneView, controllers_own},
+    engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, controllers_own, taint_rule_previews},
     plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -85,6 +85,7 @@ impl ClusterVerdict {
         findings.extend(flapping(model, now));
         findings.extend(left_out_of_service(model));
         findings.extend(evicting_kubelets(model, now));
+        findings.extend(taint_rules(model));
         findings.extend(loading(model));
         if findings.iter().all(|finding| finding.level < VerdictLevel::Notice) {
             findings.extend(all_well(model));
@@ -592,6 +593,17 @@ fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
         phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
     }));
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
+}
+
+/// Returns what DeviceTaintRules without an effect would do, for those that would delete pods.
+fn taint_rules(model: &Model) -> Vec<Finding> {
+    let previews = taint_rule_previews(&model.cluster, model.settings.version);
+    let words = |preview: &TaintRulePreview| {
+        let pods = counted(preview.pods.len(), "pod", "pods");
+        format!("DeviceTaintRule {} is a preview: with NoExecute it would delete {pods}", preview.rule)
+    };
+    let previews = previews.iter().filter(|preview| !preview.pods.is_empty());
+    previews.map(|preview| Finding::new(VerdictLevel::Notice, words(preview))).collect()
 }
 
 /// The most common reason why pods are Pending: `no node has 4 CPU free`.

@@ -16,7 +16,7 @@ use super::{
 };
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
-    engine::{Cause, Certainty, Due, Engine, NodeStage, Why},
+    engine::{Cause, Certainty, DeviceEviction, Due, Engine, NodeStage, Why, device_evictions},
     forecast::{self, Forecast},
 };
 use kordon_time::{Span, Timestamp};
@@ -231,6 +231,15 @@ impl Sources<'_> {
                 Due::Never => EvictionState::Never,
             };
             rows.insert(eviction.pod, EvictionRow { node: eviction.node, state, why: eviction.why });
+        }
+        for eviction in device_evictions(cluster, engine.settings().version) {
+            let DeviceEviction { pod, at, why } = eviction;
+            let Some(node) = pod.node.clone() else { continue };
+            let known = rows.get(&pod.key).and_then(|row| row.state.leaves_at());
+            if known.is_none_or(|known| at <= known) {
+                let state = EvictionState::Scheduled { at, certainty: Certainty::Observed };
+                rows.insert(pod.key.clone(), EvictionRow { node, state, why });
+            }
         }
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));

@@ -341,6 +341,7 @@ pub const fn is_eviction(kind: DepartureKind) -> bool {
         | DepartureKind::StorageLimit
         | DepartureKind::Rejection
         | DepartureKind::TaintEviction
+        | DepartureKind::DeviceTaintEviction
         | DepartureKind::Preemption
         | DepartureKind::GarbageCollection
         | DepartureKind::OutOfService

@@ -42,6 +42,7 @@ const KEPT: &[&str] = &[
     "SchedulerError",
     "PreemptionByScheduler",
     "DeletionByTaintManager",
+    "DeletionByDeviceTaintManager",
     "EvictionByEvictionAPI",
     "DeletionByPodGC",
     "TerminationByKubelet",

@@ -79,5 +79,5 @@ impl ServedCluster {
 }
 
 fn is_loaded(model: &Model) -> bool {
-    model.engine.is_some() && FeedKind::ALL.into_iter().all(|kind| model.cluster.known(kind).is_known())
+    model.engine.is_some() && FeedKind::ALWAYS.into_iter().all(|kind| model.cluster.known(kind).is_known())
 }

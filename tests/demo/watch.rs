@@ -152,7 +152,7 @@ async fn kinds_that_may_not_be_listed_are_named_alike_and_the_rest_works() {
     let mut session = Session::start(&api);
     session
         .until("pods and services forbidden, the rest live", |session| {
-            let is_there = session.health.len() == FeedKind::ALL.len();
+            let is_there = session.health.len() == FeedKind::ALWAYS.len();
             is_there
                 && session.health.iter().all(|(kind, health)| match kind {
                     FeedKind::Pods | FeedKind::Services => {
@@ -502,7 +502,7 @@ impl Session {
     }
 
     fn all_live(&self) -> bool {
-        self.health.len() == FeedKind::ALL.len()
+        self.health.len() == FeedKind::ALWAYS.len()
             && self.health.values().all(|health| health.state == FeedState::Live)
     }
 

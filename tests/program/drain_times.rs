@@ -215,7 +215,7 @@ impl Town {
     /// Processes the reports of the watches until all of them have listed.
     async fn learn(&mut self) {
         let is_live = |model: &Model, kind| model.feeds.state(kind) == Some(&FeedState::Live);
-        while !FeedKind::ALL.iter().all(|kind| is_live(&self.model, *kind)) {
+        while !FeedKind::ALWAYS.iter().all(|kind| is_live(&self.model, *kind)) {
             let event = self.feeds.recv().await.expect("watches do not end");
             self.model.on_watch_event(event, self.clock.now());
         }

@@ -10,6 +10,7 @@ mod cursor;
 mod dashboard;
 mod dashboard_driver;
 mod dashboard_fixture;
+mod device_cases;
 mod drain_counts;
 mod drain_times;
 mod evictions;

@@ -11,7 +11,7 @@ use super::super::{
 };
 use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, Key, NodeName, Scope},
-    engine::{Engine, UncertainTaints, Why, ZoneView},
+    engine::{Engine, TaintRulePreview, UncertainTaints, Why, ZoneView, taint_rule_previews},
     forecast::{
         Assumptions, Forecast, ForecastKind, ForecastStep, ForecastTotals, Incident, IncidentKind,
         Succession, SuccessionCounts, Successor,
@@ -69,6 +69,9 @@ pub struct ForecastReport {
     pub steps: Vec<ForecastStepReport>,
     /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
+    /// DeviceTaintRules without an effect: what each would do if its effect were NoExecute. Null if pods or claims are
+    /// unknown.
+    pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// For a failure: pods that are on the failing nodes and are not deleted.
     pub staying: Option<Vec<StayingReport>>,
     /// Replacements of deleted pods, and of pods that are on lost nodes and are not deleted.
@@ -155,6 +158,35 @@ pub struct UncertainTaintsReport {
     pub candidates: Vec<NodeName>,
 }
 
+/// What a DeviceTaintRule would do.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaintRulePreviewReport {
+    pub rule: String,
+    /// Whether the rule selects every device.
+    pub selects_all: bool,
+    /// Number of published devices that the rule selects.
+    pub published_devices: usize,
+    /// Number of allocated devices that the rule selects.
+    pub allocated_devices: usize,
+    /// Number of pods that would be deleted, and of their namespaces.
+    pub pods: usize,
+    pub namespaces: usize,
+}
+
+impl TaintRulePreviewReport {
+    fn new(preview: &TaintRulePreview) -> Self {
+        Self {
+            rule: preview.rule.to_string(),
+            selects_all: preview.selects_all,
+            published_devices: preview.published,
+            allocated_devices: preview.allocated,
+            pods: preview.pods.len(),
+            namespaces: preview.namespaces(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StayingReport {
@@ -237,6 +269,7 @@ impl ForecastReport {
                 .iter()
                 .map(|taints| uncertain_taints(taints, now))
                 .collect(),
+            taint_rule_previews: knows_pods.then(|| previews(subject)).flatten(),
             staying: knows_pods.then(|| staying(subject, forecast)),
             receivers: places.then(|| succession.trace.receivers.iter().map(ReceiverReport::new).collect()),
             placement_caveats: places
@@ -244,6 +277,16 @@ impl ForecastReport {
             replacements: Some(replacements).filter(|_| places),
         }
     }
+}
+
+/// Returns what DeviceTaintRules without an effect would do; none if claims are needed for that and not known.
+fn previews(subject: &ForecastSubject<'_>) -> Option<Vec<TaintRulePreviewReport>> {
+    let (cluster, version) = (subject.cluster, subject.engine.settings().version);
+    let is_known = || cluster.gaps(FeedKind::DEVICES).unknown().is_empty();
+    if cluster.needs_devices() && !is_known() {
+        return None;
+    }
+    Some(taint_rule_previews(cluster, version).iter().map(TaintRulePreviewReport::new).collect())
 }
 
 /// Assumptions as text. Nodes with the same incident at the same time share a line.

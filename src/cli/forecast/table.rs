@@ -81,6 +81,20 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
             shown(&zone)
         );
     }
+    for preview in report.taint_rule_previews.iter().flatten() {
+        let selected = match preview.selects_all {
+            true => "every device".into(),
+            false => counted(preview.published_devices, "published device", "published devices"),
+        };
+        let _ = writeln!(
+            out,
+            "\nif the effect of DeviceTaintRule {} were NoExecute: {} of {} deleted; it selects {selected}, {} of them allocated",
+            shown(&preview.rule),
+            counted(preview.pods, "pod", "pods"),
+            counted(preview.namespaces, "namespace", "namespaces"),
+            preview.allocated_devices,
+        );
+    }
     PageTable::new(report.staying.as_deref().unwrap_or_default())
         .key("POD NOT EVICTED", |pod| format!("{}/{}", pod.namespace, pod.pod))
         .essential("NODE", |pod| pod.node.to_string())

@@ -356,6 +356,7 @@ fn departure_words(
         DepartureKind::NodeShutdown => ("ended", by_kubelet("node shutdown"), from),
         DepartureKind::Rejection
         | DepartureKind::TaintEviction
+        | DepartureKind::DeviceTaintEviction
         | DepartureKind::GarbageCollection
         | DepartureKind::OutOfService
         | DepartureKind::Failure

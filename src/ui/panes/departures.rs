@@ -230,6 +230,7 @@ const fn level(kind: DepartureKind) -> Severity {
         DepartureKind::NodePressure | DepartureKind::OomKill | DepartureKind::StorageLimit => Severity::Error,
         DepartureKind::Rejection
         | DepartureKind::TaintEviction
+        | DepartureKind::DeviceTaintEviction
         | DepartureKind::Preemption
         | DepartureKind::GarbageCollection
         | DepartureKind::OutOfService

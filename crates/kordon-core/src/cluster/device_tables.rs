@@ -8,7 +8,7 @@ use super::{
     knowledge::FeedKind,
     names::{Key, Name},
     scope::ScopeRead,
-    table::{ObjectEvent, Table, TableObject},
+    table::{ObjectEvent, Table},
 };
 
 /// The objects of the [kinds of devices](FeedKind::DEVICES).
@@ -27,44 +27,6 @@ pub enum DeviceChange {
     Claim(ObjectEvent<ResourceClaim>),
     Slice(ObjectEvent<ResourceSlice>),
     Rule(ObjectEvent<DeviceTaintRule>),
-}
-
-impl DeviceChange {
-    pub const fn kind(&self) -> FeedKind {
-        match self {
-            Self::Class(_) => FeedKind::DeviceClasses,
-            Self::Claim(_) => FeedKind::ResourceClaims,
-            Self::Slice(_) => FeedKind::ResourceSlices,
-            Self::Rule(_) => FeedKind::DeviceTaintRules,
-        }
-    }
-
-    /// Returns the change that the kind of devices has no objects; none for other kinds.
-    pub fn list_events(kind: FeedKind, event: ListEvent) -> Option<Self> {
-        Some(match kind {
-            FeedKind::DeviceClasses => Self::Class(event.of()),
-            FeedKind::ResourceClaims => Self::Claim(event.of()),
-            FeedKind::ResourceSlices => Self::Slice(event.of()),
-            FeedKind::DeviceTaintRules => Self::Rule(event.of()),
-            _ => return None,
-        })
-    }
-}
-
-/// The start or the end of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ListEvent {
-    Started,
-    Done,
-}
-
-impl ListEvent {
-    fn of<T: TableObject>(self) -> ObjectEvent<T> {
-        match self {
-            Self::Started => ObjectEvent::ListStarted,
-            Self::Done => ObjectEvent::ListDone,
-        }
-    }
 }
 
 impl DeviceTables {

@@ -169,6 +169,9 @@ pub const NODE_LOST: &str = "NodeLost";
 /// The reason of the condition DisruptionTarget that taint eviction sets (upstream `DeletionByTaintManager`).
 pub const DELETION_BY_TAINT: &str = "DeletionByTaintManager";
 
+/// The reason of the condition DisruptionTarget that the device taint eviction controller sets.
+pub const DELETION_BY_DEVICE_TAINT: &str = "DeletionByDeviceTaintManager";
+
 /// A condition that the controller makes Unknown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnknownCondition {

@@ -5,6 +5,7 @@
 
 mod audit;
 mod collector;
+mod device_taints;
 mod disruption;
 pub mod effect;
 mod eviction;
@@ -33,9 +34,13 @@ use std::{
 };
 
 pub use audit::WOULD_EXPLAIN;
+pub use device_taints::{
+    DEVICE_TAINT_RULES, DEVICE_TAINTS, DeviceEviction, TaintRulePreview, device_evictions,
+    taint_rule_previews,
+};
 pub use effect::{
-    DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck, NODE_LOST, NodeCheck, Notice,
-    Outcome, RecordedEvent, Severity, UnknownCondition, Write,
+    DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck,
+    NODE_LOST, NodeCheck, Notice, Outcome, RecordedEvent, Severity, UnknownCondition, Write,
 };
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;

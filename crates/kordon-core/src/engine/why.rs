@@ -76,6 +76,8 @@ pub enum Cause {
     AllZonesDown,
     /// The NoExecute taint on the node, and how well its start is known.
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
+    /// A device of the pod has a NoExecute taint: the device, the key of the taint, who set it, and since when.
+    DeviceTainted { device: Name, taint: Name, by: Name, since: Timestamp },
     /// The pod does not tolerate this taint.
     NotTolerated { taint: Name },
     /// The pod tolerates the taint for a limited time, the shortest of its matching tolerations.
@@ -194,6 +196,10 @@ impl fmt::Display for Cause {
                     Certainty::AtLatest => ("", " or earlier"),
                 };
                 write!(f, "{key}:NoExecute since {about}{}{bound}", since.utc().format("%H:%M:%S"))
+            }
+            Self::DeviceTainted { device, taint, by, since } => {
+                let since = since.utc().format("%H:%M:%S");
+                write!(f, "device {device} has {taint}:NoExecute since {since} by {by}")
             }
             Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
             Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),

@@ -36,7 +36,9 @@ use chance::Chances;
 
 use crate::{
     cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
-    engine::{Deletion, Engine, Outcome, UncertainTaints, Why, Write, ZoneView},
+    engine::{
+        Deletion, DeviceEviction, Engine, Outcome, UncertainTaints, Why, Write, ZoneView, device_evictions,
+    },
     plan::{Cancellation, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -159,9 +161,31 @@ impl Forecast {
             forecast.chances = Arc::new(chances);
             forecast.down = run.down_nodes(cluster);
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
+            forecast.add_device_evictions(engine, cluster);
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
+    }
+
+    /// Adds the deletions of pods by taints of their devices, unless something else deletes the pod first.
+    fn add_device_evictions(&mut self, engine: &Engine, cluster: &Cluster) {
+        let mut first: BTreeMap<Key, Timestamp> = BTreeMap::new();
+        for step in &self.steps {
+            if let Some(pod) = step.kind.pod() {
+                first.entry(pod.clone()).or_insert(step.at);
+            }
+        }
+        for eviction in device_evictions(cluster, engine.settings().version) {
+            let DeviceEviction { pod, at, why } = eviction;
+            let (at, Some(node)) = (at.max(self.made), pod.node.clone()) else { continue };
+            if at > self.until || first.get(&pod.key).is_some_and(|other| *other <= at) {
+                continue;
+            }
+            self.steps.retain(|step| step.kind.pod() != Some(&pod.key));
+            let kind = ForecastKind::Deleted { pod: pod.key.clone(), node };
+            self.steps.push(ForecastStep { at, kind, why, not_ready: 0, chance: None });
+        }
+        self.steps.sort_by_key(|step| step.at);
     }
 
     /// Returns how many pods are deleted before the end, over all orders in which waiting nodes may be tainted.

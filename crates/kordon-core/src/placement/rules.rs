@@ -1,6 +1,6 @@
 //! Differences between releases of the scheduler.
 
-use crate::engine::ServerVersion;
+use crate::engine::{DEVICE_TAINT_RULES, DEVICE_TAINTS, ServerVersion};
 
 /// Rules of the scheduler of one release (docs/upstream/placement-and-pressure.md#1.9). Patch releases follow the same
 /// rules.
@@ -97,8 +97,8 @@ impl SchedulerRules {
             },
             claims_get_devices: version >= Self::FIRST_WITH_DEVICES,
             classes_back_resources: from(36),
-            device_taints: from(36),
-            device_taint_rules: from(37),
+            device_taints: version >= DEVICE_TAINTS,
+            device_taint_rules: version >= DEVICE_TAINT_RULES,
             image_counts_are_stale: false,
         }
     }

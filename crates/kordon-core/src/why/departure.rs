@@ -32,6 +32,8 @@ pub enum DepartureKind {
     Rejection,
     /// A NoExecute taint of the node evicted the pod.
     TaintEviction,
+    /// A NoExecute taint of a device of the pod evicted the pod.
+    DeviceTaintEviction,
     /// The pod made room for a pod of higher priority.
     Preemption,
     /// The pod's node no longer exists.
@@ -167,12 +169,13 @@ pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
 
 impl DepartureKind {
     /// All kinds, those that need attention first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NodePressure,
         Self::OomKill,
         Self::StorageLimit,
         Self::Rejection,
         Self::TaintEviction,
+        Self::DeviceTaintEviction,
         Self::Preemption,
         Self::GarbageCollection,
         Self::OutOfService,
@@ -193,6 +196,7 @@ impl DepartureKind {
             Self::StorageLimit => "storageLimitEviction",
             Self::Rejection => "admissionRejection",
             Self::TaintEviction => "taintEviction",
+            Self::DeviceTaintEviction => "deviceTaintEviction",
             Self::Preemption => "preemption",
             Self::GarbageCollection => "podGarbageCollection",
             Self::OutOfService => "outOfService",
@@ -214,6 +218,7 @@ impl DepartureKind {
             Self::StorageLimit => "storage limit eviction",
             Self::Rejection => "admission rejection",
             Self::TaintEviction => "taint-based eviction",
+            Self::DeviceTaintEviction => "device taint eviction",
             Self::Preemption => "preemption",
             Self::GarbageCollection => "pod garbage collection",
             Self::OutOfService => "out-of-service",

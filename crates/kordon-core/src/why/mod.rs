@@ -12,8 +12,8 @@ use crate::{
         TaintOwner, Termination, WorkloadKind,
     },
     engine::{
-        Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
-        ZoneState, ZoneView,
+        Cause, Certainty, Confidence, DeviceEviction, Due, Engine, EvictionStatus, NodeStage, NodeView,
+        UNREACHABLE, Why, ZoneState, ZoneView, device_evictions,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     plan::{
@@ -685,6 +685,10 @@ impl Explainer<'_> {
             }
             ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => false,
         });
+        if let Some(step) = self.device_eviction(pod) {
+            explanation.extend(step);
+            return;
+        }
         let pending =
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
@@ -717,6 +721,19 @@ impl Explainer<'_> {
             }
             (None, None) => explanation.push(self.not_evicted(node)),
         }
+    }
+
+    /// Returns the steps about the eviction by a taint of a device; none if no device of the pod is tainted.
+    fn device_eviction(&self, pod: &Pod) -> Option<[Step; 2]> {
+        let evictions = device_evictions(self.cluster, self.engine.settings().version);
+        let DeviceEviction { at, why, .. } =
+            evictions.into_iter().find(|eviction| eviction.pod.key == pod.key)?;
+        let (tense, text) = match at <= self.now {
+            true => (Tense::Present, "its eviction is overdue"),
+            false => (Tense::Future, "it is evicted"),
+        };
+        let cause = Step::new(Tense::Present, Topic::Toleration, why.to_string());
+        Some([cause, Step::new(tense, Topic::Eviction, text.into()).at(at)])
     }
 
     fn not_evicted(&self, node: &Node) -> Step {

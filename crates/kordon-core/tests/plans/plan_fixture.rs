@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, FeedKind, IntOrPercent, Key, Known, Name,
+        Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind, IntOrPercent, Key, Known, Name,
         NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Quota,
         QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject,
         Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
@@ -85,6 +85,10 @@ impl PlanFixture {
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
         fixture.list(Change::Quota);
+        fixture.list(|event| Change::Device(DeviceChange::Class(event)));
+        fixture.list(|event| Change::Device(DeviceChange::Claim(event)));
+        fixture.list(|event| Change::Device(DeviceChange::Slice(event)));
+        fixture.list(|event| Change::Device(DeviceChange::Rule(event)));
         for kind in WorkloadKind::ALL {
             fixture.list(|event| Change::Workload(kind, event));
         }

@@ -86,7 +86,13 @@ fn list(known: &mut Cluster, source: &Cluster, kind: FeedKind, state: &Known) {
         FeedKind::StorageClasses => copy(known, source.storage_classes().iter(), state, Change::StorageClass),
         FeedKind::CsiNodes => copy(known, source.csi_nodes().iter(), state, Change::CsiNode),
         FeedKind::Quotas => copy(known, source.quotas().iter(), state, Change::Quota),
-        FeedKind::Leases | FeedKind::PriorityClasses | FeedKind::Leader => {}
+        FeedKind::Leases
+        | FeedKind::PriorityClasses
+        | FeedKind::Leader
+        | FeedKind::DeviceClasses
+        | FeedKind::ResourceClaims
+        | FeedKind::ResourceSlices
+        | FeedKind::DeviceTaintRules => {}
     }
 }
 

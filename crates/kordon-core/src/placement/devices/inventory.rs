@@ -293,7 +293,6 @@ impl Inventory {
         })
     }
 
-
     /// Returns the class whose devices stand for an extended resource.
     pub fn class_of_resource(&self, resource: &Name) -> Option<&Name> {
         let implicit = || {

@@ -12,7 +12,7 @@ use crate::{
         Cluster, ClusterEvent, ContainerExit, FeedKind, Key, Name, Node, OUT_OF_SERVICE, OwnerKind, Phase,
         Pod, Workload, WorkloadKind, WorkloadStage,
     },
-    engine::{DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
+    engine::{DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Tolerance, no_execute, tolerance},
     plan::owner::{self, OwnerLookup},
 };
 use kordon_time::{ClusterTime, Span};
@@ -108,6 +108,7 @@ impl Clues {
                 (DepartureKind::TaintEviction, Possible)
             }
             DELETION_BY_TAINT => (DepartureKind::TaintEviction, Certain),
+            DELETION_BY_DEVICE_TAINT => (DepartureKind::DeviceTaintEviction, Certain),
             BY_COLLECTOR => (DepartureKind::GarbageCollection, Certain),
             BY_KUBELET => match of_status(pod) {
                 Some((kind, _)) => (kind, Certain),

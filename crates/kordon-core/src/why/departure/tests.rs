@@ -224,6 +224,7 @@ fn who_removed_it_says_so_in_the_condition() {
     check(vec![
         ("a drain", by("EvictionByEvictionAPI"), ApiEviction, Certain, Condition),
         ("a taint", by("DeletionByTaintManager"), TaintEviction, Certain, Condition),
+        ("a device", by("DeletionByDeviceTaintManager"), DeviceTaintEviction, Certain, Condition),
         ("the collector", by("DeletionByPodGC"), GarbageCollection, Certain, Condition),
         ("the scheduler", by("PreemptionByScheduler"), Preemption, Certain, Condition),
         ("the scheduler of 1.25", by("PreemptionByKubeScheduler"), Preemption, Certain, Condition),

@@ -1,0 +1,216 @@
+//! Devices: claims, extended resources that a DeviceClass backs, and device taints. The objects are those of a real control
+//! plane ([`super::cases`]), some of them changed; what is right was measured there, or follows from the API's documentation.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::program::Shell;
+
+/// Exit codes, as in `docs/reference/cli.md`.
+const DONE: i32 = 0;
+const STALLS: i32 = 7;
+
+const CLAIMS: &str = "35-extended-resource-by-device";
+const TAINTS: &str = "37-device-taint-rule-preview";
+
+/// The objects of a case.
+struct Objects(Vec<Value>);
+
+impl Objects {
+    fn of(case: &str) -> Self {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
+        let list: Value = serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON");
+        Self(list["items"].as_array().expect("objects").clone())
+    }
+
+    fn named(&mut self, kind: &str, name: &str) -> &mut Value {
+        let is_it = |object: &&mut Value| {
+            object["kind"] == kind
+                && object["metadata"]["name"].as_str().is_some_and(|known| known.starts_with(name))
+        };
+        self.0.iter_mut().find(is_it).expect("an object of this name")
+    }
+
+    fn without(&mut self, kind: &str, name: &str) {
+        self.0.retain(|object| {
+            object["kind"] != kind
+                || !object["metadata"]["name"].as_str().is_some_and(|known| known.starts_with(name))
+        });
+    }
+
+    /// Returns the JSON of a command on the objects, which are all that their cluster has.
+    async fn answer(&self, command: &str, code: i32) -> Value {
+        let shell = Shell::new();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.0});
+        let file = shell.file("objects.json", &list.to_string());
+        let words = command.split(' ').chain(["--from", &file, "--complete", "-o", "json"]);
+        let output = shell.run(&words.collect::<Vec<_>>()).await;
+        assert_eq!(output.code, code, "{command}\n{}\n{}", output.out, output.err);
+        serde_json::from_str(&output.out).expect("JSON")
+    }
+}
+
+/// Returns a field of the pod whose name starts so.
+fn of_pod<'a>(plan: &'a Value, pod: &str, field: &str) -> &'a str {
+    let pods = plan["pods"].as_array().expect("pods");
+    let is_it = |found: &&Value| found["pod"].as_str().is_some_and(|name| name.starts_with(pod));
+    pods.iter().find(is_it).unwrap_or_else(|| panic!("{plan:#}"))[field].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_pod_lands_where_a_device_of_its_class_is_free() {
+    let plan = Objects::of(CLAIMS).answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n2");
+    let status = Objects::of(CLAIMS).answer("status", DONE).await;
+    assert_eq!(status["headroom"]["nodes"]["stranding"], 0, "{:#}", status["headroom"]);
+}
+
+#[tokio::test]
+async fn a_selector_excludes_devices_by_their_attributes() {
+    let mut objects = Objects::of(CLAIMS);
+    objects.without("Pod", "infer");
+    objects.without("ResourceClaim", "infer");
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n2", "the first by name of equal nodes");
+    for (node, model) in [("c30-n1", "new"), ("c30-n2", "old"), ("c30-n3", "new")] {
+        let slice = objects.named("ResourceSlice", &format!("slice-{node}"));
+        for place in [0, 1] {
+            slice["spec"]["devices"][place]["attributes"] = json!({"model": {"string": model}});
+        }
+    }
+    let class = objects.named("DeviceClass", "gpu.example.com");
+    class["spec"]["selectors"][1] =
+        json!({"cel": {"expression": "device.attributes['gpu.example.com'].model == 'new'"}});
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n3");
+}
+
+#[tokio::test]
+async fn a_selector_that_cannot_be_evaluated_leaves_the_placement_open() {
+    let mut objects = Objects::of(CLAIMS);
+    let class = objects.named("DeviceClass", "gpu.example.com");
+    class["spec"]["selectors"][0]["cel"]["expression"] = "device.newField == 3".into();
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown");
+    assert!(of_pod(&plan, "ext", "outcomeText").contains("devices: the selector"), "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_pod_stays_pending_where_all_devices_are_taken() {
+    let mut objects = Objects::of(CLAIMS);
+    objects.named("ResourceSlice", "slice-c30-n2")["spec"]["devices"] = json!([{"name": "gpu-0"}]);
+    let plan = objects.answer("plan drain c30-n1", STALLS).await;
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "pending");
+    assert!(of_pod(&plan, "ext", "outcomeText").contains("example.com/gpu"), "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_taint_keeps_claims_off_a_device_unless_they_tolerate_it() {
+    let mut objects = Objects::of(CLAIMS);
+    let taint = json!([{"key": "example.com/broken", "effect": "NoSchedule", "timeAdded": "2026-11-27T16:16:19Z"}]);
+    objects.named("ResourceSlice", "slice-c30-n2")["spec"]["devices"][1]["taints"] = taint;
+    let plan = objects.answer("plan drain c30-n1", STALLS).await;
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "pending");
+}
+
+#[tokio::test]
+async fn pods_that_share_a_claim_stay_near_its_devices() {
+    let mut objects = Objects::of(CLAIMS);
+    // Two pods use one claim, whose device is on node c30-n3. The second pod keeps it allocated.
+    let mut second = objects.named("Pod", "infer").clone();
+    second["metadata"]["name"] = "infer-second".into();
+    second["metadata"]["uid"] = "11111111-2222-4333-8444-555555555555".into();
+    objects.0.push(second);
+    for pod in ["infer-7", "infer-second"] {
+        let pod = objects.named("Pod", pod);
+        pod["spec"]["resourceClaims"] = json!([{"name": "gpu", "resourceClaimName": "shared"}]);
+    }
+    let template = json!([{"name": "gpu", "resourceClaimName": "shared"}]);
+    objects.named("ReplicaSet", "infer")["spec"]["replicas"] = 2.into();
+    objects.named("ReplicaSet", "infer")["spec"]["template"]["spec"]["resourceClaims"] = template.clone();
+    objects.named("Deployment", "infer")["spec"]["replicas"] = 2.into();
+    objects.named("Deployment", "infer")["spec"]["template"]["spec"]["resourceClaims"] = template;
+    let claim = objects.named("ResourceClaim", "infer");
+    claim["metadata"]["name"] = "shared".into();
+    claim["metadata"]["ownerReferences"] = json!([]);
+    let mut reserved = claim["status"]["reservedFor"][0].clone();
+    reserved["uid"] = "11111111-2222-4333-8444-555555555555".into();
+    claim["status"]["reservedFor"][1] = reserved;
+    let plan = objects.answer("plan evict c30b/infer-second", DONE).await;
+    assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
+}
+
+#[tokio::test]
+async fn unknown_slices_leave_the_placement_open() {
+    let mut objects = Objects::of(CLAIMS);
+    objects.without("ResourceSlice", "slice");
+    let shell = Shell::new();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.0});
+    let file = shell.file("objects.json", &list.to_string());
+    let output = shell.run(&["plan", "drain", "c30-n1", "--from", &file, "-o", "json"]).await;
+    let plan: Value = serde_json::from_str(&output.out).expect("JSON");
+    assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown", "{plan:#}");
+}
+
+#[tokio::test]
+async fn a_rule_without_an_effect_shows_what_it_would_do() {
+    let forecast = Objects::of(TAINTS).answer("forecast", DONE).await;
+    let preview = json!([{"rule": "broken", "selectsAll": true, "publishedDevices": 2, "allocatedDevices": 2,
+        "pods": 2, "namespaces": 1}]);
+    assert_eq!(forecast["taintRulePreviews"], preview);
+    assert_eq!(forecast["totals"]["deleted"], 0, "{:#}", forecast["totals"]);
+    let status = Objects::of(TAINTS).answer("status", DONE).await;
+    let verdict = status["verdict"].to_string();
+    assert!(verdict.contains("DeviceTaintRule broken is a preview: with NoExecute it would delete 2 pods"), "{verdict}");
+}
+
+/// Returns the pods that a forecast deletes, with the seconds after which it does.
+fn deleted(forecast: &Value) -> Vec<(String, f64)> {
+    let steps = forecast["steps"].as_array().expect("steps").iter();
+    let deleted = steps.filter(|step| step["type"] == "delete").map(|step| {
+        let pod = step["pod"].as_str().expect("a pod").to_owned();
+        (pod, step["inSeconds"].as_f64().expect("a time"))
+    });
+    deleted.collect()
+}
+
+#[tokio::test]
+async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
+    let mut objects = Objects::of(TAINTS);
+    let rule = objects.named("DeviceTaintRule", "broken");
+    rule["spec"]["taint"]["effect"] = "NoExecute".into();
+    rule["spec"]["deviceSelector"] = json!({"driver": "gpu.example.com", "pool": "c30r-n1", "device": "gpu-0"});
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(deleted(&forecast), [("train-cd4958b9-w5bkd".into(), 0.0)]);
+    let why = forecast["steps"][0]["why"].as_str().expect("a reason");
+    assert!(why.contains("DeviceTaintRule broken") && why.contains("not tolerated"), "{why}");
+    let status = objects.answer("status", DONE).await;
+    let evictions = status["evictions"].as_array().expect("evictions");
+    assert_eq!(evictions.len(), 1, "{evictions:#?}");
+    assert_eq!(evictions[0]["pod"], "train-cd4958b9-w5bkd");
+}
+
+#[tokio::test]
+async fn a_taint_of_a_slice_deletes_pods_when_their_toleration_ends() {
+    let mut objects = Objects::of(TAINTS);
+    objects.without("DeviceTaintRule", "broken");
+    let taint = json!([{"key": "example.com/hot", "effect": "NoExecute", "timeAdded": "2026-11-27T17:23:42Z"}]);
+    objects.named("ResourceSlice", "slice-c30r-n2")["spec"]["devices"][0]["taints"] = taint;
+    let at = objects.answer("forecast", DONE).await;
+    assert_eq!(deleted(&at).len(), 1, "not tolerated: {:#}", at["steps"]);
+    let toleration =
+        json!([{"key": "example.com/hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
+    let claim = objects.named("ResourceClaim", "train-cd4958b9-8kgxk");
+    claim["status"]["allocation"]["devices"]["results"][0]["tolerations"] = toleration;
+    let forecast = objects.answer("forecast", DONE).await;
+    let [(pod, seconds)] = &deleted(&forecast)[..] else { panic!("{forecast:#}") };
+    assert_eq!(pod, "train-cd4958b9-8kgxk");
+    assert!((290.0..=301.0).contains(seconds), "{seconds}");
+    let claim = objects.named("ResourceClaim", "train-cd4958b9-8kgxk");
+    let tolerations = &mut claim["status"]["allocation"]["devices"]["results"][0]["tolerations"];
+    tolerations[0].as_object_mut().expect("a toleration").remove("tolerationSeconds");
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(deleted(&forecast), [], "tolerated for ever");
+}
