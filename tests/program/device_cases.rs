@@ -19,8 +19,7 @@ struct Objects(Vec<Value>);
 
 impl Objects {
     fn of(case: &str) -> Self {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
         let list: Value = serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON");
         Self(list["items"].as_array().expect("objects").clone())
     }
@@ -109,7 +108,8 @@ async fn a_pod_stays_pending_where_all_devices_are_taken() {
 #[tokio::test]
 async fn a_taint_keeps_claims_off_a_device_unless_they_tolerate_it() {
     let mut objects = Objects::of(CLAIMS);
-    let taint = json!([{"key": "example.com/broken", "effect": "NoSchedule", "timeAdded": "2026-11-27T16:16:19Z"}]);
+    let taint =
+        json!([{"key": "example.com/broken", "effect": "NoSchedule", "timeAdded": "2026-11-27T16:16:19Z"}]);
     objects.named("ResourceSlice", "slice-c30-n2")["spec"]["devices"][1]["taints"] = taint;
     let plan = objects.answer("plan drain c30-n1", STALLS).await;
     assert_eq!(of_pod(&plan, "ext", "outcome"), "pending");
@@ -163,7 +163,10 @@ async fn a_rule_without_an_effect_shows_what_it_would_do() {
     assert_eq!(forecast["totals"]["deleted"], 0, "{:#}", forecast["totals"]);
     let status = Objects::of(TAINTS).answer("status", DONE).await;
     let verdict = status["verdict"].to_string();
-    assert!(verdict.contains("DeviceTaintRule broken is a preview: with NoExecute it would delete 2 pods"), "{verdict}");
+    assert!(
+        verdict.contains("DeviceTaintRule broken is a preview: with NoExecute it would delete 2 pods"),
+        "{verdict}"
+    );
 }
 
 /// Returns the pods that a forecast deletes, with the seconds after which it does.
@@ -181,7 +184,8 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     let mut objects = Objects::of(TAINTS);
     let rule = objects.named("DeviceTaintRule", "broken");
     rule["spec"]["taint"]["effect"] = "NoExecute".into();
-    rule["spec"]["deviceSelector"] = json!({"driver": "gpu.example.com", "pool": "c30r-n1", "device": "gpu-0"});
+    rule["spec"]["deviceSelector"] =
+        json!({"driver": "gpu.example.com", "pool": "c30r-n1", "device": "gpu-0"});
     let forecast = objects.answer("forecast", DONE).await;
     assert_eq!(deleted(&forecast), [("train-cd4958b9-w5bkd".into(), 0.0)]);
     let why = forecast["steps"][0]["why"].as_str().expect("a reason");
@@ -196,12 +200,12 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
 async fn a_taint_of_a_slice_deletes_pods_when_their_toleration_ends() {
     let mut objects = Objects::of(TAINTS);
     objects.without("DeviceTaintRule", "broken");
-    let taint = json!([{"key": "example.com/hot", "effect": "NoExecute", "timeAdded": "2026-11-27T17:23:42Z"}]);
+    let taint =
+        json!([{"key": "example.com/hot", "effect": "NoExecute", "timeAdded": "2026-11-27T17:23:42Z"}]);
     objects.named("ResourceSlice", "slice-c30r-n2")["spec"]["devices"][0]["taints"] = taint;
     let at = objects.answer("forecast", DONE).await;
     assert_eq!(deleted(&at).len(), 1, "not tolerated: {:#}", at["steps"]);
-    let toleration =
-        json!([{"key": "example.com/hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
+    let toleration = json!([{"key": "example.com/hot", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}]);
     let claim = objects.named("ResourceClaim", "train-cd4958b9-8kgxk");
     claim["status"]["allocation"]["devices"]["results"][0]["tolerations"] = toleration;
     let forecast = objects.answer("forecast", DONE).await;

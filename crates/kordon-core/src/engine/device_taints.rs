@@ -13,7 +13,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, DeviceTaintRule, Key, Name, Namespace, Pod, ResourceClaim, Uid,
-    device::{AllocatedDevice, DeviceId, DeviceTaint, DeviceTaintEffect},
+    device::{AllocatedDevice, DeviceId, DeviceTaint, DeviceTaintEffect, DeviceTaintSelector},
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
@@ -93,12 +93,12 @@ pub fn taint_rule_previews(cluster: &Cluster, version: ServerVersion) -> Vec<Tai
     }
     let is_preview = |rule: &&Arc<DeviceTaintRule>| rule.taint.effect == DeviceTaintEffect::None;
     let previews = devices.rules.iter().filter(is_preview).map(|rule| {
-        let evicting = EvictingTaints { of_slices: BTreeMap::new(), rules: vec![rule] };
+        let evicting = EvictingTaints { of_slices: BTreeMap::new(), rules: vec![&**rule] };
         let allocations = devices.claims.iter().filter_map(|claim| claim.allocation.as_ref());
         let allocated = allocations.flat_map(|allocation| &allocation.devices);
         TaintRulePreview {
             rule: rule.name.clone(),
-            selects_all: rule.selector.as_ref().is_some_and(|selector| *selector == Default::default()),
+            selects_all: rule.selector == Some(DeviceTaintSelector::default()),
             published: published(cluster).filter(|(id, ..)| rule.selects(id)).count(),
             allocated: allocated.filter(|device| rule.selects(&device.id)).count(),
             pods: evicting.evictions(cluster).into_keys().collect(),
@@ -188,11 +188,11 @@ impl EvictingTaints<'_> {
     fn of_device<'a>(&'a self, device: &'a AllocatedDevice) -> impl Iterator<Item = ClaimEviction> + 'a {
         let of_slices = self.of_slices.get(&device.id).into_iter().flatten();
         let of_slices = of_slices.map(|(slice, taint)| (format!("ResourceSlice {slice}"), taint.clone()));
-        let of_rules = self.rules.iter().filter(|rule| rule.selects(&device.id)).map(|rule| {
+        let of_rules = self.rules.iter().filter(move |rule| rule.selects(&device.id)).map(|rule| {
             let taint = DeviceTaint { effect: DeviceTaintEffect::NoExecute, ..rule.taint.clone() };
             (format!("DeviceTaintRule {}", rule.name), taint)
         });
-        of_slices.chain(of_rules).filter_map(|(by, taint)| {
+        of_slices.chain(of_rules).filter_map(move |(by, taint)| {
             let tolerated = match tolerance(device, &taint) {
                 Tolerance::Forever => return None,
                 Tolerance::For(span) => Some(span),

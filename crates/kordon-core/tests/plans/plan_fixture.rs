@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind, IntOrPercent, Key, Known, Name,
-        NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady, Quota,
-        QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator, TableObject,
-        Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
+        Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind, IntOrPercent, Key,
+        Known, Name, NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady,
+        Quota, QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator,
+        TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
