@@ -437,6 +437,13 @@ fn words(reason: &Reason) -> String {
         Reason::VolumeUnreachable => "node(s) didn't match PersistentVolume's node affinity".into(),
         Reason::NoVolume => "node(s) didn't find available persistent volumes to bind".into(),
         Reason::VolumeZone => "node(s) had no available volume zone".into(),
+        Reason::Devices => "cannot allocate all claims".into(),
+        Reason::DevicesElsewhere => "resourceclaim not available on the node".into(),
+        Reason::DeviceClaimMissing(claim) => format!("resourceclaim.resource.k8s.io \"{claim}\" not found"),
+        Reason::DeviceClaimNotCreated(entry) => format!("resource claim for {entry} was not created yet"),
+        Reason::DeviceClassMissing(class) => {
+            format!("request references DeviceClass \"{class}\", which does not exist")
+        }
         Reason::PodAffinity => "node(s) didn't match pod affinity rules".into(),
         Reason::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules".into(),
         Reason::ExistingAntiAffinity => "node(s) didn't satisfy existing pods anti-affinity rules".into(),

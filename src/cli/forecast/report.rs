@@ -450,6 +450,14 @@ mod tests {
                 max_nodes: 1,
                 candidates: vec!["n".into()],
             }],
+            taint_rule_previews: Some(vec![TaintRulePreviewReport {
+                rule: text(),
+                selects_all: true,
+                published_devices: 1,
+                allocated_devices: 1,
+                pods: 1,
+                namespaces: 1,
+            }]),
             staying: Some(vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }]),
             replacements: Some(vec![ReplacementReport {
                 namespace: text(),

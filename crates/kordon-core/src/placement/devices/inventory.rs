@@ -206,7 +206,7 @@ impl Inventory {
     fn evaluate(&self, expressions: &[Name]) -> Matches {
         let mut matches = Matches { devices: FixedBitSet::with_capacity(self.len()), ..Matches::default() };
         let selectors: Result<Vec<DeviceSelector>, String> =
-            expressions.iter().map(|expression| DeviceSelector::compile(expression)).collect();
+            expressions.iter().map(DeviceSelector::compile).collect();
         let selectors = match selectors {
             Ok(selectors) => selectors,
             Err(why) => return Matches { trouble: why.as_str().into(), ..matches },
