@@ -1,11 +1,14 @@
 //! The verdict on the cluster: one line about its worst problem. The worst problem comes first, then what happens next,
 //! then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
+mod losses;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
 };
 
+use self::losses::DeletedNodes;
 use super::{
     HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
@@ -80,10 +83,14 @@ impl ClusterVerdict {
     /// Returns the verdict on a model that was refreshed at `now`.
     pub fn new(model: &Model, now: Timestamp) -> Self {
         let mut findings = connection(model, now);
+        let deleted = DeletedNodes::new(model);
+        findings.extend(deleted.as_ref().map(|deleted| deleted.finding(model, now)));
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
         findings.extend(flapping(model, now));
         findings.extend(left_out_of_service(model));
+        findings.extend(clocks(model));
+        findings.extend(short_grace(model));
         findings.extend(evicting_kubelets(model, now));
         findings.extend(taint_rules(model));
         findings.extend(loading(model));
@@ -101,7 +108,10 @@ impl ClusterVerdict {
         );
         findings.extend(users);
         findings.extend(why_pending(model));
-        findings.extend(next(model, subject.as_ref(), now));
+        // The finding about deleted nodes already says when their pods are removed.
+        if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
+            findings.extend(next(model, subject.as_ref(), now));
+        }
         findings.extend(evicted(model, now));
         findings.extend(rest);
         findings.extend(gaps(model, now));
@@ -379,6 +389,40 @@ fn left_out_of_service(model: &Model) -> Option<Finding> {
     };
     let text = format!("{which} still tainted out-of-service: remove that taint");
     Some(Finding::new(VerdictLevel::Notice, text))
+}
+
+/// Finding about nodes whose clock differs from the API server's clock: `clock of node n-3 is 8h00m behind`. Nothing
+/// happens to them, but certificates, logs and times in their status are off.
+fn clocks(model: &Model) -> Option<Finding> {
+    let clocks = model.watchlist.clocks();
+    let phrase = match clocks.len() {
+        0 => return None,
+        1 => {
+            let (node, difference) = clocks.first_key_value()?;
+            Phrase::from(format!("clock of node {node} is ")).time(difference)
+        }
+        several => {
+            let largest = clocks.values().map(|difference| difference.size()).max()?;
+            Phrase::from(format!("clocks of {several} nodes are off by up to ")).time(largest)
+        }
+    };
+    Some(Finding::new(VerdictLevel::Notice, phrase))
+}
+
+/// Finding about a grace period that fits no heartbeat with certainty: `--node-monitor-grace-period 10s is not longer
+/// than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
+fn short_grace(model: &Model) -> Option<Finding> {
+    /// Grace periods from here on are longer than any usual interval, so that intervals need not be compared.
+    const ENOUGH: Span = Span::from_secs(30);
+    let grace = model.settings.node_monitor_grace_period.value;
+    let engine = model.engine.as_ref().filter(|_| grace < ENOUGH)?;
+    let longest = engine.heartbeats().longest_interval().filter(|longest| grace <= *longest)?;
+    let text = format!(
+        "--node-monitor-grace-period {grace} is not longer than the renewal interval of kubelets (up to {:.1}s): \
+         healthy nodes may become Unknown and flap",
+        longest.as_secs_f64()
+    );
+    Some(Finding::new(VerdictLevel::Warning, text))
 }
 
 /// Returns the finding about kinds that the verdict needs but that are not listed yet: `loading: pods 120,000 of

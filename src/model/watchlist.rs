@@ -12,7 +12,9 @@ use super::{
     zone_names::ZoneNames,
 };
 use kordon_core::{
-    cluster::{Applied, Cluster, Delta, Node, NodeName, OUT_OF_SERVICE, TaintEffect, ZoneKey},
+    cluster::{
+        Applied, ClockDifference, Cluster, Delta, Node, NodeName, OUT_OF_SERVICE, TaintEffect, ZoneKey,
+    },
     engine::{Engine, Expiry, Silence},
 };
 use kordon_time::{ClusterClock, Span, Timestamp};
@@ -48,6 +50,8 @@ pub struct NodeWatchlist {
     counts: BTreeMap<NodeState, usize>,
     /// Ready nodes that still have the out-of-service taint.
     out_of_service: BTreeSet<NodeName>,
+    /// Nodes whose clock differs from the API server's clock.
+    clocks: BTreeMap<NodeName, ClockDifference>,
     flaps: Flaps,
     /// Number of state changes.
     revision: ChangeCount,
@@ -103,6 +107,7 @@ impl NodeWatchlist {
             }
             Applied::Lease(Delta { old: Some(_), new: Some(lease) }) => {
                 let name = &lease.node;
+                self.note_clock(name, lease.clock_difference());
                 let is_hastened = || engine.is_some_and(|engine| engine.heartbeats().is_hastened(name));
                 // A renewal only postpones the time at which a node is late. Renewals of Ready nodes are therefore left
                 // out; there are many, because most nodes are Ready and renew their Leases every few seconds.
@@ -159,6 +164,8 @@ impl NodeWatchlist {
             unchanged.filter(|name| !changed.contains(*name)).cloned().collect();
         for name in changed {
             self.note_out_of_service(&name, cluster);
+            let lease = cluster.lease(&name).filter(|_| cluster.node(&name).is_some());
+            self.note_clock(&name, lease.and_then(|lease| lease.clock_difference()));
             match cluster.node(&name) {
                 Some(node) => self.look_at(&NodeFacts::new(engine, cluster, node, now), Some(node.zone())),
                 None => self.forget(&name),
@@ -179,6 +186,19 @@ impl NodeWatchlist {
         } else {
             self.out_of_service.remove(name);
         }
+    }
+
+    fn note_clock(&mut self, name: &NodeName, difference: Option<ClockDifference>) {
+        if let Some(difference) = difference {
+            self.clocks.insert(name.clone(), difference);
+        } else {
+            self.clocks.remove(name);
+        }
+    }
+
+    /// Returns the nodes whose clock differs from the API server's clock.
+    pub const fn clocks(&self) -> &BTreeMap<NodeName, ClockDifference> {
+        &self.clocks
     }
 
     /// Returns the Ready nodes that still have the out-of-service taint, which nobody but an operator removes.
@@ -529,6 +549,7 @@ mod tests {
                 version: Version(self.version),
                 renewed: Some(ClusterTime::new(at(seconds))),
                 duration: Some(Span::from_secs(40)),
+                written: None,
             };
             self.apply(Change::Lease(ObjectEvent::Applied(lease)), at(seconds));
         }

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::k8s::decode::{self, Decoder, ListPurpose};
 use kordon_core::{
-    cluster::{Change, Cluster, Key, ObjectEvent, Pod},
+    cluster::{Change, Cluster, DeviceChange, Key, ObjectEvent, Pod},
     engine::ServerVersion,
     placement::{
         Hindrance, Preemption, Reason, SchedulerRules, SchedulingOutcome, SchedulingRequest, Snapshot,
@@ -126,6 +126,15 @@ impl BriefCluster {
         for bound in &self.bound {
             let pod = self.pod(bound, bound["node"].as_str());
             cluster.apply(Change::Pod(ObjectEvent::Applied((*pod).clone())), &mut Vec::new());
+        }
+        // There are no devices, and that is known.
+        for change in [
+            DeviceChange::Class(ObjectEvent::ListDone),
+            DeviceChange::Claim(ObjectEvent::ListDone),
+            DeviceChange::Slice(ObjectEvent::ListDone),
+            DeviceChange::Rule(ObjectEvent::ListDone),
+        ] {
+            cluster.apply(Change::Device(change), &mut Vec::new());
         }
         cluster
     }

@@ -128,6 +128,7 @@ fn alive(nodes: &[RandomNode]) -> Vec<Change> {
             version: Version(1),
             renewed: Some(written(-random.silent)),
             duration: Some(Span::from_secs(40)),
+            written: None,
         })));
     }
     changes.extend([Change::Node(ObjectEvent::ListDone), Change::Lease(ObjectEvent::ListStarted)]);

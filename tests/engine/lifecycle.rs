@@ -278,6 +278,7 @@ impl Playback {
                 version: self.next_version(),
                 renewed: Some(ClusterTime::new(self.now)),
                 duration: Some(Span::from_secs(4)),
+                written: None,
             };
             self.tell(Change::Lease(ObjectEvent::Applied(lease)));
         }

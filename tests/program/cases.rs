@@ -16,12 +16,34 @@ const STALLS: i32 = 7;
 
 /// Returns the JSON of a command on the objects of a case, which are all that its cluster has.
 async fn answer(case: &str, command: &str, code: i32) -> Value {
+    answer_on(&objects(case), command, code).await
+}
+
+/// Returns the objects of a case.
+fn objects(case: &str) -> Value {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
-    let file = file.to_str().expect("a path in UTF-8");
-    let words = command.split(' ').chain(["--from", file, "--complete", "-o", "json"]);
-    let output = Shell::new().run(&words.collect::<Vec<_>>()).await;
-    assert_eq!(output.code, code, "{case}: {command}\n{}\n{}", output.out, output.err);
+    serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON")
+}
+
+/// Returns the JSON of a command on these objects, which are all that their cluster has.
+async fn answer_on(objects: &Value, command: &str, code: i32) -> Value {
+    let shell = Shell::new();
+    let file = shell.file("case.json", &objects.to_string());
+    let words = command.split(' ').chain(["--from", &file, "--complete", "-o", "json"]);
+    let output = shell.run(&words.collect::<Vec<_>>()).await;
+    assert_eq!(output.code, code, "{command}\n{}\n{}", output.out, output.err);
     serde_json::from_str(&output.out).expect("JSON")
+}
+
+/// Returns the object of this kind and name.
+fn object<'a>(objects: &'a mut Value, kind: &str, name: &str) -> &'a mut Value {
+    let mut items = objects["items"].as_array_mut().expect("objects").iter_mut();
+    items.find(|item| item["kind"] == kind && item["metadata"]["name"] == name).expect("the object")
+}
+
+fn verdict(status: &Value) -> (&str, &str) {
+    let field = |field: &str| status["verdict"][field].as_str().expect("a text");
+    (field("level"), field("text"))
 }
 
 /// Returns a field of every pod of a plan, by name of the pod.
@@ -179,4 +201,125 @@ async fn a_finished_pod_leaves_at_once_and_is_not_replaced() {
     let ends = &plan["totals"]["ends"];
     assert!(ends["likelySeconds"].as_f64() <= ends["latestSeconds"].as_f64(), "{ends}");
     assert!(ends["likelySeconds"].as_f64().is_some_and(|seconds| seconds < 1.0), "{ends}");
+}
+
+/// The Lease of c21-n2 was written at 17:19:03 by the server's clock.
+#[tokio::test]
+async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
+    for (renewed, clock) in [
+        ("2026-11-27T09:19:03.773314Z", "8h00m behind"),
+        ("2026-11-28T01:19:03.773314Z", "8h00m ahead"),
+        ("2026-11-27T17:16:03.773314Z", "3m00s behind"),
+    ] {
+        let mut objects = objects("22-clock-behind");
+        object(&mut objects, "Lease", "c21-n2")["spec"]["renewTime"] = renewed.into();
+        let status = answer_on(&objects, "status", DONE).await;
+        let (level, text) = verdict(&status);
+        assert_eq!(level, "notice", "{text}");
+        assert!(text.starts_with(&format!("clock of node c21-n2 is {clock}")), "{text}");
+        assert_eq!(
+            (&status["nodes"][1]["state"], &status["nodes"][1]["next"]),
+            (&"Ready".into(), &Value::Null)
+        );
+        let forecast = answer_on(&objects, "forecast", DONE).await;
+        assert_eq!(forecast["steps"], serde_json::json!([]), "{forecast:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_dead_node_whose_clock_is_ahead_is_silent() {
+    let mut objects = objects("22-clock-behind");
+    let lease = object(&mut objects, "Lease", "c21-n2");
+    lease["spec"]["renewTime"] = "2026-11-27T17:48:20Z".into();
+    lease["metadata"]["managedFields"][0]["time"] = "2026-11-27T17:18:20Z".into();
+    let status = answer_on(&objects, "status", DONE).await;
+    assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
+    assert!(verdict(&status).1.contains("clock of node c21-n2 is 30m00s ahead"), "{}", verdict(&status).1);
+}
+
+#[tokio::test]
+async fn a_label_on_the_lease_of_a_dead_node_is_no_heartbeat() {
+    let mut objects = objects("22-clock-behind");
+    let lease = object(&mut objects, "Lease", "c21-n2");
+    lease["spec"]["renewTime"] = "2026-11-27T17:18:20.5Z".into();
+    lease["metadata"]["managedFields"] = serde_json::json!([
+        {"manager": "kubelet", "time": "2026-11-27T17:18:20Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}},
+        {"manager": "kubectl", "time": "2026-11-27T17:19:01Z", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
+    ]);
+    let status = answer_on(&objects, "status", DONE).await;
+    assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
+    assert!(!verdict(&status).1.contains("clock"), "{}", verdict(&status).1);
+}
+
+#[tokio::test]
+async fn deleted_nodes_and_the_removal_of_their_pods_are_the_verdict() {
+    let status = answer("28-all-nodes-deleted", "status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "warning", "{text}");
+    assert!(
+        text.starts_with("3 of 4 nodes were deleted: all 3 pods of web are removed by force in "),
+        "{text}"
+    );
+    assert!(text.contains("unless the nodes register before"), "{text}");
+    assert!(!text.contains("to be evicted"), "{text}");
+}
+
+#[tokio::test]
+async fn a_node_that_was_deleted_with_some_pods_of_a_workload_says_so() {
+    let mut objects = objects("28-all-nodes-deleted");
+    for item in objects["items"].as_array_mut().expect("objects") {
+        if item["kind"] == "Pod" && item["spec"]["nodeName"] != "c25-n1" {
+            item["spec"]["nodeName"] = "c25-cp".into();
+        }
+    }
+    let status = answer_on(&objects, "status", DONE).await;
+    let text = verdict(&status).1;
+    assert!(text.starts_with("1 of 2 nodes was deleted: 1 pod of web is removed by force in "), "{text}");
+}
+
+#[tokio::test]
+async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready() {
+    let mut objects = objects("28-all-nodes-deleted");
+    for item in objects["items"].as_array_mut().expect("objects") {
+        if item["kind"] == "Pod" {
+            item["spec"].as_object_mut().expect("a spec").remove("nodeName");
+            let condition = serde_json::json!({
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
+                "lastTransitionTime": "2026-11-27T17:19:30Z",
+            });
+            item["status"] = serde_json::json!({"phase": "Pending", "conditions": [condition]});
+        }
+    }
+    let status = answer_on(&objects, "status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "warning", "{text}");
+    assert!(text.starts_with("3 pods Pending"), "{text}");
+    objects["items"].as_array_mut().expect("objects").retain(|item| item["kind"] != "Pod");
+    let status = answer_on(&objects, "status", DONE).await;
+    assert!(!verdict(&status).1.contains("web"), "a workload without pods: {}", verdict(&status).1);
+}
+
+/// Healthy kubelets renew their Leases every 10 s to 10.4 s.
+#[tokio::test]
+async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
+    for (grace, age, is_short) in [("10s", 0, true), ("10s", 10, true), ("12s", 10, false)] {
+        let mut objects = objects("23-grace-shorter-than-lease");
+        for item in objects["items"].as_array_mut().expect("objects") {
+            if item["kind"] == "Pod" {
+                item["spec"]["containers"][0]["command"][1] =
+                    format!("--node-monitor-grace-period={grace}").into();
+            }
+        }
+        let command = format!("status --at 2026-11-27T17:20:{age:02}Z");
+        let status = answer_on(&objects, &command, DONE).await;
+        let (level, text) = verdict(&status);
+        assert_eq!(text.contains("--node-monitor-grace-period 10s is not longer than"), is_short, "{text}");
+        assert_eq!(level == "warning", is_short, "{text}");
+        assert!(!text.contains("Silent"), "an interval of renewal is not over after {age} s: {text}");
+    }
+    let timing = answer("23-grace-shorter-than-lease", "timing --compare default cluster", DONE).await;
+    let profiles = timing["profiles"].as_array().expect("profiles");
+    let cluster = profiles.iter().find(|profile| profile["name"] == "cluster").expect("the cluster");
+    assert_eq!(cluster["heartbeatsInGrace"], 0, "{cluster:#}");
 }

@@ -324,6 +324,7 @@ impl LoopHarness {
             version: kordon_core::cluster::Version(1_000_000 + version),
             renewed: Some(ClusterTime::new(self.clock.now())),
             duration: Some(Span::from_secs(40)),
+            written: None,
         };
         self.send(FeedEvent::Changes(vec![Change::Lease(kordon_core::cluster::ObjectEvent::Applied(lease))]))
             .await;

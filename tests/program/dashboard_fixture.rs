@@ -919,6 +919,7 @@ impl DashboardFixture {
             version: self.next_version(),
             renewed: Some(ClusterTime::new(self.now - late)),
             duration: Some(Span::from_secs(40)),
+            written: None,
         };
         self.put(Change::Lease(ObjectEvent::Applied(lease)));
     }

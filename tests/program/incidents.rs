@@ -259,8 +259,13 @@ impl HandMade {
             if !silent.is_some_and(|(from, to)| from < at && at < to) {
                 self.version += 1;
                 let renewed = Some(ClusterTime::new(START + Span::from_secs(at)));
-                let lease =
-                    Lease { node: name.into(), version: Version(self.version), renewed, duration: None };
+                let lease = Lease {
+                    node: name.into(),
+                    version: Version(self.version),
+                    renewed,
+                    duration: None,
+                    written: None,
+                };
                 self.events.entry(at).or_default().push(Change::Lease(ObjectEvent::Applied(lease)));
             }
         }

@@ -85,6 +85,7 @@ fn change(
             version,
             renewed: Some(ClusterTime::new(now)),
             duration: Some(Span::from_secs(40)),
+            written: None,
         })),
         News::StatusOfNode => {
             let mut node = node();

@@ -42,9 +42,10 @@ const OURS: [(&str, &[&str]); 4] = [
 const WAITING: [&str; 3] = ["run", "executor", "k8s"];
 
 /// Files of pure packages that may use a hash map, because its order is not visible there.
-const UNORDERED: [&str; 3] = [
+const UNORDERED: [&str; 4] = [
     "crates/kordon-core/src/cluster/encoding.rs",
     "crates/kordon-core/src/cluster/names.rs",
+    "crates/kordon-core/src/placement/devices/selector.rs",
     "crates/kordon-core/src/placement/ids.rs",
 ];
 

@@ -43,7 +43,8 @@ pub fn render(report: &TimingReport, out: &mut Page) {
     out.line(Emphasis::Dim, &cluster);
     for profile in report.profiles.iter().filter(|profile| profile.heartbeats_in_grace < 1) {
         let text = format!(
-            "{}: the grace period is shorter than the heartbeat interval: healthy nodes become Unknown",
+            "{}: the grace period is not longer than the heartbeat interval with its jitter: no heartbeat fits with \
+             certainty, and healthy nodes may become Unknown",
             profile.name
         );
         out.line(Emphasis::Warning, &text);

@@ -1,5 +1,7 @@
 //! Leases: the heartbeats of nodes, and the leader of the controller managers.
 
+use std::fmt;
+
 use minicbor::{Decode, Encode};
 
 use super::{
@@ -23,6 +25,63 @@ pub struct Lease {
     /// `spec.leaseDurationSeconds`.
     #[n(3)]
     pub duration: Option<Span>,
+    /// Time of the last change of `spec.renewTime`, by the API server's clock, in whole seconds (`time` of its manager
+    /// in `metadata.managedFields`); none if the server does not say.
+    #[n(4)]
+    pub written: Option<ClusterTime>,
+}
+
+impl Lease {
+    /// Largest difference between the clocks of kubelet and API server with which renewTime is used as it is. It
+    /// includes the time that a request takes, and the fraction of a second that `written` lacks.
+    const TOLERATED: Span = Span::from_secs(5);
+
+    /// Smallest difference of clocks that is reported. A smaller one may be a request that took long: the kubelet gives
+    /// up after ten seconds.
+    const REPORTED: Span = Span::from_secs(15);
+
+    /// Returns the time of the last renewal by the API server's clock: renewTime, unless the kubelet's clock differs.
+    /// Then it is the end of the second in which the server wrote the Lease, so that no heartbeat looks older than it
+    /// is.
+    pub fn heartbeat(&self) -> Option<ClusterTime> {
+        let renewed = self.renewed?;
+        let off = self.difference_above(Self::TOLERATED);
+        Some(off.and(self.written).map_or(renewed, |written| written + Span::from_millis(999)))
+    }
+
+    /// Returns how far the kubelet's clock is from the API server's clock, if requests cannot explain it.
+    pub fn clock_difference(&self) -> Option<ClockDifference> {
+        self.difference_above(Self::REPORTED).map(ClockDifference)
+    }
+
+    fn difference_above(&self, limit: Span) -> Option<Span> {
+        let difference = self.renewed?.since(self.written?);
+        (difference > limit || difference < -limit).then_some(difference)
+    }
+}
+
+/// A kubelet's clock minus the API server's clock, known to about a second. Displayed as `8h00m behind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockDifference(Span);
+
+impl ClockDifference {
+    pub const fn span(self) -> Span {
+        self.0
+    }
+
+    /// The difference without its direction, rounded so that it stays the same from one renewal to the next.
+    pub fn size(self) -> Span {
+        let seconds = (self.0.max(-self.0).as_nanos() + 500_000_000) / 1_000_000_000;
+        let step = if seconds < 3600 { 5 } else { 60 };
+        Span::from_secs((seconds + step / 2) / step * step)
+    }
+}
+
+impl fmt::Display for ClockDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = if self.0 < Span::ZERO { "behind" } else { "ahead" };
+        write!(f, "{} {direction}", self.size())
+    }
 }
 
 impl TableObject for Lease {
@@ -60,6 +119,25 @@ pub struct LeaderLease {
 mod tests {
     use super::*;
     use crate::cluster::{Change, Cluster, Node, ObjectEvent};
+    use kordon_time::Timestamp;
+
+    #[test]
+    fn a_heartbeat_is_renew_time_unless_the_clocks_differ() {
+        let at = |millis| Some(ClusterTime::new(Timestamp::EPOCH + Span::from_millis(millis)));
+        let lease = |renewed, written| Lease { renewed: at(renewed), written, ..Lease::default() };
+        let of = |renewed, written| {
+            let lease = lease(renewed, at(written));
+            (lease.heartbeat(), lease.clock_difference().map(|difference| difference.to_string()))
+        };
+        let hours = 8 * 3_600_000;
+        assert_eq!(of(100_700, 100_000), (at(100_700), None), "the server's second has just begun");
+        assert_eq!(of(97_000, 100_000), (at(97_000), None), "a request that took three seconds");
+        assert_eq!(of(92_000, 100_000), (at(100_999), None), "a request that took eight seconds");
+        assert_eq!(of(100_000, 100_000 + hours), (at(100_999 + hours), Some("8h00m behind".into())));
+        assert_eq!(of(100_000 + hours, 100_000), (at(100_999), Some("8h00m ahead".into())));
+        assert_eq!(lease(100_000, None).heartbeat(), at(100_000), "the server does not say");
+        assert_eq!(Lease { renewed: None, ..lease(0, at(1)) }.heartbeat(), None, "never renewed");
+    }
 
     #[test]
     fn a_node_and_its_lease_have_one_name_in_memory() {

@@ -86,7 +86,7 @@ pub use image::{Image, ImageNames};
 pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_indexes};
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
-pub use lease::{LeaderLease, Lease};
+pub use lease::{ClockDifference, LeaderLease, Lease};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
 pub use node_load::NodeLoad;

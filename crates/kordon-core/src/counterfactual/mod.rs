@@ -217,11 +217,11 @@ impl Counterfactual {
         let mut changes = vec![Change::Lease(event.clone())];
         for applied in self.record(Change::Lease(event)) {
             let Applied::Lease(Delta { old, new: Some(lease) }) = applied else { continue };
-            let Some(renewed) = lease.renewed else { continue };
-            if old.is_some_and(|old| old.renewed >= Some(renewed)) {
+            let Some(heartbeat) = lease.heartbeat() else { continue };
+            if old.is_some_and(|old| old.renewed >= lease.renewed) {
                 continue;
             }
-            self.on_heartbeat(&lease.node, cluster.local(renewed).min(now), cluster, now);
+            self.on_heartbeat(&lease.node, cluster.local(heartbeat).min(now), cluster, now);
             changes.extend(self.assumed_post(&lease.node, cluster, now));
         }
         changes

@@ -194,6 +194,11 @@ impl Collector {
         orphaned
     }
 
+    /// Missing nodes that still have pods.
+    pub fn missing(&self, cluster: &Cluster) -> impl Iterator<Item = &NodeName> {
+        self.missing.iter().filter(move |node| cluster.load(node).pods > 0)
+    }
+
     /// When the pods of missing nodes will be deleted, if the nodes stay missing.
     pub fn pending(&self, cluster: &Cluster) -> Vec<PendingEviction> {
         let mut pending = Vec::new();

@@ -11,7 +11,7 @@ use super::{
     why::{Cause, Certainty, HeartbeatSource, Why},
     zone::NodeZone,
 };
-use crate::cluster::{Condition, ConditionStatus, Lease, Name, Node, READY};
+use crate::cluster::{ClockDifference, Condition, ConditionStatus, Lease, Name, Node, READY};
 use kordon_time::{ClusterClock, ClusterTime, Span, Timestamp};
 
 /// The conditions that become Unknown when a node is silent, in the order in which they are rewritten.
@@ -122,9 +122,12 @@ impl NodeHealth {
         let local = |time| clock.local(time).min(now);
         let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
         record.certainty = Certainty::Estimated;
-        let posted =
-            node.ready().and_then(|ready| ready.last_heartbeat).map(|at| (at, HeartbeatSource::Status));
-        let renewed = lease.and_then(|lease| lease.renewed).map(|at| (at, HeartbeatSource::Lease));
+        // The kubelet writes both by the same clock.
+        let ahead =
+            lease.and_then(|lease| lease.clock_difference()).map_or(Span::ZERO, ClockDifference::span);
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat);
+        let posted = posted.map(|at| (at - ahead, HeartbeatSource::Status));
+        let renewed = lease.and_then(|lease| lease.heartbeat()).map(|at| (at, HeartbeatSource::Lease));
         for (at, source) in posted.into_iter().chain(renewed) {
             record.record_heartbeat(source, local(at));
         }
@@ -135,10 +138,10 @@ impl NodeHealth {
         record
     }
 
-    /// Counts the Lease as a heartbeat at its renewTime. Used after the watches were down.
+    /// Counts the Lease as a heartbeat when it was renewed. Used after the watches were down.
     pub fn catch_up(&mut self, lease: Option<&Arc<Lease>>, clock: ClusterClock, now: Timestamp) {
         let Some(lease) = lease else { return };
-        if let Some(renewed) = lease.renewed
+        if let Some(renewed) = lease.heartbeat()
             && self.record_heartbeat(HeartbeatSource::Lease, clock.local(renewed).min(now))
         {
             self.certainty = Certainty::Estimated;
@@ -395,7 +398,7 @@ fn read_status(record: &mut NodeHealth, node: &Node, ready: Option<&Condition>, 
 fn newer_lease<'a>(record: &NodeHealth, reading: Reading<'a>) -> Option<&'a Arc<Lease>> {
     let Reading { lease, clock, pass_ended, now, .. } = reading;
     let is_too_late = |lease: &Arc<Lease>| {
-        let renewed = lease.renewed.map(|renewed| clock.local(renewed));
+        let renewed = lease.heartbeat().map(|renewed| clock.local(renewed));
         renewed.is_some_and(|renewed| pass_ended < renewed && renewed <= now)
     };
     lease.filter(|lease| {

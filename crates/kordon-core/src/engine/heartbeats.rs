@@ -18,6 +18,9 @@ const DEFAULT_INTERVAL: Span = Span::from_secs(10);
 /// is off.
 pub const LIVE_LAG: Span = Span::from_secs(3);
 
+/// Time that a renewal may take to arrive. A node is not silent before its next renewal could have arrived.
+const REQUEST: Span = Span::from_millis(500);
+
 /// The last renewals of each node's Lease.
 #[derive(Clone, Debug, Default)]
 pub struct Heartbeats {
@@ -41,7 +44,8 @@ pub(super) struct Renewals {
 /// The last heartbeat of a node, and when the node becomes late and silent if no other heartbeat arrives.
 ///
 /// Every prediction from silence uses this one rule: a node is *late* after one and a half of its own renewal intervals
-/// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first.
+/// without a heartbeat, and *silent* after three intervals or half of its grace period, whichever comes first, but
+/// never before one interval of up to ten seconds is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// Whether the heartbeat is a renewal of the node's Lease.
@@ -60,7 +64,9 @@ impl Silence {
     }
 
     pub(super) fn new(heartbeat: Timestamp, interval: Span, grace: Span) -> Self {
-        let silent = half(grace).min(interval * 3);
+        // Outages make measured intervals longer than the kubelet's own.
+        let least = longest_interval(interval.min(DEFAULT_INTERVAL)) + REQUEST;
+        let silent = half(grace).min(interval * 3).max(least);
         let late = late_after(interval).min(silent);
         Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
@@ -79,6 +85,12 @@ fn late_after(interval: Span) -> Span {
     half(interval * 3)
 }
 
+/// Longest time between two renewals of a kubelet with this renewal interval: the interval with its jitter of up to 4
+/// percent (docs/upstream/node-lifecycle.md#11.3).
+pub fn longest_interval(interval: Span) -> Span {
+    Span::from_nanos(interval.as_nanos().saturating_add(interval.as_nanos() / 25))
+}
+
 fn half(span: Span) -> Span {
     Span::from_nanos(span.as_nanos() / 2)
 }
@@ -92,12 +104,22 @@ pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp 
     }
 }
 
+/// Corrects the time of a renewal that arrives now. A renewal that would be older than `LIVE_LAG` although the watches
+/// are live was written by a kubelet whose clock is off, so its arrival is all that is known: as upstream, which never
+/// compares renewTime with its own clock.
+fn renewal_arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
+    match health {
+        WatchHealth::Live if at < now - LIVE_LAG => now,
+        WatchHealth::Live | WatchHealth::Disconnected { .. } => at.min(now),
+    }
+}
+
 impl Heartbeats {
     /// Reads the last renewal of every Lease, when the engine starts.
     pub fn read(&mut self, cluster: &Cluster, now: Timestamp) {
         for lease in cluster.leases().iter() {
-            if let Some(renewed) = lease.renewed {
-                self.record_lease(lease, cluster.local(renewed).min(now));
+            if let Some(heartbeat) = lease.heartbeat() {
+                self.record_lease(lease, cluster.local(heartbeat).min(now));
             }
         }
     }
@@ -116,11 +138,12 @@ impl Heartbeats {
             }
             return;
         };
-        let Some(renewed) = new.renewed else { return };
+        let Some((renewed, heartbeat)) = new.renewed.zip(new.heartbeat()) else { return };
+        let heartbeat = clock.local(heartbeat);
         let Some(before) = delta.old.as_ref().and_then(|old| old.renewed) else {
-            return self.record_lease(new, clock.local(renewed).min(now));
+            return self.record_lease(new, heartbeat.min(now));
         };
-        let last = arrived(clock.local(renewed), health, now);
+        let last = renewal_arrived(heartbeat, health, now);
         let renewals = self.by_node.entry(new.node.clone(), || Renewals::new(last));
         let late_from = renewals.late_from();
         // As upstream, only a later renewTime counts as a renewal.
@@ -164,6 +187,11 @@ impl Heartbeats {
     pub fn intervals(&self, node: &NodeName) -> impl ExactSizeIterator<Item = Span> + DoubleEndedIterator {
         let tenths = self.by_node.get(node).map_or(&[][..], Renewals::tenths).to_vec();
         tenths.into_iter().map(|tenths| Span::from_millis(i64::from(tenths) * 100))
+    }
+
+    /// Longest renewal interval of the nodes, jitter included; none if no renewal is known.
+    pub fn longest_interval(&self) -> Option<Span> {
+        self.by_node.iter().map(|(_, renewals)| longest_interval(renewals.interval)).max()
     }
 
     /// The renewals of a node's Lease; none if no renewal is known.
@@ -290,6 +318,7 @@ mod tests {
         assert_eq!(spans(10, 50), (15, 25));
         assert_eq!(spans(4, 50), (6, 12));
         assert_eq!(spans(30, 40), (20, 20), "never late after silent");
+        assert_eq!(spans(10, 10), (10, 10), "a grace period that fits no heartbeat");
         let silence = Silence::new(at(100), Span::from_secs(10), Span::from_secs(50));
         assert!(!silence.is_silent(at(125)) && silence.is_silent(at(126)));
     }
@@ -303,7 +332,8 @@ mod tests {
             beats.last(&NODE.into())
         };
         assert_eq!(seen(0, WatchHealth::Live), Some(at(100)));
-        assert_eq!(seen(300, WatchHealth::Live), Some(at(98)), "a clock measured wrong");
+        assert_eq!(seen(2, WatchHealth::Live), Some(at(98)));
+        assert_eq!(seen(300, WatchHealth::Live), Some(at(101)), "a clock that is off");
         assert_eq!(seen(-300, WatchHealth::Live), Some(at(101)), "never in the future");
         assert_eq!(
             seen(60, WatchHealth::Disconnected { since: at(50) }),

@@ -45,7 +45,7 @@ pub use effect::{
 pub use eviction::{Tolerance, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
-pub use heartbeats::{Heartbeats, Silence};
+pub use heartbeats::{Heartbeats, Silence, longest_interval};
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
 pub use settings::{
@@ -562,6 +562,12 @@ impl Engine {
         } else {
             Expiry::OnChange
         }
+    }
+
+    /// Nodes that are missing although pods are bound to them, by name. The pod garbage collector removes these pods; none
+    /// if it does not run.
+    pub fn missing_nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a NodeName> {
+        self.collector.iter().flat_map(move |collector| collector.missing(cluster))
     }
 
     /// Every pending eviction. Evictions are pending on nodes with NoExecute taints (in legacy mode on nodes that are

@@ -1,6 +1,6 @@
 //! The flags that decide how soon the death of a node is noticed.
 
-use crate::engine::{Origin, ServerVersion, Setting, Settings};
+use crate::engine::{Origin, ServerVersion, Setting, Settings, longest_interval};
 use kordon_time::Span;
 
 /// Names of the four standard profiles (docs/upstream/node-lifecycle.md#11.2). `low` reacts slowest.
@@ -132,9 +132,14 @@ impl TimingProfile {
         self
     }
 
-    /// The number of heartbeats within the grace period.
+    /// The number of heartbeats within the grace period; zero if not even one is certain, because of the jitter.
     pub fn heartbeats_in_grace(&self) -> i64 {
         let grace = self.settings.node_monitor_grace_period.value;
+        if self.kubelet.heartbeat == HeartbeatKind::Lease
+            && grace <= longest_interval(self.kubelet.interval())
+        {
+            return 0;
+        }
         grace.as_nanos() / self.kubelet.interval().as_nanos().max(1)
     }
 }

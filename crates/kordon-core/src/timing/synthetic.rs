@@ -194,6 +194,7 @@ fn lease(profile: &TimingProfile, node: &NodeName, renewed: ClusterTime, version
         version,
         renewed: Some(renewed),
         duration: Some(profile.kubelet.lease_duration),
+        written: None,
     }
 }
 

@@ -405,13 +405,16 @@ impl Explainer<'_> {
 
     fn explain_life(&self, node: &Node, health: &NodeView, explanation: &mut Vec<Step>) {
         let heartbeat = self.engine.silence(self.cluster, node).heartbeat.min(self.now);
-        let renews = self.cluster.lease(&node.name).is_some_and(|lease| lease.renewed.is_some());
+        let lease = self.cluster.lease(&node.name);
+        let renews = lease.is_some_and(|lease| lease.renewed.is_some());
         let text = match node.ready().and_then(|ready| ready.last_heartbeat) {
             _ if renews => "last heartbeat: its Lease was renewed",
             Some(_) => "last heartbeat: its kubelet posted its status",
             None => "no heartbeat yet: the node was created",
         };
-        explanation.push(Step::new(Tense::Past, Topic::Heartbeat, text.into()).at(heartbeat));
+        let clock = lease.and_then(|lease| lease.clock_difference());
+        let clock = clock.map_or(String::new(), |clock| format!(" (its clock is {clock})"));
+        explanation.push(Step::new(Tense::Past, Topic::Heartbeat, format!("{text}{clock}")).at(heartbeat));
         let restarted = self.explain_restart(health, heartbeat, explanation);
         let flag = self.engine.why_silent(&node.name).and_then(grace_flag).unwrap_or("grace");
         let unknown = node.ready().filter(|ready| ready.status == ConditionStatus::Unknown);

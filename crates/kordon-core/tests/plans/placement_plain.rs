@@ -10,9 +10,9 @@ use std::{
 use fastrand::Rng;
 use kordon_core::{
     cluster::{
-        Change, Cluster, Image, Key, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod, Requests,
-        Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect, Termination,
-        Toleration, TolerationOperator,
+        Change, Cluster, DeviceChange, Image, Key, Name, Namespace, Node, NodeName, ObjectEvent, Phase, Pod,
+        Requests, Requirement, Resources, SchedulingSpec, Selector, SelectorOperator, Taint, TaintEffect,
+        Termination, Toleration, TolerationOperator,
         scheduling::{
             HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, SpreadConstraint,
         },
@@ -103,6 +103,11 @@ impl Plain {
         let mut apply = |change| cluster.apply(change, &mut Vec::new());
         self.nodes.iter().for_each(|node| apply(Change::Node(ObjectEvent::Applied(node.clone()))));
         self.pods.iter().for_each(|pod| apply(Change::Pod(ObjectEvent::Applied((**pod).clone()))));
+        // There are no devices, and that is known.
+        apply(Change::Device(DeviceChange::Class(ObjectEvent::ListDone)));
+        apply(Change::Device(DeviceChange::Claim(ObjectEvent::ListDone)));
+        apply(Change::Device(DeviceChange::Slice(ObjectEvent::ListDone)));
+        apply(Change::Device(DeviceChange::Rule(ObjectEvent::ListDone)));
         cluster
     }
 

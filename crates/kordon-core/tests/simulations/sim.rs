@@ -305,6 +305,7 @@ impl Sim {
             version: self.next_version(),
             renewed: Some(self.written()),
             duration: Some(RENEWAL * 4),
+            written: None,
         };
         self.tell(Change::Lease(ObjectEvent::Applied(lease)));
     }

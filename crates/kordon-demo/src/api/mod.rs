@@ -22,6 +22,7 @@ pub mod forward;
 mod json;
 pub mod kinds;
 mod list;
+mod managed_fields;
 pub mod object;
 mod openapi;
 mod patch;

@@ -11,6 +11,7 @@ use super::{
     ApiOptions, admission,
     json::{metadata, text},
     kinds::{self, KINDS, Kind, Subresource},
+    managed_fields,
     object::{ObjectKey, Stored},
     quota,
     refusal::{FieldCause, Refusal},
@@ -161,6 +162,9 @@ impl Transaction<'_> {
         }
         if kind.generation && before.get("spec") != after.get("spec") {
             increment_generation(&mut after);
+        }
+        if kind.name == "Lease" {
+            managed_fields::on_update(&before, &mut after, self.now);
         }
         if is_released(&after) {
             return Ok(self.remove(kind, key, after));

@@ -222,7 +222,7 @@ pub fn node(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value 
 pub fn lease(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value {
     let mut rng = random.rng(&["lease", &machine.name]);
     let renewed = machine.renewed(random, epoch);
-    json!({
+    let mut lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {
@@ -239,7 +239,9 @@ pub fn lease(machine: &Machine, random: RandomSource, epoch: Timestamp) -> Value
             "leaseDurationSeconds": 40,
             "renewTime": renewed.to_micro_time(),
         },
-    })
+    });
+    lease["metadata"]["managedFields"] = managed(&lease, &[("kubelet", "", renewed)]);
+    lease
 }
 
 fn labels(machine: &Machine) -> Value {

@@ -1,0 +1,71 @@
+//! Findings about deleted nodes, whose pods are lost although the remaining nodes are Ready.
+
+use std::sync::Arc;
+
+use super::{Finding, Phrase, VerdictLevel, is_predicted, node_leaving, time_until};
+use crate::model::Model;
+use kordon_core::{
+    cluster::{NodeName, Pod},
+    plan::{owner, words::counted},
+};
+use kordon_time::Timestamp;
+
+/// Nodes whose objects were deleted although pods of workloads are bound to them.
+pub(super) struct DeletedNodes {
+    nodes: usize,
+    /// Pods on these nodes that the pod garbage collector will remove, those of DaemonSets included.
+    pub leaving: usize,
+    /// Time of the first removal; `None` until the collector has noticed a node.
+    first: Option<Timestamp>,
+    /// Pods of workloads on these nodes: `all 3 pods of web`.
+    pods: String,
+    is_one: bool,
+}
+
+impl DeletedNodes {
+    /// Returns `None` if no workload has lost pods. A node that was drained before its deletion has only pods of
+    /// DaemonSets.
+    pub fn new(model: &Model) -> Option<Self> {
+        let engine = model.engine.as_ref()?;
+        let cluster = &model.cluster;
+        let is_lost = |pod: &&Arc<Pod>| !pod.is_finished() && pod.termination.is_none();
+        let lost_on = |node| cluster.workload_pods(node).filter(is_lost);
+        let nodes: Vec<&NodeName> =
+            engine.missing_nodes(cluster).filter(|node| lost_on(node).next().is_some()).collect();
+        let pods: Vec<&Arc<Pod>> = nodes.iter().flat_map(|node| lost_on(node)).collect();
+        let first = pods.first()?;
+        let owner = first.owner.as_ref().filter(|owner| {
+            pods.iter().all(|pod| pod.owner.as_ref().is_some_and(|other| other.uid == owner.uid))
+        });
+        let words = match (owner, owner::workload(cluster, first)) {
+            (Some(owner), Some(workload)) => {
+                let all = if cluster.count_owned_by(&owner.uid) == pods.len() { "all " } else { "" };
+                format!("{all}{} of {}", counted(pods.len(), "pod", "pods"), workload.key.name)
+            }
+            _ => counted(pods.len(), "pod", "pods"),
+        };
+        let leaving = nodes.iter().map(|node| node_leaving(model, node));
+        let (leaving, first) = leaving
+            .fold((0, None), |(count, first), (pods, at)| (count + pods, first.into_iter().chain(at).min()));
+        Some(Self { nodes: nodes.len(), leaving, first, pods: words, is_one: pods.len() == 1 })
+    }
+
+    /// `3 of 4 nodes were deleted: all 3 pods of web are removed by force in 45s unless the nodes register before`.
+    pub fn finding(&self, model: &Model, now: Timestamp) -> Finding {
+        let all = self.nodes + model.cluster.nodes().len();
+        let were = if self.nodes == 1 { "was" } else { "were" };
+        let are = if self.is_one { "is" } else { "are" };
+        let text = format!(
+            "{} of {} {were} deleted: {} {are} removed by force",
+            self.nodes,
+            counted(all, "node", "nodes"),
+            self.pods,
+        );
+        let phrase = match self.first.filter(|_| is_predicted(model)) {
+            Some(first) => Phrase::from(text + " ").time(time_until(first, now)),
+            None => Phrase::from(text),
+        };
+        let registers = if self.nodes == 1 { "the node registers" } else { "the nodes register" };
+        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" unless {registers} before")))
+    }
+}
