@@ -66,6 +66,34 @@ async fn an_operator_moves_the_role_of_its_primary_before_the_budget_lets_it_go(
     assert!(has_warning(&cordon, "switchover"), "{cordon:#}");
 }
 
+/// Every eviction failed with 500.
+#[tokio::test]
+async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {
+    let why = answer("05-two-budgets-why", "why pod web-6bdcc6b974-mkj9n -n c3", DONE).await.to_string();
+    assert!(why.contains("more than one PodDisruptionBudget: c3/by-app, c3/by-tier"), "{why}");
+    assert!(!why.contains("wait until its budget allows"), "{why}");
+}
+
+#[tokio::test]
+async fn a_terminating_pod_of_a_dead_node_does_not_end_with_its_grace_period() {
+    let why = answer("24-terminating-on-dead-node", "why pod db-0 -n c23", DONE).await.to_string();
+    assert!(why.contains("its kubelet is down"), "{why}");
+    assert!(!why.contains("wait until its grace period ends"), "{why}");
+}
+
+/// The pod was removed, and its successor Ready 8 s after the taint.
+#[tokio::test]
+async fn an_out_of_service_taint_removes_a_terminating_pod_by_force() {
+    let command = "plan taint nodes c23-n1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
+    let plan = answer("25-out-of-service-plan", command, DONE).await;
+    assert_eq!(
+        (of_pods(&plan, "landingNode"), of_pods(&plan, "outcome")),
+        (vec!["c23-n2".into()], vec!["moves".into()])
+    );
+    let gone = plan["pods"][0]["deleted"]["latestSeconds"].as_f64().expect("a time");
+    assert!(gone <= 20.0, "{gone}");
+}
+
 #[tokio::test]
 async fn a_pod_in_a_crash_loop_is_never_counted_on() {
     let plan = answer("06-crashloop-under-budget", "plan drain c4x-n2", BLOCKED).await;
