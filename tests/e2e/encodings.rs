@@ -84,7 +84,32 @@ fn objects() -> Vec<(&'static str, Value)> {
         fields.iter().for_each(|field| drop(spec.remove(*field)));
         object
     };
+    let cel = json!({"cel": {"expression": "device.driver == 'x.io'"}});
+    let request = json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2, "selectors": [cel],
+        "tolerations": [{"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}]});
     vec![
+        (
+            "/apis/resource.k8s.io/v1/deviceclasses",
+            json!({"metadata": {"name": "gpu"}, "spec": {"selectors": [cel], "extendedResourceName": "x.io/gpu"}}),
+        ),
+        (
+            "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims",
+            json!({"metadata": {"name": "gpus"}, "spec": {"devices": {
+            "requests": [{"name": "a", "exactly": request}],
+            "constraints": [{"requests": ["a"], "matchAttribute": "x.io/model"}]}}}),
+        ),
+        (
+            "/apis/resource.k8s.io/v1/resourceslices",
+            json!({"metadata": {"name": "slice"}, "spec": {"driver": "x.io", "nodeName": "n",
+            "pool": {"name": "n", "generation": 3, "resourceSliceCount": 1}, "devices": [{"name": "gpu-0",
+                "attributes": {"model": {"string": "m"}, "cores": {"int": 8}, "new": {"bool": true}, "v": {"version": "1.2.3"}},
+                "capacity": {"memory": {"value": "40Gi"}}}]}}),
+        ),
+        (
+            "/apis/resource.k8s.io/v1/devicetaintrules",
+            json!({"metadata": {"name": "broken"}, "spec": {"deviceSelector": {"driver": "x.io", "pool": "n"},
+            "taint": {"key": "k", "value": "v", "effect": "None"}}}),
+        ),
         (
             "/apis/scheduling.k8s.io/v1/priorityclasses",
             json!({"metadata": {"name": "urgent"}, "value": -5, "preemptionPolicy": "Never"}),
