@@ -1,44 +1,14 @@
 //! Cases from public reports, as objects of a real control plane at the moment at which the question was put. What is
 //! right was measured there: what it then did when it was let happen.
 
-use std::path::Path;
-
 use serde_json::Value;
 
+use super::case_objects::{self, BLOCKED, DONE, FAILED, Objects, STALLS, USAGE};
 use crate::common::program::Shell;
 
-/// Exit codes, as in `docs/reference/cli.md`.
-const DONE: i32 = 0;
-const FAILED: i32 = 1;
-const USAGE: i32 = 2;
-const BLOCKED: i32 = 6;
-const STALLS: i32 = 7;
-
-/// Returns the JSON of a command on the objects of a case, which are all that its cluster has.
+/// Returns the JSON of a command on the objects of a case.
 async fn answer(case: &str, command: &str, code: i32) -> Value {
-    answer_on(&objects(case), command, code).await
-}
-
-/// Returns the objects of a case.
-fn objects(case: &str) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
-    serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON")
-}
-
-/// Returns the JSON of a command on these objects, which are all that their cluster has.
-async fn answer_on(objects: &Value, command: &str, code: i32) -> Value {
-    let shell = Shell::new();
-    let file = shell.file("case.json", &objects.to_string());
-    let words = command.split(' ').chain(["--from", &file, "--complete", "-o", "json"]);
-    let output = shell.run(&words.collect::<Vec<_>>()).await;
-    assert_eq!(output.code, code, "{command}\n{}\n{}", output.out, output.err);
-    serde_json::from_str(&output.out).expect("JSON")
-}
-
-/// Returns the object of this kind and name.
-fn object<'a>(objects: &'a mut Value, kind: &str, name: &str) -> &'a mut Value {
-    let mut items = objects["items"].as_array_mut().expect("objects").iter_mut();
-    items.find(|item| item["kind"] == kind && item["metadata"]["name"] == name).expect("the object")
+    Objects::of(case).answer(command, code).await
 }
 
 fn verdict(status: &Value) -> (&str, &str) {
@@ -177,11 +147,8 @@ async fn help_for_spread_constraints_names_the_taints_policy() {
 
 #[tokio::test]
 async fn a_changed_deployment_is_tried_before_anybody_applies_it() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/33-spread-help-honor.json");
-    let list: Value = serde_json::from_slice(&std::fs::read(&file).expect("a file")).expect("JSON");
-    let objects = list["items"].as_array().expect("objects");
-    let mut deployment =
-        objects.iter().find(|object| object["kind"] == "Deployment").expect("a Deployment").clone();
+    let file = case_objects::file("33-spread-help-honor");
+    let mut deployment = Objects::of("33-spread-help-honor").named("Deployment", "").clone();
     deployment["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["nodeTaintsPolicy"] =
         "Honor".into();
     let shell = Shell::new();
@@ -197,7 +164,7 @@ async fn a_changed_deployment_is_tried_before_anybody_applies_it() {
 
 #[tokio::test]
 async fn the_dashboard_shows_files_with_a_clock_that_stands() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/32-spread-honor-cordon.json");
+    let file = case_objects::file("32-spread-honor-cordon");
     let file = file.to_str().expect("a path in UTF-8");
     let shell = Shell::new();
     let frame = shell.file("frame.txt", "");
@@ -210,7 +177,7 @@ async fn the_dashboard_shows_files_with_a_clock_that_stands() {
 
 #[tokio::test]
 async fn files_are_read_only_and_what_they_lack_is_named() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/39-finished-pod-drain.json");
+    let file = case_objects::file("39-finished-pod-drain");
     let file = file.to_str().expect("a path in UTF-8");
     let shell = Shell::new();
     let error = shell.refused(&["drain", "e1-n1", "--from", file, "--enforce", "--yes"], USAGE).await;
@@ -239,9 +206,9 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
         ("2026-11-28T01:19:03.773314Z", "8h00m ahead"),
         ("2026-11-27T17:16:03.773314Z", "3m00s behind"),
     ] {
-        let mut objects = objects("22-clock-behind");
-        object(&mut objects, "Lease", "c21-n2")["spec"]["renewTime"] = renewed.into();
-        let status = answer_on(&objects, "status", DONE).await;
+        let mut objects = Objects::of("22-clock-behind");
+        objects.named("Lease", "c21-n2")["spec"]["renewTime"] = renewed.into();
+        let status = objects.answer("status", DONE).await;
         let (level, text) = verdict(&status);
         assert_eq!(level, "notice", "{text}");
         assert!(text.starts_with(&format!("clock of node c21-n2 is {clock}")), "{text}");
@@ -249,32 +216,32 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
             (&status["nodes"][1]["state"], &status["nodes"][1]["next"]),
             (&"Ready".into(), &Value::Null)
         );
-        let forecast = answer_on(&objects, "forecast", DONE).await;
+        let forecast = objects.answer("forecast", DONE).await;
         assert_eq!(forecast["steps"], serde_json::json!([]), "{forecast:#}");
     }
 }
 
 #[tokio::test]
 async fn a_dead_node_whose_clock_is_ahead_is_silent() {
-    let mut objects = objects("22-clock-behind");
-    let lease = object(&mut objects, "Lease", "c21-n2");
+    let mut objects = Objects::of("22-clock-behind");
+    let lease = objects.named("Lease", "c21-n2");
     lease["spec"]["renewTime"] = "2026-11-27T17:48:20Z".into();
     lease["metadata"]["managedFields"][0]["time"] = "2026-11-27T17:18:20Z".into();
-    let status = answer_on(&objects, "status", DONE).await;
+    let status = objects.answer("status", DONE).await;
     assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
     assert!(verdict(&status).1.contains("clock of node c21-n2 is 30m00s ahead"), "{}", verdict(&status).1);
 }
 
 #[tokio::test]
 async fn a_label_on_the_lease_of_a_dead_node_is_no_heartbeat() {
-    let mut objects = objects("22-clock-behind");
-    let lease = object(&mut objects, "Lease", "c21-n2");
+    let mut objects = Objects::of("22-clock-behind");
+    let lease = objects.named("Lease", "c21-n2");
     lease["spec"]["renewTime"] = "2026-11-27T17:18:20.5Z".into();
     lease["metadata"]["managedFields"] = serde_json::json!([
         {"manager": "kubelet", "time": "2026-11-27T17:18:20Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}},
         {"manager": "kubectl", "time": "2026-11-27T17:19:01Z", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
     ]);
-    let status = answer_on(&objects, "status", DONE).await;
+    let status = objects.answer("status", DONE).await;
     assert_eq!(status["nodes"][1]["state"], "Silent", "{:#}", status["nodes"][1]);
     assert!(!verdict(&status).1.contains("clock"), "{}", verdict(&status).1);
 }
@@ -294,21 +261,21 @@ async fn deleted_nodes_and_the_removal_of_their_pods_are_the_verdict() {
 
 #[tokio::test]
 async fn a_node_that_was_deleted_with_some_pods_of_a_workload_says_so() {
-    let mut objects = objects("28-all-nodes-deleted");
-    for item in objects["items"].as_array_mut().expect("objects") {
+    let mut objects = Objects::of("28-all-nodes-deleted");
+    for item in &mut objects.0 {
         if item["kind"] == "Pod" && item["spec"]["nodeName"] != "c25-n1" {
             item["spec"]["nodeName"] = "c25-cp".into();
         }
     }
-    let status = answer_on(&objects, "status", DONE).await;
+    let status = objects.answer("status", DONE).await;
     let text = verdict(&status).1;
     assert!(text.starts_with("1 of 2 nodes was deleted: 1 pod of web is removed by force in "), "{text}");
 }
 
 #[tokio::test]
 async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready() {
-    let mut objects = objects("28-all-nodes-deleted");
-    for item in objects["items"].as_array_mut().expect("objects") {
+    let mut objects = Objects::of("28-all-nodes-deleted");
+    for item in &mut objects.0 {
         if item["kind"] == "Pod" {
             item["spec"].as_object_mut().expect("a spec").remove("nodeName");
             let condition = serde_json::json!({
@@ -319,12 +286,12 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
             item["status"] = serde_json::json!({"phase": "Pending", "conditions": [condition]});
         }
     }
-    let status = answer_on(&objects, "status", DONE).await;
+    let status = objects.answer("status", DONE).await;
     let (level, text) = verdict(&status);
     assert_eq!(level, "warning", "{text}");
     assert!(text.starts_with("3 pods Pending"), "{text}");
-    objects["items"].as_array_mut().expect("objects").retain(|item| item["kind"] != "Pod");
-    let status = answer_on(&objects, "status", DONE).await;
+    objects.without("Pod", "");
+    let status = objects.answer("status", DONE).await;
     assert!(!verdict(&status).1.contains("web"), "a workload without pods: {}", verdict(&status).1);
 }
 
@@ -332,15 +299,15 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
 #[tokio::test]
 async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {
     for (grace, age, is_short) in [("10s", 0, true), ("10s", 10, true), ("12s", 10, false)] {
-        let mut objects = objects("23-grace-shorter-than-lease");
-        for item in objects["items"].as_array_mut().expect("objects") {
+        let mut objects = Objects::of("23-grace-shorter-than-lease");
+        for item in &mut objects.0 {
             if item["kind"] == "Pod" {
                 item["spec"]["containers"][0]["command"][1] =
                     format!("--node-monitor-grace-period={grace}").into();
             }
         }
         let command = format!("status --at 2026-11-27T17:20:{age:02}Z");
-        let status = answer_on(&objects, &command, DONE).await;
+        let status = objects.answer(&command, DONE).await;
         let (level, text) = verdict(&status);
         assert_eq!(text.contains("--node-monitor-grace-period 10s is not longer than"), is_short, "{text}");
         assert_eq!(level == "warning", is_short, "{text}");

@@ -1,54 +1,13 @@
 //! Devices: claims, extended resources that a DeviceClass backs, and device taints. The objects are those of a real control
 //! plane ([`super::cases`]), some of them changed; what is right was measured there, or follows from the API's documentation.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
+use super::case_objects::{DONE, Objects};
 use crate::common::program::Shell;
-
-/// Exit codes, as in `docs/reference/cli.md`.
-const DONE: i32 = 0;
 
 const CLAIMS: &str = "35-extended-resource-by-device";
 const TAINTS: &str = "37-device-taint-rule-preview";
-
-/// The objects of a case.
-struct Objects(Vec<Value>);
-
-impl Objects {
-    fn of(case: &str) -> Self {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(format!("{case}.json"));
-        let list: Value = serde_json::from_slice(&std::fs::read(file).expect("a file")).expect("JSON");
-        Self(list["items"].as_array().expect("objects").clone())
-    }
-
-    fn named(&mut self, kind: &str, name: &str) -> &mut Value {
-        let is_it = |object: &&mut Value| {
-            object["kind"] == kind
-                && object["metadata"]["name"].as_str().is_some_and(|known| known.starts_with(name))
-        };
-        self.0.iter_mut().find(is_it).expect("an object of this name")
-    }
-
-    fn without(&mut self, kind: &str, name: &str) {
-        self.0.retain(|object| {
-            object["kind"] != kind
-                || !object["metadata"]["name"].as_str().is_some_and(|known| known.starts_with(name))
-        });
-    }
-
-    /// Returns the JSON of a command on the objects, which are all that their cluster has.
-    async fn answer(&self, command: &str, code: i32) -> Value {
-        let shell = Shell::new();
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": self.0});
-        let file = shell.file("objects.json", &list.to_string());
-        let words = command.split(' ').chain(["--from", &file, "--complete", "-o", "json"]);
-        let output = shell.run(&words.collect::<Vec<_>>()).await;
-        assert_eq!(output.code, code, "{command}\n{}\n{}", output.out, output.err);
-        serde_json::from_str(&output.out).expect("JSON")
-    }
-}
 
 /// Returns a field of the pod whose name starts so.
 fn of_pod<'a>(plan: &'a Value, pod: &str, field: &str) -> &'a str {
@@ -105,7 +64,7 @@ async fn a_pod_stays_pending_where_all_devices_are_taken() {
 }
 
 #[tokio::test]
-async fn a_taint_keeps_claims_off_a_device_unless_they_tolerate_it() {
+async fn a_taint_keeps_claims_off_a_device() {
     let mut objects = Objects::of(CLAIMS);
     let taint =
         json!([{"key": "example.com/broken", "effect": "NoSchedule", "timeAdded": "2026-11-27T16:16:19Z"}]);
@@ -146,8 +105,7 @@ async fn unknown_slices_leave_the_placement_open() {
     let mut objects = Objects::of(CLAIMS);
     objects.without("ResourceSlice", "slice");
     let shell = Shell::new();
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.0});
-    let file = shell.file("objects.json", &list.to_string());
+    let file = shell.file("objects.json", &objects.list());
     let output = shell.run(&["plan", "drain", "c30-n1", "--from", &file, "-o", "json"]).await;
     let plan: Value = serde_json::from_str(&output.out).expect("JSON");
     assert_eq!(of_pod(&plan, "ext", "outcome"), "unknown", "{plan:#}");

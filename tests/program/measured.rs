@@ -1,11 +1,11 @@
 //! Drains on a real control plane 1.37.1: objects of the moment before, and what became of each pod. Kubelets were
 //! played: they ended a container 3 s after its deletion, and started one in 1 s unless the row says otherwise.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::common::program::Shell;
+use super::case_objects::Objects;
 
 /// Largest difference between a predicted and a measured time, in seconds. The played kubelets look at their pods once a
 /// second, first to end and then to start them.
@@ -158,12 +158,7 @@ const MEASURED: &[Measured] = &[
 ];
 
 async fn json(case: &str, command: &str) -> Value {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/cases/measured/{case}.json"));
-    let file = file.to_str().expect("a path in UTF-8");
-    let words = command.split(' ').chain(["--from", file, "--complete", "-o", "json"]);
-    let output = Shell::new().run(&words.collect::<Vec<_>>()).await;
-    serde_json::from_str(&output.out)
-        .unwrap_or_else(|error| panic!("{case}: {command}: {error}\n{}\n{}", output.out, output.err))
+    Objects::of(&format!("measured/{case}")).run(command).await.1
 }
 
 #[tokio::test]
