@@ -418,6 +418,13 @@ impl DeviceTaintRule {
     }
 }
 
+impl ResourceSlice {
+    /// Returns the identity of one of the slice's devices.
+    pub fn id(&self, device: &Device) -> DeviceId {
+        DeviceId { driver: self.driver.clone(), pool: self.pool.clone(), device: device.name.clone() }
+    }
+}
+
 impl TableObject for DeviceClass {
     type Key = Name;
     fn key(&self) -> Name {

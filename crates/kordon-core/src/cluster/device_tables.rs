@@ -1,14 +1,15 @@
 //! The tables of devices, and which pods need them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    Delta, Node, Pod,
+    Cluster, Delta, Node, Pod,
     device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     knowledge::FeedKind,
-    names::{Key, Name},
+    names::{Key, Name, Namespace},
     scope::ScopeRead,
     table::{ObjectEvent, Table},
+    uid::Uid,
 };
 
 /// The objects of the [kinds of devices](FeedKind::DEVICES).
@@ -30,6 +31,21 @@ pub enum DeviceChange {
 }
 
 impl DeviceTables {
+    /// Returns the slices of each pool, by driver and name: those of its newest generation, the only ones that count.
+    pub fn pools(&self) -> BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> {
+        let mut pools: BTreeMap<(&Name, &Name), Vec<&Arc<ResourceSlice>>> = BTreeMap::new();
+        for slice in self.slices.iter() {
+            let slices = pools.entry((&slice.driver, &slice.pool)).or_default();
+            if slices.first().is_some_and(|other| other.generation < slice.generation) {
+                slices.clear();
+            }
+            if slices.first().is_none_or(|other| other.generation == slice.generation) {
+                slices.push(slice);
+            }
+        }
+        pools
+    }
+
     /// Applies a change, and calls `on_change` for each object that it changed.
     pub(super) fn apply(&mut self, change: DeviceChange, mut on_change: impl FnMut()) {
         match change {
@@ -119,11 +135,24 @@ impl DeviceDemand {
 
     /// Whether a pod has a resource claim, or requests an extended resource that none of the nodes has.
     pub(super) fn needs_devices(&self, nodes: &Table<Node>) -> bool {
-        let has = |node: &Node, resource: &Name| {
-            node.extended.iter().any(|(name, amount)| name == resource && *amount > 0)
-        };
-        let is_missing = |resource: &Name| !nodes.iter().any(|node| has(node, resource));
+        let is_missing = |resource: &Name| !nodes.iter().any(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)
+    }
+}
+
+/// The pods that claims name by their uid, looked up by namespace. The pods of a namespace are read when one of them is
+/// asked for.
+#[derive(Default)]
+pub struct Claimants(BTreeMap<Namespace, BTreeMap<Uid, Arc<Pod>>>);
+
+impl Claimants {
+    /// Returns the pod with this uid, if it claims devices.
+    pub fn pod(&mut self, cluster: &Cluster, namespace: &Namespace, uid: &Uid) -> Option<&Arc<Pod>> {
+        let pods = self.0.entry(namespace.clone()).or_insert_with(|| {
+            let pods = cluster.pods_in(namespace).filter(|pod| pod.scheduling.claims_devices);
+            pods.map(|pod| (pod.uid.clone(), pod.clone())).collect()
+        });
+        pods.get(uid)
     }
 }
 

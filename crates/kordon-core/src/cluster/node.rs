@@ -76,6 +76,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Whether the node has some of an extended resource.
+    pub fn has_extended(&self, resource: &Name) -> bool {
+        self.extended.iter().any(|(name, amount)| name == resource && *amount > 0)
+    }
+
     /// Who cordoned the node with kordon, and why; none if the node is not cordoned now.
     pub fn cordon(&self) -> Option<&CordonNote> {
         self.cordon_note.as_deref().filter(|_| self.unschedulable)

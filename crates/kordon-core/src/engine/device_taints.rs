@@ -12,8 +12,9 @@ use super::{
     why::{Cause, Why},
 };
 use crate::cluster::{
-    Cluster, DeviceTaintRule, Key, Name, Namespace, Pod, ResourceClaim, Uid,
+    Cluster, DeviceTaintRule, Key, Name, Pod, ResourceClaim,
     device::{AllocatedDevice, DeviceId, DeviceTaint, DeviceTaintEffect, DeviceTaintSelector},
+    device_tables::Claimants,
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 
@@ -107,23 +108,11 @@ pub fn taint_rule_previews(cluster: &Cluster, version: ServerVersion) -> Vec<Tai
     previews.collect()
 }
 
-/// The devices of the newest generation of each pool, with the name of their slice and their taints.
+/// The devices that count, with the name of their slice and their taints.
 fn published(cluster: &Cluster) -> impl Iterator<Item = (DeviceId, &Name, &[DeviceTaint])> {
-    let slices = &cluster.devices().slices;
-    let mut newest: BTreeMap<(&Name, &Name), i64> = BTreeMap::new();
-    for slice in slices.iter() {
-        let generation = newest.entry((&slice.driver, &slice.pool)).or_insert(slice.generation);
-        *generation = (*generation).max(slice.generation);
-    }
-    let current =
-        slices.iter().filter(move |slice| newest[&(&slice.driver, &slice.pool)] == slice.generation);
-    current.flat_map(|slice| {
-        slice.devices.iter().map(move |device| {
-            let (driver, pool) = (slice.driver.clone(), slice.pool.clone());
-            let id = DeviceId { driver, pool, device: device.name.clone() };
-            (id, &slice.name, &*device.taints)
-        })
-    })
+    let current = cluster.devices().pools().into_values().flatten();
+    current
+        .flat_map(|slice| slice.devices.iter().map(|device| (slice.id(device), &slice.name, &*device.taints)))
 }
 
 /// Returns the NoExecute taints that drivers set, by device.
@@ -167,12 +156,12 @@ impl EvictingTaints<'_> {
             let Some(eviction) = self.of_claim(claim) else { continue };
             for uid in &claim.reserved_for {
                 let Some(pod) = pods.pod(cluster, &claim.key.namespace, uid) else { continue };
-                if pod.termination.is_some() || pod.node.is_none() || !uses(&pod, claim) {
+                if pod.termination.is_some() || pod.node.is_none() || !uses(pod, claim) {
                     continue;
                 }
                 let known = evictions.get(&pod.key);
                 if known.is_none_or(|(_, known)| eviction.at < known.at) {
-                    evictions.insert(pod.key.clone(), (pod, eviction.clone()));
+                    evictions.insert(pod.key.clone(), (pod.clone(), eviction.clone()));
                 }
             }
         }
@@ -194,9 +183,9 @@ impl EvictingTaints<'_> {
         });
         of_slices.chain(of_rules).filter_map(move |(by, taint)| {
             let tolerated = match tolerance(device, &taint) {
-                Tolerance::Forever => return None,
-                Tolerance::For(span) => Some(span),
-                Tolerance::None => None,
+                DeviceTolerance::Forever => return None,
+                DeviceTolerance::For(span) => Some(span),
+                DeviceTolerance::None => None,
             };
             let at = taint.time_added? + tolerated.unwrap_or_default();
             let id = &device.id;
@@ -207,24 +196,24 @@ impl EvictingTaints<'_> {
 }
 
 /// How long a device's claim tolerates a taint.
-enum Tolerance {
+enum DeviceTolerance {
     None,
     For(Span),
     Forever,
 }
 
 /// Only tolerations that name the effect NoExecute count; of several with a limit, the shortest.
-fn tolerance(device: &AllocatedDevice, taint: &DeviceTaint) -> Tolerance {
+fn tolerance(device: &AllocatedDevice, taint: &DeviceTaint) -> DeviceTolerance {
     let matching = device.tolerations.iter().filter(|toleration| {
         toleration.effect == Some(DeviceTaintEffect::NoExecute) && toleration.tolerates(taint)
     });
     let mut shortest: Option<i64> = None;
     for toleration in matching {
-        let Some(seconds) = toleration.seconds else { return Tolerance::Forever };
+        let Some(seconds) = toleration.seconds else { return DeviceTolerance::Forever };
         let seconds = seconds.max(0);
         shortest = Some(shortest.map_or(seconds, |shortest| shortest.min(seconds)));
     }
-    shortest.map_or(Tolerance::None, |seconds| Tolerance::For(Span::from_secs(seconds)))
+    shortest.map_or(DeviceTolerance::None, |seconds| DeviceTolerance::For(Span::from_secs(seconds)))
 }
 
 /// Whether the pod's `spec.resourceClaims` leads to the claim.
@@ -234,18 +223,4 @@ fn uses(pod: &Pod, claim: &ResourceClaim) -> bool {
         (None, Some(owner)) => owner.uid == pod.uid && owner.entry == entry.entry,
         (None, None) => false,
     })
-}
-
-/// The pods with claims of the namespaces that have been asked for, by uid.
-#[derive(Default)]
-struct Claimants(BTreeMap<Namespace, BTreeMap<Uid, Arc<Pod>>>);
-
-impl Claimants {
-    fn pod(&mut self, cluster: &Cluster, namespace: &Namespace, uid: &Uid) -> Option<Arc<Pod>> {
-        let pods = self.0.entry(namespace.clone()).or_insert_with(|| {
-            let pods = cluster.pods_in(namespace).filter(|pod| pod.scheduling.claims_devices);
-            pods.map(|pod| (pod.uid.clone(), pod.clone())).collect()
-        });
-        pods.get(uid).cloned()
-    }
 }

@@ -90,12 +90,8 @@ impl Inventory {
         for class in tables.classes.iter() {
             inventory.add_class(class.clone());
         }
-        let mut by_pool: BTreeMap<(Name, Name), Vec<Arc<ResourceSlice>>> = BTreeMap::new();
-        for slice in tables.slices.iter() {
-            by_pool.entry((slice.driver.clone(), slice.pool.clone())).or_default().push(slice.clone());
-        }
-        for ((driver, _), slices) in by_pool {
-            inventory.add_pool(driver, slices);
+        for ((driver, _), slices) in tables.pools() {
+            inventory.add_pool(driver.clone(), slices);
         }
         if rules.device_taints {
             inventory.taint(tables, rules);
@@ -116,9 +112,7 @@ impl Inventory {
         self.classes.insert(class.name.clone(), class);
     }
 
-    fn add_pool(&mut self, driver: Name, mut slices: Vec<Arc<ResourceSlice>>) {
-        let newest = slices.iter().map(|slice| slice.generation).max().unwrap_or_default();
-        slices.retain(|slice| slice.generation == newest);
+    fn add_pool(&mut self, driver: Name, slices: Vec<&Arc<ResourceSlice>>) {
         let number = as_number(self.pools.len());
         let mut pool = Pool { driver, ..Pool::default() };
         pool.is_complete =
@@ -129,13 +123,8 @@ impl Inventory {
         for slice in slices {
             let (first, place) = (as_number(self.devices.len()), as_number(self.slices.len()));
             for (index, device) in slice.devices.iter().enumerate() {
-                let id = DeviceId {
-                    driver: slice.driver.clone(),
-                    pool: slice.pool.clone(),
-                    device: device.name.clone(),
-                };
                 let device_number = as_number(self.devices.len());
-                pool.is_invalid |= self.numbers.insert(id, device_number).is_some();
+                pool.is_invalid |= self.numbers.insert(slice.id(device), device_number).is_some();
                 pool.is_invalid |= device.consumes.iter().any(|consumed| {
                     !pool.counters.contains_key(&(consumed.set.clone(), consumed.counter.clone()))
                 });
@@ -152,7 +141,7 @@ impl Inventory {
                 DeviceNodes::None => {}
             }
             let devices = first..as_number(self.devices.len());
-            self.slices.push(PublishedSlice { object: slice, pool: number, devices });
+            self.slices.push(PublishedSlice { object: slice.clone(), pool: number, devices });
         }
         self.pools.push(pool);
     }

@@ -17,9 +17,9 @@ pub(super) use pod_devices::PodDevices;
 
 use super::rules::SchedulerRules;
 use crate::cluster::{
-    Cluster, FeedKind, Key, Name, Namespace, NodeName, Pod, Uid,
+    Cluster, FeedKind, Key, Name, NodeName, Pod, Uid,
     device::{ClaimOwner, DeviceClaimSpec},
-    device_tables::{extended_resources, is_extended},
+    device_tables::{Claimants, extended_resources, is_extended},
     scheduling::{NodeOperator, NodeRequirement, NodeTerm},
 };
 
@@ -154,7 +154,7 @@ fn needed(rules: &SchedulerRules) -> impl Iterator<Item = FeedKind> {
 impl DeviceState {
     fn from_cluster(cluster: &Cluster, inventory: &Inventory) -> Self {
         let mut state = Self { in_use: vec![0; inventory.len()], ..Self::default() };
-        let mut pods = PodsByUid::default();
+        let mut pods = Claimants::default();
         for claim in cluster.devices().claims.iter() {
             let allocation = claim.allocation.as_ref().map(|allocation| {
                 let alone = allocation.devices.iter().filter(|device| !device.leaves_free);
@@ -167,7 +167,7 @@ impl DeviceState {
                 let owner = claim.owner.as_ref().filter(|owner| owner.uid == *uid);
                 let pod = match owner {
                     Some(owner) => Some(Key { namespace: key.namespace.clone(), name: owner.pod.clone() }),
-                    None => pods.pod(cluster, &key.namespace, uid),
+                    None => pods.pod(cluster, &key.namespace, uid).map(|pod| pod.key.clone()),
                 };
                 if let Some(pod) = pod {
                     state.holdings.entry(pod).or_default().claims.push((key.clone(), None));
@@ -238,20 +238,6 @@ impl DeviceState {
             holding.claims.push((key, None));
         }
         self.holdings.insert(pod.clone(), holding);
-    }
-}
-
-/// The pods of the namespaces that have been asked for, by uid.
-#[derive(Default)]
-struct PodsByUid(BTreeMap<Namespace, BTreeMap<Uid, Key>>);
-
-impl PodsByUid {
-    fn pod(&mut self, cluster: &Cluster, namespace: &Namespace, uid: &Uid) -> Option<Key> {
-        let pods = self.0.entry(namespace.clone()).or_insert_with(|| {
-            let pods = cluster.pods_in(namespace).filter(|pod| pod.scheduling.claims_devices);
-            pods.map(|pod| (pod.uid.clone(), pod.key.clone())).collect()
-        });
-        pods.get(uid).cloned()
     }
 }
 

@@ -192,9 +192,8 @@ impl PodDevices {
 
     /// Returns the claims that need devices on a node.
     fn wanted_on(&self, node: &Node) -> Vec<&Wanted> {
-        let has =
-            |resource: &Name| node.extended.iter().any(|(name, amount)| name == resource && *amount > 0);
-        let is_needed = |wanted: &&Wanted| wanted.resource.as_ref().is_none_or(|resource| !has(resource));
+        let is_needed =
+            |wanted: &&Wanted| wanted.resource.as_ref().is_none_or(|resource| !node.has_extended(resource));
         self.wanted.iter().filter(is_needed).collect()
     }
 
