@@ -169,22 +169,25 @@ impl Forecast {
 
     /// Adds the deletions of pods by taints of their devices, unless something else deletes the pod first.
     fn add_device_evictions(&mut self, engine: &Engine, cluster: &Cluster) {
-        let mut first: BTreeMap<Key, Timestamp> = BTreeMap::new();
+        let evictions = device_evictions(cluster, engine.settings().version).into_iter();
+        let mut evicted: BTreeMap<Key, ForecastStep> = evictions
+            .filter_map(|DeviceEviction { pod, at, why }| {
+                let kind = ForecastKind::Deleted { pod: pod.key.clone(), node: pod.node.clone()? };
+                let step = ForecastStep { at: at.max(self.made), kind, why, not_ready: 0, chance: None };
+                (step.at <= self.until).then(|| (pod.key.clone(), step))
+            })
+            .collect();
+        if evicted.is_empty() {
+            return;
+        }
         for step in &self.steps {
-            if let Some(pod) = step.kind.pod() {
-                first.entry(pod.clone()).or_insert(step.at);
+            let Some(pod) = step.kind.pod() else { continue };
+            if evicted.get(pod).is_some_and(|eviction| step.at <= eviction.at) {
+                evicted.remove(pod);
             }
         }
-        for eviction in device_evictions(cluster, engine.settings().version) {
-            let DeviceEviction { pod, at, why } = eviction;
-            let (at, Some(node)) = (at.max(self.made), pod.node.clone()) else { continue };
-            if at > self.until || first.get(&pod.key).is_some_and(|other| *other <= at) {
-                continue;
-            }
-            self.steps.retain(|step| step.kind.pod() != Some(&pod.key));
-            let kind = ForecastKind::Deleted { pod: pod.key.clone(), node };
-            self.steps.push(ForecastStep { at, kind, why, not_ready: 0, chance: None });
-        }
+        self.steps.retain(|step| step.kind.pod().is_none_or(|pod| !evicted.contains_key(pod)));
+        self.steps.extend(evicted.into_values());
         self.steps.sort_by_key(|step| step.at);
     }
 

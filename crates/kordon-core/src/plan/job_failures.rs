@@ -197,8 +197,10 @@ pub(super) fn keeps_unfinished(cluster: &Cluster, pod: &Pod) -> bool {
 /// Returns whether the back-off of a pod's replacement counts from the end of its containers, if a kubelet ends them:
 /// with `backoffLimitPerIndex`, the Job controller works it out anew from the failed pod.
 pub(super) fn waits_for_end(cluster: &Cluster, pod: &Pod) -> bool {
-    let job = job_of(cluster, pod).and_then(|workload| workload.job.clone());
-    index(pod).is_some() && job.is_some_and(|job| job.backoff_limit_per_index.is_some())
+    let counts_by_index = |workload: Arc<Workload>| {
+        workload.job.as_ref().is_some_and(|job| job.backoff_limit_per_index.is_some())
+    };
+    index(pod).is_some() && job_of(cluster, pod).is_some_and(counts_by_index)
 }
 
 /// Returns the time from which the back-off of a Job counts after the deletion of a pod that no kubelet has ended:

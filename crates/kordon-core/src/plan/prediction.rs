@@ -334,18 +334,16 @@ impl<'a, E: Environment> Prediction<'a, E> {
         let cluster = self.context.cluster;
         self.input.groups.iter().filter_map(move |group| {
             let node = group.node.clone()?;
-            let is_named = |pod: &Arc<Pod>| owner::named_node(cluster, pod).as_ref() == Some(&node);
-            let lands = |pod: &Arc<Pod>| {
-                let replacement =
-                    self.likely.pods.get(&pod.key).and_then(|result| result.replacement.as_ref());
-                replacement
-                    .is_some_and(|new| matches!(&new.landing, Landing::Node { node: on, .. } if *on == node))
+            let is_named = |pod: &&Arc<Pod>| owner::named_node(cluster, pod).as_ref() == Some(&node);
+            let lands = |pod: &&Arc<Pod>| {
+                let replacement = self.likely.pods.get(&pod.key).and_then(|pod| pod.replacement.as_ref());
+                let landing = replacement.map(|new| &new.landing);
+                matches!(landing, Some(Landing::Node { node: on, .. }) if *on == node)
             };
-            let comes_back =
-                |pod: &&Arc<Pod>| self.leaving.contains(&pod.key) && (is_named(pod) || lands(pod));
-            let back: Vec<&Arc<Pod>> = group.pods.iter().filter(comes_back).collect();
-            let are_placed = !back.iter().any(|pod| is_named(pod));
-            (!back.is_empty()).then_some(Warning::ComesBack { node, pods: back.len(), are_placed })
+            let leaving = group.pods.iter().filter(|pod| self.leaving.contains(&pod.key));
+            let (named, others): (Vec<_>, Vec<_>) = leaving.partition(is_named);
+            let pods = named.len() + others.iter().filter(|pod| lands(pod)).count();
+            (pods > 0).then_some(Warning::ComesBack { node, pods, are_placed: named.is_empty() })
         })
     }
 
