@@ -1,6 +1,8 @@
 //! Devices: classes, claims, slices and taint rules (resource.k8s.io).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
+
+use serde::Deserialize;
 
 use super::{
     Decoder, WatchEvent, Wire,
@@ -8,7 +10,7 @@ use super::{
     leaf::{Amounts, Entries, Flag, Int, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
-    protobuf::wire,
+    protobuf::{Message, NotAMessage, WireValue, wire},
 };
 use kordon_core::cluster::{
     Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, OwnerKind, ResourceClaim,
@@ -255,15 +257,11 @@ wire! {
 }
 
 /// An object of which only the existence matters.
-#[derive(Debug, Default, serde::Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Nothing {}
 
-impl<'a> super::protobuf::Message<'a> for Nothing {
-    fn field(
-        &mut self,
-        _: u64,
-        _: super::protobuf::WireValue<'a>,
-    ) -> Result<(), super::protobuf::NotAMessage> {
+impl<'a> Message<'a> for Nothing {
+    fn field(&mut self, _: u64, _: WireValue<'a>) -> Result<(), NotAMessage> {
         Ok(())
     }
 }
@@ -538,7 +536,7 @@ wire! {
 
 /// Returns the counters of a set, by name.
 fn counters(set: &str, counters: &Entries<'_, WireAmount<'_>>, pool: &mut SharedParts) -> Vec<DeviceCounter> {
-    let counter = |(name, amount): &(std::borrow::Cow<'_, str>, WireAmount<'_>)| DeviceCounter {
+    let counter = |(name, amount): &(Cow<'_, str>, WireAmount<'_>)| DeviceCounter {
         set: pool.name(set),
         counter: pool.name(name),
         milli: amount.value.milli(),

@@ -9,7 +9,7 @@ use super::{
     node::WireCondition,
     pod::{WirePod, template},
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
+    protobuf::{Message, NotAMessage, ReadField, WireValue, message, wire},
     selector::WireSelector,
 };
 use kordon_core::cluster::{
@@ -263,9 +263,9 @@ struct WireRollingUpdate {
     partition: Int,
 }
 
-impl<'a> Message<'a> for WireRollingUpdate {
-    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
-        if number == 1 { self.partition.read(value) } else { Ok(()) }
+message! {
+    impl<'a> WireRollingUpdate {
+        1 => partition,
     }
 }
 
@@ -275,9 +275,9 @@ struct WireOrdinals {
     start: Int,
 }
 
-impl<'a> Message<'a> for WireOrdinals {
-    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
-        if number == 1 { self.start.read(value) } else { Ok(()) }
+message! {
+    impl<'a> WireOrdinals {
+        1 => start,
     }
 }
 

@@ -349,28 +349,9 @@ pub const KINDS: &[Kind] = &[
         generation: true,
         ..PLAIN
     },
-    Kind {
-        group: DEVICES_GROUP,
-        plural: "devicetaintrules",
-        singular: "devicetaintrule",
-        name: "DeviceTaintRule",
-        scope: ResourceScope::Cluster,
-        subresources: STATUS,
-        generation: true,
-        ..PLAIN
-    },
+    DEVICE_TAINT_RULE,
     // The version that servers before 1.37 serve.
-    Kind {
-        group: DEVICES_GROUP,
-        version: "v1beta2",
-        plural: "devicetaintrules",
-        singular: "devicetaintrule",
-        name: "DeviceTaintRule",
-        scope: ResourceScope::Cluster,
-        subresources: STATUS,
-        generation: true,
-        ..PLAIN
-    },
+    Kind { version: "v1beta2", ..DEVICE_TAINT_RULE },
     Kind {
         group: DEVICES_GROUP,
         plural: "resourceclaims",
@@ -421,6 +402,17 @@ pub const KINDS: &[Kind] = &[
 
 /// The group of dynamic resource allocation.
 const DEVICES_GROUP: &str = "resource.k8s.io";
+
+const DEVICE_TAINT_RULE: Kind = Kind {
+    group: DEVICES_GROUP,
+    plural: "devicetaintrules",
+    singular: "devicetaintrule",
+    name: "DeviceTaintRule",
+    scope: ResourceScope::Cluster,
+    subresources: STATUS,
+    generation: true,
+    ..PLAIN
+};
 
 /// The group of the metrics server.
 pub const METRICS_GROUP: &str = "metrics.k8s.io";
