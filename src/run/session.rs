@@ -18,7 +18,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::Scope,
+    cluster::{Change, Scope},
     engine::{Effect, EffectId, Outcome},
 };
 use kordon_time::Span;
@@ -192,8 +192,11 @@ impl Session {
             tokio::select! {
                 event = links.feeds.recv() => {
                     let Some(event) = event else { return Ended::Abandoned };
+                    let is_renewal = is_renewal(&event);
                     model.on_watch_event(event, clock.now());
-                    links.want(model.device_scopes());
+                    if !is_renewal {
+                        links.want(model.device_scopes());
+                    }
                 }
                 outcome = links.outcomes.recv() => {
                     let Some((id, outcome)) = outcome else { return Ended::Abandoned };
@@ -217,6 +220,11 @@ impl Session {
         }
         Ended::Arrived
     }
+}
+
+/// Whether a message is of the watch of Leases. Most messages are, and none of them asks for devices.
+fn is_renewal(event: &FeedEvent) -> bool {
+    matches!(event, FeedEvent::Changes(changes) if matches!(changes.first(), Some(Change::Lease(_))))
 }
 
 /// Watches these kinds until `cancel` is cancelled. Returns the channel on which the watches report.
