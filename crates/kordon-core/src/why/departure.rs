@@ -9,7 +9,7 @@ use std::fmt;
 
 use clues::Clues;
 
-use crate::cluster::{Cluster, ClusterEvent, Key, Pod};
+use crate::cluster::{Cluster, ClusterEvent, ConditionStatus, Key, Pod};
 use kordon_time::{ClusterTime, Timestamp};
 
 /// Reasons of the condition DisruptionTarget, without those of taint eviction and of the scheduler, which are defined
@@ -159,10 +159,13 @@ impl PodDeparture {
 }
 
 /// The time at which a pod left: the start of its deletion, or the end of the pod if that was earlier; `None` if
-/// unknown.
+/// unknown. A pod that its kubelet rejected has no containers; it ended when it became not Ready.
 pub fn departed_at(pod: &Pod, cluster: &Cluster) -> Option<Timestamp> {
     let deleted = clues::deletion_began(pod);
-    let finished = clues::finished_at(pod).or(pod.ending.as_ref().and_then(|ending| ending.disrupted));
+    let disrupted = || pod.ending.as_ref()?.disrupted;
+    let not_ready =
+        || pod.ready.as_ref().filter(|ready| ready.status != ConditionStatus::True)?.last_transition;
+    let finished = clues::finished_at(pod).or_else(disrupted).or_else(not_ready);
     let finished = finished.filter(|_| pod.is_finished());
     [deleted, finished].into_iter().flatten().min().map(|at| cluster.local(at))
 }
