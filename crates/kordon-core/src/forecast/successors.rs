@@ -91,10 +91,9 @@ impl Successor {
     /// Whether the pod appears in lists of replacements. Pods that need no replacement elsewhere do not appear.
     fn is_listed(&self) -> bool {
         match self.outcome.kind() {
-            OutcomeKind::SameNode
-            | OutcomeKind::NotRecreated
-            | OutcomeKind::Finished
-            | OutcomeKind::Stays => false,
+            // A replacement that the scheduler places has a node.
+            OutcomeKind::SameNode => self.outcome.node().is_some(),
+            OutcomeKind::NotRecreated | OutcomeKind::Finished | OutcomeKind::Stays => false,
             OutcomeKind::Lost
             | OutcomeKind::FailsJob
             | OutcomeKind::Stuck

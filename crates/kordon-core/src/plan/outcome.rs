@@ -27,13 +27,15 @@ use kordon_time::Timestamp;
 /// The outcome of a pod that leaves its node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PodOutcome {
-    /// The replacement lands on a node.
+    /// The replacement lands on a node, which may be the pod's own node.
     Moves {
         node: NodeName,
         /// Equally good nodes, `node` included. The scheduler takes any of them.
         among: TiedNodes,
         /// The reason for the choice of `node`.
         why: Name,
+        /// Whether `node` is the pod's own node, and no other node is as good.
+        is_back: bool,
         /// The claim whose volume has to be detached from the old node first.
         volume: Option<Name>,
         /// The quota that refuses the replacement until the quota has room; none if no quota refuses it.
@@ -403,19 +405,23 @@ impl Departing {
             (_, Some(claim)) if !self.is_detached => {
                 PodOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
             }
-            (Landing::Node { node, why }, volume) => PodOutcome::Moves {
-                node: node.clone(),
-                among: trace
+            (Landing::Node { node, why }, volume) => {
+                let among = trace
                     .and_then(|trace| trace.best.clone())
-                    .unwrap_or_else(|| TiedNodes::from_nodes([node.clone()].into())),
-                why: why.clone(),
-                volume: volume.clone(),
-                quota: self.quota.clone().map(Box::new),
-                preempts: trace
-                    .map(|trace| trace.preempts.iter().map(|victim| victim.pod.clone()).collect())
-                    .unwrap_or_default(),
-                ready,
-            },
+                    .unwrap_or_else(|| TiedNodes::from_nodes([node.clone()].into()));
+                PodOutcome::Moves {
+                    node: node.clone(),
+                    why: why.clone(),
+                    is_back: pod.node.as_ref() == Some(node) && among.len() <= 1,
+                    among,
+                    volume: volume.clone(),
+                    quota: self.quota.clone().map(Box::new),
+                    preempts: trace
+                        .map(|trace| trace.preempts.iter().map(|victim| victim.pod.clone()).collect())
+                        .unwrap_or_default(),
+                    ready,
+                }
+            }
             (Landing::Unknown, _) => PodOutcome::Unknown {
                 why: trace.map_or_else(|| "its placement is not computed".into(), PlacementTrace::why),
             },
@@ -439,8 +445,9 @@ fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
 impl PodOutcome {
     pub const fn kind(&self) -> OutcomeKind {
         match self {
-            Self::Moves { preempts, .. } if preempts.is_empty() => OutcomeKind::Moves,
-            Self::Moves { .. } => OutcomeKind::Preempts,
+            Self::Moves { preempts, .. } if !preempts.is_empty() => OutcomeKind::Preempts,
+            Self::Moves { is_back: true, .. } => OutcomeKind::SameNode,
+            Self::Moves { .. } => OutcomeKind::Moves,
             Self::Pending { .. } => OutcomeKind::Pending,
             Self::Refused(_) => OutcomeKind::Refused,
             Self::Stuck(_) => OutcomeKind::Stuck,
@@ -506,6 +513,7 @@ impl PodOutcome {
     /// Returns the outcome in a few words, for places with little room.
     pub fn short(&self) -> String {
         match self {
+            Self::Moves { node, is_back: true, .. } => format!("→ back to {node}"),
             Self::Moves { node, among, .. } => match among.len() {
                 ..=1 => format!("→ {node}"),
                 nodes => format!("→ any of {nodes} nodes"),
@@ -581,8 +589,8 @@ impl PodOutcome {
 impl fmt::Display for PodOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Moves { node, among, volume, quota, preempts, .. } => {
-                write!(f, "→ {node}")?;
+            Self::Moves { node, among, is_back, volume, quota, preempts, .. } => {
+                write!(f, "→ {}{node}", if *is_back { "back to " } else { "" })?;
                 if among.len() > 1 {
                     write!(f, " (one of {} equal nodes)", among.len())?;
                 }

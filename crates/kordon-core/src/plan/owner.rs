@@ -127,10 +127,13 @@ pub fn named<'a>(
 
 /// Returns the workload by which users know the pod: not the ReplicaSet, but its Deployment.
 pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
-    let OwnerLookup::Found(direct) = find(cluster, &pod.key.namespace, pod.owner.as_ref()?) else {
-        return None;
-    };
-    let above = direct.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner));
+    workload_of(cluster, &pod.key.namespace, pod.owner.as_ref()?)
+}
+
+/// Returns the workload by which users know the pods of this owner.
+pub fn workload_of(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> Option<Arc<Workload>> {
+    let OwnerLookup::Found(direct) = find(cluster, namespace, owner) else { return None };
+    let above = direct.owner.as_ref().map(|owner| find(cluster, namespace, owner));
     match above {
         Some(OwnerLookup::Found(above)) => Some(above),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => Some(direct),
