@@ -203,7 +203,7 @@ impl NodeGroups {
             return;
         }
         for group in self.groups.values_mut() {
-            group.pods = group.nodes.iter().map(|node| shown.cluster.load(node).pods).sum();
+            group.pods = group.nodes.iter().map(|node| shown.cluster.load(node).unfinished()).sum();
         }
     }
 }

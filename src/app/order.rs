@@ -258,7 +258,7 @@ fn node_rank(
             Rank::Number(heartbeat.map_or(i64::MIN, Timestamp::as_nanos))
         }
         NodeColumn::Due => Rank::Number(due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos)),
-        NodeColumn::Pods => Rank::Number(-i64::try_from(load().pods).unwrap_or(i64::MAX)),
+        NodeColumn::Pods => Rank::Number(-i64::try_from(load().unfinished()).unwrap_or(i64::MAX)),
         NodeColumn::Cpu => share(load().requested.cpu_milli, node.allocatable.cpu_milli),
         NodeColumn::Memory => share(load().requested.memory_bytes, node.allocatable.memory_bytes),
         NodeColumn::Taints => Rank::Number(-i64::try_from(node.taints.len()).unwrap_or(i64::MAX)),

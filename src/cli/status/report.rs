@@ -206,7 +206,7 @@ pub struct StatusNodeReport {
     pub grace_left_seconds: Option<f64>,
     pub lease_renewed: Option<ClusterTime>,
     pub taints: Vec<TaintReport>,
-    /// Number of pods on the node. Null, like `terminating_pods`, if the node's pods are unknown.
+    /// Number of pods on the node that have not finished. Null, like `terminating_pods`, if the node's pods are unknown.
     pub pods: Option<usize>,
     pub terminating_pods: Option<usize>,
     pub next: Option<NextReport>,
@@ -487,7 +487,7 @@ fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
         grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
         lease_renewed: lease_renewed(cluster, &node.name),
         taints: node.taints.iter().map(taint).collect(),
-        pods: knows_pods.then_some(load.pods),
+        pods: knows_pods.then_some(load.unfinished()),
         terminating_pods: knows_pods.then_some(load.terminating),
         next: views.leaving.next.get(&node.name).map(|due| NextReport {
             r#type: match due.what {

@@ -417,6 +417,7 @@ pub fn due_words(due: &NextEvent) -> (String, Role) {
 
 fn pods(scene: &Scene, line: &NodeLine) -> Cell {
     let load = &line.load;
+    let unfinished = load.unfinished();
     if !line.knows_pods && load.pods == 0 {
         return Cell::new("–", scene.style(Role::Faint));
     }
@@ -425,7 +426,7 @@ fn pods(scene: &Scene, line: &NodeLine) -> Cell {
         terminating => Cell::new(&format!("-{terminating} "), scene.style(Role::EvictionTerminating)),
     };
     let cell = terminating
-        .and(&load.pods.to_string(), scene.style(if load.pods == 0 { Role::Dim } else { Role::Base }));
+        .and(&unfinished.to_string(), scene.style(if unfinished == 0 { Role::Dim } else { Role::Base }));
     if line.knows_pods { cell } else { cell.and("+", scene.style(Role::Dim)) }
 }
 

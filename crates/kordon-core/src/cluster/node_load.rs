@@ -15,6 +15,11 @@ pub struct NodeLoad {
 }
 
 impl NodeLoad {
+    /// Pods that have not finished. Only they count against the node's capacity.
+    pub fn unfinished(&self) -> usize {
+        usize::try_from(self.requested.pods).unwrap_or_default()
+    }
+
     fn add(&mut self, pod: &Pod) {
         self.pods += 1;
         self.terminating += usize::from(pod.termination.is_some());
