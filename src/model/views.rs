@@ -59,6 +59,8 @@ impl Views {
     }
 
     /// Stores what leaves, unless something newer is known. Returns what was known before. `outcomes` is the revision
+    /// The files from which the objects were read do not have the Lease.
+    Absent,
     /// of the outcomes.
     pub(super) fn set_leaving(&mut self, counted: CountedLeaving, outcomes: u64) -> Option<Arc<Leaving>> {
         let CountedLeaving { leaving, counts } = counted;
@@ -158,7 +160,10 @@ impl Model {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
             (Some(lease), _) => Leadership::Held(lease),
-            (None, Some(FeedState::Forbidden { .. })) => Leadership::Forbidden,
+            (None, Some(FeedState::Forbidden { error })) => match Known::from_refusal(error) {
+                Known::Absent => Leadership::Absent,
+                _ => Leadership::Forbidden,
+            },
             (None, Some(FeedState::Live)) => Leadership::NoLease,
             (None, _) => Leadership::Unknown,
         }

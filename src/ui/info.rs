@@ -174,6 +174,7 @@ fn leader(scene: &Scene) -> Runs {
             return name.and("no Lease: leader election may be off", scene.style(Role::FeedBusy));
         }
         Leadership::Forbidden => return name.and("the Lease may not be read", scene.style(Role::FeedBroken)),
+        Leadership::Absent => return name.and("no Lease in the files", dim),
         Leadership::Unknown => return name.and("unknown", dim),
     };
     // The holder's identity is its host name and a UUID.

@@ -110,7 +110,7 @@ pub struct ClusterReport {
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
     pub confidence: ConfidenceReport,
-    /// State of the controller's Lease: `held`, `released`, `none`, `forbidden` or `unknown`.
+    /// State of the controller's Lease: `held`, `released`, `none`, `forbidden`, `absent` or `unknown`.
     pub lease: &'static str,
     pub leader: Option<LeaderReport>,
     pub settings: Vec<SettingReport>,
@@ -396,6 +396,7 @@ fn controller(model: &Model) -> ControllerReport {
         Leadership::Released => ("released", None),
         Leadership::NoLease => ("none", None),
         Leadership::Forbidden => ("forbidden", None),
+        Leadership::Absent => ("absent", None),
         Leadership::Unknown => ("unknown", None),
     };
     ControllerReport {

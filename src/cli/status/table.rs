@@ -51,16 +51,17 @@ fn head(out: &mut Page, report: &StatusReport) {
     let line = format!("{} {}", verdict.severity.glyph(), verdict.text);
     out.line(Emphasis::for_level(verdict.severity), &line);
     let cluster = &report.cluster;
-    let user = cluster.user.as_deref().unwrap_or("?");
+    let user = cluster.user.as_ref().map(|user| format!(" as {}", shown(user))).unwrap_or_default();
     let version = cluster.version.as_deref().unwrap_or("?");
     let context = if cluster.context.is_empty() { "(no context)" } else { &cluster.context };
-    let _ = writeln!(out, "{} {version} at {} as {}", shown(context), shown(&cluster.server), shown(user));
+    let _ = writeln!(out, "{} {version} at {}{user}", shown(context), shown(&cluster.server));
     let leader = match &report.controller.leader {
         Some(leader) => shown(&leader.holder),
         None => match report.controller.lease {
             "released" => "its Lease has no holder".into(),
             "none" => "no Lease (leader election may be off)".into(),
             "forbidden" => "its Lease cannot be read (forbidden)".into(),
+            "absent" => "its Lease is not in the files".into(),
             _ => "not known yet".into(),
         },
     };
