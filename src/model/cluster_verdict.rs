@@ -88,6 +88,8 @@ impl ClusterVerdict {
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
         findings.extend(flapping(model, now));
+        findings.extend(idle_workloads(model));
+        findings.extend(eviction_loops(model, now));
         findings.extend(left_out_of_service(model));
         findings.extend(clocks(model));
         findings.extend(short_grace(model));
@@ -376,6 +378,34 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
         ref several => format!("{} nodes flap", several.len()),
     };
     Some(Finding::new(VerdictLevel::Warning, text))
+}
+
+/// Finding about workloads of which no pod runs, although all nodes may be Ready: `no pod of web runs`.
+fn idle_workloads(model: &Model) -> Option<Finding> {
+    let text = match &model.views.idle_workloads.keys[..] {
+        [] => return None,
+        [one] => format!("no pod of {} runs", one.name),
+        [first, others @ ..] => {
+            let others = counted(others.len(), "other workload", "other workloads");
+            format!("no pod of {} and {others} runs", first.name)
+        }
+    };
+    Some(Finding::new(VerdictLevel::Warning, text))
+}
+
+/// Finding about pods that are evicted from a node and come back to it, again and again: `pods of web are evicted from
+/// n-3 (DiskPressure) and come back: 30 in the last minute, about 1800 an hour`.
+fn eviction_loops(model: &Model, now: Timestamp) -> Option<Finding> {
+    let loops = model.eviction_loops(now);
+    let phrase = match &loops[..] {
+        [] => return None,
+        [one] => Phrase::from(one.subject() + ": ").time(one.rate()),
+        [first, others @ ..] => {
+            let others = counted(others.len(), "other workload", "other workloads");
+            Phrase::from(first.subject() + ": ").time(first.rate()).and(&format!(", and those of {others}"))
+        }
+    };
+    Some(Finding::new(VerdictLevel::Warning, phrase))
 }
 
 /// Finding about Ready nodes that an operator has to put back into service: `node n-3 is Ready, but still tainted

@@ -11,6 +11,7 @@ mod handover;
 pub mod headroom;
 pub mod held_evictions;
 pub mod horizon;
+mod idle_workloads;
 pub mod impact;
 pub mod session_journal;
 pub mod leaving;

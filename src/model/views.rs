@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Model,
     eviction_outcomes::EvictionCounts,
+    idle_workloads::idle_workloads,
     leaving::{CountedLeaving, Leaving},
     node_state::NodeState,
     pending_pods::PendingSummary,
@@ -31,7 +32,9 @@ pub struct Views {
     pub pending: PendingSummary,
     /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
-    /// Number of changes of zones and of the confidence of predictions.
+    pub loops: DepartureLoops,
+    pub idle_workloads: IdleWorkloads,
+    /// Number of changes of zones, of the confidence of predictions, and of the workloads of which no pod runs.
     zone_changes: ChangeCount,
     pub revision: Revision,
 }
@@ -127,7 +130,11 @@ impl Model {
         let before = &self.views;
         let (confidence, zones) = (Some(engine.confidence(now)), engine.zones(now));
         let mut zone_changes = before.zone_changes;
-        zone_changes.count(!before.says_the_same_of_zones(confidence, &zones));
+        let idle_workloads = self.find_idle_workloads();
+        zone_changes.count(
+            !before.says_the_same_of_zones(confidence, &zones)
+                || before.idle_workloads.keys != idle_workloads.keys,
+        );
         let revision = Revision { states: self.watchlist.revision(), zones: zone_changes.get(), ..counted };
         self.views = Views {
             taken: now,
@@ -149,11 +156,25 @@ impl Model {
         let nodes = draining.filter_map(|(name, _)| self.cluster.node(name));
         nodes
             .filter_map(|node| {
+            loops: before.loops.clone(),
+            idle_workloads,
                 let last_left = self.departures.last_of_node(&node.name);
                 BlockedDrain::find(&self.cluster, node, last_left, &rules, now)
             })
             .collect()
     }
+    /// Returns the workloads of which no pod runs. If nothing has changed since the last refresh, these are the same.
+    fn find_idle_workloads(&self) -> IdleWorkloads {
+        let before = &self.views.idle_workloads;
+        let changes = self.changes.plans();
+        if before.changes == Some(changes) {
+            return before.clone();
+        }
+        let is_known = self.cluster.knows(&Scope::Pods);
+        let keys = if is_known { idle_workloads(&self.cluster) } else { Vec::new() };
+        IdleWorkloads { changes: Some(changes), keys: keys.into() }
+    }
+
 
     /// Returns the holder of the controller's Lease, as far as it is known.
     pub fn leadership(&self) -> Leadership<'_> {
