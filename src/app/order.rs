@@ -14,8 +14,8 @@ use super::{
     screen::{LanesBasis, Screen},
 };
 use crate::model::{
-    DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent, NodeState,
-    Revision,
+    DepartureEntry, DepartureId, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent,
+    NodeState, Revision,
 };
 use kordon_core::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
@@ -101,7 +101,9 @@ impl Screen {
         }
         if let Some(filter) = self.outdated(Pane::Departures, shown.departures.revision()) {
             let departures = shown.departures.newest().filter(|(_, entry)| filter.matches(*entry));
-            self.departures.replace(departures.map(|(id, _)| id).collect());
+            let is_row =
+                |id: &DepartureId| !filter.is_empty() || shown.views.loops.departures_in_row(*id).is_some();
+            self.departures.replace(departures.map(|(id, _)| id).filter(is_row).collect());
             any = true;
         }
         if let Some(filter) = self.outdated(Pane::Journal, shown.journal.revision()) {

@@ -7,13 +7,14 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
+    loops::EvictionLoopReport,
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page, none},
     table::PageTable,
 };
 use crate::{
     k8s::feed::FeedKind,
-    model::{DepartureEntry, DepartureStage, Model},
+    model::{DepartureEntry, DepartureLoops, DepartureStage, Model},
     ui::text,
 };
 use kordon_core::{
@@ -50,6 +51,8 @@ struct DeparturesReport {
     counts: Vec<KindReport>,
     /// Departures, newest first.
     departures: Vec<PodDepartureReport>,
+    /// Pods that are evicted from a node and come back to it again and again.
+    loops: Vec<EvictionLoopReport>,
     /// Gaps in the objects that the report depends on.
     unknown: Vec<GapReport>,
     #[serde(skip)]
@@ -77,6 +80,9 @@ struct PodDepartureReport {
     gone_at: Option<Timestamp>,
     #[serde(flatten)]
     departure: DepartureReport,
+    /// Number of departures for which the pod's row stands in the table; `None` if it has no row.
+    #[serde(skip)]
+    in_row: Option<usize>,
 }
 
 /// Who removed a pod, and why.
@@ -111,6 +117,8 @@ pub struct EvidenceReport {
 impl DeparturesReport {
     fn new(model: &Model, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        let loops = DepartureLoops::find(&model.departures, &model.cluster);
+        let going_on = loops.going_on(&model.cluster, std::iter::empty(), at);
         let kind = |(kind, count): (DepartureKind, usize)| KindReport {
             kind: kind.as_str(),
             count,
@@ -124,8 +132,12 @@ impl DeparturesReport {
             departures: model
                 .departures
                 .newest()
-                .map(|(_, entry)| PodDepartureReport::new(entry, model, at))
+                .map(|(id, entry)| PodDepartureReport {
+                    in_row: loops.departures_in_row(id),
+                    ..PodDepartureReport::new(entry, model, at)
+                })
                 .collect(),
+            loops: going_on.iter().map(EvictionLoopReport::new).collect(),
             unknown: gap_reports(&gaps),
             gaps: gap_line(&gaps),
         }
@@ -149,6 +161,7 @@ impl PodDepartureReport {
                 DepartureStage::Terminating | DepartureStage::Finished | DepartureStage::Restarted => None,
             },
             departure: DepartureReport::new(departure, stage.as_str(), at, now),
+            in_row: Some(1),
         }
     }
 }
@@ -179,20 +192,28 @@ fn table(report: &DeparturesReport, out: &mut Page) {
     if report.departures.is_empty() && report.gaps.is_none() {
         out.line(Emphasis::Plain, "no pod is leaving or has left that can still be seen");
     }
+    for found in &report.loops {
+        out.line(Emphasis::Warning, &found.text);
+    }
     PageTable::new(&report.counts)
         .key("KIND", |kind| kind.title)
         .essential("IN 2H", |kind| kind.count.to_string())
         .right()
         .print(out);
-    PageTable::new(&report.departures)
-        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+    let rows: Vec<&PodDepartureReport> =
+        report.departures.iter().filter(|departure| departure.in_row.is_some()).collect();
+    PageTable::new(&rows)
+        .key("POD", |pod| match pod.in_row {
+            Some(several @ 2..) => format!("{}/{} and {} more", pod.namespace, pod.pod, several - 1),
+            _ => format!("{}/{}", pod.namespace, pod.pod),
+        })
         .essential("AGO", |pod| pod.departure.at.map_or_else(none, |at| text::age(report.taken_at, at)))
         .right()
         .essential("KIND", |pod| kind(&pod.departure))
         .useful("STAGE", |pod| pod.departure.stage)
         .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
         .flexible()
-        .detail("EVIDENCE", evidence)
+        .detail("EVIDENCE", |pod| evidence(pod))
         .flexible()
         .print(out);
 }
@@ -242,7 +263,9 @@ mod tests {
                 node: Some("n".into()),
                 gone_at: Some(Timestamp::EPOCH),
                 departure: DepartureReport::full(),
+                in_row: Some(1),
             }],
+            loops: vec![EvictionLoopReport::full()],
             unknown: vec![GapReport::full()],
             gaps: None,
         };

@@ -17,6 +17,7 @@ mod forecast;
 mod gaps;
 mod glyphs;
 mod journal;
+mod loops;
 mod keys;
 mod kubectl_flags;
 mod log;

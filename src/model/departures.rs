@@ -6,10 +6,10 @@ use std::{collections::VecDeque, sync::Arc};
 use super::revisions::ChangeCount;
 use crate::k8s::feed::FeedState;
 use kordon_core::{
-    cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Pod, Uid, cow_map::CowMap},
+    cluster::{Applied, Cluster, ClusterEvent, Delta, Key, NodeName, Owner, Pod, Uid, cow_map::CowMap},
     why::departure::{DepartureKind, EvidenceSource, PodDeparture, PodPresence, departed_at},
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 /// Time for which a departure is kept.
 const KEPT_FOR: Span = Span::from_secs(2 * 3600);
@@ -42,6 +42,9 @@ pub struct DepartureEntry {
     pub pod: Key,
     pub uid: Uid,
     pub node: Option<NodeName>,
+    pub owner: Option<Arc<Owner>>,
+    /// `metadata.creationTimestamp` of the pod.
+    pub created: ClusterTime,
     /// Time at which the pod finished or its deletion began, whichever was earlier; `None` if unknown.
     pub at: Option<Timestamp>,
     pub stage: DepartureStage,
@@ -85,8 +88,16 @@ struct Minute {
 
 impl DepartureEntry {
     fn new(pod: &Pod, at: Option<Timestamp>, stage: DepartureStage, departure: PodDeparture) -> Self {
-        let (key, uid, node) = (pod.key.clone(), pod.uid.clone(), pod.node.clone());
-        Self { pod: key, uid, node, at, stage, departure }
+        Self {
+            pod: pod.key.clone(),
+            uid: pod.uid.clone(),
+            node: pod.node.clone(),
+            owner: pod.owner.clone(),
+            created: pod.created,
+            at,
+            stage,
+            departure,
+        }
     }
 }
 
@@ -411,7 +422,6 @@ mod tests {
         cluster::{ContainerExit, Phase, PodEnding, Termination},
         why::departure::DepartureCertainty,
     };
-    use kordon_time::ClusterTime;
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 

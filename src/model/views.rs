@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Model,
+    DepartureLoops, Model,
     eviction_outcomes::EvictionCounts,
     idle_workloads::idle_workloads,
     leaving::{CountedLeaving, Leaving},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
-    cluster::{LeaderLease, Node},
+    cluster::{Key, Known, LeaderLease, Node, Scope},
     engine::{Confidence, NodeView, Silence, ZoneView},
     plan::{BlockedDrain, EvictionRules},
 };
@@ -39,6 +39,15 @@ pub struct Views {
     pub revision: Revision,
 }
 
+/// Workloads that want pods and of which no pod runs.
+#[derive(Clone, Debug, Default)]
+pub struct IdleWorkloads {
+    /// Number of changes of the cluster from which these were found; `None` before the first refresh.
+    changes: Option<u64>,
+    /// Sorted; empty while pods are not known.
+    pub keys: Arc<[Key]>,
+}
+
 /// The holder of the controller's Lease, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Leadership<'a> {
@@ -50,6 +59,8 @@ pub enum Leadership<'a> {
     NoLease,
     /// kordon has no permission to read the Lease.
     Forbidden,
+    /// The files from which the objects were read do not have the Lease.
+    Absent,
     /// The server has not answered yet.
     Unknown,
 }
@@ -62,8 +73,6 @@ impl Views {
     }
 
     /// Stores what leaves, unless something newer is known. Returns what was known before. `outcomes` is the revision
-    /// The files from which the objects were read do not have the Lease.
-    Absent,
     /// of the outcomes.
     pub(super) fn set_leaving(&mut self, counted: CountedLeaving, outcomes: u64) -> Option<Arc<Leaving>> {
         let CountedLeaving { leaving, counts } = counted;
@@ -117,6 +126,9 @@ impl Model {
             results: self.predictions.revision(),
             ..self.views.revision
         };
+        if counted.departures != self.views.revision.departures {
+            self.views.loops = DepartureLoops::find(&self.departures, &self.cluster);
+        }
         let Some(engine) = &self.engine else {
             (self.views.taken, self.views.revision) = (now, counted);
             return;
@@ -144,25 +156,13 @@ impl Model {
             counts: before.counts,
             pending: PendingSummary::new(&self.cluster, now),
             blocked_drains: self.find_blocked_drains(now),
+            loops: before.loops.clone(),
+            idle_workloads,
             zone_changes,
             revision,
         };
     }
 
-    /// Returns the drains that budgets block, including drains by other clients.
-    fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
-        let rules = EvictionRules::for_version(self.settings.version);
-        let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
-        let nodes = draining.filter_map(|(name, _)| self.cluster.node(name));
-        nodes
-            .filter_map(|node| {
-            loops: before.loops.clone(),
-            idle_workloads,
-                let last_left = self.departures.last_of_node(&node.name);
-                BlockedDrain::find(&self.cluster, node, last_left, &rules, now)
-            })
-            .collect()
-    }
     /// Returns the workloads of which no pod runs. If nothing has changed since the last refresh, these are the same.
     fn find_idle_workloads(&self) -> IdleWorkloads {
         let before = &self.views.idle_workloads;
@@ -175,6 +175,18 @@ impl Model {
         IdleWorkloads { changes: Some(changes), keys: keys.into() }
     }
 
+    /// Returns the drains that budgets block, including drains by other clients.
+    fn find_blocked_drains(&self, now: Timestamp) -> Vec<BlockedDrain> {
+        let rules = EvictionRules::for_version(self.settings.version);
+        let draining = self.watchlist.notable().filter(|(_, state)| *state == NodeState::Draining);
+        let nodes = draining.filter_map(|(name, _)| self.cluster.node(name));
+        nodes
+            .filter_map(|node| {
+                let last_left = self.departures.last_of_node(&node.name);
+                BlockedDrain::find(&self.cluster, node, last_left, &rules, now)
+            })
+            .collect()
+    }
 
     /// Returns the holder of the controller's Lease, as far as it is known.
     pub fn leadership(&self) -> Leadership<'_> {

@@ -54,6 +54,13 @@ impl Objects {
         (output.code, answer)
     }
 
+    /// Returns the table of a command.
+    pub async fn table(&self, command: &str) -> String {
+        let shell = Shell::new();
+        let file = shell.file("objects.json", &self.list());
+        shell.run(&[command, "--from", &file, "--complete"]).await.out
+    }
+
     /// Returns the JSON of a command that ends with this exit code.
     pub async fn answer(&self, command: &str, code: i32) -> Value {
         let (ended, answer) = self.run(command).await;

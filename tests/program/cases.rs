@@ -1,7 +1,7 @@
 //! Cases from public reports, as objects of a real control plane at the moment at which the question was put. What is
 //! right was measured there: what it then did when it was let happen.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::case_objects::{self, BLOCKED, DONE, FAILED, Objects, STALLS, USAGE};
 use crate::common::program::Shell;
@@ -104,7 +104,7 @@ async fn nothing_is_promised_for_owners_that_decide_themselves() {
         let pod = &plan["pods"][place];
         let (gone, ready) = (&pod["deleted"]["likelySeconds"], &pod["readyAgainInSeconds"]);
         assert!(ready.as_f64() > gone.as_f64(), "it cannot be back before the old object is gone: {pod:#}");
-        assert_eq!(pod["warnings"], serde_json::json!(["operatorRecreates"]));
+        assert_eq!(pod["warnings"], json!(["operatorRecreates"]));
     }
 }
 
@@ -217,7 +217,7 @@ async fn a_kubelet_whose_clock_is_off_is_alive_and_its_clock_a_notice() {
             (&"Ready".into(), &Value::Null)
         );
         let forecast = objects.answer("forecast", DONE).await;
-        assert_eq!(forecast["steps"], serde_json::json!([]), "{forecast:#}");
+        assert_eq!(forecast["steps"], json!([]), "{forecast:#}");
     }
 }
 
@@ -237,7 +237,7 @@ async fn a_label_on_the_lease_of_a_dead_node_is_no_heartbeat() {
     let mut objects = Objects::of("22-clock-behind");
     let lease = objects.named("Lease", "c21-n2");
     lease["spec"]["renewTime"] = "2026-11-27T17:18:20.5Z".into();
-    lease["metadata"]["managedFields"] = serde_json::json!([
+    lease["metadata"]["managedFields"] = json!([
         {"manager": "kubelet", "time": "2026-11-27T17:18:20Z", "fieldsV1": {"f:spec": {"f:renewTime": {}}}},
         {"manager": "kubectl", "time": "2026-11-27T17:19:01Z", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
     ]);
@@ -278,21 +278,87 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
     for item in &mut objects.0 {
         if item["kind"] == "Pod" {
             item["spec"].as_object_mut().expect("a spec").remove("nodeName");
-            let condition = serde_json::json!({
+            let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
                 "lastTransitionTime": "2026-11-27T17:19:30Z",
             });
-            item["status"] = serde_json::json!({"phase": "Pending", "conditions": [condition]});
+            item["status"] = json!({"phase": "Pending", "conditions": [condition]});
         }
     }
     let status = objects.answer("status", DONE).await;
     let (level, text) = verdict(&status);
     assert_eq!(level, "warning", "{text}");
     assert!(text.starts_with("3 pods Pending"), "{text}");
+    assert!(text.contains("no pod of web runs"), "{text}");
     objects.without("Pod", "");
     let status = objects.answer("status", DONE).await;
-    assert!(!verdict(&status).1.contains("web"), "a workload without pods: {}", verdict(&status).1);
+    assert_eq!(verdict(&status), ("warning", "no pod of web runs"));
+}
+
+#[tokio::test]
+async fn pods_that_a_node_rejects_and_that_come_back_are_a_loop() {
+    let objects = Objects::of("19-pressure-loop");
+    let looping = "pods of pinned are evicted from c14p-n1 (DiskPressure) and come back: 30 in the last minute, about 17400 an hour";
+    let status = objects.answer("status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "warning", "{text}");
+    assert!(text.contains(looping), "{text}");
+    assert_eq!(status["nodes"][0]["pods"], 2, "finished pods are not counted: {:#}", status["nodes"][0]);
+    for command in ["forecast", "departures"] {
+        let answer = objects.answer(command, DONE).await;
+        assert_eq!(answer["loops"][0]["text"], looping, "{command}: {:#}", answer["loops"]);
+        assert_eq!(
+            (&answer["loops"][0]["workload"], &answer["loops"][0]["lastMinute"]),
+            (&json!("pinned"), &json!(30))
+        );
+    }
+    let departures = objects.answer("departures", DONE).await;
+    assert_eq!(departures["departures"].as_array().map(Vec::len), Some(30), "JSON lists each departure");
+    let table = objects.table("departures").await;
+    assert!(table.contains(" and 29 more"), "{table}");
+}
+
+/// A pod that tolerates a taint for ten seconds may land on the tainted node again: the scheduler does not read
+/// `tolerationSeconds`.
+#[tokio::test]
+async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
+    let mut objects = Objects::of("19-pressure-loop");
+    let tolerations =
+        json!([{"key": "maint", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}]);
+    let node = objects.named("Node", "c14p-n1");
+    node["spec"]["taints"] =
+        json!([{"key": "maint", "effect": "NoExecute", "timeAdded": "2026-11-27T17:18:50Z"}]);
+    node["status"]["conditions"]
+        .as_array_mut()
+        .expect("a list")
+        .retain(|condition| condition["type"] == "Ready");
+    node["metadata"]["labels"]["kubernetes.io/hostname"] = "c14p-n1".into();
+    for kind in ["Deployment", "ReplicaSet"] {
+        let template = &mut objects.named(kind, "pinned")["spec"]["template"]["spec"];
+        template.as_object_mut().expect("a spec").remove("nodeName");
+        template["nodeSelector"] = json!({"kubernetes.io/hostname": "c14p-n1"});
+        template["tolerations"] = tolerations.clone();
+    }
+    let mut kept = 0;
+    objects.0.retain(|object| {
+        object["kind"] != "Pod" || {
+            kept += 1;
+            kept <= 2
+        }
+    });
+    for pod in objects.0.iter_mut().filter(|object| object["kind"] == "Pod") {
+        pod["spec"]["tolerations"] = tolerations.clone();
+        pod["metadata"]["creationTimestamp"] = "2026-11-27T17:18:44Z".into();
+        pod["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+    }
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 2}), "{:#}", forecast["totals"]);
+    let looping = "pods of pinned are evicted from c14p-n1 (taint maint) and come back: about 720 an hour";
+    assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
+    let status = objects.answer("status", DONE).await;
+    assert!(verdict(&status).1.contains(looping), "{}", verdict(&status).1);
+    assert_eq!(status["evictions"][0]["outcomeText"], "→ back to c14p-n1");
 }
 
 /// Healthy kubelets renew their Leases every 10 s to 10.4 s.

@@ -10,11 +10,12 @@ use clap::Args;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
+    loops::EvictionLoopReport,
     once::{OnceArgs, OneShot},
     scheduler_flags::SchedulerArgs,
     span,
 };
-use crate::model::zone_names::ZoneNames;
+use crate::model::{DepartureLoops, zone_names::ZoneNames};
 use kordon_core::{
     cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey, nearest::nearest},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
@@ -157,12 +158,16 @@ impl HorizonArgs {
             Some(failing) => forecast.successors_of(failing, &assumptions, &model.cluster, placing),
             None => forecast.successors(&assumptions, &model.cluster, placing),
         };
+        let evicted = succession.replacements().map(|successor| (&successor.of, &successor.outcome));
+        let loops = DepartureLoops::find(&model.departures, &model.cluster);
+        let loops = loops.going_on(&model.cluster, evicted, shot.at);
         let subject = ForecastSubject {
             engine,
             cluster: &model.cluster,
             failing: failing.as_ref(),
             now: shot.at,
             succession,
+            loops: loops.iter().map(EvictionLoopReport::new).collect(),
         };
         self.once.output.print(&ForecastReport::new(&subject, &assumptions, &forecast), table::render)?;
         // The prediction of a failure is about pods, so unknown pods are an error. A forecast without a failure is also

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::{
     confidence,
     gaps::{GapReport, gap_reports},
+    loops::EvictionLoopReport,
     placement::ReceiverReport,
 };
 use kordon_core::{
@@ -29,6 +30,7 @@ pub struct ForecastSubject<'a> {
     pub now: Timestamp,
     /// Successors of pods that are deleted or no longer run, and the nodes that receive these successors.
     pub succession: Succession,
+    pub loops: Vec<EvictionLoopReport>,
 }
 
 impl ForecastSubject<'_> {
@@ -72,6 +74,8 @@ pub struct ForecastReport {
     /// DeviceTaintRules without an effect: what each would do if its effect were NoExecute. Null if pods or claims are
     /// unknown.
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
+    /// Pods that are evicted from a node and come back to it again and again.
+    pub loops: Vec<EvictionLoopReport>,
     /// For a failure: pods that are on the failing nodes and are not deleted.
     pub staying: Option<Vec<StayingReport>>,
     /// Replacements of deleted pods, and of pods that are on lost nodes and are not deleted.
@@ -270,6 +274,7 @@ impl ForecastReport {
                 .map(|taints| uncertain_taints(taints, now))
                 .collect(),
             taint_rule_previews: knows_pods.then(|| previews(subject)).flatten(),
+            loops: subject.loops.clone(),
             staying: knows_pods.then(|| staying(subject, forecast)),
             receivers: places.then(|| succession.trace.receivers.iter().map(ReceiverReport::new).collect()),
             placement_caveats: places
@@ -458,6 +463,7 @@ mod tests {
                 pods: 1,
                 namespaces: 1,
             }]),
+            loops: vec![EvictionLoopReport::full()],
             staying: Some(vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }]),
             replacements: Some(vec![ReplacementReport {
                 namespace: text(),

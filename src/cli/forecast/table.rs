@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     super::{
         confidence,
-        page::{Page, none, shown, zone_name},
+        page::{Emphasis, Page, none, shown, zone_name},
         placement::{caveat, caveat_line, receivers},
         table::PageTable,
     },
@@ -51,6 +51,9 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
                 let _ = writeln!(out, "{pods}: {likely}{}", outcomes.text());
             }
         }
+    }
+    for found in &report.loops {
+        out.line(Emphasis::Warning, &found.text);
     }
     for assumption in &report.assumptions {
         let _ = writeln!(out, "  assumption: {}", shown(assumption));

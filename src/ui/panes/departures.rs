@@ -53,7 +53,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let table = table_of(scene, Pane::Departures, list, columns(inner.width), page);
     table.render(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
-        entry.map(|entry| cells(scene, entry)).unwrap_or_default()
+        entry.map(|entry| cells(scene, entry, in_row(scene, row))).unwrap_or_default()
     });
     page
 }
@@ -182,7 +182,14 @@ fn columns(width: u16) -> Vec<Column> {
     ]
 }
 
-fn cells(scene: &Scene, entry: &DepartureEntry) -> Vec<Cell> {
+/// Number of departures for which a row stands. If the list is filtered, each has its own row.
+fn in_row(scene: &Scene, row: usize) -> usize {
+    let id = scene.screen.departures.keys().get(row);
+    let is_filtered = !scene.screen.filter(Pane::Departures).is_empty();
+    id.filter(|_| !is_filtered).and_then(|id| scene.shown.views.loops.departures_in_row(*id)).unwrap_or(1)
+}
+
+fn cells(scene: &Scene, entry: &DepartureEntry, in_row: usize) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let departure = &entry.departure;
     let (glyph, role) = sign(level(departure.kind));
@@ -193,6 +200,7 @@ fn cells(scene: &Scene, entry: &DepartureEntry) -> Vec<Cell> {
             format!(", {}", departure.certainty.as_str())
         }
     };
+    let more = if in_row > 1 { format!(" and {} more", in_row - 1) } else { String::new() };
     let state = match entry.stage {
         DepartureStage::Terminating => "terminating · ",
         DepartureStage::Finished | DepartureStage::Gone { .. } | DepartureStage::Restarted => "",
@@ -205,7 +213,8 @@ fn cells(scene: &Scene, entry: &DepartureEntry) -> Vec<Cell> {
             .and(&certainty, dim),
         Cell::new(&entry.pod.namespace, dim)
             .and("/", scene.style(Role::Faint))
-            .and(&entry.pod.name, scene.style(Role::Base)),
+            .and(&entry.pod.name, scene.style(Role::Base))
+            .and(&more, dim),
         Cell::new(entry.node.as_deref().unwrap_or_default(), dim),
         Cell::new(state, scene.style(Role::EvictionTerminating)).and(&text::brief(departure.reason()), dim),
     ]

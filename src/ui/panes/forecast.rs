@@ -105,9 +105,14 @@ pub fn chance_note(scene: &Scene) -> Option<Runs> {
 
 /// Why the chart is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
+    let loops = scene.shown.eviction_loops(scene.now);
     let (glyph, text, role) = match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) if !scene.screen.filter(Pane::Forecast).is_empty() => {
             ("○", "no lanes match the filter (Esc clears it)", Role::Dim)
+        }
+        Some(Confidence::Live | Confidence::Assumed) if !loops.is_empty() => {
+            let loops: Vec<String> = loops.iter().map(ToString::to_string).collect();
+            return ("▲", loops.join("; "), Role::NodeWarning);
         }
         Some(Confidence::Live | Confidence::Assumed) if !scene.shown.eviction_gaps().is_empty() => {
             ("○", "all nodes healthy; evictions unknown", Role::Dim)

@@ -1,0 +1,55 @@
+//! Eviction loops, for reports.
+
+use serde::Serialize;
+
+use crate::model::EvictionLoop;
+use kordon_core::cluster::NodeName;
+
+/// A workload whose pods are evicted from a node, or rejected by it, and come back to it again and again.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvictionLoopReport {
+    namespace: String,
+    /// The workload by which users know the pods: the Deployment instead of its ReplicaSet.
+    workload: String,
+    node: NodeName,
+    /// Why the node evicts or rejects the pods: a condition, a taint, or the kind of their departures.
+    cause: String,
+    /// Number of pods that left in the last minute; 0 for a loop that has not begun.
+    last_minute: usize,
+    /// Approximate number of pods that leave in an hour; null if each leaves as soon as it has been bound.
+    per_hour: Option<i64>,
+    /// The loop in words.
+    pub text: String,
+}
+
+impl EvictionLoopReport {
+    pub fn new(found: &EvictionLoop) -> Self {
+        Self {
+            namespace: found.workload.namespace.to_string(),
+            workload: found.workload.name.to_string(),
+            node: found.node.clone(),
+            cause: found.cause.clone(),
+            last_minute: found.last_minute,
+            per_hour: found.per_hour,
+            text: found.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+impl EvictionLoopReport {
+    /// Sample loop in which every field has a value.
+    pub fn full() -> Self {
+        let text = || "text".to_owned();
+        Self {
+            namespace: text(),
+            workload: text(),
+            node: "n".into(),
+            cause: text(),
+            last_minute: 1,
+            per_hour: Some(1),
+            text: text(),
+        }
+    }
+}

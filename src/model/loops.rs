@@ -1,0 +1,249 @@
+//! Workloads whose pods leave a node and come back to it, again and again: the node evicts or rejects the pods, and
+//! their replacements can or must run on the same node.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use super::{DepartureEntry, DepartureId, Departures, Model};
+use kordon_core::{
+    cluster::{Cluster, Key, Namespace, NodeName, Owner, Uid},
+    engine::no_execute,
+    plan::{OutcomeKind, PodOutcome, evicted_again_after, owner},
+    why::departure::DepartureKind,
+};
+use kordon_time::{Span, Timestamp};
+
+/// Number of pods in a row, each created after the one before it had left, that make a loop.
+const ROUNDS: usize = 3;
+
+/// Maximum average time between two departures of a loop: the longest back-off of a DaemonSet whose pods fail.
+const SLOWEST: Span = Span::from_secs(15 * 60);
+
+/// A loop is over if no pod has left for this time, or for three times the average time between two departures.
+const OVER_AFTER: Span = Span::from_secs(60);
+
+const MINUTE: Span = Span::from_secs(60);
+
+const HOUR: Span = Span::from_secs(3600);
+
+/// Times in the status of pods are full seconds.
+const PRECISION: Span = Span::from_secs(1);
+
+/// The loops among the departures of a session, those that are over included. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct DepartureLoops(Arc<[DepartureLoop]>);
+
+/// Departures of a workload whose pods left a node and came back to it.
+#[derive(Clone, Debug, PartialEq)]
+struct DepartureLoop {
+    node: NodeName,
+    kind: DepartureKind,
+    namespace: Namespace,
+    owner: Arc<Owner>,
+    /// The departures, the newest first. The newest one stands for all of them in lists.
+    departures: Vec<DepartureId>,
+    /// Average time between two departures.
+    every: Span,
+}
+
+/// A loop that goes on or is about to begin.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EvictionLoop {
+    /// The workload by which users know the pods: not the ReplicaSet, but its Deployment.
+    pub workload: Key,
+    pub node: NodeName,
+    /// Why the node evicts or rejects the pods: `DiskPressure`, `taint maintenance`.
+    pub cause: String,
+    /// Pods that left in the last minute; 0 for a loop that has not begun.
+    pub last_minute: usize,
+    /// Approximate number of pods that leave in an hour; `None` if each leaves as soon as it has been bound.
+    pub per_hour: Option<i64>,
+}
+
+impl EvictionLoop {
+    /// `pods of pinned are evicted from n-1 (DiskPressure) and come back`.
+    pub fn subject(&self) -> String {
+        let Self { workload, node, cause, .. } = self;
+        format!("pods of {} are evicted from {node} ({cause}) and come back", workload.name)
+    }
+
+    /// `30 in the last minute, about 18000 an hour`.
+    pub fn rate(&self) -> String {
+        let hour = match self.per_hour {
+            Some(pods) => format!("about {pods} an hour"),
+            None => "without a pause".into(),
+        };
+        match self.last_minute {
+            0 => hour,
+            pods => format!("{pods} in the last minute, {hour}"),
+        }
+    }
+}
+
+impl fmt::Display for EvictionLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.subject(), self.rate())
+    }
+}
+
+impl DepartureLoops {
+    /// Finds the loops among these departures.
+    pub fn find(departures: &Departures, cluster: &Cluster) -> Self {
+        let mut groups: BTreeMap<(&NodeName, &Uid), Vec<(DepartureId, &DepartureEntry)>> = BTreeMap::new();
+        for (id, entry) in departures.newest().filter(|(_, entry)| can_repeat(entry.departure.kind)) {
+            if let (Some(node), Some(owner)) = (&entry.node, &entry.owner) {
+                groups.entry((node, &owner.uid)).or_default().push((id, entry));
+            }
+        }
+        let new = |((node, _), group): ((&NodeName, _), Vec<_>)| DepartureLoop::new(node, &group, cluster);
+        Self(groups.into_iter().filter_map(new).collect())
+    }
+
+    /// Returns the number of departures that a list shows as one row, which is the row of this departure; `None` if the
+    /// row of a newer departure stands for this one.
+    pub fn departures_in_row(&self, id: DepartureId) -> Option<usize> {
+        let is_in = |found: &&DepartureLoop| found.departures.binary_search_by(|other| id.cmp(other)).is_ok();
+        match self.0.iter().find(is_in) {
+            None => Some(1),
+            Some(found) if found.departures.first() == Some(&id) => Some(found.departures.len()),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the loops that go on, and those that the evictions of pods with these outcomes begin.
+    pub fn going_on<'a>(
+        &self,
+        cluster: &Cluster,
+        evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
+        now: Timestamp,
+    ) -> Vec<EvictionLoop> {
+        let mut loops: Vec<EvictionLoop> =
+            self.0.iter().filter_map(|found| found.shown(cluster, now)).collect();
+        let expected = expected(cluster, evicted).filter(|new| {
+            !loops.iter().any(|begun| (&begun.workload, &begun.node) == (&new.workload, &new.node))
+        });
+        let expected: Vec<EvictionLoop> = expected.collect();
+        loops.extend(expected);
+        loops
+    }
+}
+
+impl DepartureLoop {
+    /// Creates the loop of these departures of one workload from one node, the newest first. `None` if they are no
+    /// loop.
+    fn new(node: &NodeName, group: &[(DepartureId, &DepartureEntry)], cluster: &Cluster) -> Option<Self> {
+        let ((last, newest), (first, _)) = (*group.first()?, *group.last()?);
+        let mut rounds = 1;
+        let mut round_began = first.at();
+        for (id, entry) in group.iter().rev().skip(1) {
+            if cluster.local(entry.created) + PRECISION > round_began {
+                (rounds, round_began) = (rounds + 1, id.at());
+            }
+        }
+        let intervals = i64::try_from(group.len()).ok()? - 1;
+        let every = Span::from_nanos(last.at().since(first.at()).as_nanos().checked_div(intervals)?);
+        if rounds < ROUNDS || every > SLOWEST {
+            return None;
+        }
+        Some(Self {
+            node: node.clone(),
+            kind: newest.departure.kind,
+            namespace: newest.pod.namespace.clone(),
+            owner: newest.owner.clone()?,
+            departures: group.iter().map(|(id, _)| *id).collect(),
+            every,
+        })
+    }
+
+    /// Returns the loop as it is shown; `None` if it is over.
+    fn shown(&self, cluster: &Cluster, now: Timestamp) -> Option<EvictionLoop> {
+        let age = now.since(self.departures.first()?.at());
+        if age > OVER_AFTER.max(self.every * 3) {
+            return None;
+        }
+        let workload = owner::workload_of(cluster, &self.namespace, &self.owner)?;
+        let last_minute = self.departures.iter().take_while(|id| now.since(id.at()) <= MINUTE).count();
+        Some(EvictionLoop {
+            workload: workload.key.clone(),
+            node: self.node.clone(),
+            cause: cause(cluster, &self.node, self.kind),
+            last_minute,
+            per_hour: per_hour(1, self.every),
+        })
+    }
+}
+
+impl Model {
+    /// Returns the loops that go on, and those that the scheduled evictions are about to begin.
+    pub fn eviction_loops(&self, now: Timestamp) -> Vec<EvictionLoop> {
+        let evicted = self.predictions.outcomes_by_pod().into_iter().flatten();
+        self.views.loops.going_on(&self.cluster, evicted, now)
+    }
+}
+
+/// Returns the loops of pods whose replacements come back to the node that evicts them and are evicted again.
+fn expected<'a>(
+    cluster: &Cluster,
+    evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
+) -> impl Iterator<Item = EvictionLoop> {
+    let mut groups: BTreeMap<(Key, NodeName), (usize, Span)> = BTreeMap::new();
+    for (key, outcome) in evicted.filter(|(_, outcome)| outcome.kind() == OutcomeKind::SameNode) {
+        if let Some(node) = outcome.node()
+            && let Some(pod) = cluster.pod(key)
+            && let Some(after) = evicted_again_after(cluster, pod)
+            && let Some(workload) = owner::workload(cluster, pod)
+        {
+            let (pods, _) = groups.entry((workload.key.clone(), node.clone())).or_insert((0, after));
+            *pods += 1;
+        }
+    }
+    groups.into_iter().map(|((workload, node), (pods, after))| EvictionLoop {
+        workload,
+        cause: cause(cluster, &node, DepartureKind::TaintEviction),
+        node,
+        last_minute: 0,
+        per_hour: per_hour(pods, after),
+    })
+}
+
+/// Whether what removed a pod in this way can remove its replacement from the same node, too.
+const fn can_repeat(kind: DepartureKind) -> bool {
+    match kind {
+        DepartureKind::NodePressure
+        | DepartureKind::StorageLimit
+        | DepartureKind::Rejection
+        | DepartureKind::TaintEviction
+        | DepartureKind::DeviceTaintEviction => true,
+        DepartureKind::OomKill
+        | DepartureKind::Preemption
+        | DepartureKind::GarbageCollection
+        | DepartureKind::OutOfService
+        | DepartureKind::NodeShutdown
+        | DepartureKind::Failure
+        | DepartureKind::ApiEviction
+        | DepartureKind::ScaleDown
+        | DepartureKind::Deletion
+        | DepartureKind::JobCompletion
+        | DepartureKind::Completion => false,
+    }
+}
+
+/// Returns why the node evicts or rejects pods, in a few words.
+fn cause(cluster: &Cluster, node: &NodeName, kind: DepartureKind) -> String {
+    let node = cluster.node(node);
+    let of_node = match kind {
+        DepartureKind::TaintEviction => node
+            .and_then(|node| no_execute(node).into_iter().next())
+            .map(|taint| format!("taint {}", taint.key)),
+        DepartureKind::NodePressure | DepartureKind::Rejection => {
+            node.and_then(|node| node.problems().next()).map(|condition| condition.kind.to_string())
+        }
+        _ => None,
+    };
+    of_node.unwrap_or_else(|| kind.title().to_owned())
+}
+
+/// Returns how many pods leave in an hour if this many pods leave every `every`.
+fn per_hour(pods: usize, every: Span) -> Option<i64> {
+    let pods = i64::try_from(pods).ok()?;
+    (HOUR * pods).as_nanos().checked_div(every.as_nanos())
+}
