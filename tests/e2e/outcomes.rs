@@ -396,8 +396,6 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
-    /// The backoff of the pod's Job, which is not modelled.
-    BackOffOfJob,
 }
 
 /// Describes each difference, with its explanation.
@@ -443,7 +441,6 @@ fn explain(
                 let done = done.iter().find(just_before);
                 done.map(|done| format!("predicted before {} {}", done.node, done.what))
             }
-            Cause::BackOffOfJob => pod.contains("/report-").then(|| "its Job backs off".to_owned()),
         };
         let causes: &[Cause] = match (predicted, became) {
             ("stuck" | "replacedWhenGone", "moves" | "notStarted" | "pending") => &[Cause::NodeOfOldPod],
@@ -456,7 +453,6 @@ fn explain(
             ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
             ("pending", "moves") => &[Cause::OtherNodeBack],
             ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
-            ("moves" | "pending", "notReplaced" | "stuck") => &[Cause::BackOffOfJob],
             _ => &[],
         };
         Some((words, causes.iter().find_map(explain)))
