@@ -114,7 +114,12 @@ impl Pod {
     /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
     /// not: it is removed then.
     pub fn is_held(&self) -> bool {
-        self.finalizers.iter().any(|finalizer| **finalizer != *JOB_TRACKING)
+        self.holding_finalizers().next().is_some()
+    }
+
+    /// The finalizers that can keep the pod's object after its containers have ended.
+    pub fn holding_finalizers(&self) -> impl Iterator<Item = &Name> {
+        self.finalizers.iter().filter(|finalizer| ***finalizer != *JOB_TRACKING)
     }
 
     /// Whether the pod waits for a node.

@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Taint, TaintEffect,
-        TaintOwner, Termination, WorkloadKind,
+        Cluster, ConditionStatus, Key, Name, Node, NodeName, OwnerKind, Phase, Pod, Scope, Taint,
+        TaintEffect, TaintOwner, Termination, WorkloadKind,
     },
     engine::{
         Cause, Certainty, Confidence, DeviceEviction, Due, Engine, EvictionStatus, NodeStage, NodeView,
@@ -17,7 +17,8 @@ use crate::{
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     plan::{
-        BlockedDrain, EvictionNote, EvictionRules, PodOutcome,
+        BlockedDrain, Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated,
+        PodOutcome, Recreation,
         environment::has_running_kubelet,
         eviction,
         eviction_note::held_volume,
@@ -86,6 +87,8 @@ pub enum Topic {
     Budget,
     /// A volume that the pod holds or waits for.
     Volume,
+    /// What an eviction or deletion of the pod would cost.
+    Outcome,
 }
 
 /// How the deletion of a pod ends.
@@ -159,6 +162,7 @@ impl Topic {
             Self::Drain => "drain",
             Self::Budget => "budget",
             Self::Volume => "volume",
+            Self::Outcome => "outcome",
         }
     }
 }
@@ -210,8 +214,45 @@ impl Explainer<'_> {
             let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
             self.explain_outcome(pod, &mut explanation);
+        } else {
+            self.explain_loss(pod, &mut explanation);
         }
+        self.explain_finalizers(pod, &mut explanation);
         in_order(explanation)
+    }
+
+    /// Adds what an eviction or deletion would cost, if the pod's owner does not simply replace it.
+    fn explain_loss(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
+        let (leaves, gone) = (self.now, Some(self.now));
+        let departure = Departure { pod: pod.clone(), leaves, gone, unready: None };
+        let consequences = JobConsequences::new(self.cluster, &[departure]);
+        let departing = Departing {
+            recreation: consequences.recreation(self.cluster, pod),
+            ..Departing::from_running_node(self.cluster, pod, false)
+        };
+        if !departing.missing.is_empty() {
+            return;
+        }
+        match departing.recreation {
+            Recreation::Never(NotRecreated::Finished)
+            | Recreation::Immediately
+            | Recreation::WhenGone
+            | Recreation::OnSameNode => {}
+            Recreation::Never(_) | Recreation::Unknown => {
+                let text = format!("if it is evicted or deleted: {}", departing.decide(pod, None));
+                explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+            }
+        }
+    }
+
+    /// Adds the finalizers that keep the pod's object after a deletion.
+    fn explain_finalizers(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let names: Vec<&str> = pod.holding_finalizers().map(Name::as_str).collect();
+        if !names.is_empty() {
+            let text =
+                format!("a deletion does not end before {} is removed from its finalizers", names.join(", "));
+            explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+        }
     }
 
     /// Adds how a deletion that has begun ends, or why it does not end.
