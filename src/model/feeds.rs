@@ -115,13 +115,15 @@ impl Feeds {
     }
 
     /// Returns whether the watches of nodes and Leases are live. While a watch reconnects, the result is the previous
-    /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`.
+    /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`. Leases that files do not
+    /// have do not: such files still show the states of the nodes and what evicts their pods.
     fn watch_health_after(&self, before: WatchHealth) -> WatchHealth {
         let mut pending = false;
         let mut missing = None;
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
             let since = match self.state(kind) {
                 Some(FeedState::Broken { since, .. }) => Some(*since),
+                Some(state) if kind == FeedKind::Leases && is_absent(state) => None,
                 Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(self.started_at),
                 Some(FeedState::Live) => None,
                 None | Some(FeedState::Connecting | FeedState::Listing { .. }) => {
@@ -142,6 +144,11 @@ impl Feeds {
             (None, _) => WatchHealth::Live,
         }
     }
+}
+
+/// Whether the objects were read from files that do not have this kind.
+fn is_absent(state: &FeedState) -> bool {
+    matches!(state, FeedState::Forbidden { error } if Known::from_refusal(error) == Known::Absent)
 }
 
 #[cfg(test)]

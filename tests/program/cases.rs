@@ -361,6 +361,44 @@ async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
     assert_eq!(status["evictions"][0]["outcomeText"], "→ back to c14p-n1");
 }
 
+/// Without Leases, the newest sign of a kubelet is its node status, which it posts at least every five minutes.
+#[tokio::test]
+async fn files_without_leases_are_no_lost_connection() {
+    let mut objects = Objects::of("13-job-backoff-limit-0");
+    for node in objects.0.iter_mut().filter(|object| object["kind"] == "Node") {
+        for condition in node["status"]["conditions"].as_array_mut().expect("a list") {
+            condition["lastHeartbeatTime"] = "2026-11-27T16:02:00Z".into();
+        }
+    }
+    let status = objects.answer("status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "notice", "{text}");
+    assert!(text.starts_with("all 2 nodes Ready"), "{text}");
+    assert!(text.contains("heartbeats unknown: the files have no Leases"), "{text}");
+    assert_eq!(status["controller"]["lease"], "absent");
+}
+
+#[tokio::test]
+async fn why_names_the_job_that_an_eviction_fails_and_the_finalizers_that_keep_a_pod() {
+    let mut objects = Objects::of("13-job-backoff-limit-0");
+    let pod = objects.named("Pod", "train-");
+    pod["metadata"]["finalizers"] = json!(["batch.kubernetes.io/job-tracking", "example.com/hold"]);
+    let name = pod["metadata"]["name"].as_str().expect("a name").to_owned();
+    let why = objects.answer(&format!("why pod {name} -n c12-b-limit0"), DONE).await;
+    let steps: Vec<&str> =
+        why["steps"].as_array().expect("a list").iter().filter_map(|step| step["text"].as_str()).collect();
+    assert!(
+        steps.contains(
+            &"if it is evicted or deleted: fails Job train (BackoffLimitExceeded: 1 failure, limit 0)"
+        ),
+        "{steps:#?}"
+    );
+    assert!(
+        steps.contains(&"a deletion does not end before example.com/hold is removed from its finalizers"),
+        "{steps:#?}"
+    );
+}
+
 /// Healthy kubelets renew their Leases every 10 s to 10.4 s.
 #[tokio::test]
 async fn a_grace_period_that_fits_no_heartbeat_names_its_flag() {

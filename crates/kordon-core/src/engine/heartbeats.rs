@@ -71,6 +71,14 @@ impl Silence {
         Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
     }
 
+    /// Creates the silence of a node whose Lease is not known, from the heartbeat in its status. Such a node is silent
+    /// after two intervals between posts of its status.
+    pub(super) fn from_status_alone(heartbeat: Timestamp) -> Self {
+        let late = late_after(STATUS_INTERVAL);
+        let silent = STATUS_INTERVAL * 2;
+        Self { is_of_lease: false, heartbeat, late_from: heartbeat + late, silent_from: heartbeat + silent }
+    }
+
     pub fn is_late(&self, now: Timestamp) -> bool {
         now > self.late_from
     }
@@ -204,6 +212,9 @@ impl Heartbeats {
         self.by_node.iter()
     }
 }
+
+/// Interval at which a kubelet posts its status if nothing changes (`nodeStatusReportFrequency`).
+const STATUS_INTERVAL: Span = Span::from_secs(5 * 60);
 
 /// Renewal interval of a node, estimated from its Lease alone: a quarter of the Lease's duration, at least 1 s.
 pub(super) fn interval_of(lease: Option<&Lease>) -> Span {

@@ -58,8 +58,8 @@ pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 
 use crate::cluster::{
-    Applied, Cluster, ConditionStatus, Delta, Key, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Uid,
-    Version, ZoneKey, cow_map::CowMap,
+    Applied, Cluster, ConditionStatus, Delta, FeedKind, Key, Known, Lease, Node, NodeName, Pod, SortedWalk,
+    TaintEffect, Uid, Version, ZoneKey, cow_map::CowMap,
 };
 use collector::Collector;
 use eviction::{Evictor, TimerSource};
@@ -460,6 +460,9 @@ impl Engine {
             return Silence::from_lease(renewals, grace);
         }
         let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        if cluster.known(FeedKind::Leases) == Known::Absent {
+            return Silence::from_status_alone(cluster.local(posted));
+        }
         let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
         Silence::new(cluster.local(posted), interval, grace)
     }
