@@ -74,7 +74,7 @@ impl HelpGroup {
             | UserAction::Freeze
             | UserAction::Info
             | UserAction::Timing
-            | UserAction::Typed(TypedCommand::Group) => Self::Look,
+            | UserAction::Typed(TypedCommand::Group | TypedCommand::Theme) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster
             | UserAction::Slower

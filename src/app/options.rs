@@ -34,32 +34,57 @@ impl Mode {
     }
 }
 
-/// A bundled theme.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThemeName {
+/// Declares the bundled themes. Each is `themes/NAME.toml`.
+macro_rules! themes {
+    ($($(#[$doc:meta])* $theme:ident = $name:literal),+ $(,)?) => {
+        /// A bundled theme.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum ThemeName { $($(#[$doc])* $theme),+ }
+
+        impl ThemeName {
+            pub const ALL: &[Self] = &[$(Self::$theme),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$theme => $name),+ }
+            }
+
+            /// The theme's file.
+            pub const fn source(self) -> &'static str {
+                match self { $(Self::$theme => include_str!(concat!("../../themes/", $name, ".toml"))),+ }
+            }
+        }
+    };
+}
+
+themes! {
     #[default]
-    Dark,
-    Light,
+    Dark = "dark",
+    Light = "light",
+    CatppuccinMocha = "catppuccin-mocha",
+    CatppuccinLatte = "catppuccin-latte",
+    Dracula = "dracula",
+    GruvboxDark = "gruvbox-dark",
+    GruvboxLight = "gruvbox-light",
+    Nord = "nord",
+    RosePine = "rose-pine",
+    SolarizedDark = "solarized-dark",
+    SolarizedLight = "solarized-light",
+    TokyoNight = "tokyo-night",
+    /// Text has a contrast of at least 7:1.
+    HighContrast = "high-contrast",
+    /// For people who do not tell red from green.
+    Deuteranopia = "deuteranopia",
+    /// For people who do not tell blue from yellow.
+    Tritanopia = "tritanopia",
     /// Uses the terminal's own sixteen colours.
-    Ansi16,
+    Ansi16 = "ansi16",
     /// Uses no colour: bold, dim and reverse only.
-    Mono,
+    Mono = "mono",
 }
 
 impl ThemeName {
-    pub const ALL: [Self; 4] = [Self::Dark, Self::Light, Self::Ansi16, Self::Mono];
-
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dark => "dark",
-            Self::Light => "light",
-            Self::Ansi16 => "ansi16",
-            Self::Mono => "mono",
-        }
-    }
-
     pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|theme| theme.as_str() == text)
+        Self::ALL.iter().copied().find(|theme| theme.as_str() == text)
     }
 
     /// Themes that suit a terminal. Without colour, only `Mono`. With fewer than 256 colours, `Ansi16` and `Mono`,

@@ -206,6 +206,25 @@ impl Screen {
     }
 
     pub fn focus_on(&mut self, pane: Pane) {
+    /// Changes to the theme of this name.
+    ///
+    /// # Errors
+    /// The terminal has no such theme. Without a name, the text lists the names.
+    pub(super) fn use_theme(&mut self, name: &str) -> Result<(), String> {
+        let names = self.themes.iter().map(|theme| theme.as_str());
+        match self.themes.iter().position(|theme| theme.as_str() == name) {
+            Some(place) => self.theme = place,
+            None if name.is_empty() => {
+                return Err(format!("themes: {}", names.collect::<Vec<_>>().join(", ")));
+            }
+            None => {
+                let meant = nearest(name, names).map(|meant| format!("; did you mean {meant}?"));
+                return Err(format!("there is no theme {name} here{}", meant.unwrap_or_default()));
+            }
+        }
+        Ok(())
+    }
+
         self.focus = pane;
         if let Some(place) = self.recent.iter().position(|recent| *recent == pane) {
             self.recent.remove(place);

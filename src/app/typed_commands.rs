@@ -35,6 +35,7 @@ impl App {
             TypedCommand::At => self.go_to_typed(argument)?,
             TypedCommand::Speed => self.set_speed(argument)?,
             TypedCommand::Save => self.save_history(argument)?,
+            TypedCommand::Theme => self.screen.use_theme(argument)?,
             TypedCommand::Group => {
                 let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
                 self.screen.group_by(label.unwrap_or_default());

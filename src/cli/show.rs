@@ -254,7 +254,7 @@ fn history_size(text: &str) -> Result<u64, String> {
 }
 
 fn theme() -> impl TypedValueParser<Value = ThemeName> {
-    PossibleValuesParser::new(ThemeName::ALL.map(ThemeName::as_str))
+    PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.as_str()))
         .map(|name| ThemeName::parse(&name).expect("the parser accepts only names of themes"))
 }
 

@@ -871,10 +871,40 @@ fn no_size_makes_a_panic() {
 }
 
 #[test]
+fn a_theme_is_chosen_by_its_name() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press(":theme solarized-light<Enter>");
+    assert_eq!(fixture.app.screen.theme(), ThemeName::SolarizedLight);
+    fixture.press(":theme solarised<Enter>");
+    let said = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(said.contains("there is no theme solarised"), "{said}");
+    assert_eq!(fixture.app.screen.theme(), ThemeName::SolarizedLight);
+}
+
+#[test]
+fn a_filter_compares_and_says_what_is_wrong_beside_it() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2/pods>3 !state=Ready<Enter>");
+    let rows = fixture.app.screen.nodes.list.len();
+    assert!(rows > 0 && rows < 10, "{rows}");
+    let say = |keys: &str| {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (160, 48)))
+    };
+    assert!(say("2/cpu>80").contains("cpu is compared with a share, such as 80%"));
+    let fields = say("2/");
+    assert!(fields.contains("node zone state role"), "{fields}");
+    assert!(say("2/hear<Tab>").contains("/heartbeat>"));
+}
+
+#[test]
 fn a_plan_reads_without_colours() {
     let mut fixture = at_work();
-    fixture.press("TTTrDEF");
-    assert_eq!(fixture.app.screen.theme(), ThemeName::Mono);
+    while fixture.app.screen.theme() != ThemeName::Mono {
+        fixture.press("T");
+    }
+    fixture.press("rDEF");
     gallery("plan-mono", &drawn(&mut fixture, (120, 40)), Theme::bundled(ThemeName::Mono));
     let mut colourful = at_work();
     colourful.press("rDEF");
@@ -1041,7 +1071,7 @@ pub fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
 
 #[test]
 fn every_theme_draws_every_state() {
-    for theme in ThemeName::ALL {
+    for theme in ThemeName::ALL.iter().copied() {
         let mut fixture = DashboardFixture::incident();
         while fixture.app.screen.theme() != theme {
             fixture.press("T");
