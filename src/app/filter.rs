@@ -1,18 +1,86 @@
 //! Filters: the text after `/`.
+//!
+//! All terms must hold; `!` negates a term. A term is a word that occurs in any text of a row, a `/regular
+//! expression/`, a fuzzy word (`~gnrl` finds general), or a test of a field: `zone:a` (a word of the field starts or
+//! ends so), `state=Silent` and `taint=*NoExecute` (the whole value or one of its words, `*` for any characters),
+//! `!=`, and `<`, `<=`, `>`, `>=` for numbers, shares and times (`pods>20`, `cpu>80%`, `age<2h`). A name that is not a
+//! field is a label of nodes and pods. Case does not matter.
 
-/// All terms of a filter must hold. `key:value` matches a field; any other word matches any text of the row. `!`
-/// negates a term. Case does not matter.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+use std::sync::{Arc, Mutex};
+
+use kordon_core::cluster::nearest::nearest;
+use kordon_time::Span;
+use nucleo_matcher::{
+    Config, Matcher, Utf32Str,
+    pattern::{Atom, AtomKind, CaseMatching, Normalization},
+};
+use regex::Regex;
+
+/// A filter of the rows of a list. Equal texts are equal filters.
+#[derive(Clone, Debug, Default)]
 pub struct Filter {
     text: String,
     terms: Vec<Term>,
+    /// Why a term is left out of the filter.
+    error: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Term {
-    negated: bool,
-    key: Option<String>,
-    value: String,
+    is_negated: bool,
+    test: Test,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    /// The text, in lower case, occurs in a text of the row.
+    Contains(String),
+    Regex(Regex),
+    Fuzzy(Fuzzy),
+    /// A word of the field starts or ends with the value, in lower case.
+    Word {
+        field: String,
+        value: String,
+    },
+    /// The field, or one of its words, is the value, in lower case.
+    Is {
+        field: String,
+        value: Glob,
+    },
+    Compares {
+        field: String,
+        relation: Relation,
+        value: Measure,
+    },
+}
+
+/// A fuzzy word: its letters occur in this order.
+#[derive(Clone, Debug)]
+struct Fuzzy {
+    atom: Arc<Atom>,
+    /// Memory that all comparisons share.
+    matcher: Arc<Mutex<Matcher>>,
+}
+
+/// Parts of a text between which there may be any characters.
+#[derive(Clone, Debug)]
+struct Glob(Vec<String>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Relation {
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+}
+
+/// A value that can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub enum Measure {
+    Number(f64),
+    /// A share; 1 is all.
+    Share(f64),
+    Time(Span),
 }
 
 /// A row to which a filter can be applied.
@@ -21,14 +89,48 @@ pub trait Filterable {
     fn field(&self, key: &str) -> Option<String>;
     /// Calls `found` with each searchable text of the row. Filter words without a key are searched in these texts.
     fn texts(&self, found: &mut dyn FnMut(&str));
+    /// The value of a field that can be compared; `None` if the row has no such field or its value is not known.
+    fn measure(&self, _key: &str) -> Option<Measure> {
+        None
+    }
 }
 
-impl Filter {
-    pub const NONE: Self = Self { text: String::new(), terms: Vec::new() };
+impl PartialEq for Filter {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
 
+impl Eq for Filter {}
+
+impl Filter {
+    pub const NONE: Self = Self { text: String::new(), terms: Vec::new(), error: None };
+
+    /// Reads a filter. A term with an error is left out; [`error`](Self::error) says why.
     pub fn parse(text: &str) -> Self {
-        let terms = text.to_lowercase().split_whitespace().filter_map(Term::parse).collect();
-        Self { text: text.trim().into(), terms }
+        let mut filter = Self { text: text.trim().into(), ..Self::NONE };
+        for word in words(text) {
+            match Term::parse(&word) {
+                Ok(term) => filter.terms.extend(term),
+                Err(error) => filter.error = filter.error.or(Some(error)),
+            }
+        }
+        filter
+    }
+
+    /// Completes the name of the field in the last word, if only one field starts so. Returns the whole text.
+    pub fn complete(text: &str, fields: &[FilterField]) -> Option<String> {
+        let word = text.rsplit(char::is_whitespace).next()?.trim_start_matches('!');
+        let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
+        let (Some(field), None) = (meant.next(), meant.next()) else { return None };
+        let sign = if field.kind == FieldKind::Word { ":" } else { ">" };
+        Some(format!("{}{}{sign}", text.strip_suffix(word)?, field.name))
+    }
+
+    /// The names of the fields with which the last word of a text may begin; none if the word has a value already.
+    pub fn proposals<'a>(text: &str, fields: &'a [FilterField]) -> Vec<&'a str> {
+        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('!');
+        fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
     /// The filter's text as it was typed.
@@ -36,33 +138,218 @@ impl Filter {
         &self.text
     }
 
-    pub fn is_empty(&self) -> bool {
+    /// What is wrong with the filter, if anything: a term that cannot be read, or a comparison that no row of a list
+    /// with these fields can pass.
+    pub fn error(&self, fields: &[FilterField]) -> Option<String> {
+        self.error.clone().or_else(|| self.terms.iter().find_map(|term| term.test.error(fields)))
+    }
+
+    /// Whether the rows that match may change merely because time passes or pods come and go.
+    pub fn is_volatile(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term.test, Test::Compares { .. }))
+    }
+
+    pub const fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
 
     pub fn matches(&self, row: &impl Filterable) -> bool {
-        self.terms.iter().all(|term| term.holds(row) != term.negated)
+        self.terms.iter().all(|term| term.test.holds(row) != term.is_negated)
     }
 }
 
+/// A field by which the rows of a list can be filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterField {
+    pub name: &'static str,
+    pub kind: FieldKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    Word,
+    Number,
+    Share,
+    Time,
+}
+
+impl FieldKind {
+    /// What the value of a comparison looks like.
+    const fn example(self) -> &'static str {
+        match self {
+            Self::Word => "a word",
+            Self::Number => "a number, such as 20",
+            Self::Share => "a share, such as 80%",
+            Self::Time => "a time, such as 2h",
+        }
+    }
+}
+
+impl Measure {
+    const fn kind(self) -> FieldKind {
+        match self {
+            Self::Number(_) => FieldKind::Number,
+            Self::Share(_) => FieldKind::Share,
+            Self::Time(_) => FieldKind::Time,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Some(percent) = text.strip_suffix('%') {
+            return percent.parse().ok().map(|percent: f64| Self::Share(percent / 100.0));
+        }
+        let time = || humantime::parse_duration(text).ok().map(|time| Self::Time(time.into()));
+        text.parse().ok().map(Self::Number).or_else(time)
+    }
+}
+
+impl Relation {
+    fn holds(self, left: Measure, right: Measure) -> bool {
+        left.kind() == right.kind()
+            && match self {
+                Self::Less => left < right,
+                Self::AtMost => left <= right,
+                Self::Greater => left > right,
+                Self::AtLeast => left >= right,
+            }
+    }
+}
+
+/// Splits a filter at blanks, but not within `/…/`.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut is_regex = false;
+    for letter in text.chars() {
+        let word = words.last_mut().expect("at least one");
+        match letter {
+            '/' if is_regex => is_regex = false,
+            '/' if word.is_empty() || word == "!" => is_regex = true,
+            blank if blank.is_whitespace() && !is_regex => {
+                words.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        word.push(letter);
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 impl Term {
-    fn parse(word: &str) -> Option<Self> {
-        let (negated, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
-        let (key, value) = match word.split_once(':') {
-            Some((key, value)) if !key.is_empty() => (Some(key.into()), value),
-            _ => (None, word),
+    /// Reads a term; `None` for one without a value, such as a half-typed `zone:`, which is left out of the filter.
+    fn parse(word: &str) -> Result<Option<Self>, String> {
+        let (is_negated, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
+        Ok(Test::parse(word)?.map(|(is_not, test)| Self { is_negated: is_negated != is_not, test }))
+    }
+}
+
+impl Test {
+    /// Reads a test, and whether it is to be negated.
+    fn parse(word: &str) -> Result<Option<(bool, Self)>, String> {
+        if let Some(pattern) = word.strip_prefix('/') {
+            let pattern = pattern.strip_suffix('/').unwrap_or(pattern);
+            let regex = regex::RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build();
+            let regex = regex.map_err(|_| format!("/{pattern}/ is not a regular expression"))?;
+            return Ok((!pattern.is_empty()).then_some((false, Self::Regex(regex))));
+        }
+        if let Some(letters) = word.strip_prefix('~') {
+            return Ok((!letters.is_empty()).then(|| (false, Self::Fuzzy(Fuzzy::new(letters)))));
+        }
+        let lower = word.to_lowercase();
+        let Some(at) = lower.find([':', '=', '<', '>', '!']).filter(|at| *at > 0) else {
+            return Ok((!lower.is_empty()).then_some((false, Self::Contains(lower))));
         };
-        // A term without a value, such as a half-typed `zone:`, is left out of the filter.
-        (!value.is_empty()).then(|| Self { negated, key, value: value.into() })
+        let (field, rest) = (lower[..at].to_owned(), &lower[at..]);
+        let sign =
+            ["!=", "<=", ">=", "==", ":", "=", "<", ">"].into_iter().find(|sign| rest.starts_with(sign));
+        let Some(sign) = sign else { return Ok(Some((false, Self::Contains(lower)))) };
+        let value = &rest[sign.len()..];
+        if value.is_empty() {
+            return Ok(None);
+        }
+        let relation = match sign {
+            ":" => return Ok(Some((false, Self::Word { field, value: value.into() }))),
+            "=" | "==" | "!=" => {
+                return Ok(Some((sign == "!=", Self::Is { field, value: Glob::new(value) })));
+            }
+            "<" => Relation::Less,
+            "<=" => Relation::AtMost,
+            ">" => Relation::Greater,
+            _ => Relation::AtLeast,
+        };
+        let value = Measure::parse(value)
+            .ok_or_else(|| format!("{value} is no number, share or time, such as 20, 80% or 2h"))?;
+        Ok(Some((false, Self::Compares { field, relation, value })))
+    }
+
+    /// Why no row of a list with these fields can pass the test.
+    fn error(&self, fields: &[FilterField]) -> Option<String> {
+        let Self::Compares { field, value, .. } = self else { return None };
+        let comparable = || fields.iter().filter(|field| field.kind != FieldKind::Word);
+        match comparable().find(|known| known.name == field) {
+            Some(known) if known.kind == value.kind() => None,
+            Some(known) => Some(format!("{field} is compared with {}", known.kind.example())),
+            None => {
+                let names: Vec<&str> = comparable().map(|field| field.name).collect();
+                Some(match nearest(field, names.iter().copied()) {
+                    Some(meant) => format!("{field} cannot be compared; did you mean {meant}?"),
+                    None if names.is_empty() => "nothing here can be compared".into(),
+                    None => format!("{field} cannot be compared; these can: {}", names.join(", ")),
+                })
+            }
+        }
     }
 
     fn holds(&self, row: &impl Filterable) -> bool {
-        if let Some(key) = &self.key {
-            return row.field(key).is_some_and(|field| is_one_of(&self.value, &field.to_lowercase()));
+        let any_text = |holds: &mut dyn FnMut(&str) -> bool| {
+            let mut is_found = false;
+            row.texts(&mut |text| is_found = is_found || holds(text));
+            is_found
+        };
+        match self {
+            Self::Contains(lower) => any_text(&mut |text| contains(text, lower)),
+            Self::Regex(regex) => any_text(&mut |text| regex.is_match(text)),
+            Self::Fuzzy(fuzzy) => any_text(&mut |text| fuzzy.is_match(text)),
+            Self::Word { field, value } => {
+                row.field(field).is_some_and(|found| is_one_of(value, &found.to_lowercase()))
+            }
+            Self::Is { field, value } => row.field(field).is_some_and(|found| {
+                let found = found.to_lowercase();
+                value.is_match(&found) || found.split_whitespace().any(|word| value.is_match(word))
+            }),
+            Self::Compares { field, relation, value } => {
+                row.measure(field).is_some_and(|found| relation.holds(found, *value))
+            }
         }
-        let mut occurs = false;
-        row.texts(&mut |text| occurs = occurs || contains(text, &self.value));
-        occurs
+    }
+}
+
+impl Fuzzy {
+    fn new(letters: &str) -> Self {
+        let atom = Atom::new(letters, CaseMatching::Ignore, Normalization::Smart, AtomKind::Fuzzy, false);
+        Self { atom: Arc::new(atom), matcher: Arc::new(Mutex::new(Matcher::new(Config::DEFAULT))) }
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        let mut letters = Vec::new();
+        let Ok(mut matcher) = self.matcher.lock() else { return false };
+        self.atom.score(Utf32Str::new(text, &mut letters), &mut matcher).is_some()
+    }
+}
+
+impl Glob {
+    fn new(text: &str) -> Self {
+        Self(text.split('*').map(str::to_owned).collect())
+    }
+
+    fn is_match(&self, text: &str) -> bool {
+        let [first, middle @ .., last] = &self.0[..] else {
+            return self.0.first().is_some_and(|only| only == text);
+        };
+        let Some(rest) = text.strip_prefix(first.as_str()) else { return false };
+        let Some(mut rest) = rest.strip_suffix(last.as_str()) else { return false };
+        middle.iter().all(|part| rest.find(part.as_str()).map(|at| rest = &rest[at + part.len()..]).is_some())
     }
 }
 
@@ -91,18 +378,33 @@ mod tests {
             match key {
                 "zone" => Some("eu/eu-1a".into()),
                 "ready" => Some("No Unknown".into()),
+                "taint" => Some("node.kubernetes.io/unreachable:NoExecute".into()),
+                "app" => Some("web".into()),
                 _ => None,
             }
         }
+
         fn texts(&self, found: &mut dyn FnMut(&str)) {
             found("Node-17");
             found("größe");
         }
+
+        fn measure(&self, key: &str) -> Option<Measure> {
+            match key {
+                "pods" => Some(Measure::Number(20.0)),
+                "cpu" => Some(Measure::Share(0.8)),
+                "age" => Some(Measure::Time(Span::from_secs(3600))),
+                _ => None,
+            }
+        }
+    }
+
+    fn holds(text: &str) -> bool {
+        Filter::parse(text).matches(&Row)
     }
 
     #[test]
     fn every_term_must_hold() {
-        let holds = |text: &str| Filter::parse(text).matches(&Row);
         assert!(holds("") && holds("  ") && holds("zone:"), "nothing asked");
         assert!(holds("node") && holds("DE-17") && holds("GRÖ"));
         assert!(holds("zone:a") && holds("zone:eu/") && !holds("zone:b"));
@@ -110,5 +412,69 @@ mod tests {
         assert!(!holds("colour:red"), "no such field");
         assert!(holds("!zone:b") && !holds("!node") && holds("!colour:red"));
         assert!(!holds("node-18"));
+    }
+
+    #[test]
+    fn a_value_is_whole_or_has_stars() {
+        assert!(
+            holds("app=web") && !holds("app=we") && holds("app=w*") && holds("app=*e*") && !holds("app=*x*")
+        );
+        assert!(holds("ready=unknown") && holds("ready=no"), "one of the words");
+        assert!(holds("taint=*NoExecute") && !holds("taint=*NoSchedule"));
+        assert!(holds("app!=db") && !holds("app!=web") && !holds("!app=web") && holds("!app!=web"));
+        assert!(!holds("app=ww") && !holds("app=web*b"), "parts do not overlap");
+    }
+
+    #[test]
+    fn regular_expressions_and_fuzzy_words_search_all_texts() {
+        assert!(holds("/^node-1[0-9]$/") && !holds("/^17/") && holds("!/^17/"));
+        assert!(holds("/node-1 ?7/ zone:a"), "a blank within");
+        assert!(holds("~nd17") && holds("~NODE") && !holds("~71"));
+    }
+
+    #[test]
+    fn measures_are_compared_with_their_own_kind() {
+        assert!(
+            holds("pods>19")
+                && holds("pods>=20")
+                && holds("pods<=20")
+                && !holds("pods>20")
+                && !holds("pods<20")
+        );
+        assert!(holds("cpu>79.5%") && !holds("cpu>80%") && !holds("cpu>0"), "a share is no number");
+        assert!(holds("age<2h") && holds("age>30m") && !holds("age<1h") && !holds("memory>0"));
+    }
+
+    #[test]
+    fn the_name_of_a_field_is_completed_when_one_is_meant() {
+        const FIELDS: &[FilterField] = &[
+            FilterField { name: "zone", kind: FieldKind::Word },
+            FilterField { name: "pods", kind: FieldKind::Number },
+            FilterField { name: "pod", kind: FieldKind::Word },
+        ];
+        let complete = |text| Filter::complete(text, FIELDS);
+        assert_eq!(complete("a !z"), Some("a !zone:".into()));
+        assert_eq!(complete("pods"), Some("pods>".into()));
+        assert_eq!((complete("po"), complete("zone:"), complete("")), (None, None, None));
+        assert_eq!(Filter::proposals("x po", FIELDS), ["pods", "pod"]);
+        assert_eq!(Filter::proposals("", FIELDS).len(), 3);
+        assert!(Filter::proposals("zone:a", FIELDS).is_empty());
+    }
+
+    #[test]
+    fn errors_say_what_is_wrong_and_leave_the_term_out() {
+        const FIELDS: &[FilterField] = &[
+            FilterField { name: "zone", kind: FieldKind::Word },
+            FilterField { name: "pods", kind: FieldKind::Number },
+            FilterField { name: "cpu", kind: FieldKind::Share },
+        ];
+        let error = |text: &str| Filter::parse(text).error(FIELDS).unwrap_or_default();
+        assert_eq!(error("node zone:a pods>20 cpu>80% /a/ ~b"), "");
+        assert_eq!(error("/a(/"), "/a(/ is not a regular expression");
+        assert_eq!(error("pods>many"), "many is no number, share or time, such as 20, 80% or 2h");
+        assert_eq!(error("cpu>80"), "cpu is compared with a share, such as 80%");
+        assert_eq!(error("pod>8"), "pod cannot be compared; did you mean pods?");
+        assert_eq!(error("x>8"), "x cannot be compared; these can: pods, cpu");
+        assert!(holds("/a(/ node"), "the other terms hold");
     }
 }

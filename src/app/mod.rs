@@ -9,6 +9,7 @@ pub mod completion;
 pub mod detail;
 pub mod dialog;
 pub mod filter;
+pub mod filter_fields;
 pub mod groups;
 pub mod help;
 mod history_view;

@@ -7,6 +7,8 @@ use super::{
     commands::{self, COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
+    filter::Filter,
+    filter_fields::fields,
     history_view::PAST,
     operations::OperationEntry,
     overlays::Overlay,
@@ -102,6 +104,9 @@ impl App {
             },
             UserAction::Complete => match screen.overlays.top() {
                 Some(Overlay::Palette(palette)) => !palette.found.is_empty(),
+                Some(Overlay::Filter(input)) => {
+                    Filter::complete(input.value(), fields(screen.focus)).is_some()
+                }
                 _ => self.proposals() > 0,
             },
             UserAction::FoldAll => !screen.groups.grouping().is_none(),

@@ -6,21 +6,19 @@ use super::{
     App,
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
-    filter::{Filter, Filterable},
+    filter::Filter,
+    filter_fields::{FilterableEviction, FilterableNode, FilterablePod, instance_type},
     groups::{self, GroupOrder},
     operations::Operations,
     overlays::Overlay,
     pane::Pane,
     screen::{LanesBasis, Screen},
 };
-use crate::model::{
-    DepartureEntry, DepartureId, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model, NextEvent,
-    NodeState, Revision,
-};
+use crate::model::{DepartureId, EvictionRow, Model, NextEvent, NodeState, Revision};
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
-    engine::{Certainty, ZoneView},
-    forecast::{self, Lane},
+    cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
+    engine::ZoneView,
+    forecast,
 };
 use kordon_time::Timestamp;
 
@@ -45,13 +43,18 @@ fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBas
         sort,
         filter: filter.clone(),
         revision: Revision { nodes, states, next, ..Revision::default() },
-        taken: is_volatile.then_some(shown.views.taken),
+        taken: (is_volatile || filter.is_volatile()).then_some(shown.views.taken),
     }
 }
 
 fn eviction_basis(shown: &Model, sort: Sort<EvictionColumn>, filter: &Filter) -> SortBasis<EvictionColumn> {
     let revision = Revision { evictions: shown.views.revision.evictions, ..Revision::default() };
-    SortBasis { sort, filter: filter.clone(), revision, taken: None }
+    SortBasis {
+        sort,
+        filter: filter.clone(),
+        revision,
+        taken: filter.is_volatile().then_some(shown.views.taken),
+    }
 }
 
 impl App {
@@ -214,7 +217,7 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
 
 fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
     let rows = shown.cluster.nodes().iter();
-    let rows = rows.filter(|node| filter.is_empty() || filter.matches(&NodeRow { shown, node }));
+    let rows = rows.filter(|node| filter.is_empty() || filter.matches(&FilterableNode { shown, node }));
     let mut states = InOrder::new(shown.watchlist.states());
     let mut next = InOrder::new(&shown.views.leaving.next);
     let mut rank = |node: &Node| {
@@ -278,16 +281,6 @@ fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
 }
 
-/// The instance type, from the label that cloud providers set.
-pub fn instance_type(node: &Node) -> Option<&Name> {
-    node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
-}
-
-/// Name of a zone in filters; `none` for nodes without region and zone labels.
-pub fn zone_word(zone: &ZoneKey) -> String {
-    if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
-}
-
 fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
     let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
     let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
@@ -312,7 +305,7 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
         .leaving
         .evictions
         .iter()
-        .filter(|(key, row)| filter.matches(&EvictionOf { shown, key, row }));
+        .filter(|(key, row)| filter.matches(&FilterableEviction { shown, key, row }));
     let rank = |key: &Key, row: &EvictionRow| match sort.column {
         EvictionColumn::Due => {
             let (rank, at) = row.state.urgency();
@@ -330,12 +323,12 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
 
 /// Pods that wait for a node, longest waiting first.
 fn pending(shown: &Model, filter: &Filter) -> Vec<Key> {
-    let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&PodRow { shown, pod }));
+    let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&FilterablePod { shown, pod }));
     pods.map(|pod| pod.key.clone()).collect()
 }
 
 fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {
-    let rows = shown.cluster.pods_on(node).filter(|pod| filter.matches(&PodRow { shown, pod }));
+    let rows = shown.cluster.pods_on(node).filter(|pod| filter.matches(&FilterablePod { shown, pod }));
     let rank = |pod: &Pod| match sort.column {
         PodColumn::Name => Rank::Number(0),
         PodColumn::Due => {
@@ -356,198 +349,6 @@ fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) 
     sorted(rows.map(|pod| (rank(pod), pod.key.clone())).collect(), sort.reversed)
 }
 
-struct NodeRow<'a> {
-    shown: &'a Model,
-    node: &'a Node,
-}
-
-impl Filterable for NodeRow<'_> {
-    fn field(&self, key: &str) -> Option<String> {
-        let node = self.node;
-        Some(match key {
-            "node" | "name" => node.name.to_string(),
-            "zone" => zone_word(&node.zone()),
-            "state" => self.shown.watchlist.state(&node.name)?.to_string(),
-            "role" => node.roles().collect::<Vec<_>>().join(" "),
-            "ready" => match node.ready().map(|ready| ready.status) {
-                Some(ConditionStatus::True) => "yes true".into(),
-                Some(ConditionStatus::False | ConditionStatus::Invalid) => "no false".into(),
-                Some(ConditionStatus::Unknown) | None => "no unknown".into(),
-            },
-            "cordoned" => if node.unschedulable { "yes" } else { "no" }.into(),
-            "taint" => {
-                let taints = node.taints.iter().map(|taint| format!("{} {}", taint.key, taint));
-                taints.collect::<Vec<_>>().join(" ")
-            }
-            "condition" => {
-                node.problems().map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
-            }
-            "version" => node.kubelet_version.to_string(),
-            "type" => instance_type(node)?.to_string(),
-            "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
-            label => node.label(label)?.to_string(),
-        })
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        let node = self.node;
-        found(&node.name);
-        found(&node.zone().to_string());
-        found(&node.address);
-        node.taints.iter().for_each(|taint| found(&taint.key));
-        if let Some(ready) = node.ready() {
-            found(&ready.reason);
-        }
-    }
-}
-
-impl Filterable for DepartureEntry {
-    fn field(&self, key: &str) -> Option<String> {
-        match key {
-            "pod" | "name" => Some(self.pod.name.to_string()),
-            "ns" | "namespace" => Some(self.pod.namespace.to_string()),
-            "node" => self.node.as_ref().map(ToString::to_string),
-            "kind" => Some(self.departure.kind.to_string()),
-            "certainty" => Some(self.departure.certainty.as_str().into()),
-            "state" => Some(self.stage.as_str().into()),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.pod.to_string());
-        self.node.iter().for_each(|node| found(node));
-        found(self.departure.kind.title());
-        self.departure.evidence.iter().for_each(|evidence| found(&evidence.text));
-    }
-}
-
-impl Filterable for Lane {
-    fn field(&self, key: &str) -> Option<String> {
-        match key {
-            "node" => self.nodes.first().map(ToString::to_string),
-            "zone" => Some(zone_word(&self.zone)),
-            "what" => {
-                let unknown = self.unknown.map(|_| "unknown");
-                let tainted = self.tainted.map(|_| "taint noexecute");
-                let evicted = (!self.pods.is_empty()).then_some("evicted");
-                Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
-            }
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        self.nodes.iter().for_each(|node| found(node));
-        found(&self.zone.to_string());
-    }
-}
-
-impl Filterable for ZoneView {
-    fn field(&self, key: &str) -> Option<String> {
-        match key {
-            "zone" => Some(zone_word(&self.key)),
-            "state" => Some(self.state.to_string()),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.key.to_string());
-        found(self.state.as_str());
-    }
-}
-
-struct EvictionOf<'a> {
-    shown: &'a Model,
-    key: &'a Key,
-    row: &'a EvictionRow,
-}
-
-impl Filterable for EvictionOf<'_> {
-    fn field(&self, key: &str) -> Option<String> {
-        match key {
-            "pod" | "name" => Some(self.key.name.to_string()),
-            "ns" | "namespace" => Some(self.key.namespace.to_string()),
-            "node" => Some(self.row.node.to_string()),
-            "state" => Some(
-                match self.row.state {
-                    EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "scheduled",
-                    EvictionState::Scheduled { .. } => "scheduled estimated",
-                    EvictionState::Predicted { .. } => "predicted",
-                    EvictionState::Never => "never",
-                    EvictionState::Terminating { .. } => "terminating",
-                    EvictionState::Cancelled { .. } => "cancelled",
-                }
-                .into(),
-            ),
-            "outcome" => Some(self.shown.outcome(self.key, self.row)?.to_string()),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.key.to_string());
-        found(&self.row.node);
-        found(&self.row.why.to_string());
-    }
-}
-
-struct PodRow<'a> {
-    shown: &'a Model,
-    pod: &'a Pod,
-}
-
-impl Filterable for PodRow<'_> {
-    fn field(&self, key: &str) -> Option<String> {
-        let pod = self.pod;
-        Some(match key {
-            "pod" | "name" => pod.key.name.to_string(),
-            "ns" | "namespace" => pod.key.namespace.to_string(),
-            "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
-            "phase" => pod.phase.as_str().into(),
-            "owner" => pod.owner.as_ref()?.name.to_string(),
-            "due" => {
-                if self.shown.views.leaving.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into()
-            }
-            label => pod.labels.get(label)?.to_string(),
-        })
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.pod.key.to_string());
-        if let Some(owner) = &self.pod.owner {
-            found(&owner.name);
-        }
-    }
-}
-
-impl Filterable for JournalEntry {
-    fn field(&self, key: &str) -> Option<String> {
-        let named = |of: fn(&JournalSubject) -> Option<String>| {
-            let names: Vec<String> = self.subjects.iter().filter_map(of).collect();
-            (!names.is_empty()).then(|| names.join(" "))
-        };
-        match key {
-            "level" => Some(format!("{:?}", self.level)),
-            "node" => named(|subject| subject.node().map(ToString::to_string)),
-            "pod" => named(|subject| match subject {
-                JournalSubject::Pod(pod, _) => Some(pod.to_string()),
-                JournalSubject::Node(_) | JournalSubject::Other(_) => None,
-            }),
-            _ => None,
-        }
-    }
-
-    fn texts(&self, found: &mut dyn FnMut(&str)) {
-        found(&self.verb);
-        self.subjects.iter().for_each(|subject| found(&subject.to_string()));
-        found(&self.text);
-        found(&self.detail);
-        found(&self.why.to_string());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -556,6 +357,7 @@ mod tests {
         k8s::feed::FeedEvent,
         model::{ConnectionInfo, ControllerRole, ModelOptions},
     };
+    use kordon_core::cluster::ConditionStatus;
     use kordon_core::{
         cluster::{Change, Condition, Lease, ObjectEvent, READY, Version},
         engine::{ServerVersion, Settings},

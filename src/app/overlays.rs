@@ -128,9 +128,10 @@ impl Overlay {
         match self {
             Self::Plan(preview) => preview.complete(),
             Self::Palette(palette) => palette.complete(),
-            Self::Detail(_)
+            // The screen completes a filter, because the fields depend on the pane.
+            Self::Filter(_)
+            | Self::Detail(_)
             | Self::Progress(_)
-            | Self::Filter(_)
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)

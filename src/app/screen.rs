@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tui_input::InputRequest;
+use tui_input::{Input, InputRequest};
 
 use super::{
     columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
+    filter_fields::fields,
     groups::{Grouping, NodeGroups, NodeRow},
     help::HelpSheet,
     listing::{ListUse, Listing, Movement},
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::model::{DepartureId, Horizon, Model};
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OperationId, ZoneKey},
+    cluster::{Cluster, Key, NodeName, OperationId, ZoneKey, nearest::nearest},
     forecast::Lane,
 };
 use kordon_time::Timestamp;
@@ -205,7 +206,6 @@ impl Screen {
         self.theme = (self.theme + 1) % self.themes.len().max(1);
     }
 
-    pub fn focus_on(&mut self, pane: Pane) {
     /// Changes to the theme of this name.
     ///
     /// # Errors
@@ -225,6 +225,7 @@ impl Screen {
         Ok(())
     }
 
+    pub fn focus_on(&mut self, pane: Pane) {
         self.focus = pane;
         if let Some(place) = self.recent.iter().position(|recent| *recent == pane) {
             self.recent.remove(place);
@@ -337,6 +338,16 @@ impl Screen {
         if matches!(closed, Some(Overlay::Filter(_))) {
             self.filters.remove(&self.focus);
         }
+    }
+
+    /// Completes the filter that is being typed. Returns `false` if none is.
+    pub(super) fn complete_filter(&mut self) -> bool {
+        let focus = self.focus;
+        let Some(Overlay::Filter(input)) = self.focused_overlay_mut() else { return false };
+        if let Some(text) = Filter::complete(input.value(), fields(focus)) {
+            *input = Input::new(text);
+        }
+        true
     }
 
     /// Edits the typed text. A list is filtered again with every key.

@@ -9,10 +9,10 @@ use super::{
     commands::UserAction,
     detail::{Detail, DetailSubject},
     filter::Filter,
+    filter_fields::zone_word,
     groups::NodeRow,
     help::HelpSheet,
     listing::{ListUse, Movement},
-    order::zone_word,
     overlays::Overlay,
     palette::Palette,
     pane::Pane,
@@ -87,7 +87,10 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
         UserAction::Edit(request) => app.screen.edit(request),
-        UserAction::Complete => with_overlay(app, Overlay::complete),
+        UserAction::Complete => match app.screen.complete_filter() {
+            true => {}
+            false => with_overlay(app, Overlay::complete),
+        },
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
         UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
         UserAction::KeepFilter => match app.screen.overlays.help_mut() {

@@ -11,7 +11,7 @@ use super::{
         segments::{Runs, Segments},
     },
 };
-use crate::app::{UserAction, commands::COMMANDS, overlays::Overlay};
+use crate::app::{Filter, UserAction, commands::COMMANDS, filter_fields::fields, overlays::Overlay};
 
 /// ```text
 ///  Tab pane  Enter pods  / filter  s sort  z zoom  w wide  f freeze  T theme  ? help  q quit
@@ -23,9 +23,17 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let typed = typed_line(scene);
     let typing = typed.is_some();
     let mut line = Segments::default();
-    let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.as_ref());
-    if let Some(message) = fault.or(scene.screen.message.as_ref()) {
-        let runs = Runs::new(message, scene.style(Role::LevelWarning));
+    let fault = scene.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    let fault = fault.or_else(|| filter_fault(scene));
+    if let Some(names) = proposals(scene).filter(|_| fault.is_none()) {
+        let room = usize::from(area.width / 2).saturating_sub(HINTS_OF_FILTER);
+        line = line.right(1, Runs::new(&text::cut(&names, room), scene.style(Role::Dim)));
+    }
+    if let Some(message) = fault.as_ref().or(scene.screen.message.as_ref()) {
+        // While something is typed, it takes the left half.
+        let room =
+            if typing { usize::from(area.width / 2).saturating_sub(3) } else { usize::from(area.width) };
+        let runs = Runs::new(&text::cut(message, room), scene.style(Role::LevelWarning));
         line = if typing { line.right(1, runs) } else { line.left(0, runs) };
     }
     let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.app.offers(command));
@@ -60,6 +68,29 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let room = Rect { x: inner.x + taken, width: inner.width - taken, ..inner };
     line.render(room, &Span::styled("  ", scene.style(Role::Dim)), buf);
     draw_input(scene, typed?, inner, buf)
+}
+
+/// Width of the keys that end or complete a filter.
+const HINTS_OF_FILTER: usize = 40;
+
+/// What is wrong with the filter that is being typed.
+fn filter_fault(scene: &Scene) -> Option<String> {
+    typed_filter(scene)?;
+    scene.screen.filter(scene.screen.focus).error(fields(scene.screen.focus))
+}
+
+/// The fields by which the rows can be filtered, while the last word may become the name of one.
+fn proposals(scene: &Scene) -> Option<String> {
+    let names = Filter::proposals(typed_filter(scene)?.value(), fields(scene.screen.focus));
+    (!names.is_empty()).then(|| names.join(" "))
+}
+
+/// The filter that is being typed.
+fn typed_filter<'a>(scene: &Scene<'a>) -> Option<&'a Input> {
+    scene.screen.overlays.iter().rev().find_map(|overlay| match overlay {
+        Overlay::Filter(input) => Some(input),
+        _ => None,
+    })
 }
 
 /// The filter or command being typed, with the sign before it.

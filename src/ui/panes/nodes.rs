@@ -4,7 +4,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
 use crate::{
-    app::{NodeColumn, Pane, groups::NodeRow, order},
+    app::{NodeColumn, Pane, filter_fields, groups::NodeRow},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, NodeStateView, StateRole},
     ui::{
@@ -219,7 +219,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
             Cell::new(&node.address, dim),
             Cell::new(&node.kubelet_version, dim),
             Cell::new(&node.kernel_version, dim),
-            Cell::new(order::instance_type(node).map_or("", |name| name.as_str()), dim),
+            Cell::new(filter_fields::instance_type(node).map_or("", |name| name.as_str()), dim),
             Cell::new(&scene.age(node.created), dim),
         ]);
     }

@@ -1,0 +1,347 @@
+//! The fields by which the rows of each list can be filtered.
+
+use super::{
+    filter::{FieldKind, FilterField, Filterable, Measure},
+    pane::Pane,
+};
+use crate::model::{DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model};
+use kordon_core::{
+    cluster::{ConditionStatus, Key, Name, Node, Pod, ZoneKey},
+    engine::{Certainty, ZoneView},
+    forecast::Lane,
+};
+use kordon_time::ClusterTime;
+
+const fn word(name: &'static str) -> FilterField {
+    FilterField { name, kind: FieldKind::Word }
+}
+
+const fn number(name: &'static str) -> FilterField {
+    FilterField { name, kind: FieldKind::Number }
+}
+
+const fn share(name: &'static str) -> FilterField {
+    FilterField { name, kind: FieldKind::Share }
+}
+
+const fn time(name: &'static str) -> FilterField {
+    FilterField { name, kind: FieldKind::Time }
+}
+
+const NODE: &[FilterField] = &[
+    word("node"),
+    word("zone"),
+    word("state"),
+    word("role"),
+    word("ready"),
+    word("cordoned"),
+    word("taint"),
+    word("condition"),
+    word("version"),
+    word("type"),
+    word("due"),
+    number("pods"),
+    number("terminating"),
+    share("cpu"),
+    share("memory"),
+    time("age"),
+    time("heartbeat"),
+];
+
+const POD: &[FilterField] = &[
+    word("pod"),
+    word("ns"),
+    word("ready"),
+    word("phase"),
+    word("owner"),
+    word("due"),
+    number("priority"),
+    number("cpu"),
+    time("age"),
+    time("grace"),
+];
+
+const EVICTION: &[FilterField] =
+    &[word("pod"), word("ns"), word("node"), word("state"), word("outcome"), time("in")];
+
+const DEPARTURE: &[FilterField] =
+    &[word("pod"), word("ns"), word("node"), word("kind"), word("certainty"), word("state")];
+
+const LANE: &[FilterField] = &[word("node"), word("zone"), word("what")];
+
+const ZONE: &[FilterField] = &[word("zone"), word("state"), number("nodes"), number("notready")];
+
+const ENTRY: &[FilterField] = &[word("level"), word("node"), word("pod")];
+
+/// The fields of the rows of a pane. Nodes and pods also have their labels as fields.
+pub const fn fields(pane: Pane) -> &'static [FilterField] {
+    match pane {
+        Pane::Nodes => NODE,
+        Pane::Pods | Pane::Pending => POD,
+        Pane::Evictions => EVICTION,
+        Pane::Departures => DEPARTURE,
+        Pane::Forecast => LANE,
+        Pane::Zones => ZONE,
+        Pane::Journal => ENTRY,
+        Pane::Detail | Pane::Plan | Pane::Progress => &[],
+    }
+}
+
+/// The instance type, from the label that cloud providers set.
+pub fn instance_type(node: &Node) -> Option<&Name> {
+    node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
+}
+
+/// Name of a zone in filters; `none` for nodes without region and zone labels.
+pub fn zone_word(zone: &ZoneKey) -> String {
+    if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
+}
+
+fn share_of(part: i64, all: i64) -> Option<Measure> {
+    #[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
+    (all > 0).then(|| Measure::Share(part as f64 / all as f64))
+}
+
+fn count(number: usize) -> Measure {
+    #[expect(clippy::cast_precision_loss, reason = "counts are small")]
+    Measure::Number(number as f64)
+}
+
+/// Time since the creation of an object.
+fn age(shown: &Model, created: ClusterTime) -> Measure {
+    Measure::Time(shown.views.taken.since(shown.cluster.local(created)))
+}
+
+pub(super) struct FilterableNode<'a> {
+    pub shown: &'a Model,
+    pub node: &'a Node,
+}
+
+impl Filterable for FilterableNode<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let node = self.node;
+        Some(match key {
+            "node" | "name" => node.name.to_string(),
+            "zone" => zone_word(&node.zone()),
+            "state" => self.shown.watchlist.state(&node.name)?.to_string(),
+            "role" => node.roles().collect::<Vec<_>>().join(" "),
+            "ready" => match node.ready().map(|ready| ready.status) {
+                Some(ConditionStatus::True) => "yes true".into(),
+                Some(ConditionStatus::False | ConditionStatus::Invalid) => "no false".into(),
+                Some(ConditionStatus::Unknown) | None => "no unknown".into(),
+            },
+            "cordoned" => if node.unschedulable { "yes" } else { "no" }.into(),
+            "taint" => {
+                let taints = node.taints.iter().map(|taint| format!("{} {}", taint.key, taint));
+                taints.collect::<Vec<_>>().join(" ")
+            }
+            "condition" => {
+                node.problems().map(|condition| condition.kind.as_str()).collect::<Vec<_>>().join(" ")
+            }
+            "version" => node.kubelet_version.to_string(),
+            "type" => instance_type(node)?.to_string(),
+            "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
+            label => node.label(label)?.to_string(),
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        let load = self.shown.cluster.load(&self.node.name);
+        let allocatable = &self.node.allocatable;
+        match key {
+            "pods" => Some(count(load.unfinished())),
+            "terminating" => Some(count(load.terminating)),
+            "cpu" => share_of(load.requested.cpu_milli, allocatable.cpu_milli),
+            "memory" => share_of(load.requested.memory_bytes, allocatable.memory_bytes),
+            "age" => Some(age(self.shown, self.node.created)),
+            "heartbeat" => {
+                let heartbeat = self.shown.last_heartbeat(self.node)?;
+                Some(Measure::Time(self.shown.views.taken.since(heartbeat)))
+            }
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let node = self.node;
+        found(&node.name);
+        found(&node.zone().to_string());
+        found(&node.address);
+        node.taints.iter().for_each(|taint| found(&taint.key));
+        if let Some(ready) = node.ready() {
+            found(&ready.reason);
+        }
+    }
+}
+
+impl Filterable for DepartureEntry {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "pod" | "name" => Some(self.pod.name.to_string()),
+            "ns" | "namespace" => Some(self.pod.namespace.to_string()),
+            "node" => self.node.as_ref().map(ToString::to_string),
+            "kind" => Some(self.departure.kind.to_string()),
+            "certainty" => Some(self.departure.certainty.as_str().into()),
+            "state" => Some(self.stage.as_str().into()),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.pod.to_string());
+        self.node.iter().for_each(|node| found(node));
+        found(self.departure.kind.title());
+        self.departure.evidence.iter().for_each(|evidence| found(&evidence.text));
+    }
+}
+
+impl Filterable for Lane {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "node" => self.nodes.first().map(ToString::to_string),
+            "zone" => Some(zone_word(&self.zone)),
+            "what" => {
+                let unknown = self.unknown.map(|_| "unknown");
+                let tainted = self.tainted.map(|_| "taint noexecute");
+                let evicted = (!self.pods.is_empty()).then_some("evicted");
+                Some(unknown.into_iter().chain(tainted).chain(evicted).collect::<Vec<_>>().join(" "))
+            }
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        self.nodes.iter().for_each(|node| found(node));
+        found(&self.zone.to_string());
+    }
+}
+
+impl Filterable for ZoneView {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "zone" => Some(zone_word(&self.key)),
+            "state" => Some(self.state.to_string()),
+            _ => None,
+        }
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        match key {
+            "nodes" => Some(count(self.size)),
+            "notready" => Some(count(self.not_ready)),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.key.to_string());
+        found(self.state.as_str());
+    }
+}
+
+pub(super) struct FilterableEviction<'a> {
+    pub shown: &'a Model,
+    pub key: &'a Key,
+    pub row: &'a EvictionRow,
+}
+
+impl Filterable for FilterableEviction<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        match key {
+            "pod" | "name" => Some(self.key.name.to_string()),
+            "ns" | "namespace" => Some(self.key.namespace.to_string()),
+            "node" => Some(self.row.node.to_string()),
+            "state" => Some(
+                match self.row.state {
+                    EvictionState::Scheduled { certainty: Certainty::Observed, .. } => "scheduled",
+                    EvictionState::Scheduled { .. } => "scheduled estimated",
+                    EvictionState::Predicted { .. } => "predicted",
+                    EvictionState::Never => "never",
+                    EvictionState::Terminating { .. } => "terminating",
+                    EvictionState::Cancelled { .. } => "cancelled",
+                }
+                .into(),
+            ),
+            "outcome" => Some(self.shown.outcome(self.key, self.row)?.to_string()),
+            _ => None,
+        }
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        let at = (key == "in").then(|| self.row.state.leaves_at())??;
+        Some(Measure::Time(at.since(self.shown.views.taken)))
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.key.to_string());
+        found(&self.row.node);
+        found(&self.row.why.to_string());
+    }
+}
+
+pub(super) struct FilterablePod<'a> {
+    pub shown: &'a Model,
+    pub pod: &'a Pod,
+}
+
+impl Filterable for FilterablePod<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let pod = self.pod;
+        Some(match key {
+            "pod" | "name" => pod.key.name.to_string(),
+            "ns" | "namespace" => pod.key.namespace.to_string(),
+            "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
+            "phase" => pod.phase.as_str().into(),
+            "owner" => pod.owner.as_ref()?.name.to_string(),
+            "due" => {
+                if self.shown.views.leaving.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into()
+            }
+            label => pod.labels.get(label)?.to_string(),
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        let pod = self.pod;
+        match key {
+            "priority" => Some(Measure::Number(f64::from(pod.priority))),
+            #[expect(clippy::cast_precision_loss, reason = "no pod has so many cores")]
+            "cpu" => Some(Measure::Number(pod.requests().cpu_milli as f64 / 1000.0)),
+            "age" => Some(age(self.shown, pod.created)),
+            "grace" => Some(Measure::Time(pod.grace)),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.pod.key.to_string());
+        if let Some(owner) = &self.pod.owner {
+            found(&owner.name);
+        }
+    }
+}
+
+impl Filterable for JournalEntry {
+    fn field(&self, key: &str) -> Option<String> {
+        let named = |of: fn(&JournalSubject) -> Option<String>| {
+            let names: Vec<String> = self.subjects.iter().filter_map(of).collect();
+            (!names.is_empty()).then(|| names.join(" "))
+        };
+        match key {
+            "level" => Some(format!("{:?}", self.level)),
+            "node" => named(|subject| subject.node().map(ToString::to_string)),
+            "pod" => named(|subject| match subject {
+                JournalSubject::Pod(pod, _) => Some(pod.to_string()),
+                JournalSubject::Node(_) | JournalSubject::Other(_) => None,
+            }),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.verb);
+        self.subjects.iter().for_each(|subject| found(&subject.to_string()));
+        found(&self.text);
+        found(&self.detail);
+        found(&self.why.to_string());
+    }
+}
