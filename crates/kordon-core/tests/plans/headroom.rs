@@ -341,7 +341,7 @@ impl<'a> PlainLoss<'a> {
 
     /// Places the replacement of a pod, and counts the outcome of the pod.
     fn replace(&mut self, pod: &Arc<Pod>) {
-        let is_placed = self.place(pod, true);
+        let is_placed = self.place(pod);
         // The volume stays attached to the lost node.
         let claims = pod.scheduling.volumes.iter().filter_map(|volume| match volume {
             PodVolume::Claim(name) => self.cluster.claims().get(&Key::new("default", name)),
@@ -356,7 +356,7 @@ impl<'a> PlainLoss<'a> {
         }
     }
 
-    fn place(&mut self, pod: &Arc<Pod>, may_preempt: bool) -> bool {
+    fn place(&mut self, pod: &Arc<Pod>) -> bool {
         let mut request =
             SchedulingRequest { nominated: None, ..SchedulingRequest::from_pod(pod, self.cluster) };
         if !SchedulingRequest::keeps_name_of(pod) {
@@ -365,7 +365,7 @@ impl<'a> PlainLoss<'a> {
         match self.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => self.add(pod, placement.choice()),
             SchedulingOutcome::Unschedulable(refused) => match refused.preemption {
-                Preemption::Possible(candidate) if may_preempt => self.preempt(pod, &candidate),
+                Preemption::Possible(candidate) => self.preempt(pod, &candidate),
                 _ => return false,
             },
             SchedulingOutcome::NotTried(obstacle) => panic!("{obstacle:?}"),
@@ -381,7 +381,7 @@ impl<'a> PlainLoss<'a> {
         self.snapshot.add(Arc::new(new), node);
     }
 
-    /// Places the pod by preemption. The victims are placed again without preempting others.
+    /// Places the pod by preemption. The victims are placed again, and may preempt others of lower priority.
     fn preempt(&mut self, pod: &Arc<Pod>, candidate: &PreemptionCandidate) {
         for victim in &candidate.victims {
             self.snapshot.remove(&victim.key, &candidate.node);
@@ -391,7 +391,7 @@ impl<'a> PlainLoss<'a> {
             match self.kind(victim) {
                 None => self.stranded.count(OutcomeKind::Lost),
                 Some(WorkloadKind::DaemonSet) => self.stranded.count(OutcomeKind::Pending),
-                Some(_) if !self.place(victim, false) => self.stranded.count(OutcomeKind::Pending),
+                Some(_) if !self.place(victim) => self.stranded.count(OutcomeKind::Pending),
                 Some(_) => {}
             }
         }
