@@ -40,6 +40,8 @@ const TOLERATION: u32 = 11;
 const EVERY: Span = Span::from_secs(25);
 /// Pods that are evicted within this time of each other are replaced in random order.
 const AT_ONCE: Span = Span::from_secs(5);
+/// Time from the silence of a node until its pods are evicted: grace period, queue and toleration.
+const NOTICED: Span = Span::from_secs(40);
 /// Maximum age of a prediction.
 const PREDICTED_WITHIN: Span = Span::from_secs(3);
 /// Time from the moment at which a node is Ready again until all pods of the workloads are Ready.
@@ -396,6 +398,8 @@ enum Cause {
     /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
     /// computed once a second, on another thread.
     OlderPrediction,
+    /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
+    JobFailedAgain,
 }
 
 /// Describes each difference, with its explanation.
@@ -409,7 +413,7 @@ fn explain(
         let (predicted, expected) = (text("predicted"), text("predictedNode"));
         let (became, node) = (text("became"), text("node"));
         let began = Timestamp::parse(at)?;
-        let read = began + SETTLES;
+        let read = Timestamp::parse(text("readAt"))?;
         let home = homes.get(pod).and_then(|homes| homes.iter().rev().find(|(seen, _)| *seen <= began));
         let home = home.map_or("-", |(_, node)| node);
         let words = format!("{at} {pod} on {home}: predicted {predicted} {expected}, became {became} {node}");
@@ -434,6 +438,19 @@ fn explain(
                 last.filter(|done| done.what == "was lost").map(|_| format!("{node} was silent"))
             }
             Cause::PlacedAtOnce => others(),
+            Cause::JobFailedAgain => {
+                let failed = |(other, homes): &(&String, &Vec<(Timestamp, String)>)| {
+                    let is_on = |done: &Done| {
+                        let last = homes.iter().rev().find(|(seen, _)| *seen <= done.at);
+                        last.is_some_and(|(_, node)| *node == done.node)
+                    };
+                    let is_between =
+                        |done: &&Done| done.what == "was lost" && done.at + NOTICED > began && done.at < read;
+                    other.contains("/report-") && *other != pod && done.iter().filter(is_between).any(is_on)
+                };
+                let other = homes.iter().find(failed).filter(|_| pod.contains("/report-"));
+                other.map(|(other, _)| format!("{other} failed before its replacement was created"))
+            }
             Cause::OlderPrediction => {
                 let just_before = |done: &&Done| {
                     done.what != "was lost" && done.at <= began && began.since(done.at) < PREDICTED_WITHIN
@@ -453,6 +470,7 @@ fn explain(
             ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
             ("pending", "moves") => &[Cause::OtherNodeBack],
             ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
+            ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
             _ => &[],
         };
         Some((words, causes.iter().find_map(explain)))

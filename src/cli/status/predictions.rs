@@ -80,6 +80,8 @@ pub struct OutcomeDifferencesReport {
 #[serde(rename_all = "camelCase")]
 pub struct OutcomeDifferenceReport {
     pub at: Timestamp,
+    /// When the pod's outcome was read.
+    pub read_at: Timestamp,
     pub pod: String,
     pub predicted: &'static str,
     pub predicted_node: Option<String>,
@@ -149,9 +151,10 @@ impl From<&OutcomeReport> for OutcomesReport {
 
 impl From<&OutcomeDifference> for OutcomeDifferenceReport {
     fn from(difference: &OutcomeDifference) -> Self {
-        let OutcomeDifference { at, pod, predicted, predicted_node, became } = difference;
+        let OutcomeDifference { at, read, pod, predicted, predicted_node, became } = difference;
         Self {
             at: *at,
+            read_at: *read,
             pod: pod.to_string(),
             predicted,
             predicted_node: predicted_node.as_ref().map(ToString::to_string),
@@ -192,6 +195,7 @@ pub mod tests {
     pub fn outcomes() -> OutcomeReport {
         let difference = OutcomeDifference {
             at: Timestamp::EPOCH,
+            read: Timestamp::EPOCH,
             pod: Key::new("shop", "web-1"),
             predicted: "moves",
             predicted_node: Some("a".into()),

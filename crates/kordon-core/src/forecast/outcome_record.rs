@@ -14,8 +14,9 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Time from the start of a pod's deletion until the pod's outcome is read. After this time the replacement should be
-/// created, have a node, and run.
+/// Time from the start of a pod's deletion, or from the time at which its replacement should be Ready, until the pod's
+/// outcome is read. After this time the replacement should be created, have a node, and run. Jobs replace their pods
+/// only after a back-off.
 pub const SETTLES: Span = Span::from_secs(60);
 /// Maximum number of differences that are kept. The oldest are dropped.
 const KEPT: usize = 100;
@@ -23,7 +24,7 @@ const KEPT: usize = 100;
 /// Compares the outcomes of evicted pods with their predicted outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct OutcomeRecord {
-    /// The pods whose outcome is not read yet, oldest first.
+    /// The pods whose outcome is not read yet, in order of their evictions.
     open: VecDeque<OpenCase>,
     /// Pods by owner, in order of creation. Only for the owners of evicted pods, and only pods created since the
     /// eviction.
@@ -37,6 +38,8 @@ pub struct OutcomeRecord {
 #[derive(Clone, Debug)]
 struct OpenCase {
     at: Timestamp,
+    /// When the outcome is read.
+    due: Timestamp,
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
@@ -76,7 +79,7 @@ pub struct OutcomeScore {
     pub wrong: usize,
     /// No outcome was predicted, or the predicted outcome was unknown.
     pub not_predicted: usize,
-    /// The pod's deletion began less than `SETTLES` ago.
+    /// The pod's outcome is not read yet.
     pub open: usize,
 }
 
@@ -130,6 +133,8 @@ impl Became {
 pub struct OutcomeDifference {
     /// When the pod's deletion began.
     pub at: Timestamp,
+    /// When the pod's outcome was read.
+    pub read: Timestamp,
     pub pod: Key,
     /// Stable name of the predicted outcome. `predicted_node` is the node to which the pod should move.
     pub predicted: &'static str,
@@ -179,8 +184,13 @@ impl OutcomeRecord {
         if let Some(owner) = &owner {
             self.created.entry(owner.clone()).or_default();
         }
+        let ready = match predicted {
+            Some(PodOutcome::Moves { ready, .. }) => *ready,
+            _ => None,
+        };
         self.open.push_back(OpenCase {
             at: now,
+            due: ready.unwrap_or(now).max(now) + SETTLES,
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
@@ -206,10 +216,10 @@ impl OutcomeRecord {
         }
     }
 
-    /// Reads the outcomes of pods whose deletion began at least [`SETTLES`] ago.
+    /// Reads the outcomes of pods that are due ([`SETTLES`]).
     pub fn on_time(&mut self, cluster: &Cluster, now: Timestamp) {
-        while self.open.front().is_some_and(|case| now.since(case.at) >= SETTLES) {
-            let Some(case) = self.open.pop_front() else { return };
+        while let Some(place) = self.open.iter().position(|case| case.due <= now) {
+            let Some(case) = self.open.remove(place) else { return };
             let became = self.became(&case, cluster);
             self.count(case, became);
         }
@@ -288,7 +298,7 @@ impl OutcomeRecord {
     }
 
     fn count(&mut self, case: OpenCase, became: Became) {
-        let OpenCase { at, pod, from, predicted, .. } = case;
+        let OpenCase { at, due, pod, from, predicted, .. } = case;
         let Some(predicted) = predicted else {
             self.counts.not_predicted += 1;
             return;
@@ -301,8 +311,14 @@ impl OutcomeRecord {
             self.counts.wrong += 1;
             *self.differences.entry((predicted.kind.word(), became.word())).or_default() += 1;
             let PredictedOutcome { kind, node, .. } = predicted;
-            let difference =
-                OutcomeDifference { at, pod, predicted: kind.word(), predicted_node: node, became };
+            let difference = OutcomeDifference {
+                at,
+                read: due,
+                pod,
+                predicted: kind.word(),
+                predicted_node: node,
+                became,
+            };
             keep(&mut self.last, difference, KEPT);
         }
     }
@@ -362,6 +378,7 @@ mod tests {
         };
         OpenCase {
             at: Timestamp::EPOCH,
+            due: Timestamp::EPOCH + SETTLES,
             pod: Key::new("shop", pod),
             uid: "uid".into(),
             owner: Some("owner".into()),
