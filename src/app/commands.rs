@@ -32,6 +32,8 @@ pub enum UserAction {
     Detail,
     /// Show the whole object as YAML, or its summary again.
     Yaml,
+    /// Copy the name of the selected row, the YAML or the command that is shown.
+    Copy,
     Back,
     Wide,
     /// Cycle the horizon of the forecast.
@@ -302,6 +304,8 @@ pub const COMMANDS: &[Command] = &[
         "node", ENTER, UserAction::Enter).within(&[Pane::Evictions]),
     view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail).within(&[Pane::Pods]),
     view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter).within(&[Pane::Detail]),
+    view("copy", "Copy the name of the selected object, its YAML where that is shown, or the command of a plan (OSC 52).",
+        "", &[char('Y')], UserAction::Copy),
     view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
     view("object", "Show the selected node or pod as YAML.",
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),

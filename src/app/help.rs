@@ -69,6 +69,7 @@ impl HelpGroup {
             | UserAction::Filter
             | UserAction::Detail
             | UserAction::Yaml
+            | UserAction::Copy
             | UserAction::Wide
             | UserAction::Horizon
             | UserAction::Freeze

@@ -242,6 +242,14 @@ impl<K: PartialEq + Clone> Listing<K> {
         }
     }
 
+    /// Selects the row with this index, if there is one.
+    pub fn select_place(&mut self, place: usize) {
+        if place < self.keys.len() {
+            (self.selected, self.unselected) = (place, None);
+            self.clamp();
+        }
+    }
+
     /// Records that the list was drawn with room for this many rows.
     pub fn set_drawn(&mut self, rows: usize) {
         self.page = rows.max(1);

@@ -15,7 +15,7 @@ use super::{
     pane::{KeyFocus, Pane},
     playback::PlaybackKind,
     preview::PlanKind,
-    update::subject_of_row,
+    subject::subject_of_row,
 };
 use crate::model::suggestions::Means;
 
@@ -51,6 +51,7 @@ impl App {
             UserAction::Enter => self.would_enter(),
             UserAction::Detail => has_subject(),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
+            UserAction::Copy => self.to_copy().is_ok(),
             UserAction::Mark => match screen.focus {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
                 _ => screen.pods.list.selected().is_some(),

@@ -154,6 +154,21 @@ impl Overlay {
         }
     }
 
+    /// Selects the row with this index in the list of the view.
+    pub(super) fn select_place(&mut self, place: usize) {
+        match self {
+            Self::Detail(detail) => detail.list.select_place(place),
+            Self::Progress(progress) => progress.list.select_place(place),
+            Self::Plan(_)
+            | Self::Filter(_)
+            | Self::Palette(_)
+            | Self::Question(_)
+            | Self::Help(_)
+            | Self::Info(_)
+            | Self::Timing(_) => {}
+        }
+    }
+
     /// Moves among the rows of the overlay.
     pub(super) fn step(&mut self, step: Movement) {
         match self {

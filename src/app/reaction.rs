@@ -11,6 +11,8 @@ pub enum Reaction {
     Thaw(Box<Model>),
     /// Draw every cell, whatever the terminal shows now.
     Repaint,
+    /// Put this text on the clipboard of the user's terminal.
+    Copy(String),
     Suspend,
     Quit,
 }

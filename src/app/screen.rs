@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ratatui::layout::Position;
 use tui_input::{Input, InputRequest};
 
 use super::{
@@ -19,6 +20,7 @@ use super::{
     pane::{KeyFocus, Pane},
     preview::Preview,
     progress::Progress,
+    screen_part::MouseTarget,
     snapshot_cache::SnapshotCache,
 };
 use crate::model::{DepartureId, Horizon, Model};
@@ -39,6 +41,10 @@ pub struct Screen {
     /// The node whose pods are shown in place of the nodes.
     pub pods_of: Option<NodeName>,
     pub overlays: Overlays,
+    /// Parts of the screen at the last draw that can be clicked.
+    pub targets: Vec<MouseTarget>,
+    /// Place and time of the last click.
+    pub(super) last_click: Option<(Position, Timestamp)>,
     /// Message in the footer that answers the last key.
     pub message: Option<String>,
     /// Nodes marked for the next plan.
@@ -517,6 +523,25 @@ impl Screen {
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
             Pane::Detail | Pane::Plan | Pane::Progress => {}
+        }
+    }
+
+    /// Selects the row with this index in the list of a pane, if there is one.
+    pub(super) fn select_row(&mut self, pane: Pane, row: usize) {
+        match pane {
+            Pane::Zones => self.zones.list.select_place(row),
+            Pane::Nodes => self.nodes.list.select_place(row),
+            Pane::Pods => self.pods.list.select_place(row),
+            Pane::Evictions => self.evictions.list.select_place(row),
+            Pane::Pending => self.pending.select_place(row),
+            Pane::Departures => self.departures.select_place(row),
+            Pane::Journal => self.journal.select_place(row),
+            Pane::Forecast => self.forecast.list.select_place(row),
+            Pane::Detail | Pane::Plan | Pane::Progress => {
+                if let Some(view) = self.overlays.view_mut() {
+                    view.select_place(row);
+                }
+            }
         }
     }
 

@@ -7,7 +7,8 @@ use tui_input::Input;
 use super::{
     App,
     commands::UserAction,
-    detail::{Detail, DetailSubject},
+    copying::Copied,
+    detail::Detail,
     filter::Filter,
     filter_fields::zone_word,
     groups::NodeRow,
@@ -19,8 +20,9 @@ use super::{
     preview::{PlanKind, PlanOption, PlanRequest, Preview, Targets},
     reaction::Reaction,
     screen::Frozen,
+    subject::subject_of_row,
 };
-use crate::model::{JournalSubject, Model, suggestions::Means};
+use crate::model::{Model, suggestions::Means};
 use kordon_core::{
     cluster::{NodeName, ZoneKey},
     forecast::LaneFold,
@@ -64,6 +66,13 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::FoldAll => fold_all(app, now),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
+        UserAction::Copy => match app.to_copy() {
+            Ok(Copied { what, text }) => {
+                app.screen.message = Some(format!("copied {what}"));
+                return Reaction::Copy(text);
+            }
+            Err(why) => app.screen.message = Some(why),
+        },
         UserAction::Yaml => toggle_yaml(app),
         UserAction::Back => app.screen.back(),
         UserAction::Horizon => app.screen.forecast.horizon = app.screen.forecast.horizon.next(),
@@ -282,39 +291,6 @@ fn open_detail(app: &mut App) {
     }
 }
 
-/// Node or pod of the selected row in the focused pane.
-///
-/// # Errors
-/// The row has no detail, or its subject no longer exists.
-pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String> {
-    let screen = &app.screen;
-    Ok(match screen.focus {
-        Pane::Nodes => screen.selected_node().cloned().map(DetailSubject::Node),
-        Pane::Pods => screen.pods.list.selected().cloned().map(DetailSubject::Pod),
-        Pane::Evictions => screen.evictions.list.selected().cloned().map(DetailSubject::Pod),
-        Pane::Pending => screen.pending.selected().cloned().map(DetailSubject::Pod),
-        Pane::Forecast => {
-            let lane = screen.forecast.selected();
-            if lane.is_some_and(|lane| lane.fold == LaneFold::Zone) {
-                return Err("this lane is of a whole zone: Enter shows its nodes".into());
-            }
-            screen.forecast.node().cloned().map(DetailSubject::Node)
-        }
-        Pane::Plan => {
-            let pod = screen.overlays.plan().and_then(Preview::selected_pod);
-            pod.map(DetailSubject::Pod)
-        }
-        Pane::Progress => {
-            let shown = screen.overlays.progress().zip(app.shown_operation());
-            let pod = shown.and_then(|(shown, entry)| shown.selected_pod(&entry.progress));
-            pod.cloned().map(DetailSubject::Pod)
-        }
-        Pane::Journal => subject_of_entry(app)?,
-        Pane::Departures => subject_of_departure(app)?,
-        Pane::Zones | Pane::Detail => None,
-    })
-}
-
 /// Toggles between the whole object and the summary of the detail. In a list it first opens the detail of the selected
 /// row.
 fn toggle_yaml(app: &mut App) {
@@ -326,40 +302,6 @@ fn toggle_yaml(app: &mut App) {
     {
         detail.toggle_yaml();
         app.screen.filters.remove(&Pane::Detail);
-    }
-}
-
-/// Subject of the selected journal entry.
-///
-/// # Errors
-/// The subject no longer exists, or is neither a node nor a pod.
-fn subject_of_entry(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.journal.selected());
-    let Some(entry) = selected.and_then(|number| shown.journal.entry(*number)) else { return Ok(None) };
-    let cluster = &shown.cluster;
-    match entry.subject() {
-        Some(JournalSubject::Node(node)) if cluster.node(node).is_some() => {
-            Ok(Some(DetailSubject::Node(node.clone())))
-        }
-        Some(JournalSubject::Pod(pod, _)) if cluster.pod(pod).is_some() => {
-            Ok(Some(DetailSubject::Pod(pod.clone())))
-        }
-        Some(JournalSubject::Node(node)) => Err(format!("node {node} is gone")),
-        Some(JournalSubject::Pod(pod, _)) => Err(format!("pod {pod} is gone")),
-        Some(JournalSubject::Other(_)) | None => Err("this entry is about neither a node nor a pod".into()),
-    }
-}
-
-/// Pod of the selected departure.
-///
-/// # Errors
-/// The pod is gone.
-fn subject_of_departure(app: &App) -> Result<Option<DetailSubject>, String> {
-    let (shown, selected) = (app.shown(), app.screen.departures.selected());
-    let Some(entry) = selected.and_then(|id| shown.departures.entry(*id)) else { return Ok(None) };
-    match shown.cluster.pod(&entry.pod) {
-        Some(pod) if pod.uid == entry.uid => Ok(Some(DetailSubject::Pod(entry.pod.clone()))),
-        Some(_) | None => Err(format!("pod {} is gone", entry.pod)),
     }
 }
 

@@ -14,9 +14,10 @@ use crate::executor::guards;
 use kordon_core::engine::{Origin, ServerVersion, Settings};
 
 /// Flags of several commands that the file may set.
-const FLAGS: [&str; 9] = [
+const FLAGS: [&str; 10] = [
     "theme",
     "ascii",
+    "no-mouse",
     "no-pods",
     "read-only",
     "placement",

@@ -69,6 +69,9 @@ pub struct LookArgs {
     /// Theme to start with; T switches to the next
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
+    /// Leave the mouse to the terminal, for its own selection (with the mouse on, most terminals select with Shift)
+    #[arg(long)]
+    no_mouse: bool,
     /// Draw with characters of ASCII only; by default where the locale is not UTF-8
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
         hide_possible_values = true)]
@@ -145,7 +148,9 @@ pub async fn show(
     let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context).keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.app.screen.glyphs = look.glyphs();
-    let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
+    let Some(file) = look.snapshot.clone() else {
+        return Ok(run::terminal(dashboard, !look.no_mouse).await?);
+    };
     let start = clock.now();
     let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
     let frame = run::headless(dashboard, look.size.cells(), start + look.after, keys).await?;
@@ -156,7 +161,9 @@ pub async fn show(
 /// waits.
 pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(), CliError> {
     dashboard.app.screen.glyphs = look.glyphs();
-    let Some(file) = look.snapshot.clone() else { return Ok(run::terminal(dashboard).await?) };
+    let Some(file) = look.snapshot.clone() else {
+        return Ok(run::terminal(dashboard, !look.no_mouse).await?);
+    };
     let theme = dashboard.app.screen.theme();
     let typing = VirtualTyping { keys: look.typed(), until: look.after };
     let frame = run::replay_frame(dashboard, look.size.cells(), typing).await?;

@@ -14,9 +14,9 @@ mod work;
 
 use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
 
-use crossterm::event::{Event, KeyEvent, KeyEventKind};
+use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use futures::{Stream, StreamExt, stream};
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
+use ratatui::{Terminal, backend::TestBackend, buffer::Buffer, layout::Position};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::{mpsc, watch},
@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, HistoryState, Playback, Reaction, WatchReaction, commands,
+        App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction, commands,
         detail::{DetailResult, DetailSubject, SubjectReport},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
@@ -140,11 +140,11 @@ pub enum RunError {
 ///
 /// # Errors
 /// The terminal cannot be set up, written to or read from.
-pub async fn terminal(dashboard: Dashboard) -> Result<(), RunError> {
+pub async fn terminal(dashboard: Dashboard, mouse: bool) -> Result<(), RunError> {
     let listen = |kind| signal(kind).map_err(RunError::Enter);
     let mut ends =
         [listen(SignalKind::terminate())?, listen(SignalKind::hangup())?, listen(SignalKind::interrupt())?];
-    let mut tty = tty::Tty::enter().map_err(RunError::Enter)?;
+    let mut tty = tty::Tty::enter(mouse).map_err(RunError::Enter)?;
     let keys = read_beside(crossterm::event::EventStream::new());
     let terminated = futures::future::select_all(ends.iter_mut().map(|end| Box::pin(end.recv())));
     tokio::select! {
@@ -294,6 +294,21 @@ impl Loop {
         }
     }
 
+    /// Reacts to the mouse, which never leaves the dashboard and confirms nothing.
+    fn on_mouse(&mut self, event: MouseEvent, surface: &mut impl Surface) -> Result<Next, RunError> {
+        let (at, now) = (Position::new(event.column, event.row), self.display.now());
+        let app = &mut self.display.app;
+        match event.kind {
+            MouseEventKind::Down(MouseButton::Left) => app.on_click(at, now),
+            MouseEventKind::ScrollDown => app.on_wheel(at, Movement::Down, now),
+            MouseEventKind::ScrollUp => app.on_wheel(at, Movement::Up, now),
+            _ => return Ok(Next::GoOn),
+        };
+        self.work.start_after_key(&mut self.display);
+        self.display.draw(surface)?;
+        Ok(Next::GoOn)
+    }
+
     async fn on_event(&mut self, event: Event, surface: &mut impl Surface) -> Result<Next, RunError> {
         let key = match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => key,
@@ -301,7 +316,8 @@ impl Loop {
                 self.display.draw(surface)?;
                 return Ok(Next::GoOn);
             }
-            Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) | Event::Paste(_) => {
+            Event::Mouse(mouse) => return self.on_mouse(mouse, surface),
+            Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => {
                 return Ok(Next::GoOn);
             }
         };
@@ -317,6 +333,7 @@ impl Loop {
             Reaction::Draw => {}
             Reaction::Thaw(before) => self.on_thaw(before),
             Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,
+            Reaction::Copy(text) => surface.copy(&text).map_err(RunError::Draw)?,
             Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Reaction::Quit => return Ok(Next::Leave),
         }

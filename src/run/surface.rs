@@ -24,6 +24,14 @@ pub trait Surface {
     /// Writing fails.
     fn repaint(&mut self) -> io::Result<()>;
 
+    /// Puts a text on the clipboard of the user's terminal, which may not allow that. A screen in memory has none.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn copy(&mut self, _text: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the terminal to the shell until the program is continued.
     ///
     /// # Errors

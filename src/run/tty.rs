@@ -7,8 +7,11 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::{
-    cursor, execute, queue,
+    cursor,
+    event::{DisableMouseCapture, EnableMouseCapture},
+    execute, queue,
     style::Print,
     terminal::{
         self, BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
@@ -45,14 +48,16 @@ pub struct Tty {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     /// The terminal's title as it was last set.
     title: String,
+    /// Whether the terminal reports the mouse.
+    mouse: bool,
 }
 
 impl Tty {
-    /// Takes over the terminal. A panic restores the terminal before the panic is reported.
+    /// Takes over the terminal, and the mouse if `mouse`. A panic restores the terminal before the panic is reported.
     ///
     /// # Errors
     /// There is no terminal, or it cannot be written to.
-    pub fn enter() -> io::Result<Self> {
+    pub fn enter(mouse: bool) -> io::Result<Self> {
         // If only the output were redirected, raw mode would affect the user's terminal although the screen is written
         // elsewhere.
         if !io::stdout().is_terminal() {
@@ -62,10 +67,10 @@ impl Tty {
         // is safe, because the themes for NO_COLOR have none.
         crossterm::style::force_color_output(true);
         restore_on_panic();
-        take()?;
+        take(mouse)?;
         let writer = BufWriter::with_capacity(BUFFER, io::stdout());
         match Terminal::new(CrosstermBackend::new(writer)) {
-            Ok(terminal) => Ok(Self { terminal, title: String::new() }),
+            Ok(terminal) => Ok(Self { terminal, title: String::new(), mouse }),
             Err(error) => {
                 restore();
                 Err(error)
@@ -99,6 +104,11 @@ impl Surface for Tty {
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }
 
+    /// Writes OSC 52, which also works over SSH, and in tmux with `set-clipboard on`.
+    fn copy(&mut self, text: &str) -> io::Result<()> {
+        execute!(io::stdout(), Print(format_args!("\x1b]52;c;{}\x07", STANDARD.encode(text))))
+    }
+
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
@@ -106,21 +116,29 @@ impl Surface for Tty {
         // threads, the stop may happen a moment after this call. The terminal must not be taken over before the stop.
         let stopped = rustix::process::kill_current_process_group(Signal::TSTP);
         let _ = tokio::time::timeout(NOT_STOPPED, continued.recv()).await;
-        take()?;
+        take(self.mouse)?;
         stopped?;
         self.repaint()
     }
 }
 
-fn take() -> io::Result<()> {
+fn take(mouse: bool) -> io::Result<()> {
     terminal::enable_raw_mode()?;
-    execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)
+    execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)?;
+    if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
 /// Restores the terminal as far as possible. Errors are ignored.
 fn restore() {
     let mut out = io::stdout();
-    let _ = execute!(out, EndSynchronizedUpdate, LeaveAlternateScreen, cursor::Show, Print(RESTORE_TITLE));
+    let _ = execute!(
+        out,
+        EndSynchronizedUpdate,
+        DisableMouseCapture,
+        LeaveAlternateScreen,
+        cursor::Show,
+        Print(RESTORE_TITLE)
+    );
     let _ = out.flush();
     let _ = terminal::disable_raw_mode();
 }

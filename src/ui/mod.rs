@@ -20,7 +20,7 @@ pub mod theme;
 mod timing;
 pub mod widgets;
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use ratatui::{Frame, buffer::Buffer, layout::Rect};
 
@@ -28,7 +28,11 @@ pub use scene::Scene;
 pub use theme::{Role, Theme, ThemeError};
 
 use crate::{
-    app::{App, Glyphs, Pane, overlays::Overlay},
+    app::{
+        App, Glyphs, Pane,
+        overlays::Overlay,
+        screen_part::{MouseTarget, ScreenPart},
+    },
     model::ClusterVerdict,
 };
 use kordon_core::visible;
@@ -42,6 +46,8 @@ pub struct Drawn {
     pub rows: BTreeMap<Pane, usize>,
     /// Title for the terminal: the cluster and its verdict.
     pub title: String,
+    /// Parts that can be clicked, those on top last.
+    pub targets: Vec<MouseTarget>,
 }
 
 /// Draws the screen.
@@ -68,7 +74,8 @@ fn title(scene: &Scene) -> String {
 /// Draws the screen into a buffer. Returns the position of the cursor while text is typed.
 fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Option<(u16, u16)>) {
     let verdict = ClusterVerdict::new(app.shown(), app.shown_at(now));
-    let scene = Scene::new(app, &verdict, now);
+    let targets = RefCell::default();
+    let scene = Scene::new(app, &verdict, &targets, now);
     buf.set_style(area, scene.style(Role::Base));
     let mut drawn = Drawn { title: title(&scene), ..Drawn::default() };
     let banner = !app.operations.interrupted.is_empty();
@@ -86,6 +93,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
         banner::draw(&scene, area, buf);
     }
     for slot in &plan.slots {
+        scene.can_click(slot.area, ScreenPart::Pane(slot.active));
         drawn.rows.insert(slot.active, panes::draw(&scene, slot.active, slot.area, buf));
     }
     let mut cursor = footer::draw(&scene, plan.footer, buf);
@@ -100,5 +108,6 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Detail(_) | Overlay::Plan(_) | Overlay::Progress(_) | Overlay::Filter(_) => {}
         }
     }
+    drawn.targets = targets.into_inner();
     (drawn, cursor)
 }

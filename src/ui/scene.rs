@@ -1,6 +1,11 @@
 //! Inputs that all panes are drawn from.
 
-use ratatui::style::{Modifier, Style};
+use std::cell::RefCell;
+
+use ratatui::{
+    layout::Rect,
+    style::{Modifier, Style},
+};
 
 use super::{
     layout::Slot,
@@ -9,7 +14,10 @@ use super::{
     widgets::{Cell, Urgency, table::Looks},
 };
 use crate::{
-    app::{App, Mode, Pane, Screen},
+    app::{
+        App, Mode, Pane, Screen,
+        screen_part::{MouseTarget, ScreenPart},
+    },
     model::{ClusterVerdict, Model},
 };
 use kordon_core::engine::Confidence;
@@ -35,6 +43,8 @@ pub struct Scene<'a> {
     pub framed: bool,
     /// Slots of the screen below the header.
     pub slots: &'a [Slot],
+    /// Parts drawn so far that can be clicked.
+    pub targets: &'a RefCell<Vec<MouseTarget>>,
 }
 
 impl<'a> Scene<'a> {
@@ -43,7 +53,17 @@ impl<'a> Scene<'a> {
         text::age(self.now, self.shown.cluster.local(of))
     }
 
-    pub fn new(app: &'a App, verdict: &'a ClusterVerdict, now: Timestamp) -> Self {
+    /// Records that a part of the screen can be clicked.
+    pub fn can_click(&self, area: Rect, part: ScreenPart) {
+        self.targets.borrow_mut().push(MouseTarget { area, part });
+    }
+
+    pub fn new(
+        app: &'a App,
+        verdict: &'a ClusterVerdict,
+        targets: &'a RefCell<Vec<MouseTarget>>,
+        now: Timestamp,
+    ) -> Self {
         Self {
             app,
             screen: &app.screen,
@@ -54,6 +74,7 @@ impl<'a> Scene<'a> {
             theme: Theme::bundled(app.screen.theme()),
             framed: true,
             slots: &[],
+            targets,
         }
     }
 

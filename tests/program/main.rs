@@ -7,6 +7,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod configuration;
+mod copying;
 mod cursor;
 mod dashboard;
 mod dashboard_driver;
@@ -25,6 +26,7 @@ mod keys;
 mod knowledge;
 mod listings;
 mod measured;
+mod mouse;
 mod lying_server;
 mod n_minus_one;
 mod operations_cli;

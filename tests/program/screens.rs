@@ -1156,11 +1156,13 @@ pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) 
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
+    fixture.app.screen.targets = drawn.targets;
     // The first drawing shows how much room the forecast has. The second drawing folds the forecast's lanes to fit that
     // room.
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
+    fixture.app.screen.targets = drawn.targets;
     terminal
 }
 

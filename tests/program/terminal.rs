@@ -22,7 +22,7 @@ fn the_program_under_the_terminal() {
     match std::env::var(CHILD).as_deref() {
         Ok("dashboard") => show_dashboard(),
         Ok("panic") => {
-            let _tty = Tty::enter().expect("a terminal");
+            let _tty = Tty::enter(true).expect("a terminal");
             panic!("a panic on purpose");
         }
         _ => {}
@@ -100,6 +100,22 @@ fn a_smaller_window_is_redrawn() {
 }
 
 #[test]
+fn the_mouse_is_taken_and_given_back_and_a_name_is_copied() {
+    let mut terminal = start("dashboard", &[]);
+    terminal.wait("23 Ready");
+    terminal.type_in("2/pool-b-02\rY");
+    terminal.wait("copied node pool-b-02");
+    // One notch of the wheel over the nodes, as xterm, tmux and kitty report it.
+    terminal.type_in("\x1b[<65;10;8M");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(raw.contains("\x1b]52;c;cG9vbC1iLTAy\x07"), "OSC 52 with pool-b-02");
+    let (taken, given) = (raw.find("\x1b[?1000h"), raw.rfind("\x1b[?1000l"));
+    assert!(taken.is_some() && taken < given, "{taken:?} {given:?}");
+}
+
+#[test]
 fn on_sigterm_the_terminal_is_restored() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("23 Ready");
@@ -170,7 +186,7 @@ fn show_dashboard() {
             player: None,
             history: None,
         };
-        run::terminal(dashboard).await.expect("it runs");
+        run::terminal(dashboard, true).await.expect("it runs");
     });
 }
 

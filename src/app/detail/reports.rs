@@ -135,6 +135,11 @@ impl Detail {
         std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
     }
 
+    /// The lines of the object as YAML; `None` while it is not known.
+    pub(in crate::app) fn yaml_lines(&self) -> Option<&[Arc<str>]> {
+        self.object.object.as_ref().map(|object| &object.yaml[..])
+    }
+
     /// Note about the whole object. If the object is unknown or outdated, the note gives the reason; otherwise
     /// `of_object` returns the note.
     fn object_note(&self, of_object: impl Fn(&FetchedObject) -> Option<String>) -> String {

@@ -189,6 +189,7 @@ impl Display {
         let started = Instant::now();
         let drawn = surface.draw_app(&self.app, self.now()).map_err(RunError::Draw)?;
         self.app.screen.drawn(&drawn.rows);
+        self.app.screen.targets = drawn.targets;
         self.pace.undrawn = false;
         let now = Instant::now();
         self.pace.draw_cost = now - started;

@@ -50,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Departures, selected.map(evidence), inner, buf);
     let inner = draw_counts(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Departures, list, columns(inner.width), page);
+    let table = table_of(scene, Pane::Departures, list, columns(inner.width), TableWidget::body(inner));
     table.render(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
         entry.map(|entry| cells(scene, entry, in_row(scene, row))).unwrap_or_default()

@@ -61,7 +61,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     }
     let columns =
         vec![plain("", Width::Fixed(22)), plain("", Width::Fixed(10)).right(), plain("", Width::Grow(20, 1))];
-    let table = table_of(scene, Pane::Detail, &detail.list, columns, page);
+    let table = table_of(scene, Pane::Detail, &detail.list, columns, inner);
     table.render_bare(inner, buf, |place| row(place).map(|row| cells(scene, row)).unwrap_or_default());
     page
 }

@@ -43,7 +43,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let inner = draw_note(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), page);
+    let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), TableWidget::body(inner));
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     table.render(inner, buf, |row| {
         let key = list.keys().get(row);
@@ -95,7 +95,8 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
 /// Totals: `44 to be evicted · 5 stuck · 10 Pending · 29 move · 3 terminating · 8 stay`. The outcomes after the first
 /// number add up to it. If space is short, the last parts are left out.
 fn facts(scene: &Scene, area: Rect) -> Runs {
-    let room = usize::from(area.width).saturating_sub(6 + tabs(scene, Pane::Evictions).width());
+    let titles: usize = tabs(scene, Pane::Evictions).iter().map(|(_, title)| title.width()).sum();
+    let room = usize::from(area.width).saturating_sub(6 + titles);
     let counts = &scene.shown.views.counts;
     let outcomes = |outcomes: OutcomeCounts| {
         let part = |(kind, pods): (OutcomeKind, usize)| {

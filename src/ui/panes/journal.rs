@@ -44,7 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let room = usize::from(inner.width).saturating_sub(times + 4);
     let columns =
         vec![plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))), plain("", Width::Grow(20, 1))];
-    let table = table_of(scene, Pane::Journal, list, columns, page);
+    let table = table_of(scene, Pane::Journal, list, columns, inner);
     table.render_bare(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|number| journal.entry(*number));
         entry.map(|entry| cells(scene, entry, room)).unwrap_or_default()

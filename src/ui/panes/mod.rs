@@ -31,7 +31,10 @@ use super::{
     },
 };
 use crate::{
-    app::{EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay},
+    app::{
+        EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay,
+        screen_part::ScreenPart,
+    },
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
@@ -94,7 +97,14 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
     let plain = Style::new();
     let facts = if facts.is_empty() { facts } else { Runs::new(" ", plain).join(facts).and(" ", plain) };
     let dash = Span::styled("─", scene.style(border));
-    let title = tabs(scene, pane).join(facts).fitted(usize::from(rule.width));
+    let mut title = Runs::default();
+    for (tab, runs) in tabs(scene, pane) {
+        let cells = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
+        let area = Rect { x: rule.x + cells(title.width()), width: cells(runs.width()), ..rule };
+        scene.can_click(area.intersection(rule), ScreenPart::Tab(tab));
+        title = title.join(runs);
+    }
+    let title = title.join(facts).fitted(usize::from(rule.width));
     let mut line = Segments::default().left(0, title);
     for (priority, note) in notes(scene, pane) {
         line = line.right(priority, Runs::new(" ", plain).join(note).and(" ", plain));
@@ -106,33 +116,39 @@ fn open(scene: &Scene, pane: Pane, area: Rect, facts: Runs, buf: &mut Buffer) ->
 
 /// Titles of the slot's tabs, always in the same order: ` 2 Nodes `, ` 4 Forecast [5 Journal]`. If all titles would
 /// leave no space for facts, the last tabs are reduced to their digits. The shown tab always has its title.
-fn tabs(scene: &Scene, pane: Pane) -> Runs {
+fn tabs(scene: &Scene, pane: Pane) -> Vec<(Pane, Runs)> {
     let slot = scene.slots.iter().find(|slot| slot.active == pane);
-    let (plain, alone) = (Style::new(), [pane]);
+    let alone = [pane];
     let tabs = slot.map_or(alone.as_slice(), |slot| &slot.tabs);
     let named = named_tabs(tabs, pane, slot.map_or(u16::MAX, |slot| slot.area.width));
-    tabs.iter().enumerate().fold(Runs::default(), |runs, (place, tab)| {
-        let (before, after) = if *tab == pane && tabs.len() > 1 { ("[", "]") } else { (" ", " ") };
-        let role = match *tab {
-            tab if tab == scene.screen.focus => Role::TitleFocus,
-            tab if tab == pane => Role::Title,
-            _ => Role::Dim,
-        };
-        let runs = runs.and(before, scene.style(role)).and(&tab.digit().to_string(), scene.style(Role::Key));
-        let runs = if place < named || *tab == pane {
-            runs.and(" ", plain).and(tab.title(), scene.style(role))
-        } else {
-            runs
-        };
-        let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| *tab == Pane::Pending);
-        let runs = match pending {
-            Some(count @ 1..) if tabs.len() > 1 => {
-                runs.and(&format!(" {}", text::count(count)), scene.style(Role::NodeWarning))
-            }
-            Some(_) | None => runs,
-        };
-        runs.and(after, scene.style(role))
-    })
+    let title = |(place, tab): (usize, &Pane)| {
+        let is_named = place < named || *tab == pane;
+        (*tab, tab_title(scene, *tab, *tab == pane, tabs.len() == 1, is_named))
+    };
+    tabs.iter().enumerate().map(title).collect()
+}
+
+/// Title of one tab: ` 4 Forecast `, `[5 Journal]` if it is shown beside others, ` 6 ` without its name.
+fn tab_title(scene: &Scene, tab: Pane, is_shown: bool, is_alone: bool, is_named: bool) -> Runs {
+    let (before, after) = if is_shown && !is_alone { ("[", "]") } else { (" ", " ") };
+    let role = match tab {
+        tab if tab == scene.screen.focus => Role::TitleFocus,
+        _ if is_shown => Role::Title,
+        _ => Role::Dim,
+    };
+    let runs = Runs::new(before, scene.style(role)).and(&tab.digit().to_string(), scene.style(Role::Key));
+    let runs = match is_named {
+        true => runs.and(" ", Style::new()).and(tab.title(), scene.style(role)),
+        false => runs,
+    };
+    let pending = Some(scene.shown.cluster.unscheduled_count()).filter(|_| tab == Pane::Pending);
+    let runs = match pending {
+        Some(count @ 1..) if !is_alone => {
+            runs.and(&format!(" {}", text::count(count)), scene.style(Role::NodeWarning))
+        }
+        Some(_) | None => runs,
+    };
+    runs.and(after, scene.style(role))
 }
 
 /// Number of tabs that show their name, counted from the first.
@@ -271,15 +287,11 @@ fn table_of<K: PartialEq + Clone>(
     pane: Pane,
     list: &Listing<K>,
     columns: Vec<Column>,
-    page: usize,
+    rows: Rect,
 ) -> TableWidget {
-    TableWidget {
-        columns,
-        rows: list.len(),
-        first: list.first_shown(page),
-        selected: list.cursor(),
-        looks: scene.looks(pane),
-    }
+    let first = list.first_shown(usize::from(rows.height));
+    scene.can_click(rows, ScreenPart::Rows { pane, first });
+    TableWidget { columns, rows: list.len(), first, selected: list.cursor(), looks: scene.looks(pane) }
 }
 
 /// A column that the list can be sorted by.

@@ -42,7 +42,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Nodes, why(scene), inner, buf);
     let inner = draw_rest(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Nodes, list, columns(scene), page);
+    let table = table_of(scene, Pane::Nodes, list, columns(scene), TableWidget::body(inner));
     let cells = |row: usize| match &list.keys()[row] {
         NodeRow::Node(name) => {
             scene.shown.cluster.node(name).map(|node| cells(scene, node)).unwrap_or_default()

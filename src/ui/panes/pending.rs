@@ -37,7 +37,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let why = list.selected().and_then(|key| scene.shown.cluster.pod(key)).map(|pod| why(scene, pod));
     let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Pending, list, columns(), page);
+    let table = table_of(scene, Pane::Pending, list, columns(), TableWidget::body(inner));
     table.render(inner, buf, |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()

@@ -36,7 +36,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|key| scene.shown.views.leaving.evictions.get(key));
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Pods, list, columns(scene), page);
+    let table = table_of(scene, Pane::Pods, list, columns(scene), TableWidget::body(inner));
     table.render(inner, buf, |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()

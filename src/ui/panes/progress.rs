@@ -67,7 +67,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "no rows match the filter (Esc clears it)", Role::Dim, inner, buf);
         return page;
     }
-    let table = table_of(scene, Pane::Progress, &shown.list, EventRow::columns(STATE), page);
+    let table = table_of(scene, Pane::Progress, &shown.list, EventRow::columns(STATE), inner);
     table.render_bare(inner, buf, |place| {
         shown.row(place).map(|row| cells(scene, entry, row)).unwrap_or_default()
     });

@@ -47,8 +47,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones yet", inner, buf);
         return page;
     }
-    let table =
-        TableWidget { rows: zones.len(), ..table_of(scene, Pane::Zones, list, columns(scene, &zones), page) };
+    let table = TableWidget {
+        rows: zones.len(),
+        ..table_of(scene, Pane::Zones, list, columns(scene, &zones), TableWidget::body(inner))
+    };
     draw_zones(scene, &zones, table, inner, buf);
     page
 }

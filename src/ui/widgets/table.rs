@@ -112,7 +112,13 @@ pub struct TableWidget {
 impl TableWidget {
     /// Number of rows that fit below the heading.
     pub fn page(area: Rect) -> usize {
-        usize::from(area.height.saturating_sub(1))
+        usize::from(Self::body(area).height)
+    }
+
+    /// The area of the rows, below the heading.
+    pub fn body(area: Rect) -> Rect {
+        let heading = area.height.min(1);
+        Rect { y: area.y + heading, height: area.height - heading, ..area }
     }
 
     /// Width of a column in this area, for tables whose widths do not depend on cells; `None` if the column does not

@@ -209,7 +209,12 @@ pub fn keys(data: &[u8]) {
 fn press(app: &mut App, byte: u8, now: Timestamp) {
     if let Some(action) = commands::action(key(byte), app.screen.key_focus()) {
         match update(app, action, now) {
-            Reaction::Draw | Reaction::Thaw(_) | Reaction::Repaint | Reaction::Suspend | Reaction::Quit => {}
+            Reaction::Draw
+            | Reaction::Thaw(_)
+            | Reaction::Repaint
+            | Reaction::Copy(_)
+            | Reaction::Suspend
+            | Reaction::Quit => {}
         }
     }
 }

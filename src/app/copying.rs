@@ -1,0 +1,68 @@
+//! What the copy key puts on the clipboard of the user's terminal (OSC 52): the name of the selected object, the whole
+//! object while it is shown as YAML, the equivalent command while a plan is shown.
+
+use super::{
+    App, Pane,
+    detail::{DetailSubject, DetailView},
+    subject::subject_of_row,
+};
+
+/// Maximum number of bytes. Terminals and tmux drop longer sequences.
+const MOST: usize = 72 * 1024;
+
+/// A text for the clipboard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// What was copied, for the message in the footer.
+    pub what: String,
+    pub text: String,
+}
+
+impl App {
+    /// Returns what is copied here.
+    ///
+    /// # Errors
+    /// There is nothing to copy, or it is too long.
+    pub(super) fn to_copy(&self) -> Result<Copied, String> {
+        let copied = match self.screen.focus {
+            Pane::Detail => self.detail_to_copy(),
+            Pane::Plan => self.command_to_copy(),
+            Pane::Zones => self.screen.zones.list.selected().map(|zone| name("zone", zone.to_string())),
+            _ => subject_of_row(self)?.as_ref().map(subject),
+        };
+        let copied = copied.ok_or("there is nothing to copy here")?;
+        if copied.text.len() > MOST {
+            return Err(format!("{} is too long for the clipboard of a terminal", copied.what));
+        }
+        Ok(copied)
+    }
+
+    fn detail_to_copy(&self) -> Option<Copied> {
+        let detail = self.screen.overlays.detail()?;
+        let lines = detail.yaml_lines().filter(|_| detail.view == DetailView::Yaml);
+        Some(match lines {
+            Some(lines) => {
+                let text = lines.iter().map(|line| format!("{line}\n")).collect();
+                Copied { what: "the YAML".into(), text }
+            }
+            None => subject(&detail.subject),
+        })
+    }
+
+    fn command_to_copy(&self) -> Option<Copied> {
+        let plan = self.screen.overlays.plan()?.plan()?;
+        let text = plan.command.clone().unwrap_or_else(|| plan.action.kordon());
+        Some(Copied { what: "the command".into(), text })
+    }
+}
+
+fn subject(subject: &DetailSubject) -> Copied {
+    match subject {
+        DetailSubject::Node(node) => name("node", node.to_string()),
+        DetailSubject::Pod(pod) => name("pod", pod.to_string()),
+    }
+}
+
+fn name(kind: &str, name: String) -> Copied {
+    Copied { what: format!("{kind} {name}"), text: name }
+}

@@ -1,0 +1,91 @@
+//! The mouse: clicks focus, select and open, the wheel moves, and nothing is confirmed by a click.
+
+use kordon::{
+    app::{Movement, Pane, overlays::Overlay},
+    ui::snapshot,
+};
+use ratatui::{buffer::Buffer, layout::Position};
+
+use super::{
+    dashboard_fixture::DashboardFixture,
+    screens::{about_to_drain, terminal_of},
+};
+
+const SIZE: (u16, u16) = (160, 48);
+
+/// Draws the fixture, which then knows what can be clicked where.
+fn shown(fixture: &mut DashboardFixture) -> Buffer {
+    terminal_of(fixture, SIZE).backend().buffer().clone()
+}
+
+/// Returns where a text begins on the screen.
+fn place(buffer: &Buffer, text: &str) -> Position {
+    let screen = snapshot::plain(buffer);
+    let found = screen.lines().zip(0..).find_map(|(line, y)| Some((line.find(text)?, y, line)));
+    let (byte, y, line) = found.unwrap_or_else(|| panic!("no {text} in\n{screen}"));
+    let x = kordon::ui::text::width(&line[..byte]);
+    Position::new(u16::try_from(x).expect("a column"), y)
+}
+
+fn click(fixture: &mut DashboardFixture, text: &str) {
+    let at = place(&shown(fixture), text);
+    fixture.app.on_click(at, fixture.now);
+}
+
+#[test]
+fn a_click_focuses_a_pane_and_selects_a_row_and_a_second_one_opens_it() {
+    let mut fixture = DashboardFixture::incident();
+    click(&mut fixture, "pool-a-08  ");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    let selected = || fixture.app.screen.nodes.list.selected().map(ToString::to_string);
+    assert_eq!(selected().as_deref(), Some("pool-a-08"));
+    assert!(fixture.app.screen.pods_of.is_none(), "one click opens nothing");
+    click(&mut fixture, "pool-a-08  ");
+    assert_eq!(fixture.app.screen.pods_of.as_deref(), Some("pool-a-08"), "the second click opens it");
+}
+
+#[test]
+fn two_slow_clicks_open_nothing() {
+    let mut fixture = DashboardFixture::incident();
+    click(&mut fixture, "pool-a-08  ");
+    fixture.now = fixture.now + kordon_time::Span::from_secs(2);
+    click(&mut fixture, "pool-a-08  ");
+    assert!(fixture.app.screen.pods_of.is_none());
+}
+
+#[test]
+fn a_click_on_a_tab_shows_its_pane() {
+    let mut fixture = DashboardFixture::incident();
+    click(&mut fixture, "7 Departures");
+    assert_eq!(fixture.app.screen.focus, Pane::Departures);
+    click(&mut fixture, "5 Journal");
+    assert_eq!(fixture.app.screen.focus, Pane::Journal);
+}
+
+#[test]
+fn the_wheel_moves_through_the_rows_under_the_pointer() {
+    let mut fixture = DashboardFixture::incident();
+    let at = place(&shown(&mut fixture), "pool-a-08  ");
+    fixture.app.on_wheel(at, Movement::Down, fixture.now);
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.nodes.list.cursor()), (Pane::Nodes, Some(3)));
+    fixture.app.on_wheel(at, Movement::Up, fixture.now);
+    assert_eq!(fixture.app.screen.nodes.list.cursor(), Some(0));
+}
+
+#[test]
+fn a_question_takes_no_clicks() {
+    let mut fixture = about_to_drain();
+    fixture.press("A");
+    fixture.serve();
+    let buffer = shown(&mut fixture);
+    assert!(matches!(fixture.app.screen.overlays.top(), Some(Overlay::Question(_))));
+    let before = snapshot::plain(&buffer);
+    for y in 0..SIZE.1 {
+        for x in (0..SIZE.0).step_by(3) {
+            fixture.app.on_click(Position::new(x, y), fixture.now);
+            fixture.app.on_click(Position::new(x, y), fixture.now);
+        }
+    }
+    assert_eq!(snapshot::plain(&shown(&mut fixture)), before, "clicks change nothing");
+    assert!(fixture.app.operations.running().next().is_none());
+}
