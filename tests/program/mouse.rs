@@ -48,7 +48,7 @@ fn a_click_focuses_a_pane_and_selects_a_row_and_a_second_one_opens_it() {
 fn two_slow_clicks_open_nothing() {
     let mut fixture = DashboardFixture::incident();
     click(&mut fixture, "pool-a-08  ");
-    fixture.now = fixture.now + kordon_time::Span::from_secs(2);
+    fixture.now += kordon_time::Span::from_secs(2);
     click(&mut fixture, "pool-a-08  ");
     assert!(fixture.app.screen.pods_of.is_none());
 }
