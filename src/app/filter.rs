@@ -120,7 +120,7 @@ impl Filter {
 
     /// Completes the name of the field in the last word, if only one field starts so. Returns the whole text.
     pub fn complete(text: &str, fields: &[FilterField]) -> Option<String> {
-        let word = text.rsplit(char::is_whitespace).next()?.trim_start_matches('!');
+        let word = name_typed(text);
         let mut meant = fields.iter().filter(|field| !word.is_empty() && field.name.starts_with(word));
         let (Some(field), None) = (meant.next(), meant.next()) else { return None };
         let sign = if field.kind == FieldKind::Word { ":" } else { ">" };
@@ -129,7 +129,7 @@ impl Filter {
 
     /// The names of the fields with which the last word of a text may begin; none if the word has a value already.
     pub fn proposals<'a>(text: &str, fields: &'a [FilterField]) -> Vec<&'a str> {
-        let word = text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('!');
+        let word = name_typed(text);
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
@@ -213,6 +213,11 @@ impl Relation {
                 Self::AtLeast => left >= right,
             }
     }
+}
+
+/// The last word of a filter, which may become the name of a field.
+fn name_typed(text: &str) -> &str {
+    text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('!')
 }
 
 /// Splits a filter at blanks, but not within `/…/`.

@@ -3,9 +3,7 @@
 
 use ratatui::layout::Position;
 
-use super::{
-    App, commands::UserAction, listing::Movement, reaction::Reaction, screen_part::ScreenPart, update::update,
-};
+use super::{App, commands::UserAction, listing::Movement, screen_part::ScreenPart, update::update};
 use kordon_time::{Span, Timestamp};
 
 /// Number of rows by which one notch of the wheel moves.
@@ -16,8 +14,8 @@ const DOUBLE: Span = Span::from_millis(500);
 
 impl App {
     /// Reacts to a click of the left button: the second of two clicks at the same place opens the row there.
-    pub fn on_click(&mut self, at: Position, now: Timestamp) -> Reaction {
-        let Some((part, line)) = self.part_at(at) else { return Reaction::Draw };
+    pub fn on_click(&mut self, at: Position, now: Timestamp) {
+        let Some((part, line)) = self.part_at(at) else { return };
         let (pane, row) = match part {
             ScreenPart::Tab(pane) | ScreenPart::Pane(pane) => (pane, None),
             ScreenPart::Rows { pane, first } => (pane, Some(first + line)),
@@ -26,7 +24,8 @@ impl App {
         let is_second = before.is_some_and(|(place, then)| place == at && now.since(then) <= DOUBLE);
         if is_second && row.is_some() && self.screen.focus == pane {
             self.screen.last_click = None;
-            return update(self, UserAction::Enter, now);
+            update(self, UserAction::Enter, now);
+            return;
         }
         self.screen.message = None;
         self.screen.focus_on(pane);
@@ -35,18 +34,16 @@ impl App {
             self.screen.select_row(pane, row);
         }
         self.screen.after_key();
-        Reaction::Draw
     }
 
     /// Reacts to one notch of the wheel.
-    pub fn on_wheel(&mut self, at: Position, movement: Movement, now: Timestamp) -> Reaction {
+    pub fn on_wheel(&mut self, at: Position, movement: Movement, now: Timestamp) {
         if let Some((ScreenPart::Rows { pane, .. }, _)) = self.part_at(at) {
             self.screen.focus_on(pane);
         }
         for _ in 0..NOTCH {
             update(self, UserAction::Move(movement), now);
         }
-        Reaction::Draw
     }
 
     /// The part at a position, and the line within the part; `None` while an overlay covers the panes.

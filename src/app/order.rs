@@ -357,9 +357,8 @@ mod tests {
         k8s::feed::FeedEvent,
         model::{ConnectionInfo, ControllerRole, ModelOptions},
     };
-    use kordon_core::cluster::ConditionStatus;
     use kordon_core::{
-        cluster::{Change, Condition, Lease, ObjectEvent, READY, Version},
+        cluster::{Change, Condition, ConditionStatus, Lease, ObjectEvent, READY, Version},
         engine::{ServerVersion, Settings},
     };
     use kordon_time::ClusterTime;

@@ -96,10 +96,8 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
         UserAction::Edit(request) => app.screen.edit(request),
-        UserAction::Complete => match app.screen.complete_filter() {
-            true => {}
-            false => with_overlay(app, Overlay::complete),
-        },
+        UserAction::Complete if app.screen.complete_filter() => {}
+        UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
         UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
         UserAction::KeepFilter => match app.screen.overlays.help_mut() {

@@ -18,7 +18,7 @@ const ROUNDS: usize = 3;
 /// Maximum average time between two departures of a loop: the longest back-off of a DaemonSet whose pods fail.
 const SLOWEST: Span = Span::from_secs(15 * 60);
 
-/// A loop is over if no pod has left for this time, or for three times the average time between two departures.
+/// A loop is over once no pod has left for this time, and for three times the average time between two departures.
 const OVER_AFTER: Span = Span::from_secs(60);
 
 const MINUTE: Span = Span::from_secs(60);

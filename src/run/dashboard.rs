@@ -303,7 +303,7 @@ impl Loop {
             MouseEventKind::ScrollDown => app.on_wheel(at, Movement::Down, now),
             MouseEventKind::ScrollUp => app.on_wheel(at, Movement::Up, now),
             _ => return Ok(Next::GoOn),
-        };
+        }
         self.work.start_after_key(&mut self.display);
         self.display.draw(surface)?;
         Ok(Next::GoOn)
