@@ -4,7 +4,7 @@ use minicbor::{Decode, Encode};
 
 pub use kordon_core::cluster::FeedKind;
 use kordon_core::cluster::{
-    Change, Scope,
+    Change, Known, Scope,
     encoding::{self, EncodingContext},
 };
 use kordon_time::{Span, Timestamp};
@@ -90,5 +90,10 @@ impl FeedState {
             Self::Broken { .. } => "broken",
             Self::Forbidden { .. } => "forbidden",
         }
+    }
+
+    /// Whether the objects were read from files that do not have this kind.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Forbidden { error } if Known::from_refusal(error) == Known::Absent)
     }
 }

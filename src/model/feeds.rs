@@ -123,7 +123,7 @@ impl Feeds {
         for kind in [FeedKind::Nodes, FeedKind::Leases] {
             let since = match self.state(kind) {
                 Some(FeedState::Broken { since, .. }) => Some(*since),
-                Some(state) if kind == FeedKind::Leases && is_absent(state) => None,
+                Some(state) if kind == FeedKind::Leases && state.is_absent() => None,
                 Some(FeedState::Forbidden { .. } | FeedState::Off) => Some(self.started_at),
                 Some(FeedState::Live) => None,
                 None | Some(FeedState::Connecting | FeedState::Listing { .. }) => {
@@ -144,11 +144,6 @@ impl Feeds {
             (None, _) => WatchHealth::Live,
         }
     }
-}
-
-/// Whether the objects were read from files that do not have this kind.
-fn is_absent(state: &FeedState) -> bool {
-    matches!(state, FeedState::Forbidden { error } if Known::from_refusal(error) == Known::Absent)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
-    cluster::{Key, Known, LeaderLease, Node, Scope},
+    cluster::{Key, LeaderLease, Node, Scope},
     engine::{Confidence, NodeView, Silence, ZoneView},
     plan::{BlockedDrain, EvictionRules},
 };
@@ -193,10 +193,8 @@ impl Model {
         match (self.cluster.leader(), self.feeds.state(FeedKind::Leader)) {
             (Some(lease), _) if lease.holder.is_empty() => Leadership::Released,
             (Some(lease), _) => Leadership::Held(lease),
-            (None, Some(FeedState::Forbidden { error })) => match Known::from_refusal(error) {
-                Known::Absent => Leadership::Absent,
-                _ => Leadership::Forbidden,
-            },
+            (None, Some(state)) if state.is_absent() => Leadership::Absent,
+            (None, Some(FeedState::Forbidden { .. })) => Leadership::Forbidden,
             (None, Some(FeedState::Live)) => Leadership::NoLease,
             (None, _) => Leadership::Unknown,
         }
