@@ -42,7 +42,7 @@ pub struct Views {
 /// Workloads that want pods and of which no pod runs.
 #[derive(Clone, Debug, Default)]
 pub struct IdleWorkloads {
-    /// Number of changes of the cluster from which these were found; `None` before the first refresh.
+    /// Number of changes of the cluster from which these were found; `None` while pods are not known.
     changes: Option<u64>,
     /// Sorted; empty while pods are not known.
     pub keys: Arc<[Key]>,
@@ -170,9 +170,10 @@ impl Model {
         if before.changes == Some(changes) {
             return before.clone();
         }
-        let is_known = self.cluster.knows(&Scope::Pods);
-        let keys = if is_known { idle_workloads(&self.cluster) } else { Vec::new() };
-        IdleWorkloads { changes: Some(changes), keys: keys.into() }
+        if !self.cluster.knows(&Scope::Pods) {
+            return IdleWorkloads::default();
+        }
+        IdleWorkloads { changes: Some(changes), keys: idle_workloads(&self.cluster).into() }
     }
 
     /// Returns the drains that budgets block, including drains by other clients.
