@@ -116,6 +116,7 @@ impl ClusterVerdict {
         }
         findings.extend(evicted(model, now));
         findings.extend(rest);
+        findings.extend(unknown_heartbeats(model));
         findings.extend(gaps(model, now));
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.level).max();
         findings.extend(headroom(model, worst(&findings), now));
@@ -723,15 +724,19 @@ fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
     Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
-/// Returns the finding about heartbeats or pods that are not known: the files do not have them, they are stale, or
-/// kordon has no permission to list them.
+/// Returns the finding about heartbeats of nodes that are not known, because the files have no Leases.
+fn unknown_heartbeats(model: &Model) -> Option<Finding> {
+    let cluster = &model.cluster;
+    let is_unknown = cluster.known(FeedKind::Leases) == Known::Absent && !cluster.nodes().is_empty();
+    is_unknown.then(|| Finding::new(VerdictLevel::Notice, "heartbeats unknown: the files have no Leases"))
+}
+
+/// Returns the finding about pods that are not known: they are stale, the files do not have them, or kordon has no
+/// permission to list them.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
         // Another finding already reports that the watches are disconnected or that lists are missing.
         return None;
-    }
-    if model.cluster.known(FeedKind::Leases) == Known::Absent {
-        return Some(Finding::new(VerdictLevel::Notice, "heartbeats unknown: the files have no Leases"));
     }
     let gap = model.cluster.gap(FeedKind::Pods)?;
     let text = match gap.known {

@@ -379,6 +379,19 @@ async fn files_without_leases_are_no_lost_connection() {
 }
 
 #[tokio::test]
+async fn files_of_nodes_alone_name_all_that_they_lack() {
+    let mut objects = Objects::of("13-job-backoff-limit-0");
+    objects.0.retain(|object| object["kind"] == "Node");
+    let shell = Shell::new();
+    let file = shell.file("nodes.json", &objects.list());
+    let output = shell.run(&["status", "--from", &file, "-o", "json"]).await;
+    let status: Value = serde_json::from_str(&output.out).expect("JSON");
+    let text = verdict(&status).1;
+    assert!(text.contains("heartbeats unknown: the files have no Leases"), "{text}");
+    assert!(text.contains("evictions unknown: the files have no pods"), "{text}");
+}
+
+#[tokio::test]
 async fn why_names_the_job_that_an_eviction_fails_and_the_finalizers_that_keep_a_pod() {
     let mut objects = Objects::of("13-job-backoff-limit-0");
     let pod = objects.named("Pod", "train-");
