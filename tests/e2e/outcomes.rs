@@ -444,8 +444,11 @@ fn explain(
                         let last = homes.iter().rev().find(|(seen, _)| *seen <= done.at);
                         last.is_some_and(|(_, node)| *node == done.node)
                     };
-                    let is_between =
-                        |done: &&Done| done.what == "was lost" && done.at + NOTICED > began && done.at < read;
+                    // What was lost together with the pod's own node was part of the prediction.
+                    let is_between = |done: &&Done| {
+                        let is_lost = done.what == "was lost" && done.node != home;
+                        is_lost && done.at + NOTICED > began && done.at < read
+                    };
                     other.contains("/report-") && *other != pod && done.iter().filter(is_between).any(is_on)
                 };
                 let other = homes.iter().find(failed).filter(|_| pod.contains("/report-"));
