@@ -396,15 +396,16 @@ fn distance(left: &str, right: &str) -> usize {
 
 /// A setting with its effective value (`docs/reference/config.md`).
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ConfiguredValue {
-    /// Key as in the file: `drain.parallel`.
+    /// The key as in the file: `drain.parallel`, `contexts.prod.controller.node-eviction-rate`.
     pub key: String,
-    /// Effective value; `None` if the cluster or the command decides.
+    /// The effective value; `null` if the cluster or the command decides.
     pub value: Option<String>,
     /// Kind of source of the value: `environment`, `file` or `default`.
     pub from: &'static str,
-    /// Environment variable, or line of the file; `None` for a default.
+    /// The environment variable, or the line of the file; `null` for a default.
     pub place: Option<String>,
 }
 

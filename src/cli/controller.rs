@@ -224,9 +224,8 @@ mod tests {
     use kordon_time::Timestamp;
 
     #[test]
-    fn the_document_names_every_field() {
-        let line = ControllerLine::standby("kube-system/kordon-controller", "other").at(Timestamp::EPOCH);
-        crate::cli::documented::check(&line, include_str!("../../docs/reference/controller-log.md"));
+    fn the_page_documents_every_field() {
+        crate::cli::documented::check::<ControllerLine>("controller-log");
     }
 
     #[test]

@@ -42,41 +42,50 @@ pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(),
 /// Pods that left in the last two hours (`docs/reference/departures.md`). Every field is always present; unknown values
 /// are null.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct DeparturesReport {
     /// `kordon.departures/v1`: fields are added, never removed or renamed.
     schema: &'static str,
+    /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// All kinds of departures that occurred, those that need attention first.
+    /// The kinds that occurred in the last two hours, those that need attention first.
     counts: Vec<KindReport>,
-    /// Departures, newest first.
+    /// The pods that left or leave, the newest departure first.
     departures: Vec<PodDepartureReport>,
-    /// Pods that are evicted from a node and come back to it again and again.
+    /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     loops: Vec<EvictionLoopReport>,
-    /// Gaps in the objects that the report depends on.
+    /// Kinds of objects that are unknown or outdated, and that evidence may depend on.
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct KindReport {
+    /// The kind of departure.
     kind: &'static str,
+    /// Number of pods.
     count: usize,
-    /// Pods that left in each of the last 30 minutes, the present minute last.
+    /// Number of pods in each of the last 30 minutes, the present minute last.
     per_minute: Vec<u32>,
     #[serde(skip)]
     title: &'static str,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct PodDepartureReport {
+    /// The pod's namespace.
     namespace: String,
+    /// The pod's name.
     pod: String,
+    /// The pod's node; `null` if the pod had none.
     node: Option<NodeName>,
-    /// When the pod's object was seen to be gone; null while the object exists.
+    /// When the pod's object was seen to be gone; `null` while the object exists.
     gone_at: Option<Timestamp>,
     #[serde(flatten)]
     departure: DepartureReport,
@@ -87,30 +96,36 @@ struct PodDepartureReport {
 
 /// Who removed a pod, and why.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DepartureReport {
-    /// Kind of the departure: `apiEviction`, `taintEviction`, `preemption`, …
+    /// Who removed the pod: one of the kinds above.
     pub kind: &'static str,
     /// Certainty of the kind: `certain`, `likely` or `possible`.
     pub certainty: &'static str,
-    /// Stage of the departure: `terminating`, `finished`, `gone` or `restarted`.
+    /// `terminating`, `finished` (Succeeded or Failed), `gone` or `restarted` (a container was killed for memory; the
+    /// pod stays).
     pub stage: &'static str,
+    /// When the deletion of the pod began, or when the pod finished before that; `null` if unknown.
     pub at: Option<Timestamp>,
+    /// The same, from `takenAt`; negative.
     pub in_seconds: Option<f64>,
-    /// Evidence, the strongest first.
+    /// The evidence, the strongest first.
     pub evidence: Vec<EvidenceReport>,
     #[serde(skip)]
     pub title: &'static str,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EvidenceReport {
     /// Where the evidence comes from: `condition`, `status`, `container`, `event`, `node`, `owner`, `drain` or
     /// `deletion`.
     pub source: &'static str,
-    /// Whether the evidence supports the kind of departure; `false` if it supports another kind.
+    /// Whether the evidence supports the kind; `false` if it supports another kind.
     pub agrees: bool,
+    /// The evidence as text; not for parsing.
     pub text: String,
 }
 
@@ -230,45 +245,12 @@ fn evidence(pod: &PodDepartureReport) -> String {
 }
 
 #[cfg(test)]
-impl DepartureReport {
-    /// Sample departure in which every field has a value.
-    pub fn full() -> Self {
-        let evidence = EvidenceReport { source: "condition", agrees: true, text: "x".into() };
-        Self {
-            kind: "apiEviction",
-            certainty: "certain",
-            stage: "terminating",
-            at: Some(Timestamp::EPOCH),
-            in_seconds: Some(-1.0),
-            evidence: vec![evidence],
-            title: "",
-        }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::documented;
 
     #[test]
-    fn every_field_is_documented() {
-        let report = DeparturesReport {
-            schema: "kordon.departures/v1",
-            taken_at: Timestamp::EPOCH,
-            counts: vec![KindReport { kind: "apiEviction", count: 1, per_minute: vec![0], title: "" }],
-            departures: vec![PodDepartureReport {
-                namespace: "shop".into(),
-                pod: "web-1".into(),
-                node: Some("n".into()),
-                gone_at: Some(Timestamp::EPOCH),
-                departure: DepartureReport::full(),
-                in_row: Some(1),
-            }],
-            loops: vec![EvictionLoopReport::full()],
-            unknown: vec![GapReport::full()],
-            gaps: None,
-        };
-        documented::check(&report, include_str!("../../docs/reference/departures.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<DeparturesReport>("departures");
     }
 }

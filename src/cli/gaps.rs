@@ -7,14 +7,17 @@ use kordon_time::Timestamp;
 
 /// A kind of object that is unknown or outdated.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct GapReport {
+    /// The kind of object.
     kind: String,
-    /// What is known of the kind: `stale`, `notListed`, `forbidden`, `off` or `absent`.
+    /// What is known of the kind: `stale` (its watch is broken), `notListed`, `forbidden`, `off` (a flag says not to
+    /// read it) or `absent`.
     state: &'static str,
-    /// When the data became stale; null for other states.
+    /// When the data became stale; `null` for other states.
     since: Option<Timestamp>,
-    /// Missing permission, as in `list pods`.
+    /// The permission to ask for, as in `list pods`; `null` unless `forbidden`.
     missing_permission: Option<String>,
 }
 
@@ -37,15 +40,5 @@ impl GapReport {
         };
         let missing_permission = gap.missing_permission();
         Self { kind: gap.kind.to_string(), state: gap.known.word(), since, missing_permission }
-    }
-}
-
-#[cfg(test)]
-impl GapReport {
-    /// Sample gap in which every field has a value.
-    pub fn full() -> Self {
-        let since = Some(Timestamp::from_secs(1_800_000_000));
-        let missing_permission = Some("list pods".into());
-        Self { kind: "pods".into(), state: "stale", since, missing_permission }
     }
 }

@@ -114,12 +114,16 @@ fn print(output: OutputArgs, entry: &EntryReport) -> Result<(), CliError> {
 
 /// Operations and events (`docs/reference/journal.md`). Every field is always present; what was not requested is null.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct JournalReport {
     /// `kordon.journal/v1`: fields are added, never removed or renamed.
     schema: &'static str,
+    /// The folder of the journals; `null` with `--recording`.
     folder: Option<String>,
+    /// The operations, the oldest first; `null` with `--recording`.
     operations: Option<Vec<OperationReport>>,
+    /// The entries, the oldest first; `null` without `--recording`.
     entries: Option<Vec<EntryReport>>,
 }
 
@@ -139,44 +143,64 @@ struct EntryLine<'a> {
 
 /// An event, with the number of its occurrences.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct EntryReport {
     /// Number of the entry. Objects and occurrences that join the entry later do not change the number.
     number: usize,
+    /// When the event first happened.
     at: Timestamp,
+    /// When the event last happened.
     last_at: Timestamp,
     /// Severity of the event: `info`, `warning` or `error`.
     level: &'static str,
-    /// Objects in kubectl's notation: `node/a`, `pod/shop/web-1`; or a part of kordon.
+    /// The objects in kubectl's notation (`node/a`, `pod/shop/web-1`), or a part of kordon.
     objects: Vec<String>,
+    /// What happened, as text; not for parsing.
     text: String,
-    /// How the event was predicted, if the controller caused it.
+    /// How the event was predicted, as text, if the controller caused it and the forecast could know; else `null`.
     prediction: Option<String>,
+    /// The chain of causes; may be empty.
     why: String,
+    /// How often the event happened to the same object.
     times: usize,
     #[serde(skip)]
     tone: Emphasis,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct OperationReport {
+    /// The id of the operation; `kordon undo` and `kordon drain --resume` take it.
     operation: OperationId,
-    /// Context of the operation, or the server's address if no context was used.
+    /// The kubeconfig context, or the server's address if no context was used.
     context: String,
+    /// The API server's address.
     server: String,
+    /// The journal that has the operation's writes.
     file: String,
+    /// When the operation started.
     started: Timestamp,
+    /// When the last line of the operation was written.
     last: Timestamp,
+    /// Who started the operation.
     by: String,
+    /// The reason given; may be empty.
     why: String,
+    /// The action: `drain`, `cordon`, …
     action: String,
+    /// The equivalent command.
     command: String,
+    /// The nodes that the operation names.
     nodes: Vec<NodeName>,
+    /// Number of pods that the operation names.
     pods: usize,
+    /// Guard rails and checks that were overridden.
     overrides: Vec<String>,
-    /// How the operation ended; null if it was interrupted or is in progress.
+    /// How the operation ended; `null` if it was interrupted or is in progress.
     end: Option<String>,
+    /// Whether another operation has undone the changes.
     undone: bool,
     /// Nodes that the operation may have cordoned.
     cordoned: Vec<NodeName>,
@@ -311,36 +335,8 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_documented() {
-        let operation = OperationReport {
-            operation: "p".parse().expect("an id"),
-            context: "c".into(),
-            server: "s".into(),
-            file: "f".into(),
-            started: Timestamp::EPOCH,
-            last: Timestamp::EPOCH,
-            by: "b".into(),
-            why: "w".into(),
-            action: "drain".into(),
-            command: "c".into(),
-            nodes: vec!["n".into()],
-            pods: 1,
-            overrides: vec!["max-nodes".into()],
-            end: Some("done".into()),
-            undone: false,
-            cordoned: vec!["n".into()],
-        };
-        let entry = EntryReport {
-            prediction: Some("not predicted".into()),
-            ..EntryReport::new(0, &became_unknown("a"))
-        };
-        let report = JournalReport {
-            folder: Some("f".into()),
-            operations: Some(vec![operation]),
-            entries: Some(vec![entry]),
-            ..JournalReport::default()
-        };
-        documented::check(&report, include_str!("../../docs/reference/journal.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<JournalReport>("journal");
     }
 
     #[test]

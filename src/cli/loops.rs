@@ -7,17 +7,20 @@ use kordon_core::cluster::NodeName;
 
 /// A workload whose pods are evicted from a node, or rejected by it, and come back to it again and again.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionLoopReport {
+    /// The pods' namespace.
     namespace: String,
-    /// The workload by which users know the pods: the Deployment instead of its ReplicaSet.
+    /// The pods' workload: the Deployment instead of its ReplicaSet.
     workload: String,
+    /// The node.
     node: NodeName,
     /// Why the node evicts or rejects the pods: a condition, a taint, or the kind of their departures.
     cause: String,
     /// Number of pods that left in the last minute; 0 for a loop that has not begun.
     last_minute: usize,
-    /// Approximate number of pods that leave in an hour; null if each leaves as soon as it has been bound.
+    /// Approximate number of pods that leave in an hour; `null` if each leaves as soon as it has been bound.
     per_hour: Option<i64>,
     /// The loop in words.
     pub text: String,
@@ -33,23 +36,6 @@ impl EvictionLoopReport {
             last_minute: found.last_minute,
             per_hour: found.per_hour,
             text: found.to_string(),
-        }
-    }
-}
-
-#[cfg(test)]
-impl EvictionLoopReport {
-    /// Sample loop in which every field has a value.
-    pub fn full() -> Self {
-        let text = || "text".to_owned();
-        Self {
-            namespace: text(),
-            workload: text(),
-            node: "n".into(),
-            cause: text(),
-            last_minute: 1,
-            per_hour: Some(1),
-            text: text(),
         }
     }
 }

@@ -38,37 +38,48 @@ pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), Cl
 
 /// Pods that wait for a node (`docs/reference/pending.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct PendingReport {
     /// `kordon.pending/v1`: fields are added, never removed or renamed.
     schema: &'static str,
+    /// When the report was made. Durations below count from here.
     taken_at: Timestamp,
-    /// Pods, longest waiting first.
+    /// The pods that wait for a node, those that wait longest first.
     pods: Vec<PendingPodReport>,
-    /// Gaps in the objects that the report depends on.
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct PendingPodReport {
+    /// The pod's namespace.
     namespace: String,
+    /// The pod's name.
     pod: String,
+    /// The pod's priority, from its PriorityClass.
     priority: i32,
-    /// Start of the wait: when the scheduler reported that no node fits, or else when the pod was created.
+    /// When the wait began: when the scheduler said that no node takes the pod (PodScheduled is False), else when the
+    /// pod was created.
     since: Timestamp,
+    /// How long the pod has waited.
     for_seconds: f64,
-    /// Cause according to the scheduler.
+    /// The cause that the scheduler reports in the pod's condition PodScheduled, shortened; text, not for parsing.
     cause: String,
-    /// What would help the pod: `fits`, `preempts`, `unschedulable`, `notTried` or `leftOut`; null if not computed.
+    /// What comes next: `fits` (a node takes the pod: the scheduler has not tried again), `preempts` (the pod takes the
+    /// place of pods of lower priority), `unschedulable` (no node takes the pod), `notTried` (the default scheduler
+    /// does not place the pod), `leftOut` (there are too many pods to compute it for each); `null` if it was not
+    /// computed, because nodes or pods are unknown.
     advice: Option<&'static str>,
-    /// Node that fits; null unless the advice is `fits` or `preempts`.
+    /// The node that takes the pod, for `fits` and `preempts`.
     node: Option<NodeName>,
-    /// Number of pods to preempt; null unless the advice is `preempts`.
+    /// Number of pods whose place the pod takes, for `preempts`.
     preempts: Option<usize>,
-    /// Proposals, the most helpful first.
+    /// What would help, the most helpful first, as text.
     help: Vec<String>,
 }
 
@@ -145,25 +156,7 @@ mod tests {
     use crate::cli::documented;
 
     #[test]
-    fn every_field_is_documented() {
-        let report = PendingReport {
-            schema: "kordon.pending/v1",
-            taken_at: Timestamp::EPOCH,
-            pods: vec![PendingPodReport {
-                namespace: "shop".into(),
-                pod: "web-1".into(),
-                priority: 0,
-                since: Timestamp::EPOCH,
-                for_seconds: 1.0,
-                cause: "x".into(),
-                advice: Some("preempts"),
-                node: Some("n".into()),
-                preempts: Some(1),
-                help: vec!["x".into()],
-            }],
-            unknown: vec![GapReport::full()],
-            gaps: None,
-        };
-        documented::check(&report, include_str!("../../docs/reference/pending.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<PendingReport>("pending");
     }
 }

@@ -16,85 +16,119 @@ use kordon_core::{
 
 /// How a placement was decided.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlacementReport {
     /// Number of nodes that fit.
     pub feasible: usize,
-    /// Number of nodes that share the best score.
+    /// Number of nodes that share the best score. The scheduler chooses any of them; kordon reports the first by name.
     pub tied: usize,
-    /// Points between the best and the second best score.
+    /// Points from the best score to the next; `null` if there is no next.
     pub margin: Option<i64>,
-    /// Whether a small change of the cluster can change the choice.
+    /// Whether a small change of the cluster can reverse the choice.
     pub close_margin: bool,
-    /// Nodes with the best scores, best first.
+    /// The nodes with the best scores, best first.
     pub ranking: Vec<ScoredReport>,
-    /// Reasons why nodes do not fit.
+    /// If no node fits: why nodes do not fit.
     pub reasons: Vec<ReasonReport>,
+    /// The pods that the placement preempts.
     pub preempts: Vec<PreemptedReport>,
-    /// Proposals that would let the pod be placed.
+    /// How to place the pod if it stays Pending.
     pub help: Vec<String>,
     /// Where the pod's volumes can be attached, as text.
     pub volumes: Vec<String>,
-    /// Aspects that the placement ignores: `volumes`, `capacity`, `devices`, `services`, `group`, `newNodes`, `newer`,
-    /// `sampled` or `oneSample`.
+    /// What was not considered: `volumes` (kordon may not list them), `capacity` (of storage for new volumes),
+    /// `services` (kordon may not list them; spreading uses the owner's selector alone), `group` (gang scheduling),
+    /// `newNodes` (an autoscaler may add nodes: Pending may be short), `newer` (the cluster is newer than the schedulers
+    /// that kordon was tested against), `sampled` (in a large cluster the scheduler scores only some of the nodes and
+    /// may miss the best), `oneSample` (with `--percentage-of-nodes-to-score`: the nodes that were scored are one
+    /// possible sample).
     pub caveats: Vec<&'static str>,
     /// Why the default scheduler does not place the pod.
     pub obstacle: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ScoredReport {
+    /// The node.
     pub node: NodeName,
+    /// Its score.
     pub score: i64,
     /// Weighted scores of the scheduler's plugins.
     pub plugins: PluginScoresReport,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PluginScoresReport {
+    /// Weighted score of NodeResourcesFit.
     pub least_allocated: i64,
+    /// Weighted score of NodeResourcesBalancedAllocation.
     pub balanced_allocation: i64,
+    /// Weighted score of TaintToleration.
     pub taint_toleration: i64,
+    /// Weighted score of NodeAffinity.
     pub node_affinity: i64,
+    /// Weighted score of PodTopologySpread.
     pub pod_topology_spread: i64,
+    /// Weighted score of InterPodAffinity.
     pub inter_pod_affinity: i64,
+    /// Weighted score of ImageLocality.
     pub image_locality: i64,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReasonReport {
+    /// The reason.
     pub reason: String,
+    /// Number of nodes that it applies to.
     pub nodes: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PreemptedReport {
+    /// The namespace of the preempted pod.
     pub namespace: String,
+    /// The name of the preempted pod.
     pub pod: String,
+    /// The node of the preempted pod.
     pub node: NodeName,
+    /// Where the replacement of the preempted pod lands, as text.
     pub text: String,
 }
 
 /// A node that receives pods.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReceiverReport {
+    /// The node.
     pub node: NodeName,
+    /// Requests of the node's pods before, as the scheduler counts them.
     pub before: LoadReport,
+    /// Requests of the node's pods at the end.
     pub after: LoadReport,
+    /// What the node can allocate.
     pub allocatable: LoadReport,
 }
 
 /// Requests, or the allocatable resources of a node.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoadReport {
+    /// CPU in thousandths of a core.
     pub cpu_milli: i64,
+    /// Memory in bytes.
     pub memory_bytes: i64,
+    /// Number of pods.
     pub pods: i64,
 }
 
@@ -205,44 +239,4 @@ pub fn receivers(receivers: &[ReceiverReport], out: &mut Page) {
         .useful("CPU", |receiver| share(receiver, "cpu", |load| load.cpu_milli))
         .useful("MEMORY", |receiver| share(receiver, "memory", |load| load.memory_bytes))
         .print(out);
-}
-
-#[cfg(test)]
-impl ReceiverReport {
-    /// Sample receiver in which every field has a value.
-    pub fn full() -> Self {
-        let load = LoadReport { cpu_milli: 500, memory_bytes: 1 << 30, pods: 3 };
-        Self { node: "n2".into(), before: load, after: load, allocatable: load }
-    }
-}
-
-#[cfg(test)]
-impl PlacementReport {
-    /// Sample placement in which every field has a value and every list has items.
-    pub fn full() -> Self {
-        let text = || "text".to_owned();
-        let plugins = PluginScoresReport {
-            least_allocated: 50,
-            balanced_allocation: 90,
-            taint_toleration: 0,
-            node_affinity: 0,
-            pod_topology_spread: 160,
-            inter_pod_affinity: 0,
-            image_locality: 0,
-        };
-        let (namespace, pod) = (text(), text());
-        Self {
-            feasible: 2,
-            tied: 1,
-            margin: Some(4),
-            close_margin: false,
-            ranking: vec![ScoredReport { node: "n2".into(), score: 300, plugins }],
-            reasons: vec![ReasonReport { reason: text(), nodes: 1 }],
-            preempts: vec![PreemptedReport { namespace, pod, node: "n2".into(), text: text() }],
-            help: vec![text()],
-            volumes: vec![text()],
-            caveats: vec!["volumes"],
-            obstacle: Some(text()),
-        }
-    }
 }

@@ -109,6 +109,7 @@ fn the_finder_of_wrong_references_sees_files_sections_and_bare_numbers() {
     assert_eq!(code("\n// docs/page.md#3.5"), "src/a/b.rs:2: docs/page.md#3.5");
     assert_eq!(code("const TEXT: &str = \"see docs/pages.md\";"), "src/a/b.rs:1: docs/pages.md");
     assert_eq!(code("// page.md, 3.4"), "src/a/b.rs:1: page.md");
+    assert_eq!(code("/// As in [the\n/// page](page.md), [here](page.md#3.4)."), "");
     assert_eq!(code("const TEXT: &str = \"[page](page.md)\"; const PATH: &str = \"/docs/page.md\";"), "");
     assert_eq!(code("// spec/page.md"), "src/a/b.rs:1: spec/page.md");
     assert_eq!(code("// it runs on (12.35) (7.8, up to 1.32)"), "src/a/b.rs:1: (12.35); src/a/b.rs:1: (7.8");
@@ -154,7 +155,8 @@ impl Documents {
         let dead = |target: &String| !self.has(target, &source.path);
         for token in &source.comments {
             for (line, text) in token.text.lines().enumerate() {
-                add(token, line, citations(text).into_iter().filter(dead).collect());
+                // A link is for the page that is made from this comment, where it is checked.
+                add(token, line, citations(&without_links(text)).into_iter().filter(dead).collect());
                 add(token, line, bare_numbers(text));
             }
         }

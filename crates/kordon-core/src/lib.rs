@@ -19,3 +19,6 @@ pub mod pressure;
 pub mod engine;
 pub mod cluster;
 pub mod visible;
+
+#[cfg(feature = "schema")]
+kordon_time::text_schema!(cluster::NodeName, cluster::OperationId, engine::Why);

@@ -335,6 +335,30 @@ impl Neg for Span {
     }
 }
 
+/// Implements the JSON schema of types that serialize as text.
+#[cfg(feature = "schema")]
+#[macro_export]
+macro_rules! text_schema {
+    ($($type:ty),+ $(,)?) => {$(
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string" })
+            }
+        }
+    )+};
+}
+
+#[cfg(feature = "schema")]
+text_schema!(Timestamp, ClusterTime);
+
 #[cfg(test)]
 mod tests {
     use super::*;

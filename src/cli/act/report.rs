@@ -19,18 +19,22 @@ use kordon_time::Timestamp;
 
 /// An action that was applied. Every field is always present; values that do not apply are null.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OperationReport {
     /// `kordon.report/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
-    /// Id of the operation in the journal and on the nodes.
-    /// Null if nothing was started because nothing would change.
+    /// The id of the operation: on the nodes, in the journal, for `--resume` and `kordon undo`; `null` if there was
+    /// nothing to do, so that none was started.
     pub operation: Option<OperationId>,
+    /// When the operation started.
     pub began: Timestamp,
+    /// When the operation ended.
     pub ended: Timestamp,
-    /// How the operation ended: `done`, `recorded`, `partly`, `timedOut`, `forbidden`, `claimedByOther` or `cancelled`.
+    /// How the operation ended: `done`, `recorded`, `partly` (some of it could not be done), `timedOut`, `forbidden`,
+    /// `claimedByOther` (somebody else is draining a node) or `cancelled`.
     pub end: &'static str,
-    /// Progress of the pods that the operation removes.
+    /// Progress of the pods that the operation removes; pods that stay are not counted.
     pub count: DrainCountReport,
     pub nodes: Vec<OperationNodeReport>,
     pub pods: Vec<OperationPodReport>,
@@ -40,14 +44,16 @@ pub struct OperationReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OperationNodeReport {
+    /// The node.
     pub name: NodeName,
-    /// Stage of the node: `waiting`, `written`, `unchanged`, `draining`, `verifying`, `drained`, `recorded` or
-    /// `incomplete`.
+    /// The stage: `waiting`, `written`, `unchanged`, `draining`, `verifying`, `drained`, `recorded` or `incomplete`.
     pub stage: &'static str,
+    /// The stage in words, with the reason.
     pub text: String,
-    /// Whether this action cordoned the node.
+    /// Whether this operation cordoned the node. A node that was cordoned before stays cordoned on `kordon undo`.
     pub cordoned: bool,
     /// Progress of the pods that the operation removes from the node.
     pub count: DrainCountReport,
@@ -55,13 +61,21 @@ pub struct OperationNodeReport {
 
 /// Number of pods that a drain removes, divided into parts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainCountReport {
+    /// Number of pods that the drain removes, pods that are already gone included. The parts below add up to it.
     pub total: usize,
+    /// Pods that are deleted.
     pub gone: usize,
+    /// Pods that are terminating.
     pub terminating: usize,
+    /// Pods whose eviction is refused, by a budget for example. Only the drain itself knows that: `kordon status`
+    /// counts them as `waiting`.
     pub blocked: usize,
+    /// Pods that are not evicted.
     pub waiting: usize,
+    /// Pods that finished before they were evicted (`Succeeded` or `Failed`), and are not deleted yet.
     pub finished: usize,
 }
 
@@ -73,17 +87,25 @@ impl From<DrainCount> for DrainCountReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OperationPodReport {
+    /// The pod's namespace.
     pub namespace: String,
+    /// The pod's name.
     pub pod: String,
+    /// The uid of the pod of the plan, also where a newer pod has its name.
     pub uid: String,
+    /// The node that the pod was to leave; `null` where pods were named.
     pub node: Option<NodeName>,
+    /// `gone`, `replaced`, `stays`; or its last stage: `waiting`, `requested`, `blocked`, `terminating`, `refused`,
+    /// `successor`, `forbidden`, `failed`, `timedOut`, `cancelled`.
     pub stage: &'static str,
+    /// The stage in words; where a budget blocked the pod, the budget with its numbers.
     pub text: String,
-    /// Number of requests to remove the pod.
+    /// How many eviction or deletion requests were sent.
     pub tries: u32,
-    /// Whether the pod came to the node after the plan was made.
+    /// Whether the pod was bound to the node after the plan was made.
     pub late: bool,
 }
 
@@ -170,35 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_about_reports_names_every_field() {
-        let pod = OperationPodReport {
-            namespace: "n".into(),
-            pod: "p".into(),
-            uid: "u".into(),
-            node: Some("n1".into()),
-            stage: "gone",
-            text: "gone".into(),
-            tries: 1,
-            late: false,
-        };
-        let node = OperationNodeReport {
-            name: "n1".into(),
-            stage: "drained",
-            text: "drained".into(),
-            cordoned: true,
-            count: DrainCountReport::default(),
-        };
-        let full = OperationReport {
-            schema: "kordon.report/v1",
-            operation: Some("p".parse().expect("an id")),
-            began: Timestamp::EPOCH,
-            ended: Timestamp::EPOCH,
-            end: "done",
-            count: DrainCountReport::default(),
-            nodes: vec![node],
-            pods: vec![pod],
-            in_short: String::new(),
-        };
-        crate::cli::documented::check(&full, include_str!("../../../docs/reference/report.md"));
+    fn the_page_documents_every_field() {
+        crate::cli::documented::check::<OperationReport>("report");
     }
 }

@@ -44,23 +44,28 @@ impl ForecastSubject<'_> {
 
 /// A forecast. Every field is always present; unknown values are null.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastReport {
     /// `kordon.forecast/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
+    /// When the forecast was made. Durations below count from here.
     pub taken_at: Timestamp,
+    /// The end of the forecast.
     pub until: Timestamp,
-    /// Confidence in predictions: `live`, `assumed`, `disconnected` or `noController`. Only the first two come with
-    /// predictions.
+    /// How far the predictions can be trusted: `live`, `assumed`, `disconnected` or `noController`, as
+    /// `controller.confidence.state` of [`kordon status`](status.md). Only `live` and `assumed` have predictions.
     pub confidence: &'static str,
+    /// The assumptions, as text.
     pub assumptions: Vec<String>,
-    /// Kinds of objects that the report depends on and that are unknown or outdated. If pods are unknown, all fields
-    /// about pods are null.
+    /// Kinds of objects that are unknown or outdated, and that the report depends on. Without pods, everything about
+    /// them is `null`: the totals from `deleted` on, `staying`, `replacements`, `receivers`. Without the others
+    /// (workloads, namespaces, Services, storage) what replaces the pods is likely at best.
     pub unknown: Vec<GapReport>,
     /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
-    /// Whether replacements would be the same if everything were known.
+    /// Whether what replaces the pods would be the same if everything were known; otherwise it is likely at best.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
     /// Counts of outcomes, for the table; `None` if pods are unknown.
@@ -71,42 +76,58 @@ pub struct ForecastReport {
     pub steps: Vec<ForecastStepReport>,
     /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
-    /// DeviceTaintRules without an effect: what each would do if its effect were NoExecute. Null if pods or claims are
-    /// unknown.
+    /// What each DeviceTaintRule whose effect is None, so that it does nothing, would do with NoExecute; `null` if pods
+    /// or devices are unknown.
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
-    /// Pods that are evicted from a node and come back to it again and again.
+    /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
-    /// For a failure: pods that are on the failing nodes and are not deleted.
+    /// For a failure: pods on the failing nodes that are not deleted until the end.
     pub staying: Option<Vec<StayingReport>>,
-    /// Replacements of deleted pods, and of pods that are on lost nodes and are not deleted.
+    /// What replaces each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,
     /// Nodes that receive replacements.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// Aspects that placements ignore: `sampled`, `oneSample` and the other words of `kordon plan`.
+    /// What the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
+    /// plan`](plan.md#pods), such as `sampled` and `oneSample`.
     pub placement_caveats: Option<Vec<&'static str>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastTotalsReport {
+    /// How many nodes become Unknown.
     pub unknown: usize,
+    /// How many nodes get the NoExecute taint.
     pub tainted: usize,
+    /// How many pods are deleted, by eviction or by the pod garbage collector.
     pub deleted: Option<usize>,
+    /// Where several nodes wait for one token: how many pods are deleted at least, whichever node gets it. Equal to
+    /// `deleted`, like the next two, where nothing is left to chance.
     pub deleted_least: Option<usize>,
+    /// How many pods are expected to be deleted.
     pub deleted_expected: Option<f64>,
+    /// How many pods are deleted at most.
     pub deleted_most: Option<usize>,
+    /// How many replacements land on a node within the forecast.
     pub placed: Option<usize>,
+    /// How many pods stay Pending once all pods of what fails are deleted, preempted ones included.
     pub pending: Option<usize>,
+    /// How many replacements wait for the deletion of the old object (StatefulSets on failed nodes), and will find a
+    /// node.
     pub waiting: Option<usize>,
+    /// How many pods of failed nodes are not evicted within the forecast, and would find a node.
     pub not_evicted: Option<usize>,
+    /// How many pods no controller recreates.
     pub lost: Option<usize>,
-    /// Number of pods that are deleted or whose node is lost.
+    /// How many pods are deleted, or lose their node.
     pub pods: Option<usize>,
-    /// Numbers of the pods in `pods` by outcome; they add up to `pods`.
+    /// Numbers of the pods in `pods` by the word of their outcome ([outcomes.md](../outcomes.md)); words that no pod
+    /// has are left out. The numbers add up to `totals.pods`.
     pub outcomes: Option<OutcomeCountsReport>,
-    /// Numbers of preempted pods on other nodes by outcome.
+    /// Numbers of preempted pods on other nodes by the word of their outcome.
     pub preempted: Option<OutcomeCountsReport>,
-    /// Number of pods with nowhere to run, preempted pods included.
+    /// How many pods have nowhere to run, preempted pods included: the number of N-1.
     pub nowhere: Option<usize>,
 }
 
@@ -115,57 +136,83 @@ type OutcomeCountsReport = BTreeMap<&'static str, usize>;
 
 /// A zone now and at the end of the forecast.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastZoneReport {
+    /// The zone's region; may be empty.
     pub region: String,
+    /// The zone; may be empty.
     pub zone: String,
+    /// Number of nodes that count for the zone's state.
     pub nodes: usize,
+    /// Number of these nodes that are not ready now.
     pub not_ready: usize,
+    /// The zone's state now: `Initial`, `Normal`, `PartialDisruption` or `FullDisruption`.
     pub state: &'static str,
+    /// Number of these nodes that are not ready at the end.
     pub not_ready_at_end: usize,
+    /// The zone's state at the end.
     pub state_at_end: &'static str,
-    /// Rate at which nodes of the zone are tainted NoExecute, per second.
+    /// The zone's eviction rate at the end: nodes per second that get the NoExecute taint.
     pub eviction_rate_at_end: f32,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForecastStepReport {
+    /// When the step happens.
     pub at: Timestamp,
+    /// Seconds from `takenAt` to the step.
     pub in_seconds: f64,
-    /// Type of the step: `unknown`, `noExecute`, `delete`, or `remove` for an object that the pod garbage collector
-    /// removes.
+    /// `unknown` (the node's conditions become Unknown), `noExecute` (the node gets the taint), `delete` (a pod's
+    /// deletion starts), `remove` (the pod garbage collector removes a pod's object).
     pub r#type: &'static str,
+    /// The node.
     pub node: NodeName,
-    /// Key of the taint; null unless the step is `noExecute`.
+    /// The taint's key, for `noExecute`.
     pub taint: Option<String>,
+    /// The pod's namespace, for `delete` and `remove`.
     pub namespace: Option<String>,
+    /// The pod's name, for `delete` and `remove`.
     pub pod: Option<String>,
-    /// Number of pods that leave the endpoints of their Services.
+    /// For `unknown`: how many pods are marked not ready with the node, and leave the endpoints of their Services: the
+    /// moment that users notice.
     pub pods_not_ready: usize,
-    /// Probability that the step happens at this time, from 0 to 1.
+    /// The probability that the step happens at that time, from 0 to 1.
     pub probability: f64,
-    /// Nodes that may get the rate limiter's token at this time; empty if the step does not depend on chance.
+    /// If the probability is below 1: the nodes that wait for the token.
     pub among: Vec<NodeName>,
+    /// The causes, as text; not for parsing.
     pub why: Why,
 }
 
 /// Nodes of a zone that may be tainted NoExecute before the zone's new state takes effect.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UncertainTaintsReport {
+    /// When upstream's own timing (since 1.34) leaves open whether nodes are tainted: the pass that finds a zone
+    /// disrupted may be interrupted by the loop that taints at the old rate.
     pub at: Timestamp,
+    /// Seconds from `takenAt` to that time.
     pub in_seconds: f64,
+    /// The zone's region; may be empty.
     pub region: String,
+    /// The zone; may be empty.
     pub zone: String,
+    /// The most nodes that may get the NoExecute taint then, and lose their pods.
     pub max_nodes: usize,
+    /// The nodes that may get the taint.
     pub candidates: Vec<NodeName>,
 }
 
 /// What a DeviceTaintRule would do.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TaintRulePreviewReport {
+    /// The rule's name.
     pub rule: String,
     /// Whether the rule selects every device.
     pub selects_all: bool,
@@ -173,8 +220,9 @@ pub struct TaintRulePreviewReport {
     pub published_devices: usize,
     /// Number of allocated devices that the rule selects.
     pub allocated_devices: usize,
-    /// Number of pods that would be deleted, and of their namespaces.
+    /// Number of pods that would be deleted, at once or when their tolerations end.
     pub pods: usize,
+    /// Number of namespaces of these pods.
     pub namespaces: usize,
 }
 
@@ -192,33 +240,52 @@ impl TaintRulePreviewReport {
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct StayingReport {
+    /// The pod's namespace.
     pub namespace: String,
+    /// The pod's name.
     pub pod: String,
+    /// The pod's node.
     pub node: NodeName,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReplacementReport {
+    /// The namespace of the old pod.
     pub namespace: String,
-    /// The pod that is replaced.
+    /// The name of the old pod.
     pub pod: String,
+    /// The node of the old pod.
     pub node: NodeName,
-    /// When the replacement is created; null if never, or not within the forecast.
+    /// When the replacement is created; `null` means never, or not within the forecast.
     pub at: Option<Timestamp>,
+    /// Seconds from `takenAt` to that time.
     pub in_seconds: Option<f64>,
-    /// Where the replacement lands: `node`, `unknown`, `pending`, `waiting`, `notEvicted` or `lost`.
+    /// `node`, `pending` (it stays Pending, whenever it is created), `unknown` (not predicted: another scheduler places
+    /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it while the old pod
+    /// counts), `notEvicted` (the old pod is not evicted within the forecast) or `lost` (no controller recreates the
+    /// pod).
     pub landing: &'static str,
-    /// Outcome of the pod, as in `kordon status`.
+    /// What becomes of the pod, as `evictions[].outcome` of [`kordon status`](status.md).
     pub outcome: &'static str,
+    /// The outcome in words; not for parsing.
     pub outcome_text: String,
+    /// The node that the scheduler would choose, now or later.
     pub landing_node: Option<NodeName>,
+    /// Why the replacement lands on this node, or why on none.
     pub landing_reason: Option<String>,
+    /// When the replacement is likely Ready; `null` means never. With a ReadWriteOnce volume not before that is
+    /// detached from the old node: when that is Ready or tainted out-of-service, else 6 minutes after the old pod is
+    /// gone.
     pub ready_in_seconds: Option<f64>,
-    /// Notes about the pod's eviction by a taint.
+    /// Notes about the eviction of the old pod: the budget that taint eviction ignores, that no replacement comes until
+    /// the old pod is gone, the volume that stays attached.
     pub notes: Vec<String>,
+    /// How to place the replacement if it stays Pending.
     pub help: Vec<String>,
 }
 
@@ -395,94 +462,7 @@ mod tests {
     use crate::cli::documented;
 
     #[test]
-    fn every_field_is_documented() {
-        let (text, at) = (|| "text".to_owned(), Timestamp::from_secs(1_800_000_000));
-        let report = ForecastReport {
-            schema: "kordon.forecast/v1",
-            taken_at: at,
-            until: at,
-            confidence: "live",
-            assumptions: vec![text()],
-            unknown: vec![GapReport::full()],
-            gaps: Gaps::default(),
-            definite: true,
-            totals: ForecastTotalsReport {
-                unknown: 1,
-                tainted: 1,
-                deleted: Some(1),
-                deleted_least: Some(1),
-                deleted_expected: Some(1.0),
-                deleted_most: Some(1),
-                placed: Some(1),
-                pending: Some(1),
-                waiting: Some(1),
-                not_evicted: Some(1),
-                lost: Some(1),
-                pods: Some(1),
-                outcomes: Some([("moves", 1)].into()),
-                preempted: Some([("pending", 1)].into()),
-                nowhere: Some(1),
-            },
-            counts: None,
-            zones: vec![ForecastZoneReport {
-                region: text(),
-                zone: text(),
-                nodes: 1,
-                not_ready: 1,
-                state: "Normal",
-                not_ready_at_end: 1,
-                state_at_end: "Normal",
-                eviction_rate_at_end: 0.1,
-            }],
-            steps: vec![ForecastStepReport {
-                at,
-                in_seconds: 1.0,
-                r#type: "delete",
-                node: "n".into(),
-                taint: Some(text()),
-                namespace: Some(text()),
-                pod: Some(text()),
-                pods_not_ready: 1,
-                probability: 0.5,
-                among: vec!["n".into()],
-                why: Why::default(),
-            }],
-            uncertain_taints: vec![UncertainTaintsReport {
-                at,
-                in_seconds: 1.0,
-                region: text(),
-                zone: text(),
-                max_nodes: 1,
-                candidates: vec!["n".into()],
-            }],
-            taint_rule_previews: Some(vec![TaintRulePreviewReport {
-                rule: text(),
-                selects_all: true,
-                published_devices: 1,
-                allocated_devices: 1,
-                pods: 1,
-                namespaces: 1,
-            }]),
-            loops: vec![EvictionLoopReport::full()],
-            staying: Some(vec![StayingReport { namespace: text(), pod: text(), node: "n".into() }]),
-            replacements: Some(vec![ReplacementReport {
-                namespace: text(),
-                pod: text(),
-                node: "n".into(),
-                at: Some(at),
-                in_seconds: Some(1.0),
-                landing: "node",
-                outcome: "moves",
-                outcome_text: text(),
-                landing_node: Some("m".into()),
-                landing_reason: Some(text()),
-                ready_in_seconds: Some(2.0),
-                notes: vec![text()],
-                help: vec![text()],
-            }]),
-            receivers: Some(vec![ReceiverReport::full()]),
-            placement_caveats: Some(vec!["sampled"]),
-        };
-        documented::check(&report, include_str!("../../../docs/reference/forecast.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<ForecastReport>("forecast");
     }
 }

@@ -22,259 +22,396 @@ use kordon_time::Timestamp;
 
 /// A plan. Every field is always present; what is unknown or never happens is null.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
     /// `kordon.plan/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
+    /// When the plan was made. Durations below count from here.
     pub taken_at: Timestamp,
-    /// Planned action: `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
+    /// `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
     pub action: &'static str,
+    /// The equivalent kubectl command; `null` if there is none (`evict`).
     pub command: Option<String>,
+    /// The Kubernetes release whose rules apply.
     pub server_version: String,
-    /// How the plan ends: `completes`, `unknown`, `stalls`, `blocked` or `refused`.
+    /// `completes`; `stalls` (something may wait forever, or the timeout is too short); `blocked` (a pod can never
+    /// leave); `refused` (it does not start, or not on every node, without more flags); `unknown` (whether it completes
+    /// depends on objects that are not known, see below).
     pub outcome: &'static str,
-    /// Whether the outcome is the same for any state of the unknown objects.
+    /// Whether the outcome would be the same if everything were known.
     pub definite: bool,
-    /// Parts of the plan that depend on unknown or outdated objects.
+    /// Parts of the plan that depend on objects which are unknown or outdated.
     pub unknown: Vec<PlanGapReport>,
-    /// Flags that the plan needs to start.
+    /// The flags that the plan needs to start.
     pub required_flags: Vec<String>,
     pub totals: PlanTotalsReport,
     pub nodes: Vec<PlanNodeReport>,
     pub pods: Vec<PlanPodReport>,
-    /// Nodes that receive pods; null if placements are unknown.
+    /// Nodes that receive pods; `null` if placements are unknown.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// Pending pods that the plan allows the scheduler to place; null if unknown.
+    /// Pending pods that find a node because the plan makes nodes schedulable; `null` if placements are unknown.
     pub arrivals: Option<Vec<ArrivalReport>>,
-    /// PodDisruptionBudgets of the plan's pods; null if budgets are unknown.
+    /// PodDisruptionBudgets of the plan's pods; `null` if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
+    /// The API requests that the plan would send.
     pub steps: Vec<PlanStepReport>,
+    /// The permissions that the operation needs.
     pub permissions: Vec<PermissionReport>,
+    /// What an undo would change. Only changes of the plan itself are undone.
     pub undo: Vec<UndoReport>,
+    /// The assumptions, as text.
     pub assumptions: Vec<&'static str>,
-    /// Effects on the plan's pods that are not modelled.
+    /// What may change what happens to pods of the plan, and is [not modelled](#what-is-not-modelled).
     pub not_modelled: Vec<NotModelledReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotModelledReport {
-    /// Type of the effect: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
+    /// The type: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
     /// `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
+    /// The same as text.
     pub text: String,
-    /// Number of pods of the plan that the effect may concern.
+    /// Number of replaced pods of the plan that it may concern.
     pub pods: usize,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanTotalsReport {
+    /// Nodes of the plan.
     pub nodes: usize,
+    /// Nodes that would be written to.
     pub changed_nodes: usize,
+    /// Nodes for which the request is invalid, or of which no pod would be evicted because a flag is missing.
     pub refused_nodes: usize,
+    /// Pods of the plan. The totals below count each pod once; a refused pod counts by its verdict with the required
+    /// flags.
     pub pods: usize,
-    /// Numbers of pods by the word of their outcome; they add up to `pods`.
+    /// Numbers of pods by the word of their outcome ([outcomes.md](../outcomes.md)); words that no pod has are left
+    /// out. The numbers add up to `totals.pods`.
     pub outcomes: BTreeMap<&'static str, usize>,
+    /// Pods that leave at the first attempt.
     pub leave_now: usize,
+    /// Pods that leave after others have been replaced, or at a later time.
     pub leave_later: usize,
+    /// Pods that are already terminating.
     pub already_terminating: usize,
+    /// Pods that stay, and do not keep the plan from completing.
     pub stay: usize,
+    /// Pods that wait for something that may or may not happen.
     pub wait: usize,
+    /// Pods that can never leave in this plan, or of which it is not known whether they can.
     pub blocked: usize,
-    /// Number of pods that leave unless an unknown object forbids it.
+    /// Pods that leave unless an unknown object forbids it.
     pub undecided: usize,
+    /// Pods that need a flag which is not given.
     pub refused_pods: usize,
+    /// Pods that leave, and that no controller recreates.
     pub lost: usize,
+    /// Pods that leave, and lose data.
     pub data_lost: usize,
-    /// Number of pods whose replacement is placed. Null, like `pending` and `preempted`, if placements are unknown.
+    /// Replacements that land on a predicted node. `null`, like `pending` and `preempted`, if placements are unknown.
     pub placed: Option<usize>,
+    /// Replacements that stay Pending.
     pub pending: Option<usize>,
+    /// Pods that replacements preempt.
     pub preempted: Option<usize>,
+    /// When the plan completes.
     pub ends: WindowReport,
-    /// Likely end if all undecided pods leave at once; null if no pod is undecided.
+    /// When the plan likely completes if all undecided pods leave at the first attempt; `null` if no pod is undecided.
     pub not_before_seconds: Option<f64>,
 }
 
 /// Times in seconds from `takenAt`; null means never.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WindowReport {
+    /// At the soonest; `null` means never, or unknown because pods are undecided.
     pub soonest_seconds: Option<f64>,
+    /// In the likely case; `null` likewise.
     pub likely_seconds: Option<f64>,
+    /// At the latest; `null` likewise.
     pub latest_seconds: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanNodeReport {
+    /// The node's name.
     pub name: NodeName,
+    /// The node's uid, the precondition of every write.
     pub uid: String,
-    /// Change of the node: `cordon`, `uncordon`, `taints`, `labels`, `unchanged` or `refused`.
+    /// The write: `cordon`, `uncordon`, `taints`, `labels`, `unchanged` (already as requested) or `refused`.
     pub change: &'static str,
+    /// Why it is `refused`, in kubectl's words; else `null`.
     pub text: Option<String>,
-    /// Taints or labels before and after the change.
+    /// The node's taints or labels now, if these change.
     pub before: Vec<String>,
+    /// The node's taints or labels afterwards.
     pub after: Vec<String>,
+    /// The drain of the node; `null` for other actions.
     pub drain: Option<DrainReport>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DrainReport {
+    /// Whether no pod of the node would be evicted because a flag is missing.
     pub refused: bool,
+    /// The refusals, in kubectl's words.
     pub refusals: Vec<String>,
+    /// When the drain of the node starts; at the soonest, if it has to wait for undecided pods.
     pub starts_in_seconds: f64,
+    /// When the node is empty.
     pub ends: WindowReport,
+    /// Whether a node before it never completes, so that this drain starts only if that node is skipped.
     pub after_blocked_node: bool,
+    /// The budget that the node's last pod waits for.
     pub blocked_by: Option<String>,
-    /// Number of pods that remain on the node; null if unknown.
+    /// Pods that remain on the node; `null` if unknown.
     pub remaining: Option<usize>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanPodReport {
+    /// The pod's namespace.
     pub namespace: String,
+    /// The pod's name.
     pub pod: String,
+    /// The pod's uid, the precondition of its eviction or deletion.
     pub uid: String,
+    /// The pod's node.
     pub node: Option<NodeName>,
+    /// The kind of the pod's controller.
     pub owner_kind: Option<String>,
+    /// The name of the pod's controller.
     pub owner_name: Option<String>,
+    /// `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`, `waitsForController`,
+    /// `waitsForNamespace`, `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
+    /// `deletionCancelled`.
     pub verdict: &'static str,
-    /// Outcome of the pod, as in `kordon status`.
+    /// What becomes of the pod: a word of [outcomes.md](../outcomes.md).
     pub outcome: &'static str,
+    /// The outcome in words; not for parsing.
     pub outcome_text: String,
-    /// Verdict that the pod would have if all required flags were given.
+    /// The verdict if all required flags are given; the same as `verdict` if none is missing.
     pub verdict_with_flags: &'static str,
+    /// The verdict as text, with the budget's numbers and what to do; not for parsing.
     pub text: String,
+    /// The flags that the pod needs.
     pub required_flags: Vec<String>,
+    /// The PodDisruptionBudget that decides the eviction, as `namespace/name`.
     pub budget: Option<String>,
-    /// Why no controller recreates the pod.
+    /// Why no controller recreates the pod: `noOwner`, `ownerGone`, `finished`, `jobFails` (its Job fails, or its
+    /// index) or `runFails` (the run of an owner that creates no second pod); `null` if one does.
     pub lost_reason: Option<&'static str>,
     /// The same in a few words, for the table.
     #[serde(skip)]
     pub lost_note: Option<&'static str>,
+    /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`, `mayReturnHere`, `singleReplica`, `lastReady`,
+    /// `critical`, `hasFinalizers`, `kubeletDown`, `removedByForce` (the pod garbage collector removes it, because its
+    /// node is not Ready and tainted out-of-service), `duplicateIdentity`, `notRecreatedWhileTainted`,
+    /// `rolloutInProgress`.
     pub warnings: Vec<&'static str>,
-    /// HTTP status that an eviction would get now.
+    /// The HTTP status with which the server would answer an eviction now.
     pub eviction_status: Option<u16>,
+    /// The message of that answer, if the answer is a refusal.
     pub eviction_message: Option<String>,
+    /// When the deletion of the pod starts.
     pub leaves: WindowReport,
+    /// When the pod is deleted.
     pub deleted: WindowReport,
+    /// When the timeout expires before the pod is deleted; else `null`.
     pub times_out_in_seconds: Option<f64>,
-    /// The quota that refuses the first attempts to create the replacement; null if no quota does.
+    /// The ResourceQuota that refuses the first attempts to create the replacement; `null` if none does.
     pub quota_refusal: Option<QuotaRefusalReport>,
-    /// Where the replacement lands: `node`, `pending` or `unknown`.
+    /// Where the replacement lands: `node`, `pending` (it stays Pending) or `unknown` (not predicted); `null` if there
+    /// is no replacement.
     pub landing: Option<&'static str>,
+    /// The node that the replacement lands on.
     pub landing_node: Option<NodeName>,
+    /// Why the replacement lands on this node, or why on none.
     pub landing_reason: Option<String>,
-    /// How the placement was decided; null if nothing has to be placed.
+    /// How the placement was decided; `null` if nothing has to be placed.
     pub placement: Option<PlacementReport>,
+    /// When the replacement is likely Ready; `null` means never, or unknown because the pod is undecided.
     pub ready_again_in_seconds: Option<f64>,
-    /// Quality of the predicted times: `guess`, `declared`, `measured` or `certain`.
+    /// The quality of the times: `guess`, `declared` (from grace periods), `measured` (from pods of the same workload),
+    /// `certain`.
     pub quality: &'static str,
 }
 
 /// A quota that refuses a replacement.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct QuotaRefusalReport {
+    /// The name of the ResourceQuota.
     pub quota: String,
+    /// The resource that is used up, as in `requests.cpu`.
     pub resource: String,
+    /// How much of it is used, as text.
     pub used: String,
+    /// How much of it may be used, as text.
     pub hard: String,
+    /// How much of it the replacement needs, as text.
     pub needed: String,
+    /// When the pod's controller likely creates the replacement after all; `null` means not in this plan.
     pub until_seconds: Option<f64>,
 }
 
 /// A Pending pod that can be placed.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ArrivalReport {
+    /// The pod's namespace.
     pub namespace: String,
+    /// The pod's name.
     pub pod: String,
+    /// The node that the pod would land on.
     pub node: NodeName,
-    /// Why the pod is placed on this node.
+    /// The node, and why the pod would land on it, as text.
     pub text: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BudgetReport {
+    /// The budget's namespace.
     pub namespace: String,
+    /// The budget's name.
     pub name: String,
+    /// Pods of the plan that it protects.
     pub pods: usize,
+    /// The budget's numbers now, computed from pods and scales.
     pub before: NumbersReport,
+    /// The budget's numbers at the end.
     pub after: NumbersReport,
+    /// Whether the disruption controller has not processed its latest spec.
     pub stale: bool,
+    /// Why the disruption controller cannot compute it.
     pub sync_failure: Option<String>,
-    /// Numbers in the budget's status, if they differ from those computed from the pods.
+    /// The numbers of the budget's status, if they differ from the computed ones; else `null`.
     pub status: Option<NumbersReport>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NumbersReport {
+    /// Pods that the budget expects.
     pub expected_pods: i32,
+    /// Pods that must be healthy.
     pub desired_healthy: i32,
+    /// Pods that are healthy.
     pub current_healthy: i32,
+    /// Evictions that the budget allows.
     pub disruptions_allowed: i32,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WarningReport {
+    /// `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`, `unselectedRemain`, `budgetsIgnored`,
+    /// `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods names the drained node), `mayTimeOut`
+    /// (pods likely leave before the timeout, but may use their whole grace period), `switchover` (an operator moves
+    /// roles away from the node), `jobFails` (a Job fails, because its pods that leave are failed pods), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
+    /// `outOfService`, `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
+    /// NoExecute taints), `cordonStands` (kordon cordoned the node, and the time for which that was meant is not over),
+    /// `cordonNoted` (kordon cordoned it, without a time or for one that is over) or `claimedByOther` (somebody drains
+    /// the node, or the drain was interrupted).
     pub r#type: &'static str,
+    /// The warning as text.
     pub text: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MomentReport {
+    /// When, in the likely case.
     pub in_seconds: f64,
-    /// Type of the event: `nodeStarts`, `nodeEnds`, `leaves`, `refused`, `deleted`, `notReplaced`, `replaced`, `ready`,
-    /// `started` or `timedOut`.
+    /// `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota refuses
+    /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready)
+    /// or `timedOut`.
     pub r#type: &'static str,
+    /// The node whose drain starts or ends, or where the replacement lands.
     pub node: Option<NodeName>,
-    /// Pod of the event, as `namespace/name`.
+    /// The pod, `namespace/name`; for `notReplaced`, `replaced` and `ready` the old one.
     pub pod: Option<String>,
+    /// The budget that refuses.
     pub budget: Option<String>,
+    /// The quota that refuses, `namespace/name`.
     pub quota: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanStepReport {
+    /// The HTTP method.
     pub method: &'static str,
+    /// The path.
     pub path: String,
+    /// The content type.
     pub content_type: &'static str,
+    /// The body, an object. Every request has the object's uid as precondition; a list of taints also has its
+    /// resourceVersion.
     pub body: Value,
+    /// The effect and the object, as text.
     pub text: String,
-    /// The server's answer to a dry run of the write; null if the server was not asked.
+    /// With `--dry-run=server`, the server's answer to it as a dry run: `allowed`, `budgetExhausted`, `budgetStale`,
+    /// `forbidden`, `refused`, `conflict`, `otherObject`, `gone`, `namespaceTerminating`, `overloaded`, `failed`,
+    /// `unreachable` or `noResponse`; `null` if it was not sent.
     pub dry_run_result: Option<&'static str>,
+    /// The server's message; for a budget, its numbers.
     pub dry_run_message: Option<String>,
-    /// Whether the plan predicted the server's answer.
+    /// Whether the plan predicted that answer; `null` if the answer does not show it.
     pub as_planned: Option<bool>,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionReport {
+    /// The verb.
     pub verb: &'static str,
+    /// The API group; empty for the core group.
     pub group: &'static str,
+    /// The resource.
     pub resource: &'static str,
+    /// The subresource; may be empty.
     pub subresource: &'static str,
+    /// The namespace; empty for nodes.
     pub namespace: String,
+    /// The object's name; empty for any.
     pub name: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UndoReport {
+    /// The node.
     pub node: NodeName,
+    /// The node's uid: another node of the same name is left alone.
     pub uid: String,
+    /// The changes: `uncordon`, `cordon`, or `taint …` and `label …` in kubectl's words.
     pub changes: Vec<String>,
 }
 
@@ -293,11 +430,15 @@ pub struct UnknownPlanReport {
 
 /// A part of a plan that is uncertain, and the unknown or outdated kinds of objects on which the part depends.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanGapReport {
-    /// Uncertain part: `outcome`, `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`.
+    /// The part: `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`; `outcome` where the plan
+    /// is refused for it.
     part: &'static str,
+    /// The same as text, with the reasons.
     pub text: String,
+    /// The kinds of objects that are unknown or outdated.
     kinds: Vec<GapReport>,
 }
 
@@ -607,155 +748,8 @@ mod tests {
     use super::*;
     use crate::cli::documented;
 
-    /// Sample report in which every field has a value and every list has items.
-    fn full() -> PlanReport {
-        let text = || "text".to_owned();
-        let window =
-            WindowReport { soonest_seconds: Some(1.0), likely_seconds: Some(2.0), latest_seconds: Some(3.0) };
-        let numbers = NumbersReport {
-            expected_pods: 3,
-            desired_healthy: 2,
-            current_healthy: 3,
-            disruptions_allowed: 1,
-        };
-        PlanReport {
-            schema: "kordon.plan/v1",
-            taken_at: Timestamp::from_secs(1_800_000_000),
-            action: "drain",
-            command: Some(text()),
-            server_version: text(),
-            outcome: "completes",
-            definite: true,
-            unknown: vec![PlanGapReport { part: "placement", text: text(), kinds: vec![GapReport::full()] }],
-            required_flags: vec![text()],
-            totals: PlanTotalsReport {
-                nodes: 1,
-                changed_nodes: 1,
-                refused_nodes: 0,
-                pods: 1,
-                outcomes: [("moves", 1)].into(),
-                leave_now: 1,
-                leave_later: 0,
-                already_terminating: 0,
-                stay: 0,
-                wait: 0,
-                blocked: 0,
-                undecided: 0,
-                refused_pods: 0,
-                lost: 0,
-                data_lost: 0,
-                placed: Some(1),
-                pending: Some(0),
-                preempted: Some(0),
-                ends: window,
-                not_before_seconds: Some(1.0),
-            },
-            nodes: vec![PlanNodeReport {
-                name: "n1".into(),
-                uid: text(),
-                change: "taints",
-                text: Some(text()),
-                before: vec![text()],
-                after: vec![text()],
-                drain: Some(DrainReport {
-                    refused: false,
-                    refusals: vec![text()],
-                    starts_in_seconds: 0.0,
-                    ends: window,
-                    after_blocked_node: false,
-                    blocked_by: Some(text()),
-                    remaining: Some(0),
-                }),
-            }],
-            pods: vec![PlanPodReport {
-                namespace: text(),
-                pod: text(),
-                uid: text(),
-                node: Some("n1".into()),
-                owner_kind: Some(text()),
-                owner_name: Some(text()),
-                verdict: "leaves",
-                outcome: "moves",
-                outcome_text: text(),
-                verdict_with_flags: "leaves",
-                text: text(),
-                required_flags: vec![text()],
-                budget: Some(text()),
-                lost_reason: Some("noOwner"),
-                lost_note: Some("lost"),
-                warnings: vec!["critical"],
-                eviction_status: Some(201),
-                eviction_message: Some(text()),
-                leaves: window,
-                deleted: window,
-                times_out_in_seconds: Some(1.0),
-                quota_refusal: Some(QuotaRefusalReport {
-                    quota: text(),
-                    resource: text(),
-                    used: text(),
-                    hard: text(),
-                    needed: text(),
-                    until_seconds: Some(1.0),
-                }),
-                landing: Some("node"),
-                landing_node: Some("n2".into()),
-                landing_reason: Some(text()),
-                placement: Some(PlacementReport::full()),
-                ready_again_in_seconds: Some(1.0),
-                quality: "guess",
-            }],
-            receivers: Some(vec![ReceiverReport::full()]),
-            arrivals: Some(vec![ArrivalReport {
-                namespace: text(),
-                pod: text(),
-                node: "n2".into(),
-                text: text(),
-            }]),
-            budgets: Some(vec![BudgetReport {
-                namespace: text(),
-                name: text(),
-                pods: 1,
-                before: numbers,
-                after: numbers,
-                stale: false,
-                sync_failure: Some(text()),
-                status: Some(numbers),
-            }]),
-            warnings: vec![WarningReport { r#type: "controlPlane", text: text() }],
-            timeline: vec![MomentReport {
-                in_seconds: 0.0,
-                r#type: "refused",
-                node: Some("n1".into()),
-                pod: Some(text()),
-                budget: Some(text()),
-                quota: Some(text()),
-            }],
-            steps: vec![PlanStepReport {
-                method: "POST",
-                path: text(),
-                content_type: "application/json",
-                body: "the body as it is sent".into(),
-                text: text(),
-                dry_run_result: Some("allowed"),
-                dry_run_message: Some(text()),
-                as_planned: Some(true),
-            }],
-            permissions: vec![PermissionReport {
-                verb: "create",
-                group: "",
-                resource: "pods",
-                subresource: "eviction",
-                namespace: text(),
-                name: text(),
-            }],
-            undo: vec![UndoReport { node: "n1".into(), uid: text(), changes: vec![text()] }],
-            assumptions: vec!["nobody else acts"],
-            not_modelled: vec![NotModelledReport { r#type: "quota", text: text(), pods: 1 }],
-        }
-    }
-
     #[test]
-    fn the_documented_fields_are_the_fields() {
-        documented::check(&full(), include_str!("../../../docs/reference/plan.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<PlanReport>("plan");
     }
 }

@@ -13,75 +13,92 @@ use kordon_time::Timestamp;
 
 /// Pressure on a node. Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PressureReport {
     /// `kordon.pressure/v1`: fields are added, never removed or renamed.
     schema: &'static str,
+    /// When the report was made.
     pub(super) taken_at: Timestamp,
+    /// The node.
     pub(super) node: NodeName,
-    /// Pressure conditions that are True: `MemoryPressure`, `DiskPressure`, `PIDPressure`.
+    /// The pressure conditions that are True: `MemoryPressure`, `DiskPressure`, `PIDPressure`.
     pub(super) conditions: Vec<&'static str>,
+    /// Where usage comes from; `null` if usage is unknown.
     pub(super) usage: Option<UsageReport>,
     /// Why usage is unknown.
     pub(super) usage_error: Option<String>,
-    /// Source of the thresholds: `kubelet` or `defaults`.
+    /// Source of the thresholds: `kubelet` (its own) or `defaults` (of its release).
     pub(super) thresholds: &'static str,
     /// Why the kubelet's own thresholds are unknown.
     pub(super) thresholds_error: Option<String>,
-    /// Thresholds of the kubelet that could not be parsed.
+    /// Thresholds of the kubelet that could not be parsed, as configured.
     pub(super) ignored_thresholds: Vec<String>,
     pub(super) signals: Vec<SignalReport>,
     pub(super) eviction: EvictionOrderReport,
-    /// Aspects that placements ignore: `sampled`, `oneSample` and the other words of `kordon plan`.
+    /// What the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
+    /// plan`](plan.md#pods); empty in `kordon why`.
     pub(super) placement_caveats: Vec<&'static str>,
 }
 
 /// Source of usage.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageReport {
-    /// Source of the measurements: `kubelet`, or `metrics.k8s.io`, which only has the memory of pods.
+    /// The source: `kubelet`, or `metrics.k8s.io`, which only has the memory of pods.
     pub source: &'static str,
+    /// When usage was measured.
     pub measured_at: Timestamp,
 }
 
 /// An eviction signal. Amounts are in bytes, inodes or processes.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SignalReport {
+    /// `memory.available`, `allocatableMemory.available`, `nodefs.available`, `nodefs.inodesFree`, `imagefs.available`,
+    /// `imagefs.inodesFree`, `containerfs.available`, `containerfs.inodesFree` or `pid.available`.
     pub signal: &'static str,
     #[serde(skip)]
     pub measure: EvictionSignal,
+    /// What is left, in bytes, inodes or processes.
     pub available: Option<i64>,
+    /// The capacity, in the same unit.
     pub capacity: Option<i64>,
     pub thresholds: Vec<ThresholdReport>,
-    /// Distance by which the level is above the nearest threshold. A falling level reaches that threshold first.
+    /// Distance by which the level is above the threshold that is met first; negative below that threshold.
     pub distance: Option<i64>,
-    /// Time until the level reaches the nearest threshold at the current trend.
+    /// When the level reaches that threshold if it goes on to fall as in the last ten minutes.
     pub reaches_threshold_in_seconds: Option<f64>,
-    /// When the kubelet evicts because the signal meets a threshold; null if the signal meets none.
+    /// When the kubelet evicts because a threshold of the signal is met, at the latest; `null` if none is met.
     pub evicts_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ThresholdReport {
-    /// Value as configured.
+    /// The threshold as configured.
     pub value: String,
-    /// Level of the signal at the threshold; null if the capacity is unknown.
+    /// Level of the signal at the threshold; `null` if the capacity is unknown.
     pub level: Option<i64>,
     /// Kind of the threshold: `hard` or `soft`.
     pub kind: &'static str,
+    /// How long the threshold must be met before the kubelet evicts.
     pub grace_seconds: f64,
     /// Level at which evictions stop.
     pub target: Option<i64>,
+    /// Whether the threshold is met.
     pub met: Option<bool>,
 }
 
 /// The kubelet's actions when a signal falls below its threshold.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EvictionOrderReport {
+    /// The signal that the eviction is for.
     pub signal: &'static str,
     /// Summary in one line.
     #[serde(skip)]
@@ -91,36 +108,45 @@ pub(super) struct EvictionOrderReport {
     pub node_reclaim_words: Option<String>,
     #[serde(skip)]
     pub measure: EvictionSignal,
-    /// Condition and taint that are set at once.
+    /// The condition that is set at once.
     pub condition: &'static str,
+    /// The taint that the controller adds for that condition.
     pub taint: String,
-    /// Threshold of the signal; null if the signal has no threshold, so that nothing is evicted.
+    /// The threshold that is met first; `null` if the signal has no threshold, so that nothing is evicted.
     pub threshold: Option<String>,
-    /// Whether the threshold is met now. Otherwise the actions start later, as soon as the threshold is met.
+    /// Whether that threshold is met now. Otherwise the actions start as soon as it is met.
     pub met: bool,
     /// What the kubelet frees on the node before it evicts pods: `dead containers`, `unused images`.
     pub node_reclaim: Vec<&'static str>,
-    /// Lower bound of the size of unused images.
+    /// The size of the unused images that the node lists.
     pub unused_image_bytes: i64,
-    /// Level at which evictions stop.
+    /// The level at which evictions stop.
     pub target: Option<i64>,
     /// Whether evictions reach the target.
     pub reaches_target: Option<bool>,
-    /// All pods on the node in order of eviction.
+    /// All pods on the node in the order of eviction.
     pub pods: Vec<RankedPodReport>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RankedPodReport {
+    /// The pod's namespace.
     pub namespace: String,
+    /// The pod's name.
     pub pod: String,
-    /// Place from 1. The order of pods with equal places is undefined.
+    /// The pod's place, from 1; pods with the same place are evicted in any order.
     pub place: usize,
+    /// The pod's priority.
     pub priority: i32,
+    /// The pod's QoS class, which does not decide the order.
     pub qos: &'static str,
+    /// What the pod uses; `null` if unknown.
     pub usage: Option<i64>,
+    /// What the pod requests.
     pub request: i64,
+    /// Why the pod has its place, as text.
     pub reason: String,
     /// Why the pod is never evicted: `static pod` or `critical priority`.
     pub exempt: Option<&'static str>,
@@ -128,13 +154,15 @@ pub(super) struct RankedPodReport {
     pub evicted: bool,
     /// Level of the signal after the pod's eviction.
     pub available_after: Option<i64>,
-    /// Highest `oom_score_adj` of the pod's containers. When memory runs out, the kernel first kills containers with a
-    /// high value.
+    /// The highest `oom_score_adj` of the pod's containers. When memory runs out, the kernel first kills containers
+    /// with a high value.
     pub oom_score_adj: Option<i64>,
-    /// Where the replacement lands: `node`, `pending`, `sameNode`, `lost`, `notReplaced` or `unknown`; null if the pod
-    /// is not evicted or placements were not computed.
+    /// Where the replacement lands: `node`, `pending`, `sameNode` (its DaemonSet recreates it there), `lost` (no
+    /// controller recreates it), `notReplaced` or `unknown`; `null` if the pod is not evicted, and in `kordon why`.
     pub landing: Option<&'static str>,
+    /// The node that the replacement lands on.
     pub landing_node: Option<NodeName>,
+    /// Why the replacement lands on this node, or why on none.
     pub landing_reason: Option<String>,
 }
 
@@ -262,68 +290,7 @@ mod tests {
     use crate::cli::documented;
 
     #[test]
-    fn every_field_is_documented() {
-        let (text, at) = (|| "x".to_owned(), Timestamp::EPOCH);
-        let report = PressureReport {
-            schema: "kordon.pressure/v1",
-            taken_at: at,
-            node: "n".into(),
-            conditions: vec!["DiskPressure"],
-            usage: Some(UsageReport { source: "kubelet", measured_at: at }),
-            usage_error: Some(text()),
-            thresholds: "kubelet",
-            thresholds_error: Some(text()),
-            ignored_thresholds: vec![text()],
-            signals: vec![SignalReport {
-                signal: "memory.available",
-                measure: EvictionSignal::Memory,
-                available: Some(1),
-                capacity: Some(2),
-                thresholds: vec![ThresholdReport {
-                    value: text(),
-                    level: Some(1),
-                    kind: "hard",
-                    grace_seconds: 0.0,
-                    target: Some(1),
-                    met: Some(false),
-                }],
-                distance: Some(1),
-                reaches_threshold_in_seconds: Some(1.0),
-                evicts_at: Some(at),
-            }],
-            eviction: EvictionOrderReport {
-                signal: "memory.available",
-                summary: text(),
-                node_reclaim_words: Some(text()),
-                measure: EvictionSignal::Memory,
-                condition: "MemoryPressure",
-                taint: text(),
-                threshold: Some(text()),
-                met: true,
-                node_reclaim: vec!["unused images"],
-                unused_image_bytes: 1,
-                target: Some(1),
-                reaches_target: Some(true),
-                pods: vec![RankedPodReport {
-                    namespace: text(),
-                    pod: text(),
-                    place: 1,
-                    priority: 0,
-                    qos: "Burstable",
-                    usage: Some(1),
-                    request: 1,
-                    reason: text(),
-                    exempt: Some("static pod"),
-                    evicted: true,
-                    available_after: Some(1),
-                    oom_score_adj: Some(1),
-                    landing: Some("node"),
-                    landing_node: Some("m".into()),
-                    landing_reason: Some(text()),
-                }],
-            },
-            placement_caveats: vec!["sampled"],
-        };
-        documented::check(&report, include_str!("../../../docs/reference/pressure.md"));
+    fn the_page_documents_every_field() {
+        documented::check::<PressureReport>("pressure");
     }
 }

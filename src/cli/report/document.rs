@@ -23,16 +23,24 @@ pub struct RecordingFacts {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentReport {
     /// `kordon.incident/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
+    /// The kubeconfig context that was recorded.
     pub context: String,
+    /// The server's release.
     pub server_version: String,
+    /// The version of kordon that recorded.
     pub recorded_by: String,
+    /// What is wrong with the end of the file; `null` if nothing is.
     pub fault: Option<String>,
+    /// Where the report begins.
     pub from: Timestamp,
+    /// Where the report ends.
     pub until: Timestamp,
+    /// When most nodes were down, or silent if none was down; `null` if none was silent either.
     pub peak: Option<Timestamp>,
     pub summary: IncidentSummary,
     pub moments: Vec<ReportedMoment>,
@@ -43,109 +51,165 @@ pub struct IncidentReport {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IncidentSummary {
     /// Nodes that became Unknown or reported that they are not ready.
     pub nodes_failed: usize,
-    /// Nodes that were silent but did not fail.
+    /// Nodes that were silent and did not fail.
     pub nodes_silent: usize,
+    /// How often a node's pods were evicted.
     pub nodes_evicted: usize,
+    /// Pods that were evicted, in any way.
     pub pods_evicted: usize,
+    /// Workloads that lacked pods.
     pub workloads_affected: usize,
-    /// Number of missing pods multiplied by the time for which they were missing, in pod-seconds.
+    /// The time that pods were missing, summed over pods, in seconds.
     pub missing_pod_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedMoment {
+    /// When it happened, to a second.
     pub at: Timestamp,
+    /// `nodeState`, `nodeJoined`, `nodeDeleted`, `zoneState`, `eviction`, `disagreement`, `disconnected`,
+    /// `reconnected`, `noController`, `controllerBack` or `gap`.
     pub kind: &'static str,
+    /// `healthy`, `notice`, `warning`, `critical` or `disconnected`.
     pub level: &'static str,
+    /// What happened.
     pub text: String,
+    /// Number of objects that the moment is about.
     pub count: usize,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedNode {
+    /// The node.
     pub node: String,
+    /// The short name of the node's zone.
     pub zone: String,
+    /// Since when the node was silent, or not ready.
     pub from: Timestamp,
+    /// When the node was declared Unknown, or reported that it is not ready; `null` if neither.
     pub down: Option<Timestamp>,
+    /// When the node's pods were being evicted; `null` if they were not.
     pub evicting: Option<Timestamp>,
+    /// When the node was Ready again, or deleted; `null` if neither.
     pub until: Option<Timestamp>,
+    /// How long that lasted, in seconds.
     pub seconds: f64,
+    /// The worst state of the node.
     pub worst: &'static str,
+    /// Pods that were evicted from the node.
     pub evicted_pods: usize,
+    /// The chain of causes.
     pub why: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedWorkload {
+    /// `Deployment`, `ReplicaSet` or `StatefulSet`.
     pub kind: &'static str,
+    /// The workload, as `namespace/name`.
     pub workload: String,
+    /// Since when the workload lacked pods.
     pub from: Timestamp,
+    /// Until when the workload lacked pods; `null` if it still did.
     pub until: Option<Timestamp>,
+    /// How long that lasted, in seconds.
     pub seconds: f64,
+    /// The pods that the workload wants.
     pub desired: usize,
+    /// The fewest ready pods that the workload had.
     pub least_ready: usize,
+    /// The time that the workload's pods were missing, summed over pods, in seconds.
     pub missing_pod_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedEvictions {
+    /// Pods that were evicted.
     pub total: usize,
     pub kinds: Vec<EvictionKindCount>,
-    /// Time limit for the recovery of a node. An eviction by a taint was unnecessary if its node recovered within this
-    /// time.
+    /// `--back-within` in seconds.
     pub back_within_seconds: f64,
+    /// Pods that were evicted although their node was Ready again within `--back-within`.
     pub unnecessary: Vec<UnnecessaryEviction>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EvictionKindCount {
+    /// The kind of eviction.
     pub kind: &'static str,
+    /// Number of pods.
     pub pods: usize,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UnnecessaryEviction {
+    /// The pod, as `namespace/name`.
     pub pod: String,
+    /// The node.
     pub node: String,
+    /// When the pod was evicted.
     pub at: Timestamp,
+    /// How long after that the node was Ready again, in seconds.
     pub back_after_seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedPredictions {
     pub events: Vec<PredictedEvents>,
+    /// As `medianErrorSeconds` in [verdict.md](verdict.md).
     pub median_error_seconds: Option<f64>,
+    /// As `worstErrorSeconds` in [verdict.md](verdict.md).
     pub worst_error_seconds: Option<f64>,
+    /// As `earliestSeconds` in [verdict.md](verdict.md).
     pub earliest_seconds: Option<f64>,
+    /// As `latestSeconds` in [verdict.md](verdict.md).
     pub latest_seconds: Option<f64>,
+    /// As `byChanceAmong` in [verdict.md](verdict.md).
     pub by_chance_among: usize,
+    /// The last events that were missed, in words.
     pub misses: Vec<String>,
     pub outcomes: OutcomesReport,
-    /// The latest outcomes that differ from the predicted ones, as text.
+    /// The last outcomes that differ from the predicted ones, in words.
     pub outcome_differences: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PredictedEvents {
+    /// The kind of event.
     pub event: &'static str,
+    /// `onTime` and `byChance` together.
     pub predicted: usize,
+    /// As `onTime` in [verdict.md](verdict.md).
     pub on_time: usize,
+    /// As `byChance` in [verdict.md](verdict.md).
     pub by_chance: usize,
+    /// As `unforeseeable` in [verdict.md](verdict.md).
     pub unforeseeable: usize,
+    /// As `missed` in [verdict.md](verdict.md).
     pub missed: usize,
     pub missed_reasons: Vec<MissedReason>,
+    /// As `notCompared` in [verdict.md](verdict.md).
     pub not_compared: usize,
 }
 
@@ -279,85 +343,8 @@ impl ReportedPredictions {
 mod tests {
     use super::*;
 
-    /// Sample report in which every field has a value and every list has items.
-    pub fn full() -> IncidentReport {
-        let at = Timestamp::EPOCH;
-        IncidentReport {
-            schema: "kordon.incident/v1",
-            context: "demo".into(),
-            server_version: "v1.36.3".into(),
-            recorded_by: "0.1.0".into(),
-            fault: Some("ends abruptly".into()),
-            from: at,
-            until: at,
-            peak: Some(at),
-            summary: IncidentSummary {
-                nodes_failed: 1,
-                nodes_silent: 1,
-                nodes_evicted: 1,
-                pods_evicted: 1,
-                workloads_affected: 1,
-                missing_pod_seconds: 5.0,
-            },
-            moments: vec![ReportedMoment { at, kind: "gap", level: "critical", text: "x".into(), count: 1 }],
-            nodes: vec![ReportedNode {
-                node: "a".into(),
-                zone: "z".into(),
-                from: at,
-                down: Some(at),
-                evicting: Some(at),
-                until: Some(at),
-                seconds: 0.0,
-                worst: "Unknown",
-                evicted_pods: 1,
-                why: vec!["because".into()],
-            }],
-            workloads: vec![ReportedWorkload {
-                kind: "Deployment",
-                workload: "shop/web".into(),
-                from: at,
-                until: Some(at),
-                seconds: 0.0,
-                desired: 3,
-                least_ready: 1,
-                missing_pod_seconds: 5.0,
-            }],
-            evictions: ReportedEvictions {
-                total: 1,
-                kinds: vec![EvictionKindCount { kind: "taint-based eviction", pods: 1 }],
-                back_within_seconds: 300.0,
-                unnecessary: vec![UnnecessaryEviction {
-                    pod: "shop/web-1".into(),
-                    node: "a".into(),
-                    at,
-                    back_after_seconds: 9.0,
-                }],
-            },
-            predictions: ReportedPredictions {
-                events: vec![PredictedEvents {
-                    event: "Unknown",
-                    predicted: 1,
-                    on_time: 1,
-                    by_chance: 0,
-                    unforeseeable: 0,
-                    missed: 1,
-                    missed_reasons: vec![MissedReason { reason: "late", events: 1 }],
-                    not_compared: 0,
-                }],
-                median_error_seconds: Some(0.5),
-                worst_error_seconds: Some(2.0),
-                earliest_seconds: Some(1.0),
-                latest_seconds: Some(2.0),
-                by_chance_among: 3,
-                misses: vec!["NoExecute taint of a".into()],
-                outcomes: (&crate::cli::status::predictions::tests::outcomes()).into(),
-                outcome_differences: vec!["shop/web-1: predicted moves to a, became pending".into()],
-            },
-        }
-    }
-
     #[test]
-    fn every_field_of_the_document_is_documented() {
-        crate::cli::documented::check(&full(), include_str!("../../../docs/reference/postmortem.md"));
+    fn the_page_documents_every_field() {
+        crate::cli::documented::check::<IncidentReport>("postmortem");
     }
 }

@@ -21,13 +21,16 @@ use kordon_time::{Span, Timestamp};
 
 /// A verdict, printed as one line of JSON (`docs/reference/verdict.md`). Every field is always present.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct VerdictChangeReport {
     /// `kordon.verdict/v1`: fields are added, never removed or renamed.
     schema: &'static str,
+    /// When the verdict was reached.
     at: Timestamp,
-    /// Level of the verdict: `healthy`, `notice`, `warning`, `critical` or `disconnected`.
+    /// As `verdict.level` in [status.md](status.md).
     level: &'static str,
+    /// As `verdict.text` in [status.md](status.md): for people, not for parsing.
     text: String,
     predictions: PredictionsReport,
 }
@@ -97,44 +100,9 @@ fn print(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{cli::documented, cli::status::predictions};
-    use kordon_core::{
-        cluster::Key,
-        forecast::{
-            EventKind,
-            accuracy::{EventCounts, Miss, MissReason},
-        },
-    };
 
     #[test]
-    fn every_field_is_documented() {
-        let miss = Miss {
-            at: Timestamp::EPOCH,
-            kind: EventKind::Deletion,
-            node: "n1".into(),
-            pod: Some(Key::new("shop", "web-0")),
-            reason: MissReason::Early,
-            off: Some(Span::from_secs(7)),
-        };
-        let mut counts = EventCounts::default();
-        counts.missed[MissReason::Early as usize] = 1;
-        let accuracy = AccuracyReport {
-            median: Some(Span::from_secs(1)),
-            worst: Some(Span::from_secs(2)),
-            earliest: Some(Span::from_secs(2)),
-            latest: Some(Span::from_secs(1)),
-            kinds: [(EventKind::Deletion, counts)].into(),
-            misses: vec![miss],
-            outcomes: predictions::tests::outcomes(),
-            ..AccuracyReport::default()
-        };
-        let report = VerdictChangeReport {
-            schema: "kordon.verdict/v1",
-            at: Timestamp::EPOCH,
-            level: "critical",
-            text: "all nodes down".into(),
-            predictions: (&accuracy).into(),
-        };
-        documented::check(&report, include_str!("../../../docs/reference/verdict.md"));
+    fn the_page_documents_every_field() {
+        crate::cli::documented::check::<VerdictChangeReport>("verdict");
     }
 }

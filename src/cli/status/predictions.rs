@@ -14,36 +14,57 @@ const MISSES: usize = 5;
 
 /// Actions of the controller in this session, compared with predictions made 5 s before each action.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PredictionsReport {
+    /// How many nodes the controller has made Unknown or given a NoExecute taint, and pods it has deleted for one,
+    /// since this session started. Each is counted once in `onTime`, `byChance`, `unforeseeable`, `missed` or
+    /// `notCompared`.
     pub events: usize,
+    /// `onTime` and `byChance` together.
     pub predicted: usize,
+    /// Events predicted 5 s before, for the time at which they happened, give or take the pause between two passes of
+    /// the controller and a second.
     pub on_time: usize,
+    /// Events predicted on time while several nodes waited for one token of their zone, of which the controller takes
+    /// any: the time was right, and the node could have been another.
     pub by_chance: usize,
     /// Largest number of nodes of which any could have had the event that was predicted for one of them; 0 if no event
     /// depended on chance.
     pub by_chance_among: usize,
     /// Events whose cause happened less than 5 s before them.
     pub unforeseeable: usize,
-    /// Events predicted for another time, or not at all.
+    /// Events that were predicted for another time, or not at all.
     pub missed: usize,
+    /// The missed events by reason.
     pub missed_reasons: Vec<MissedReason>,
+    /// Events for which no forecast was 5 s old: the session had just started, the watches were down, or the controller
+    /// had changed.
     pub not_compared: usize,
-    /// Error of predicted times, for events on time and events off time.
+    /// The median error of all predicted times, on time or missed, whether early or late; `null` without any.
     pub median_error_seconds: Option<f64>,
+    /// The largest of these errors.
     pub worst_error_seconds: Option<f64>,
+    /// By how much an event happened earlier than predicted, at most; `null` if none did.
     pub earliest_seconds: Option<f64>,
+    /// By how much an event happened later than predicted, at most; `null` if none did. What is overdue is late since
+    /// the time for which it was predicted first.
     pub latest_seconds: Option<f64>,
     pub outcomes: OutcomesReport,
-    /// The last five misses, oldest first.
+    /// The last five misses, the oldest first.
     pub misses: Vec<MissReport>,
 }
 
 /// Number of missed events with this reason.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MissedReason {
+    /// Why events were missed: `early` or `late` (they happened earlier or later than predicted), `newPod` (the pod
+    /// came to the node after the forecast), `uncertain` (the forecast left it to chance whether the node is tainted),
+    /// `noPredictions` (nothing could be predicted then) or `notExpected` (the forecast had nothing like it).
     pub reason: &'static str,
+    /// Number of events. They add up to `missed`.
     pub events: usize,
 }
 
@@ -55,51 +76,82 @@ impl MissedReason {
 
 /// Outcomes of evicted pods, compared with the predicted ones.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomesReport {
+    /// Number of pods that the controller has evicted. Each is counted once in `right`, `byChance`, `wrong`,
+    /// `notPredicted` or `open`.
     pub pods: usize,
+    /// Pods that became what was predicted when their deletion began. What became of a pod is read 60 s after that, or
+    /// after its replacement should have been Ready.
     pub right: usize,
+    /// Pods whose replacement was to land on any of several nodes that are equally good, and landed on another of them
+    /// than the one that was named.
     pub by_chance: usize,
+    /// Pods that became something else.
     pub wrong: usize,
+    /// Pods for which no outcome was predicted, or only that it is unknown.
     pub not_predicted: usize,
+    /// Pods whose outcome has not been read.
     pub open: usize,
+    /// The outcomes that differ from the predicted ones, with their numbers.
     pub differences: Vec<OutcomeDifferencesReport>,
-    /// The last hundred differences, oldest first.
+    /// The last hundred differences, the oldest first.
     pub last: Vec<OutcomeDifferenceReport>,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomeDifferencesReport {
+    /// The predicted outcome, a word of [outcomes.md](../outcomes.md).
     pub predicted: &'static str,
+    /// The outcome: `moves` (the replacement has been Ready, whether or not it has been evicted again since),
+    /// `notStarted` (the replacement has had a node, and was never Ready), `pending` (the replacement has had no node),
+    /// `stuck` (the old pod is there, and has no replacement), `lost` (the pod is gone, and has no owner) or
+    /// `notReplaced` (the pod is gone, and has no replacement).
     pub became: &'static str,
+    /// Number of pods. They add up to `wrong`.
     pub pods: usize,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutcomeDifferenceReport {
+    /// When the deletion of the pod began.
     pub at: Timestamp,
-    /// When the pod's outcome was read.
+    /// When the pod's outcome was read: 60 s after its deletion began, or after its replacement should have been Ready.
     pub read_at: Timestamp,
+    /// The pod.
     pub pod: String,
+    /// The predicted outcome.
     pub predicted: &'static str,
+    /// The node that the replacement was to land on; `null` if it was to land on none.
     pub predicted_node: Option<String>,
+    /// The outcome.
     pub became: &'static str,
+    /// The node of the replacement; `null` if it has none.
     pub node: Option<String>,
 }
 
 /// An event that did not happen as predicted.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MissReport {
+    /// When the event happened.
     pub at: Timestamp,
-    /// Kind of the event: `unknown`, `noExecute`, `swap` or `deletion`.
+    /// The event: `unknown`, `noExecute` (a taint), `swap` (a taint in place of the opposite one) or `deletion` (of a
+    /// pod).
     pub event: &'static str,
+    /// The node.
     pub node: String,
+    /// The pod; `null` if none is deleted.
     pub pod: Option<String>,
+    /// The reason, as in `missedReasons`.
     pub reason: &'static str,
-    /// Predicted time minus actual time; null if the event was not predicted.
+    /// Predicted time minus actual time, negative if the event was predicted earlier; `null` if it was not predicted.
     pub predicted_later_seconds: Option<f64>,
 }
 
@@ -179,32 +231,6 @@ impl From<&Miss> for MissReport {
             pod: miss.pod.as_ref().map(ToString::to_string),
             reason: miss.reason.as_str(),
             predicted_later_seconds: miss.off.map(seconds),
-        }
-    }
-}
-
-#[cfg(test)]
-pub mod tests {
-    use super::*;
-    use kordon_core::{
-        cluster::Key,
-        forecast::{Became, OutcomeDifferences},
-    };
-
-    /// Sample outcomes in which every field has a value.
-    pub fn outcomes() -> OutcomeReport {
-        let difference = OutcomeDifference {
-            at: Timestamp::EPOCH,
-            read: Timestamp::EPOCH,
-            pod: Key::new("shop", "web-1"),
-            predicted: "moves",
-            predicted_node: Some("a".into()),
-            became: Became::NotStarted("b".into()),
-        };
-        OutcomeReport {
-            counts: OutcomeScore { right: 1, wrong: 1, ..OutcomeScore::default() },
-            differences: vec![OutcomeDifferences { predicted: "moves", became: "notStarted", pods: 1 }],
-            last: vec![difference],
         }
     }
 }

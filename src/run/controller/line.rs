@@ -10,22 +10,28 @@ use kordon_time::Timestamp;
 
 /// A line of the controller's output (`docs/controller.md`). Every field is always present.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerLine {
     /// `kordon.controller/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
+    /// When it happened.
     pub at: Timestamp,
-    /// `started`, `listening`, `waiting`, `standby`, `leading`, `lost`, `effect`, `notice` or `stopped`.
+    /// The kind of the line: `started`, `listening` (the address of `/metrics`), `waiting` (kube-controller-manager may
+    /// run the same controllers), `standby` (who else holds the Lease), `leading` (the controller writes from now on),
+    /// `lost` (it writes nothing more), `effect` (a write that was decided, and its outcome), `notice` (a warning or an
+    /// error) or `stopped`.
     pub kind: &'static str,
     /// `info`, `warning` or `error`.
     pub level: &'static str,
-    /// Object in kubectl's notation, such as `node/a` or `pod/shop/web-1`; empty if the line is not about an object.
+    /// The object in kubectl's notation (`node/a`, `pod/shop/web-1`); empty if the line is not about an object.
     pub object: String,
+    /// What happened.
     pub text: String,
-    /// Reason of an effect; empty if the line is not about an effect.
+    /// The chain of causes of an effect; empty if the line is not about an effect.
     pub why: String,
-    /// Outcome of an effect: `recorded` (not written), `done`, `conflict`, `gone` or `failed`; empty if the line is not
-    /// about an effect.
+    /// The outcome of an effect: `recorded` (a shadow: not written), `done`, `conflict`, `gone` or `failed`; empty if
+    /// the line is not about an effect.
     pub outcome: &'static str,
 }
 
