@@ -11,11 +11,20 @@ pub struct Sort<C> {
     pub reversed: bool,
 }
 
-impl<C: Copy + PartialEq> Sort<C> {
+impl<C: SortColumn> Sort<C> {
     /// Sorts by the next column, in the natural direction of that column.
-    pub fn next(&mut self, all: &[C]) {
-        let place = all.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
-        *self = Self { column: all[place % all.len()], reversed: false };
+    pub fn next(&mut self) {
+        let place = C::ALL.iter().position(|column| *column == self.column).map_or(0, |place| place + 1);
+        *self = Self { column: C::ALL[place % C::ALL.len()], reversed: false };
+    }
+
+    /// Sorts by a column in its natural direction, or in the other one if the list is sorted by it already.
+    pub fn by(&mut self, column: C) {
+        if column == self.column {
+            self.flip();
+        } else {
+            *self = Self { column, reversed: false };
+        }
     }
 
     pub fn flip(&mut self) {
@@ -23,20 +32,42 @@ impl<C: Copy + PartialEq> Sort<C> {
     }
 }
 
-/// Declares the columns of one table with their titles, in the order in which the sort key cycles through them.
+/// A column that a list can be sorted by.
+pub trait SortColumn: Copy + Default + PartialEq + 'static {
+    /// All columns of the table, in the order in which the sort key cycles through them.
+    const ALL: &'static [Self];
+
+    fn title(self) -> &'static str;
+
+    /// The capital letter that sorts by this column.
+    fn letter(self) -> char;
+
+    fn from_title(title: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|column| column.title() == title)
+    }
+}
+
+/// Declares the columns of one table with their titles and letters.
 macro_rules! columns {
-    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal, $($variant:ident = $title:literal),+ $(,)? }) => {
+    ($(#[$doc:meta])* $type:ident { $first:ident = $first_title:literal $first_letter:literal, $($variant:ident = $title:literal $letter:literal),+ $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $type { #[default] $first, $($variant),+ }
 
-        impl $type {
-            pub const ALL: &[Self] = &[Self::$first, $(Self::$variant),+];
+        impl SortColumn for $type {
+            const ALL: &'static [Self] = &[Self::$first, $(Self::$variant),+];
 
-            pub const fn title(self) -> &'static str {
+            fn title(self) -> &'static str {
                 match self {
                     Self::$first => $first_title,
                     $(Self::$variant => $title),+
+                }
+            }
+
+            fn letter(self) -> char {
+                match self {
+                    Self::$first => $first_letter,
+                    $(Self::$variant => $letter),+
                 }
             }
         }
@@ -46,27 +77,31 @@ macro_rules! columns {
 columns! {
     /// Columns of the nodes. `State` sorts by urgency, then by the time of the node's next predicted event.
     NodeColumn {
-        State = "state", Name = "node", Zone = "zone", Roles = "roles", Heartbeat = "heartbeat", Due = "next", Pods = "pods", Cpu = "cpu req", Memory = "mem req",
-        Taints = "taints", Conditions = "conditions", Address = "address", Version = "kubelet", Kernel = "kernel", Kind = "type",
-        Age = "age",
+        State = "state" 'S', Name = "node" 'N', Zone = "zone" 'Z', Roles = "roles" 'R', Heartbeat = "heartbeat" 'H',
+        Due = "next" 'E', Pods = "pods" 'P', Cpu = "cpu req" 'C', Memory = "mem req" 'M', Taints = "taints" 'T',
+        Conditions = "conditions" 'O', Address = "address" 'I', Version = "kubelet" 'K', Kernel = "kernel" 'L',
+        Kind = "type" 'D', Age = "age" 'A',
     }
 }
 
 columns! {
     /// Columns of the zones.
-    ZoneColumn { Zone = "zone", State = "state", Size = "size", NotReady = "not ready", Rate = "rate", Queue = "queue" }
+    ZoneColumn {
+        Zone = "zone" 'N', State = "state" 'S', Size = "size" 'Z', NotReady = "not ready" 'O', Rate = "rate" 'R',
+        Queue = "queue" 'Q',
+    }
 }
 
 columns! {
     /// Columns of the evictions.
-    EvictionColumn { Due = "in", Pod = "pod", Node = "node", Outcome = "outcome" }
+    EvictionColumn { Due = "in" 'I', Pod = "pod" 'N', Node = "node" 'O', Outcome = "outcome" 'S' }
 }
 
 columns! {
     /// Columns of the pods of a node.
     PodColumn {
-        Name = "pod", Due = "eviction", Ready = "ready", Phase = "phase", Owner = "owner", Priority = "priority",
-        Cpu = "cpu", Memory = "memory", Age = "age",
+        Name = "pod" 'N', Due = "eviction" 'E', Ready = "ready" 'R', Phase = "phase" 'S', Owner = "owner" 'W',
+        Priority = "priority" 'P', Cpu = "cpu" 'C', Memory = "memory" 'M', Age = "age" 'A',
     }
 }
 

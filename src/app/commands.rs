@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyCode;
 use tui_input::InputRequest;
 
 use super::{
+    chord::Chord,
     listing::Movement,
     pane::{InputTarget, KeyFocus, Pane},
     playback::SeekStep,
@@ -20,8 +21,10 @@ pub enum UserAction {
     Focus(usize),
     NextPane,
     PreviousPane,
+    /// Go back to where the user was before, or forward again.
+    PreviousPlace,
+    NextPlace,
     Zoom,
-    NextSort,
     FlipSort,
     /// Group the nodes by the next property: zone, pool, role, none.
     Group,
@@ -47,6 +50,8 @@ pub enum UserAction {
     Mark,
     /// Mark every listed row, or unmark all of them when all are marked.
     MarkAll,
+    /// Mark the rows from the row marked last to the selected one.
+    MarkRange,
     /// Open a plan for the marked or selected rows.
     Plan(PlanKind),
     /// Change an option of the open plan.
@@ -105,6 +110,8 @@ pub enum TypedCommand {
     Within,
     Theme,
     Group,
+    /// Sort by a column; without one, by the next.
+    Sort,
     At,
     Speed,
     Save,
@@ -118,7 +125,7 @@ pub struct Command {
     pub doc: &'static str,
     /// Footer text of one or two words; empty if the footer does not show the command.
     pub hint: &'static str,
-    /// Keys that run the command; empty for a command that can only be typed.
+    /// Keys that run the command in the default preset; empty for a command that can only be typed.
     pub keys: &'static [Chord],
     /// Argument of a typed command, as in `[LIFETIME]`; `None` for commands that take none.
     pub takes: Option<&'static str>,
@@ -131,9 +138,11 @@ pub struct Command {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyContext {
     Everywhere,
+    /// Applies everywhere, even while text is typed, unless the key types a character.
+    Always,
     /// Applies while one of these panes has the focus.
     In(&'static [Pane]),
-    /// Applies while any text is typed. A command of `Everywhere` then applies only if its key is a chord with Ctrl.
+    /// Applies while any text is typed.
     Typing,
     /// Applies while text is typed into this input.
     TypingOf(InputTarget),
@@ -152,23 +161,16 @@ pub enum Danger {
     Writes,
 }
 
-/// A key, optionally with Ctrl. Shift is part of the letter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chord {
-    pub code: KeyCode,
-    pub ctrl: bool,
-}
-
 const fn key(code: KeyCode) -> Chord {
-    Chord { code, ctrl: false }
+    Chord::key(code)
 }
 
 const fn char(letter: char) -> Chord {
-    key(KeyCode::Char(letter))
+    Chord::letter(letter)
 }
 
 const fn ctrl(letter: char) -> Chord {
-    Chord { code: KeyCode::Char(letter), ctrl: true }
+    Chord::ctrl(letter)
 }
 
 /// Declares a harmless command that applies everywhere.
@@ -240,6 +242,15 @@ impl Command {
         Self { context: KeyContext::In(panes), ..self }
     }
 
+    const fn always(self) -> Self {
+        Self { context: KeyContext::Always, ..self }
+    }
+
+    /// Makes the command take an argument when it is typed.
+    const fn takes(self, takes: &'static str) -> Self {
+        Self { takes: Some(takes), ..self }
+    }
+
     const fn while_typing(self, target: InputTarget) -> Self {
         Self { context: KeyContext::TypingOf(target), ..self }
     }
@@ -275,12 +286,17 @@ const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 pub const COMMANDS: &[Command] = &[
     view("down", "Select the next row.", "", &[key(KeyCode::Down), char('j')], UserAction::Move(Movement::Down)),
     view("up", "Select the previous row.", "", &[key(KeyCode::Up), char('k')], UserAction::Move(Movement::Up)),
-    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown)], UserAction::Move(Movement::PageDown)),
-    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp)], UserAction::Move(Movement::PageUp)),
+    view("page-down", "Go down a page.", "", &[key(KeyCode::PageDown), ctrl('f')], UserAction::Move(Movement::PageDown)),
+    view("page-up", "Go up a page.", "", &[key(KeyCode::PageUp), ctrl('b')], UserAction::Move(Movement::PageUp)),
+    view("half-page-down", "Go down half a page.", "", &[ctrl('d')], UserAction::Move(Movement::HalfPageDown)),
+    view("half-page-up", "Go up half a page.", "", &[ctrl('u')], UserAction::Move(Movement::HalfPageUp)),
     view("first", "Go to the first row.", "", &[char('g'), key(KeyCode::Home)], UserAction::Move(Movement::First)),
     view("last", "Go to the last row.", "", &[key(KeyCode::End)], UserAction::Move(Movement::Last)),
     view("next-pane", "Focus the next pane.", "pane", &[key(KeyCode::Tab)], UserAction::NextPane),
     view("previous-pane", "Focus the previous pane.", "", &[key(KeyCode::BackTab)], UserAction::PreviousPane),
+    view("previous-place", "Go back to where you were before: a pane, a node's pods, a detail.",
+        "", &[Chord::alt(KeyCode::Left), ctrl('o')], UserAction::PreviousPlace),
+    view("next-place", "Go forward again.", "", &[Chord::alt(KeyCode::Right)], UserAction::NextPlace),
     view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
     view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
     view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
@@ -312,6 +328,8 @@ pub const COMMANDS: &[Command] = &[
     view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
+    view("mark-range", "Mark the rows from the one marked last to the selected one.",
+        "", &[char('v')], UserAction::MarkRange).within(MARKED),
     plan(NODES, "cordon", "Plan to cordon the marked nodes, or the selected one.", &[char('c')], PlanKind::Cordon),
     plan(NODES, "uncordon", "Plan to uncordon the marked nodes, or the selected one.",
         &[char('u')], PlanKind::Uncordon).with_hint(""),
@@ -379,7 +397,8 @@ pub const COMMANDS: &[Command] = &[
         "back", &[key(KeyCode::Esc)], UserAction::Back),
     view("filter", "Filter the focused pane: words, `!word`, `/regex/`, `~fuzzy`, `zone:a`, `taint=*NoExecute`, `age<2h`, `cpu>80%`.",
         "filter", &[char('/')], UserAction::Filter),
-    view("sort", "Sort the focused pane by the next column.", "sort", &[char('s')], UserAction::NextSort),
+    view("sort", "Sort the focused pane by the next column; a letter that follows names one.",
+        "sort", &[char('s')], UserAction::Typed(TypedCommand::Sort)).takes("[COLUMN]"),
     view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
     view("zoom", "Zoom the focused pane to the whole screen, or back.", "zoom", &[char('z')], UserAction::Zoom),
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
@@ -389,9 +408,9 @@ pub const COMMANDS: &[Command] = &[
     view("timing", "Show how soon a dead node is noticed, here and with other profiles, or close that.",
         "", &[char('m')], UserAction::Timing),
     view("help", "Show the keys, what applies here first, or close that; `/` searches.", "help", &[char('?')], UserAction::Help),
-    view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw),
-    view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend).with_danger(Danger::Leaves),
-    view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit).with_danger(Danger::Leaves),
+    view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw).always(),
+    view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend).always().with_danger(Danger::Leaves),
+    view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit).always().with_danger(Danger::Leaves),
     typing("keep-filter", "Keep the filter; the first row that passes is selected, unless the selected one passes.",
         "keep", ENTER, UserAction::KeepFilter).while_typing(InputTarget::Filter),
     typing("drop-filter", "Clear the filter and go back to the list.",
@@ -429,110 +448,28 @@ pub const COMMANDS: &[Command] = &[
     typing("line-end", "Go to the end.", "", &[key(KeyCode::End), ctrl('e')], UserAction::Edit(InputRequest::GoToEnd)),
 ];
 
-impl Command {
-    /// Keys of the command. For a command that can only be typed, the text to type, as in `:enforce [LIFETIME]`.
-    pub fn shortcuts(&self) -> Vec<String> {
-        match self.takes {
-            Some(takes) => vec![format!(":{} {takes}", self.name).trim_end().to_owned()],
-            None => self.keys.iter().map(ToString::to_string).collect(),
-        }
-    }
-}
-
-/// Returns the action that a key runs with this focus.
-pub fn action(key: KeyEvent, focus: KeyFocus) -> Option<UserAction> {
-    let chord = Chord::from(key);
-    let applies = |command: &&Command| {
-        command.keys.contains(&chord)
-            && (command.context.applies(focus) || command.context == KeyContext::Everywhere && chord.ctrl)
-    };
-    let command = COMMANDS.iter().find(applies);
-    match focus {
-        KeyFocus::Pane(_) => command.map(|command| command.action),
-        KeyFocus::Input(_) => command.map(|command| command.action).or_else(|| typed(chord)),
-    }
-}
-
-/// Message for a key that runs nothing here.
-pub fn unknown(key: KeyEvent) -> String {
-    let chord = Chord::from(key);
-    let elsewhere = COMMANDS
-        .iter()
-        .find(|command| matches!(command.context, KeyContext::In(_)) && command.keys.contains(&chord));
-    match elsewhere {
-        Some(command) => {
-            format!("{chord} ({}) is a key {}: ? shows those of this pane", command.name, command.context)
-        }
-        None => format!("{chord} is not a key: ? shows them all"),
-    }
-}
-
 impl KeyContext {
     /// Whether a key can run a command of this context with this focus.
     pub fn applies(self, focus: KeyFocus) -> bool {
         match (self, focus) {
-            (Self::Everywhere, KeyFocus::Pane(_)) | (Self::Typing, KeyFocus::Input(_)) => true,
+            (Self::Everywhere | Self::Always, KeyFocus::Pane(_)) | (Self::Typing, KeyFocus::Input(_)) => true,
             (Self::In(panes), KeyFocus::Pane(pane)) => panes.contains(&pane),
             (Self::TypingOf(own), KeyFocus::Input(target)) => own == target,
-            (Self::Everywhere | Self::In(_), KeyFocus::Input(_))
+            (Self::Everywhere | Self::Always | Self::In(_), KeyFocus::Input(_))
             | (Self::Typing | Self::TypingOf(_), KeyFocus::Pane(_)) => false,
         }
     }
-}
 
-/// Inserts a plain character into the typed text.
-fn typed(chord: Chord) -> Option<UserAction> {
-    match chord {
-        Chord { code: KeyCode::Char(letter), ctrl: false } => {
-            Some(UserAction::Edit(InputRequest::InsertChar(letter)))
-        }
-        _ => None,
-    }
-}
-
-/// The table as Markdown: the text of `docs/reference/keys.md`.
-pub fn markdown() -> String {
-    let mut text = String::from(
-        "# Keys\n\nMade from the command table (`src/app/commands.rs`) by its test; run it with `UPDATE=1` after \
-         a change.\nNo key changes a cluster: keys open plans, and plans are applied in enforce only \
-         (`:enforce`), after a\nconfirmation (docs/acting.md). `:` finds every command by its words.\n\n| keys | command | what it does | where |\n| --- | --- | --- | --- |\n",
-    );
-    for command in COMMANDS {
-        let keys: Vec<String> = command.shortcuts().iter().map(|key| format!("`{key}`")).collect();
-        let (name, doc, context) = (command.name, command.doc, command.context);
-        text += &format!("| {} | {name} | {doc} | {context} |\n", keys.join(" "));
-    }
-    text
-}
-
-impl From<KeyEvent> for Chord {
-    fn from(event: KeyEvent) -> Self {
-        let code = match event.code {
-            // Some terminals report Shift-Tab as Tab with Shift, others as a key of its own.
-            KeyCode::Tab if event.modifiers.contains(KeyModifiers::SHIFT) => KeyCode::BackTab,
-            code => code,
-        };
-        Self { code, ctrl: event.modifiers.contains(KeyModifiers::CONTROL) }
-    }
-}
-
-impl fmt::Display for Chord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.ctrl {
-            f.write_str("Ctrl-")?;
-        }
-        match self.code {
-            KeyCode::Char(letter) if self.ctrl => write!(f, "{}", letter.to_ascii_uppercase()),
-            KeyCode::Char(' ') => f.write_str("Space"),
-            KeyCode::Char(letter) => write!(f, "{letter}"),
-            KeyCode::Up => f.write_str("↑"),
-            KeyCode::Down => f.write_str("↓"),
-            KeyCode::Left => f.write_str("←"),
-            KeyCode::Right => f.write_str("→"),
-            KeyCode::PageUp => f.write_str("PgUp"),
-            KeyCode::PageDown => f.write_str("PgDn"),
-            KeyCode::BackTab => f.write_str("Shift-Tab"),
-            code => write!(f, "{code}"),
+    /// Whether a key could run commands of both contexts in one place.
+    pub(super) fn overlaps(self, other: Self, chord: Chord) -> bool {
+        let is_typing = |context| matches!(context, Self::Typing | Self::TypingOf(_));
+        match (self, other) {
+            (Self::TypingOf(one), Self::TypingOf(other)) => one == other,
+            (Self::In(one), Self::In(other)) => one.iter().any(|pane| other.contains(pane)),
+            (Self::Always, context) | (context, Self::Always) if is_typing(context) => {
+                chord.typed().is_none()
+            }
+            (one, other) => is_typing(one) == is_typing(other),
         }
     }
 }
@@ -540,7 +477,7 @@ impl fmt::Display for Chord {
 impl fmt::Display for KeyContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Everywhere => f.write_str("everywhere"),
+            Self::Everywhere | Self::Always => f.write_str("everywhere"),
             Self::In(panes) => {
                 for (place, pane) in panes.iter().enumerate() {
                     f.write_str(if place == 0 { "in the " } else { ", " })?;
@@ -561,85 +498,11 @@ impl fmt::Display for KeyContext {
 mod tests {
     use super::*;
 
-    /// Whether a key shared by two commands could run either of them in the same context.
-    fn overlap(a: &Command, b: &Command, chord: &Chord) -> bool {
-        match (a.context, b.context) {
-            (KeyContext::TypingOf(a), KeyContext::TypingOf(b)) => a == b,
-            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Typing | KeyContext::TypingOf(_)) => {
-                true
-            }
-            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::In(_))
-            | (KeyContext::In(_), KeyContext::Typing | KeyContext::TypingOf(_)) => false,
-            (KeyContext::Typing | KeyContext::TypingOf(_), KeyContext::Everywhere)
-            | (KeyContext::Everywhere, KeyContext::Typing | KeyContext::TypingOf(_)) => chord.ctrl,
-            (KeyContext::Everywhere, _) | (_, KeyContext::Everywhere) => true,
-            (KeyContext::In(a), KeyContext::In(b)) => a.iter().any(|pane| b.contains(pane)),
-        }
-    }
-
     #[test]
-    fn no_key_means_two_things_in_one_place() {
-        for (place, a) in COMMANDS.iter().enumerate() {
-            for b in &COMMANDS[place + 1..] {
-                for chord in a.keys.iter().filter(|chord| b.keys.contains(chord)) {
-                    assert!(!overlap(a, b, chord), "{chord} is both {} and {}", a.name, b.name);
-                }
-                assert_ne!(a.name, b.name);
-            }
+    fn names_are_unique() {
+        for (place, command) in COMMANDS.iter().enumerate() {
+            let is_same = |other: &Command| other.name == command.name;
+            assert!(!COMMANDS[place + 1..].iter().any(is_same), "{}", command.name);
         }
-    }
-
-    #[test]
-    fn every_key_of_the_table_reaches_its_action() {
-        for command in COMMANDS {
-            let focuses: Vec<KeyFocus> = match command.context {
-                KeyContext::Everywhere => vec![KeyFocus::Pane(Pane::Journal)],
-                KeyContext::In(panes) => panes.iter().copied().map(KeyFocus::Pane).collect(),
-                KeyContext::Typing => InputTarget::ALL.map(KeyFocus::Input).into(),
-                KeyContext::TypingOf(target) => vec![KeyFocus::Input(target)],
-            };
-            assert!(command.keys.is_empty() == command.takes.is_some(), "{}", command.name);
-            assert!(command.doc.ends_with('.'), "{}", command.name);
-            for chord in command.keys {
-                let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-                for focus in &focuses {
-                    let found = action(KeyEvent::new(chord.code, modifiers), *focus);
-                    assert_eq!(found, Some(command.action), "{chord} for {}", command.name);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn letters_are_typed_into_the_filter_and_are_no_commands() {
-        let pressed =
-            |code, modifiers| action(KeyEvent::new(code, modifiers), KeyFocus::Input(InputTarget::Filter));
-        let insert = |letter| Some(UserAction::Edit(InputRequest::InsertChar(letter)));
-        assert_eq!(pressed(KeyCode::Char('q'), KeyModifiers::NONE), insert('q'));
-        assert_eq!(pressed(KeyCode::Char('Q'), KeyModifiers::SHIFT), insert('Q'));
-        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(UserAction::Quit));
-        assert_eq!(pressed(KeyCode::F(5), KeyModifiers::NONE), None);
-    }
-
-    #[test]
-    fn shift_tab_goes_back_in_whichever_way_the_terminal_sends_it() {
-        for (code, modifiers) in
-            [(KeyCode::BackTab, KeyModifiers::SHIFT), (KeyCode::Tab, KeyModifiers::SHIFT)]
-        {
-            assert_eq!(
-                action(KeyEvent::new(code, modifiers), KeyFocus::Pane(Pane::Nodes)),
-                Some(UserAction::PreviousPane)
-            );
-        }
-    }
-
-    #[test]
-    fn the_documentation_of_the_keys_is_up_to_date() {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/keys.md");
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(&path, markdown()).expect("docs/ can be written");
-        }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(written, markdown(), "run this test with UPDATE=1 and read the difference");
     }
 }

@@ -59,10 +59,11 @@ impl HelpGroup {
             | UserAction::Focus(_)
             | UserAction::NextPane
             | UserAction::PreviousPane
+            | UserAction::PreviousPlace
+            | UserAction::NextPlace
             | UserAction::Enter
             | UserAction::Back => Self::Move,
             UserAction::Zoom
-            | UserAction::NextSort
             | UserAction::FlipSort
             | UserAction::Group
             | UserAction::FoldAll
@@ -75,13 +76,14 @@ impl HelpGroup {
             | UserAction::Freeze
             | UserAction::Info
             | UserAction::Timing
-            | UserAction::Typed(TypedCommand::Group | TypedCommand::Theme) => Self::Look,
+            | UserAction::Typed(TypedCommand::Group | TypedCommand::Theme | TypedCommand::Sort) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster
             | UserAction::Slower
             | UserAction::Typed(TypedCommand::At | TypedCommand::Speed | TypedCommand::Save) => Self::Time,
             UserAction::Mark
             | UserAction::MarkAll
+            | UserAction::MarkRange
             | UserAction::Plan(_)
             | UserAction::Toggle(_)
             | UserAction::Apply
@@ -132,8 +134,8 @@ impl HelpSheet {
         let words: Vec<&str> = words.split_whitespace().collect();
         let mut found: Vec<(HelpGroup, bool, &'static Command)> = COMMANDS
             .iter()
-            .filter(|command| matches(command, &words))
-            .map(|command| (group(app, command), command.context == KeyContext::Everywhere, command))
+            .filter(|command| matches(app, command, &words))
+            .map(|command| (group(app, command), is_general(command), command))
             .collect();
         found.sort_by_key(|(group, is_general, _)| (*group, *is_general && *group < HelpGroup::Elsewhere));
         let mut rows = Vec::with_capacity(found.len() + 6);
@@ -160,8 +162,13 @@ fn group(app: &App, command: &Command) -> HelpGroup {
     }
 }
 
-fn matches(command: &Command, words: &[&str]) -> bool {
+/// Whether a command applies in all panes.
+const fn is_general(command: &Command) -> bool {
+    matches!(command.context, KeyContext::Everywhere | KeyContext::Always)
+}
+
+fn matches(app: &App, command: &Command, words: &[&str]) -> bool {
     let text = format!("{} {} {}", command.name, command.doc, command.context).to_lowercase();
-    let is_key = |word: &str| command.shortcuts().iter().any(|key| key.to_lowercase() == word);
+    let is_key = |word: &str| app.keymap.shortcuts(command).iter().any(|key| key.to_lowercase() == word);
     words.iter().all(|word| text.contains(word) || is_key(word))
 }

@@ -79,6 +79,8 @@ pub enum Movement {
     Down,
     PageUp,
     PageDown,
+    HalfPageUp,
+    HalfPageDown,
     First,
     Last,
 }
@@ -110,6 +112,12 @@ impl<K: PartialEq + Clone> Listing<K> {
     /// Index of the selected row; `None` if no row is selected.
     pub const fn cursor(&self) -> Option<usize> {
         if self.unselected.is_none() { Some(self.selected) } else { None }
+    }
+
+    /// The rows from this one to the selected one; empty if either is not listed.
+    pub(super) fn range(&self, from: &K) -> &[K] {
+        let place = self.keys.iter().position(|key| key == from);
+        place.zip(self.cursor()).map_or(&[], |(from, to)| &self.keys[from.min(to)..=from.max(to)])
     }
 
     /// Whether no row is selected: the selected one is gone, or none was chosen.
@@ -210,6 +218,8 @@ impl<K: PartialEq + Clone> Listing<K> {
             Movement::Down => self.selected + down,
             Movement::PageUp => self.selected.saturating_sub(self.page),
             Movement::PageDown => self.selected + self.page,
+            Movement::HalfPageUp => self.selected.saturating_sub(self.page.div_ceil(2)),
+            Movement::HalfPageDown => self.selected + self.page.div_ceil(2),
             Movement::First => 0,
             Movement::Last => self.keys.len(),
         };

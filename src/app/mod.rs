@@ -3,6 +3,7 @@
 //! The loop (`run`) passes in events: [`App::on_watch_event`], [`Model::on_outcome`], [`App::on_timeout`], and
 //! [`update()`] for actions of the user. Nothing in this module waits, reads a clock or draws.
 
+pub mod chord;
 pub mod columns;
 pub mod commands;
 pub mod completion;
@@ -11,9 +12,14 @@ pub mod detail;
 pub mod dialog;
 pub mod filter;
 pub mod filter_fields;
+mod going_back;
 pub mod groups;
 pub mod help;
 mod history_view;
+mod key_input;
+mod key_prefix;
+pub mod key_presets;
+pub mod keymap;
 pub mod listing;
 mod mouse;
 mod offers;
@@ -25,6 +31,7 @@ pub mod order;
 pub mod overlays;
 pub mod palette;
 pub mod pane;
+mod places;
 mod planning;
 pub mod playback;
 pub mod preview;
@@ -33,17 +40,19 @@ pub mod reaction;
 pub mod screen;
 pub mod screen_part;
 pub mod snapshot_cache;
+pub mod sorting;
 mod subject;
 mod targets;
 pub mod timing;
 mod typed_commands;
 pub mod update;
 
-pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, ZoneColumn};
+pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
 pub use commands::{Command, UserAction};
 pub use detail::{Detail, DetailSubject};
 pub use filter::Filter;
 pub use history_view::HistoryState;
+pub use keymap::Keymap;
 pub use listing::{Listing, Movement};
 pub use operations::Operations;
 pub use options::{AppOptions, Mode, ThemeName};
@@ -67,6 +76,7 @@ pub struct App {
     /// The present state of the cluster.
     pub model: Model,
     pub screen: Screen,
+    pub keymap: Keymap,
     pub operations: Operations,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
@@ -78,10 +88,11 @@ pub struct App {
 
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
-        let AppOptions { mode, themes } = options;
+        let AppOptions { mode, themes, keymap } = options;
         Self {
             model,
             screen: Screen::new(themes),
+            keymap,
             operations: Operations::new(mode),
             playback: None,
             history: HistoryState::None,

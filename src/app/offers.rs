@@ -4,7 +4,7 @@ use crossterm::event::KeyEvent;
 
 use super::{
     App, HistoryState,
-    commands::{self, COMMANDS, Command, TypedCommand, UserAction},
+    commands::{COMMANDS, Command, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
     filter::Filter,
@@ -56,7 +56,7 @@ impl App {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
                 _ => screen.pods.list.selected().is_some(),
             },
-            UserAction::MarkAll => match screen.focus {
+            UserAction::MarkAll | UserAction::MarkRange => match screen.focus {
                 Pane::Nodes => screen.listed_count() > 0,
                 _ => !screen.pods.list.is_empty(),
             },
@@ -83,7 +83,7 @@ impl App {
                 _ => true,
             },
             UserAction::Resume | UserAction::Dismiss => !self.operations.interrupted.is_empty(),
-            UserAction::NextSort | UserAction::FlipSort => match screen.focus {
+            UserAction::Typed(TypedCommand::Sort) | UserAction::FlipSort => match screen.focus {
                 Pane::Zones => !screen.zones.list.is_empty(),
                 Pane::Nodes => !screen.nodes.list.is_empty(),
                 Pane::Pods => !screen.pods.list.is_empty(),
@@ -110,6 +110,8 @@ impl App {
                 }
                 _ => self.proposals() > 0,
             },
+            UserAction::PreviousPlace => screen.places.has_more(true),
+            UserAction::NextPlace => screen.places.has_more(false),
             UserAction::FoldAll => !screen.groups.grouping().is_none(),
             UserAction::Back => screen.can_go_back(),
             UserAction::Move(_)
@@ -198,7 +200,7 @@ impl App {
     /// Says in the footer that a key does nothing here, and where it does something.
     pub fn on_unknown_key(&mut self, key: KeyEvent) {
         if let KeyFocus::Pane(_) = self.screen.key_focus() {
-            self.screen.message = Some(commands::unknown(key));
+            self.screen.message = Some(self.keymap.unknown(key));
         }
     }
 
@@ -211,7 +213,7 @@ impl App {
         }
         let focus = self.screen.key_focus();
         let is_it = |command: &&Command| command.action == action && command.context.applies(focus);
-        let key = COMMANDS.iter().find(is_it).and_then(|command| command.keys.first());
+        let key = COMMANDS.iter().find(is_it).and_then(|command| self.keymap.keys(command).next());
         self.screen.message = key.map(|key| format!("{key} does nothing here: ? shows what does"));
     }
 }

@@ -1,11 +1,14 @@
 //! Start options of the dashboard: what it may write, and how it looks.
 
+use super::keymap::Keymap;
+
 /// Start options of the dashboard, besides a model.
 #[derive(Clone, Debug, Default)]
 pub struct AppOptions {
     pub mode: Mode,
     /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
     pub themes: Vec<ThemeName>,
+    pub keymap: Keymap,
 }
 
 /// Whether anything may be written.

@@ -224,6 +224,8 @@ fn scroll(scrolled: usize, step: Movement) -> usize {
         Movement::Down => scrolled + 1,
         Movement::PageUp => scrolled.saturating_sub(PAGE),
         Movement::PageDown => scrolled + PAGE,
+        Movement::HalfPageUp => scrolled.saturating_sub(PAGE / 2),
+        Movement::HalfPageDown => scrolled + PAGE / 2,
         Movement::First => 0,
         Movement::Last => last,
     };

@@ -13,11 +13,13 @@ use super::{
     filter_fields::fields,
     groups::{Grouping, NodeGroups, NodeRow},
     help::HelpSheet,
+    key_prefix::KeyPrefix,
     listing::{ListUse, Listing, Movement},
     opening::Opening,
     options::ThemeName,
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
+    places::Places,
     preview::Preview,
     progress::Progress,
     screen_part::MouseTarget,
@@ -45,11 +47,17 @@ pub struct Screen {
     pub targets: Vec<MouseTarget>,
     /// Place and time of the last click.
     pub(super) last_click: Option<(Position, Timestamp)>,
+    /// What the keys before mean for the next one.
+    pub(super) key_prefix: KeyPrefix,
+    /// Where the user has been.
+    pub(super) places: Places,
     /// Message in the footer that answers the last key.
     pub message: Option<String>,
     /// Nodes marked for the next plan.
     pub marked_nodes: BTreeSet<NodeName>,
     pub marked_pods: BTreeSet<Key>,
+    /// The node and the pod that were marked last, at which a marked range starts.
+    pub(super) last_marked: (Option<NodeRow>, Option<Key>),
     /// Whether the last drain plan ignored DaemonSets. This is the only option that the next plan inherits.
     pub ignore_daemonsets: bool,
     /// Panes that share a slot as tabs, most recently focused first. The first tab of a slot is shown.
@@ -542,38 +550,6 @@ impl Screen {
                     view.select_place(row);
                 }
             }
-        }
-    }
-
-    pub fn next_sort(&mut self) {
-        match self.focus {
-            Pane::Zones => self.zones.sort.next(ZoneColumn::ALL),
-            Pane::Nodes => self.nodes.sort.next(NodeColumn::ALL),
-            Pane::Pods => self.pods.sort.next(PodColumn::ALL),
-            Pane::Evictions => self.evictions.sort.next(EvictionColumn::ALL),
-            Pane::Detail
-            | Pane::Plan
-            | Pane::Progress
-            | Pane::Journal
-            | Pane::Forecast
-            | Pane::Pending
-            | Pane::Departures => {}
-        }
-    }
-
-    pub fn flip_sort(&mut self) {
-        match self.focus {
-            Pane::Zones => self.zones.sort.flip(),
-            Pane::Nodes => self.nodes.sort.flip(),
-            Pane::Pods => self.pods.sort.flip(),
-            Pane::Evictions => self.evictions.sort.flip(),
-            Pane::Detail
-            | Pane::Plan
-            | Pane::Progress
-            | Pane::Journal
-            | Pane::Forecast
-            | Pane::Pending
-            | Pane::Departures => {}
         }
     }
 

@@ -17,6 +17,18 @@ pub enum ScreenPart {
     Pane(Pane),
     /// The title of a tab.
     Tab(Pane),
+    /// The heading of a column that the list can be sorted by, by its title.
+    Heading {
+        pane: Pane,
+        column: &'static str,
+    },
+    /// A line of cells behind `indent`. The first stands for `nodes_a_cell` nodes from the one at the index `first` on, in
+    /// the order of the zones.
+    NodeCells {
+        first: usize,
+        nodes_a_cell: usize,
+        indent: u16,
+    },
     /// Rows of a list, one a line, from the row with this index.
     Rows {
         pane: Pane,

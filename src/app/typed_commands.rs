@@ -36,6 +36,10 @@ impl App {
             TypedCommand::Speed => self.set_speed(argument)?,
             TypedCommand::Save => self.save_history(argument)?,
             TypedCommand::Theme => self.screen.use_theme(argument)?,
+            TypedCommand::Sort => {
+                self.screen.sort_by(argument)?;
+                self.arrange(now);
+            }
             TypedCommand::Group => {
                 let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
                 self.screen.group_by(label.unwrap_or_default());

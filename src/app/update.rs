@@ -31,6 +31,11 @@ use kordon_time::Timestamp;
 
 /// Executes an action of the user.
 pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
+    update_with(app, action, "", now)
+}
+
+/// Executes an action of the user with the argument of a typed command.
+pub fn update_with(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Reaction {
     app.screen.message = None;
     app.screen.before_key(now);
     if let Some(why) = app.why_not_in_playback(action) {
@@ -39,7 +44,9 @@ pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         return Reaction::Draw;
     }
     let would_act = app.would_act(action);
-    let reaction = run(app, action, now);
+    app.screen.record_place();
+    let reaction = run(app, action, argument, now);
+    app.screen.record_place();
     if !would_act {
         app.on_idle_action(action);
     }
@@ -47,7 +54,7 @@ pub fn update(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
     reaction
 }
 
-fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
+fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Reaction {
     match action {
         UserAction::Quit => return app.quit(),
         UserAction::Suspend if app.operations.running().next().is_some() => {
@@ -60,7 +67,8 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::NextPane => turn(app, 1),
         UserAction::PreviousPane => turn(app, -1),
         UserAction::Zoom => app.screen.zoomed = !app.screen.zoomed,
-        UserAction::NextSort => app.screen.next_sort(),
+        UserAction::PreviousPlace => app.go_to_place(true),
+        UserAction::NextPlace => app.go_to_place(false),
         UserAction::FlipSort => app.screen.flip_sort(),
         UserAction::Group => app.screen.group_by(app.screen.groups.grouping().next()),
         UserAction::FoldAll => fold_all(app, now),
@@ -85,6 +93,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::Theme => app.screen.next_theme(),
         UserAction::Mark => mark(app),
         UserAction::MarkAll => mark_all(app),
+        UserAction::MarkRange => mark_range(app),
         UserAction::Plan(kind) => open_plan(app, kind),
         UserAction::Toggle(option) => toggle_option(app, option),
         UserAction::Filter => open_filter(app),
@@ -107,7 +116,7 @@ fn run(app: &mut App, action: UserAction, now: Timestamp) -> Reaction {
         UserAction::KeepEdits => app.screen.overlays.plan_mut().into_iter().for_each(Preview::keep_edits),
         UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
-            if let Err(fault) = app.run_typed(typed, "", now) {
+            if let Err(fault) = app.run_typed(typed, argument, now) {
                 app.screen.message = Some(fault);
             }
         }
@@ -264,7 +273,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     }
     let UserAction::Typed(typed) = command.action else {
         app.screen.overlays.close_top();
-        return run(app, command.action, now);
+        return run(app, command.action, "", now);
     };
     let ran = app.run_typed(typed, &argument, now);
     let overlays = &mut app.screen.overlays;
@@ -343,11 +352,13 @@ fn mark(app: &mut App) {
         Pane::Nodes => {
             let nodes = screen.selected_nodes().to_vec();
             toggle_all(&mut screen.marked_nodes, &nodes);
+            screen.last_marked.0 = screen.nodes.list.selected().cloned();
             screen.nodes.list.step(Movement::Down);
         }
         Pane::Pods => {
             if let Some(pod) = screen.pods.list.selected() {
                 toggle(&mut screen.marked_pods, pod);
+                screen.last_marked.1 = Some(pod.clone());
             }
             screen.pods.list.step(Movement::Down);
         }
@@ -380,6 +391,27 @@ fn mark_all(app: &mut App) {
         | Pane::Forecast
         | Pane::Pending
         | Pane::Departures => {}
+    }
+}
+
+/// Marks the rows from the one marked last to the selected one.
+fn mark_range(app: &mut App) {
+    let screen = &mut app.screen;
+    let count = match screen.focus {
+        Pane::Nodes => {
+            let rows = screen.last_marked.0.as_ref().map_or(&[][..], |last| screen.nodes.list.range(last));
+            let nodes = rows.iter().filter_map(NodeRow::node).cloned();
+            screen.marked_nodes.extend(nodes);
+            rows.len()
+        }
+        _ => {
+            let rows = screen.last_marked.1.as_ref().map_or(&[][..], |last| screen.pods.list.range(last));
+            screen.marked_pods.extend(rows.iter().cloned());
+            rows.len()
+        }
+    };
+    if count == 0 {
+        screen.message = Some("mark the first row of the range before its last".into());
     }
 }
 

@@ -77,7 +77,7 @@ pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
     (playback.speed, playback.is_paused) = (speed, paused);
     played.seek(from)?;
     playback.go_to(at);
-    let options = AppOptions { mode: Mode::Replay, themes: look.themes() };
+    let options = AppOptions { mode: Mode::Replay, themes: look.themes(), ..AppOptions::default() };
     let dashboard =
         Dashboard::for_recording(playback, Player::new(played, searched), options, Clock::system());
     show_replay(look, dashboard).await

@@ -145,7 +145,9 @@ pub async fn show(
     };
     let mode = if read_only { Mode::ReadOnly } else { Mode::DryRun };
     let history = history.start(&session.model, clock.now());
-    let mut dashboard = Dashboard::over(session, AppOptions { mode, themes }, context).keeping(history);
+    let mut dashboard =
+        Dashboard::over(session, AppOptions { mode, themes, ..AppOptions::default() }, context)
+            .keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else {

@@ -39,11 +39,10 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction, commands,
+        App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction,
         detail::{DetailResult, DetailSubject, SubjectReport},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
-        update,
     },
     executor::{guards, write_context::WriteContext},
     k8s::feed::FeedEvent,
@@ -296,10 +295,11 @@ impl Loop {
 
     /// Reacts to the mouse, which never leaves the dashboard and confirms nothing.
     fn on_mouse(&mut self, event: MouseEvent, surface: &mut impl Surface) -> Result<Next, RunError> {
-        let (at, now) = (Position::new(event.column, event.row), self.display.now());
+        let at = Position::new(event.column, event.row);
+        let (clicked, now) = (self.display.clock.now(), self.display.now());
         let app = &mut self.display.app;
         match event.kind {
-            MouseEventKind::Down(MouseButton::Left) => app.on_click(at, now),
+            MouseEventKind::Down(MouseButton::Left) => app.on_click(at, clicked, now),
             MouseEventKind::ScrollDown => app.on_wheel(at, Movement::Down, now),
             MouseEventKind::ScrollUp => app.on_wheel(at, Movement::Up, now),
             _ => return Ok(Next::GoOn),
@@ -321,15 +321,10 @@ impl Loop {
                 return Ok(Next::GoOn);
             }
         };
-        let now = self.display.now();
+        let (typed, now) = (self.display.clock.now(), self.display.now());
         let app = &mut self.display.app;
-        let Some(action) = commands::action(key, app.screen.key_focus()) else {
-            app.on_unknown_key(key);
-            self.display.draw(surface)?;
-            return Ok(Next::GoOn);
-        };
         let was_playing = app.playback.as_ref().is_some_and(Playback::is_playing);
-        match update(app, action, now) {
+        match app.on_key(key, typed, now) {
             Reaction::Draw => {}
             Reaction::Thaw(before) => self.on_thaw(before),
             Reaction::Repaint => surface.repaint().map_err(RunError::Draw)?,

@@ -52,7 +52,7 @@ pub fn draw(scene: &Scene, help: &HelpSheet, area: Rect, buf: &mut Buffer) {
         text::draw_line(&words.line(), (inner.x, inner.y), inner.width, buf);
         return;
     }
-    let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
+    let column = |width, priority| Column::plain("", width).gives_way(priority);
     let table = TableWidget {
         columns: vec![
             column(Width::Fixed(21), 0),
@@ -79,7 +79,8 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
         }
     };
     let mut cells = vec![
-        Cell::new("  ", scene.style(Role::Dim)).and(&command.shortcuts().join(" "), scene.style(Role::Key)),
+        Cell::new("  ", scene.style(Role::Dim))
+            .and(&scene.app.keymap.shortcuts(command).join(" "), scene.style(Role::Key)),
         Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
     ];
     // Without a context column, the text extends to the edge.

@@ -41,7 +41,7 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
         );
         return;
     }
-    let column = |width, priority| Column { title: "", width, right: false, priority, sorted: None };
+    let column = |width, priority| Column::plain("", width).gives_way(priority);
     let table = TableWidget {
         columns: vec![
             column(Width::Fit(10, 24), 0),
@@ -60,12 +60,12 @@ fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     let applies = palette.applies(command);
     let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
     let takes = command.takes.unwrap_or_default();
-    let keys = if command.keys.is_empty() { String::new() } else { command.shortcuts().join(" ") };
+    let keys: Vec<String> = scene.app.keymap.keys(command).map(|chord| chord.to_string()).collect();
     let place = if applies { String::new() } else { format!("{}: ", command.context) };
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),
         Cell::new(&place, scene.style(Role::Dim))
             .and(&visible::text(command.doc).replace('`', ""), scene.style(doc)),
-        Cell::new(&keys, scene.style(Role::Dim)),
+        Cell::new(&keys.join(" "), scene.style(Role::Dim)),
     ]
 }

@@ -5,12 +5,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use crossterm::event::KeyEvent;
 use kordon::{
     app::{
         App, AppOptions,
+        chord::Chord,
         dialog::{Dialog, DialogPrompt},
         operations::{Job, JobResult},
-        update,
     },
     journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -948,45 +949,26 @@ impl DashboardFixture {
     /// Types keys: letters, and names such as `<Enter>`.
     pub fn press(&mut self, keys: &str) {
         for key in typed(keys) {
-            let action = kordon::app::commands::action(key, self.app.screen.key_focus());
-            update(&mut self.app, action.expect("a key of the table"), self.now);
+            self.app.on_key(key, self.now, self.now);
+            let message = self.app.screen.message.as_deref().unwrap_or_default();
+            assert!(!message.ends_with("is not a key: ? shows them all"), "{message}");
             self.plan();
         }
     }
 }
 
-/// Parses keys. Each letter stands for a key, and so does each name in angle brackets.
-pub fn typed(keys: &str) -> Vec<crossterm::event::KeyEvent> {
-    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+/// Parses keys. Each letter stands for a key, and so does each name in angle brackets, as the configuration names it.
+pub fn typed(keys: &str) -> Vec<KeyEvent> {
     let mut typed = Vec::new();
     let mut rest = keys;
     while let Some(letter) = rest.chars().next() {
-        let (code, length) = if letter == '<' {
+        let (chord, length) = if letter == '<' {
             let end = rest.find('>').expect("a closed name");
-            let code = match &rest[1..end] {
-                "Enter" => KeyCode::Enter,
-                "Esc" => KeyCode::Esc,
-                "Tab" => KeyCode::Tab,
-                "Down" => KeyCode::Down,
-                "Left" => KeyCode::Left,
-                "Right" => KeyCode::Right,
-                "PgDn" => KeyCode::PageDown,
-                "End" => KeyCode::End,
-                "Home" => KeyCode::Home,
-                "Space" => KeyCode::Char(' '),
-                "Del" => KeyCode::Delete,
-                "Ctrl-u" => {
-                    typed.push(KeyEvent::new(KeyCode::Char('u'), KeyModifiers::CONTROL));
-                    rest = &rest[end + 1..];
-                    continue;
-                }
-                name => panic!("no key {name}"),
-            };
-            (code, end + 1)
+            (rest[1..end].parse::<Chord>().expect("the name of a key"), end + 1)
         } else {
-            (KeyCode::Char(letter), letter.len_utf8())
+            (Chord::letter(letter), letter.len_utf8())
         };
-        typed.push(KeyEvent::new(code, KeyModifiers::NONE));
+        typed.push(KeyEvent::from(chord));
         rest = &rest[length..];
     }
     typed

@@ -1,13 +1,17 @@
 //! Every key and every hint in the footer does something; a key that does nothing is explained.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent};
 use kordon::{
     app::{
-        HistoryState, Mode, Playback, PlaybackKind, Reaction,
-        commands::{self, COMMANDS, Chord, Command, UserAction},
-        update,
+        HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
+        chord::Chord,
+        commands::{COMMANDS, Command, UserAction},
+        key_presets::KeyPreset,
     },
     model::{Moment, MomentKind, VerdictLevel},
 };
@@ -51,6 +55,7 @@ const SITUATIONS: &[Situation] = &[
     ("nodes without a row", || pressed(DashboardFixture::incident(), "2/nowhere<Enter>")),
     ("nodes, marked and zoomed", || pressed(DashboardFixture::well(), "2<Space>z")),
     ("groups", || pressed(DashboardFixture::well(), "2G")),
+    ("nodes, after going back", || pressed(DashboardFixture::incident(), "12<alt-left>")),
     ("pods", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>j")),
     ("pods, marked", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter><Space>")),
     ("zones", || pressed(DashboardFixture::incident(), "1j")),
@@ -127,10 +132,6 @@ fn about_to_drain_asked() -> DashboardFixture {
     fixture
 }
 
-fn event(chord: Chord) -> KeyEvent {
-    KeyEvent::new(chord.code, if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE })
-}
-
 /// Returns the screen and the position of the terminal's cursor.
 fn picture(fixture: &mut DashboardFixture) -> (Buffer, Position) {
     let mut terminal = terminal_of(fixture, SIZE);
@@ -141,9 +142,7 @@ fn picture(fixture: &mut DashboardFixture) -> (Buffer, Position) {
 fn press(situation: Situation, chord: Chord) -> (bool, Option<String>) {
     let mut fixture = situation.1();
     let before = picture(&mut fixture);
-    let action = commands::action(event(chord), fixture.app.screen.key_focus());
-    let action = action.unwrap_or_else(|| panic!("{chord} is no key of {}", situation.0));
-    let reaction = update(&mut fixture.app, action, fixture.now);
+    let reaction = fixture.app.on_key(chord.into(), fixture.now, fixture.now);
     fixture.plan();
     let does_more = !matches!(reaction, Reaction::Draw) || fixture.app.next_job().is_some();
     let message = fixture.app.screen.message.clone();
@@ -180,8 +179,8 @@ fn every_key_of_the_table_does_something_somewhere() {
         for chord in command.keys {
             let acts = |(situation, fixture): &(Situation, DashboardFixture)| {
                 // The key may run another command in this situation.
-                let is_it =
-                    commands::action(event(*chord), fixture.app.screen.key_focus()) == Some(command.action);
+                let is_it = fixture.app.keymap.action((*chord).into(), fixture.app.screen.key_focus())
+                    == Some((command.action, ""));
                 is_it && fixture.app.offers(command) && press(*situation, *chord).0
             };
             if !situations.iter().any(acts) {
@@ -196,10 +195,7 @@ fn every_key_of_the_table_does_something_somewhere() {
 fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     let mut fixture = pressed(DashboardFixture::incident(), "1");
     let mut say = |keys: KeyEvent| {
-        match commands::action(keys, fixture.app.screen.key_focus()) {
-            Some(action) => drop(update(&mut fixture.app, action, fixture.now)),
-            None => fixture.app.on_unknown_key(keys),
-        }
+        fixture.app.on_key(keys, fixture.now, fixture.now);
         fixture.app.screen.message.clone().unwrap_or_default()
     };
     assert_eq!(
@@ -216,4 +212,98 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     fixture.press("e");
     assert_eq!(fixture.app.screen.message.as_deref(), Some("e does nothing here: ? shows what does"));
     assert_eq!(evict.action, UserAction::Plan(kordon::app::preview::PlanKind::Evict));
+}
+
+/// A fixture with the keys of a preset.
+fn with_preset(preset: KeyPreset) -> DashboardFixture {
+    let mut fixture = pressed(DashboardFixture::incident(), "2");
+    fixture.app.keymap = Keymap::new(preset, &BTreeMap::new()).expect("a preset has no conflict");
+    fixture
+}
+
+fn row(fixture: &DashboardFixture) -> usize {
+    fixture.app.screen.nodes.list.cursor().expect("a node is selected")
+}
+
+#[test]
+fn digits_before_a_move_repeat_it_and_others_focus_a_pane() {
+    let mut fixture = with_preset(KeyPreset::Vim);
+    fixture.press("g5j");
+    assert_eq!((fixture.app.screen.focus, row(&fixture)), (Pane::Nodes, 5));
+    fixture.press("2k");
+    assert_eq!(row(&fixture), 3);
+    fixture.press("g10j");
+    assert_eq!(row(&fixture), 10);
+    fixture.press("5");
+    fixture.now += Span::from_secs(2);
+    fixture.press("j");
+    assert_eq!(fixture.app.screen.focus, Pane::Journal, "the digit was typed long before");
+    fixture.press("2");
+    fixture.now += Span::from_secs(2);
+    fixture.press("G");
+    assert_eq!(row(&fixture), 29, "G goes to the end");
+    fixture.press("7G");
+    assert_eq!(row(&fixture), 6, "and to a row by its number");
+    let mut fixture = pressed(DashboardFixture::incident(), "2g5j");
+    assert_eq!(fixture.app.screen.focus, Pane::Journal, "kordon's own keys have no counts");
+    fixture.press("2");
+    assert_eq!(row(&fixture), 0);
+}
+
+#[test]
+fn a_letter_after_the_sort_key_chooses_the_column() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2s");
+    let sorted = |fixture: &DashboardFixture| {
+        let sort = fixture.app.screen.sort(Pane::Nodes).expect("a table");
+        (sort.title(), sort.is_reversed())
+    };
+    assert_eq!(sorted(&fixture), ("node", false));
+    let message = fixture.app.screen.message.clone().unwrap_or_default();
+    assert!(message.starts_with("sorted by node; next key: n node · z zone"), "{message}");
+    fixture.press("a");
+    assert_eq!(sorted(&fixture), ("age", false));
+    fixture.press("ssS");
+    assert_eq!(sorted(&fixture), ("node", true), "the sort key goes on, S reverses");
+    fixture.press("jr");
+    assert!(fixture.app.screen.overlays.plan().is_some(), "r is the key of the drain again");
+    let mut fixture = with_preset(KeyPreset::K9s);
+    fixture.press("A");
+    assert_eq!(sorted(&fixture), ("age", false));
+    fixture.press("A");
+    assert_eq!(sorted(&fixture), ("age", true));
+}
+
+#[test]
+fn one_can_go_back_to_where_one_was_and_forward_again() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter>d5");
+    let place = |fixture: &DashboardFixture| (fixture.app.screen.focus, fixture.app.screen.pods_of.is_some());
+    fixture.press("<alt-left>");
+    assert_eq!(place(&fixture), (Pane::Detail, true));
+    fixture.press("<alt-left>");
+    assert_eq!(place(&fixture), (Pane::Pods, true));
+    fixture.press("<ctrl-o>");
+    assert_eq!(place(&fixture), (Pane::Nodes, false));
+    fixture.press("<alt-right><alt-right>");
+    assert_eq!(place(&fixture), (Pane::Detail, true));
+    fixture.press("<Esc>1<alt-right>");
+    assert_eq!(place(&fixture), (Pane::Zones, true), "another way was taken");
+    assert_eq!(fixture.app.screen.message.as_deref(), Some("there is nothing after this"));
+}
+
+#[test]
+fn a_place_whose_node_is_gone_is_left_out() {
+    let mut fixture = pressed(DashboardFixture::incident(), "1");
+    fixture.press("2/pool-b-02<Enter><Enter>1");
+    fixture.remove_node("pool-b-02");
+    fixture.press("<alt-left>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.pods_of.clone()), (Pane::Nodes, None));
+}
+
+#[test]
+fn a_range_of_rows_is_marked_from_the_last_mark_on() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2gv");
+    let message = fixture.app.screen.message.clone();
+    assert_eq!(message.as_deref(), Some("mark the first row of the range before its last"));
+    fixture.press("<Space>jjv");
+    assert_eq!(fixture.app.screen.marked_nodes.len(), 4, "the mark moved on by one");
 }

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
-use crossterm::event::{KeyCode, KeyModifiers};
+use crossterm::event::KeyCode;
 use kordon::{
     app::{
         Detail, Glyphs, Mode, Pane, ThemeName, commands,
@@ -12,7 +12,6 @@ use kordon::{
         overlays::Overlay,
         pane::{InputTarget, KeyFocus},
         preview::Preview,
-        update,
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
@@ -596,10 +595,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
     let mut keys: Vec<KeyEvent> = commands::COMMANDS
         .iter()
         .flat_map(|command| command.keys)
-        .map(|chord| {
-            let modifiers = if chord.ctrl { KeyModifiers::CONTROL } else { KeyModifiers::NONE };
-            KeyEvent::new(chord.code, modifiers)
-        })
+        .map(|chord| KeyEvent::from(*chord))
         .collect();
     keys.extend("ab:=-/ßNoExecute".chars().map(|letter| KeyEvent::from(KeyCode::Char(letter))));
     for seed in 0..8 {
@@ -608,9 +604,7 @@ fn no_key_sequence_panics_and_the_focus_is_always_on_a_pane() {
             if seed % 2 == 0 { DashboardFixture::maintenance() } else { DashboardFixture::incident() };
         for step in 0..600 {
             let key = keys[chance.usize(..keys.len())];
-            if let Some(action) = commands::action(key, fixture.app.screen.key_focus()) {
-                update(&mut fixture.app, action, fixture.now);
-            }
+            fixture.app.on_key(key, fixture.now, fixture.now);
             // Plans are computed after a random number of keys.
             if chance.u8(..3) > 0 {
                 fixture.plan();

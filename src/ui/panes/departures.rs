@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 
-use super::{Nothing, draw_cause, journal::sign, open, plain, say, table_of};
+use super::{Nothing, draw_cause, journal::sign, open, say, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -174,11 +174,11 @@ fn columns(width: u16) -> Vec<Column> {
         _ => 44,
     };
     vec![
-        plain("ago", Width::Fit(5, 9)).right(),
-        plain("kind", Width::Fit(24, 34)),
-        plain("pod", Width::Fit(16, longest_pod)),
-        plain("node", Width::Fit(6, 24)).gives_way(1),
-        plain("evidence", Width::Grow(16, 1)).gives_way(2),
+        Column::plain("ago", Width::Fit(5, 9)).right(),
+        Column::plain("kind", Width::Fit(24, 34)),
+        Column::plain("pod", Width::Fit(16, longest_pod)),
+        Column::plain("node", Width::Fit(6, 24)).gives_way(1),
+        Column::plain("evidence", Width::Grow(16, 1)).gives_way(2),
     ]
 }
 

@@ -2,11 +2,10 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{draw_below, open, plain, say, table_of};
+use super::{draw_below, open, say, table_of};
 use crate::{
     app::{
-        Pane, UserAction,
-        commands::COMMANDS,
+        Keymap, Pane, UserAction,
         detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Tone},
         preview::PlanKind,
     },
@@ -17,7 +16,7 @@ use crate::{
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Width, gauge, segments::Runs, strip},
+        widgets::{Cell, Column, Width, gauge, segments::Runs, strip},
     },
 };
 use kordon_core::{
@@ -59,8 +58,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         say(scene, "○", "no longer in the cluster", Role::Dim, inner, buf);
         return page;
     }
-    let columns =
-        vec![plain("", Width::Fixed(22)), plain("", Width::Fixed(10)).right(), plain("", Width::Grow(20, 1))];
+    let columns = vec![
+        Column::plain("", Width::Fixed(22)),
+        Column::plain("", Width::Fixed(10)).right(),
+        Column::plain("", Width::Grow(20, 1)),
+    ];
     let table = table_of(scene, Pane::Detail, &detail.list, columns, inner);
     table.render_bare(inner, buf, |place| row(place).map(|row| cells(scene, row)).unwrap_or_default());
     page
@@ -269,7 +271,7 @@ fn yaml_cell(scene: &Scene, line: &str) -> Cell {
 fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
     let key = match suggestion.at {
         Some(at) => distance(scene, at, false),
-        None => Cell::new(&key_of(suggestion), scene.style(Role::Key)),
+        None => Cell::new(&key_of(&scene.app.keymap, suggestion), scene.style(Role::Key)),
     };
     vec![
         Cell::new("  ", scene.style(Role::Dim)).and(suggestion.kind.title(), scene.style(Role::Strong)),
@@ -279,7 +281,7 @@ fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
 }
 
 /// Key that opens the plan of a suggestion; empty if kordon has no such plan.
-fn key_of(suggestion: &Suggestion) -> String {
+fn key_of(keymap: &Keymap, suggestion: &Suggestion) -> String {
     let kind = match suggestion.kind {
         SuggestionKind::Cordon => PlanKind::Cordon,
         SuggestionKind::Drain => PlanKind::Drain,
@@ -302,8 +304,7 @@ fn key_of(suggestion: &Suggestion) -> String {
         | SuggestionKind::NarrowBudget
         | SuggestionKind::Place => return String::new(),
     };
-    let command = COMMANDS.iter().find(|command| command.action == UserAction::Plan(kind));
-    command.and_then(|command| command.keys.first()).map(ToString::to_string).unwrap_or_default()
+    keymap.key_for(UserAction::Plan(kind))
 }
 
 fn step_cells(scene: &Scene, step: &Step) -> Vec<Cell> {

@@ -2,7 +2,6 @@
 
 use ratatui::style::Style;
 
-use super::plain;
 use crate::ui::widgets::{Cell, Column, Width};
 
 /// ```text
@@ -28,10 +27,10 @@ impl EventRow {
     /// Columns of the table; `state` is the width of the longest state.
     pub fn columns(state: u16) -> Vec<Column> {
         vec![
-            plain("", Width::Fixed(WHEN)),
-            plain("", Width::Fit(14, 44)),
-            plain("", Width::Fit(7, state)),
-            plain("", Width::Grow(20, 1)),
+            Column::plain("", Width::Fixed(WHEN)),
+            Column::plain("", Width::Fit(14, 44)),
+            Column::plain("", Width::Fit(7, state)),
+            Column::plain("", Width::Grow(20, 1)),
         ]
     }
 

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, nodes::mark, open, plain, say, table_of, tabs};
+use super::{Nothing, column, draw_cause, nodes::mark, open, say, sort_on_click, table_of, tabs};
 use crate::{
     app::{EvictionColumn, Pane},
     k8s::feed::{FeedKind, FeedState},
@@ -45,11 +45,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), TableWidget::body(inner));
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
-    table.render(inner, buf, |row| {
+    let headings = table.render(inner, buf, |row| {
         let key = list.keys().get(row);
         let row = key.and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));
         row.map(|(key, row)| cells(scene, key, row, style)).unwrap_or_default()
     });
+    sort_on_click(scene, Pane::Evictions, headings);
     page
 }
 
@@ -151,7 +152,7 @@ fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
 fn columns(scene: &Scene, width: u16) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
     vec![
-        plain("", Width::Fixed(1)),
+        Column::plain("", Width::Fixed(1)),
         column(sort, EvictionColumn::Due, "in", Width::Fit(6, 14)).right(),
         column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, longest_pod(width))),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),

@@ -2,14 +2,14 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_full_text, open, plain, say, table_of};
+use super::{Nothing, draw_full_text, open, say, table_of};
 use crate::{
     app::Pane,
     model::JournalEntry,
     ui::{
         Scene, text,
         theme::Role,
-        widgets::{Cell, Width, segments::Runs},
+        widgets::{Cell, Column, Width, segments::Runs},
     },
 };
 use kordon_core::{engine::Severity, forecast::accuracy::Judgement, visible};
@@ -42,8 +42,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let times = shown().map(|entry| text::width(&text::moment(entry.last, scene.now))).max().unwrap_or(0);
     // Width of the text: the inner width without the times, the gap between columns, and the scroll thumb.
     let room = usize::from(inner.width).saturating_sub(times + 4);
-    let columns =
-        vec![plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))), plain("", Width::Grow(20, 1))];
+    let columns = vec![
+        Column::plain("", Width::Fixed(u16::try_from(times).unwrap_or(8))),
+        Column::plain("", Width::Grow(20, 1)),
+    ];
     let table = table_of(scene, Pane::Journal, list, columns, inner);
     table.render_bare(inner, buf, |row| {
         let entry = list.keys().get(row).and_then(|number| journal.entry(*number));

@@ -26,15 +26,12 @@ use super::{
     Scene, text,
     theme::Role,
     widgets::{
-        Cell, Column, TableWidget, Width,
+        Cell, Column, Heading, TableWidget, Width,
         segments::{Runs, Segments},
     },
 };
 use crate::{
-    app::{
-        EvictionColumn, Listing, NodeColumn, Pane, PodColumn, Sort, ZoneColumn, overlays::Overlay,
-        screen_part::ScreenPart,
-    },
+    app::{Listing, Pane, Sort, SortColumn, overlays::Overlay, screen_part::ScreenPart},
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
@@ -257,23 +254,8 @@ fn listing(kind: FeedKind, received: usize, expected: Option<usize>) -> String {
 
 /// Column that a pane is sorted by; `None` for the default column in its natural direction.
 fn sort_note(scene: &Scene, pane: Pane) -> Option<String> {
-    fn note<C: Default + PartialEq + Copy>(sort: Sort<C>, title: fn(C) -> &'static str) -> Option<String> {
-        (sort != Sort::default()).then(|| format!("by {}{}", title(sort.column), arrow(sort.reversed)))
-    }
-    let screen = scene.screen;
-    match pane {
-        Pane::Zones => note(screen.zones.sort, ZoneColumn::title),
-        Pane::Nodes => note(screen.nodes.sort, NodeColumn::title),
-        Pane::Pods => note(screen.pods.sort, PodColumn::title),
-        Pane::Evictions => note(screen.evictions.sort, EvictionColumn::title),
-        Pane::Detail
-        | Pane::Plan
-        | Pane::Progress
-        | Pane::Journal
-        | Pane::Forecast
-        | Pane::Pending
-        | Pane::Departures => None,
-    }
+    let sort = scene.screen.sort(pane).filter(|sort| !sort.is_default())?;
+    Some(format!("by {}{}", sort.title(), arrow(sort.is_reversed())))
 }
 
 /// Sign of a sort direction. The natural direction of a column points down.
@@ -295,14 +277,17 @@ fn table_of<K: PartialEq + Clone>(
 }
 
 /// A column that the list can be sorted by.
-fn column<C: Copy + PartialEq + Default>(sort: Sort<C>, by: C, title: &'static str, width: Width) -> Column {
+fn column<C: SortColumn>(sort: Sort<C>, by: C, title: &'static str, width: Width) -> Column {
     let sorted = by == sort.column && sort != Sort::default();
-    Column { title, width, right: false, priority: 0, sorted: sorted.then(|| arrow(sort.reversed)) }
+    let sorted = sorted.then(|| arrow(sort.reversed));
+    Column { sorted, sorts_by: Some(by.title()), ..Column::plain(title, width) }
 }
 
-/// A column that the list cannot be sorted by.
-const fn plain(title: &'static str, width: Width) -> Column {
-    Column { title, width, right: false, priority: 0, sorted: None }
+/// Makes the headings of a pane sort its list when they are clicked.
+fn sort_on_click(scene: &Scene, pane: Pane, headings: Vec<Heading>) {
+    for Heading { area, column } in headings {
+        scene.can_click(area, ScreenPart::Heading { pane, column });
+    }
 }
 
 /// Why a pane is empty: sign, text and role.

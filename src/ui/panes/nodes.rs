@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, plain, table_of};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click, table_of};
 use crate::{
     app::{NodeColumn, Pane, filter_fields, groups::NodeRow},
     k8s::feed::FeedKind,
@@ -51,7 +51,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     };
     let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
     let tint = |row| state(row).map(|state| scene.style(Role::for_row(state.role()))).unwrap_or_default();
-    table.render_tinted(inner, buf, cells, tint);
+    sort_on_click(scene, Pane::Nodes, table.render_tinted(inner, buf, cells, tint));
     page
 }
 
@@ -110,8 +110,8 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Name, "  node", Width::Fixed(name)),
         column(sort, By::State, "state", Width::Fixed(state)),
         column(sort, By::Heartbeat, last, heartbeat).right().gives_way(5),
-        plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(renewals),
-        plain("grace", Width::Fixed(14)).gives_way(4),
+        Column::plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(renewals),
+        Column::plain("grace", Width::Fixed(14)).gives_way(4),
         column(sort, By::Due, "next", Width::Fixed(next)),
         column(sort, By::Zone, "zone", Width::Fixed(zone)).gives_way(2),
         column(sort, By::Pods, "pods", Width::Fixed(6)).right().gives_way(3),
@@ -119,12 +119,12 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if scene.screen.wide {
-        let used = || plain("used", Width::Fixed(4)).right();
+        let used = || Column::plain("used", Width::Fixed(4)).right();
         columns.insert(columns.len() - 1, used().gives_way(9));
         columns.push(used().gives_way(10));
         columns.extend([
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
-            plain("probe", Width::Fixed(9)).gives_way(14),
+            Column::plain("probe", Width::Fixed(9)).gives_way(14),
             column(sort, By::Address, "address", Width::Fixed(15)).gives_way(15),
             column(sort, By::Version, "kubelet", Width::Fixed(9)).gives_way(12),
             column(sort, By::Kernel, "kernel", Width::Fixed(20)).gives_way(17),
@@ -136,8 +136,8 @@ fn columns(scene: &Scene) -> Vec<Column> {
     columns.extend([
         column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
         column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(18),
-        plain("reason", Width::Fixed(18)).gives_way(19),
-        plain("message", Width::Grow(24, 1)).gives_way(20),
+        Column::plain("reason", Width::Fixed(18)).gives_way(19),
+        Column::plain("message", Width::Grow(24, 1)).gives_way(20),
     ]);
     columns
 }

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, plain, say, table_of};
+use super::{Nothing, draw_cause, open, say, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -65,10 +65,10 @@ fn facts(scene: &Scene) -> Runs {
 
 fn columns() -> Vec<Column> {
     vec![
-        plain("for", Width::Fit(5, 9)).right(),
-        plain("pod", Width::Fit(16, 48)),
-        plain("why", Width::Grow(18, 2)),
-        plain("what would help", Width::Grow(24, 3)),
+        Column::plain("for", Width::Fit(5, 9)).right(),
+        Column::plain("pod", Width::Fit(16, 48)),
+        Column::plain("why", Width::Grow(18, 2)),
+        Column::plain("what would help", Width::Grow(24, 3)),
     ]
 }
 

@@ -5,7 +5,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 use super::{
     column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
-    open, table_of,
+    open, sort_on_click, table_of,
 };
 use crate::{
     app::{Pane, PodColumn},
@@ -37,10 +37,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Pods, list, columns(scene), TableWidget::body(inner));
-    table.render(inner, buf, |row| {
+    let headings = table.render(inner, buf, |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()
     });
+    sort_on_click(scene, Pane::Pods, headings);
     page
 }
 

@@ -20,5 +20,5 @@ pub use segments::Segments;
 pub use sheet::sheet;
 pub use stacked::stacked;
 pub use strip::strip;
-pub use table::{Cell, Column, TableWidget, Width};
+pub use table::{Cell, Column, Heading, TableWidget, Width};
 pub use time_axis::TimeAxis;

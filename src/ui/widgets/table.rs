@@ -28,9 +28,16 @@ pub struct Column {
     pub priority: u8,
     /// Sign of the direction, if the table is sorted by this column.
     pub sorted: Option<&'static str>,
+    /// Title of the column that a click on the heading sorts by.
+    pub sorts_by: Option<&'static str>,
 }
 
 impl Column {
+    /// A column that is never dropped and that the table cannot be sorted by.
+    pub const fn plain(title: &'static str, width: Width) -> Self {
+        Self { title, width, right: false, priority: 0, sorted: None, sorts_by: None }
+    }
+
     /// Aligns the column to the right, for numbers.
     #[must_use]
     pub const fn right(self) -> Self {
@@ -90,6 +97,14 @@ impl Cell {
     }
 }
 
+/// A heading that sorts, where it was drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heading {
+    pub area: Rect,
+    /// Title of the column.
+    pub column: &'static str,
+}
+
 /// Styles of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Looks {
@@ -135,9 +150,9 @@ impl TableWidget {
     /// ```
     /// Draws the table. Asks `row` for the cells of each visible row, in the order of the columns. In a row with fewer
     /// cells than columns, the last cell extends to the edge. The last cell of a line is for the thumb, which shows the
-    /// position of the page in a long list.
-    pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) {
-        self.render_with(area, 1, buf, row, |_| Style::new());
+    /// position of the page in a long list. Returns the headings that sort.
+    pub fn render(&self, area: Rect, buf: &mut Buffer, row: impl FnMut(usize) -> Vec<Cell>) -> Vec<Heading> {
+        self.render_with(area, 1, buf, row, |_| Style::new())
     }
 
     /// Draws the table without a heading.
@@ -152,8 +167,8 @@ impl TableWidget {
         buf: &mut Buffer,
         row: impl FnMut(usize) -> Vec<Cell>,
         tint: impl Fn(usize) -> Style,
-    ) {
-        self.render_with(area, 1, buf, row, tint);
+    ) -> Vec<Heading> {
+        self.render_with(area, 1, buf, row, tint)
     }
 
     fn render_with(
@@ -163,9 +178,10 @@ impl TableWidget {
         buf: &mut Buffer,
         row: impl FnMut(usize) -> Vec<Cell>,
         tint: impl Fn(usize) -> Style,
-    ) {
+    ) -> Vec<Heading> {
+        let mut headings = Vec::new();
         if area.is_empty() {
-            return;
+            return headings;
         }
         let page = usize::from(area.height.saturating_sub(heading));
         let last = self.rows.min(self.first + page);
@@ -177,6 +193,8 @@ impl TableWidget {
         for (column, place) in self.columns.iter().zip(&places).filter(|_| heading > 0) {
             if let Some((x, width)) = *place {
                 self.draw_heading(column, x, area.y, width, buf);
+                let area = Rect::new(x, area.y, width, 1);
+                headings.extend(column.sorts_by.map(|column| Heading { area, column }));
             }
         }
         for (line, cells) in cells.into_iter().enumerate() {
@@ -197,6 +215,7 @@ impl TableWidget {
                 buf.set_style(Rect::new(area.x, y, area.width, 1), self.looks.selected);
             }
         }
+        headings
     }
 
     /// Draws the thumb if the list is longer than the page. Its column stays free beside a short list, so that columns
@@ -304,7 +323,14 @@ mod tests {
     use super::*;
 
     fn drawn(width: u16, height: u16, rows: usize, first: usize) -> (Vec<String>, Vec<usize>) {
-        let column = |title, width, right, priority| Column { title, width, right, priority, sorted: None };
+        let column = |title, width, right, priority| Column {
+            title,
+            width,
+            right,
+            priority,
+            sorted: None,
+            sorts_by: None,
+        };
         let plain = Style::default();
         let table = TableWidget {
             columns: vec![

@@ -4,7 +4,7 @@ use std::{cell::RefCell, sync::Arc};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use kordon::{
-    app::{App, AppOptions, Reaction, commands, update},
+    app::{App, AppOptions, Reaction},
     k8s::{
         decode::Encoding,
         feed::{FeedEvent, FeedHealth, FeedState},
@@ -207,16 +207,12 @@ pub fn keys(data: &[u8]) {
 
 /// Types a key.
 fn press(app: &mut App, byte: u8, now: Timestamp) {
-    if let Some(action) = commands::action(key(byte), app.screen.key_focus()) {
-        match update(app, action, now) {
-            Reaction::Draw
-            | Reaction::Thaw(_)
-            | Reaction::Repaint
-            | Reaction::Copy(_)
-            | Reaction::Suspend
-            | Reaction::Quit => {}
-        }
-    }
+    let (Reaction::Draw
+    | Reaction::Thaw(_)
+    | Reaction::Repaint
+    | Reaction::Copy(_)
+    | Reaction::Suspend
+    | Reaction::Quit) = app.on_key(key(byte), now, now);
 }
 
 /// Returns the key for a byte. A byte up to 0x7F is what a terminal sends for that key. Bytes above 0x7F stand for keys

@@ -1,0 +1,127 @@
+//! What a key means after the keys before it: digits repeat the next move, a letter after the sort key names a column.
+
+use crossterm::event::KeyEvent;
+
+use super::{
+    App, Pane,
+    chord::Chord,
+    commands::{TypedCommand, UserAction},
+    key_prefix::Count,
+    listing::Movement,
+    pane::KeyFocus,
+    reaction::Reaction,
+    update::{update, update_with},
+};
+use kordon_time::{Span, Timestamp};
+
+/// Maximum time between a digit and the key that it belongs to.
+const COUNT_WAIT: Span = Span::from_millis(700);
+
+/// Highest number of times that a move is repeated.
+const MOST_TIMES: usize = 9_999;
+
+impl App {
+    /// Reacts to a key that was typed at `typed`. Only counts depend on that time; everything else happens at `now`.
+    pub fn on_key(&mut self, key: KeyEvent, typed: Timestamp, now: Timestamp) -> Reaction {
+        let focus = self.screen.key_focus();
+        let prefix = std::mem::take(&mut self.screen.key_prefix);
+        let KeyFocus::Pane(pane) = focus else { return self.run_key(key, focus, now) };
+        let letter = Chord::from(key).typed();
+        if let Some(title) =
+            letter.filter(|_| prefix.chooses_column).and_then(|key| self.column_of(pane, key))
+        {
+            return update_with(self, UserAction::Typed(TypedCommand::Sort), title, now);
+        }
+        let count = prefix.count.filter(|count| typed.since(count.typed) <= COUNT_WAIT);
+        match letter.and_then(|letter| letter.to_digit(10)).filter(|_| self.keymap.has_counts) {
+            Some(digit) if digit > 0 || count.is_some() => {
+                self.on_digit(key, count, digit as usize, typed, now)
+            }
+            Some(_) | None => self.run_repeated(key, focus, count, now),
+        }
+    }
+
+    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because no other may
+    /// follow.
+    fn on_digit(
+        &mut self,
+        key: KeyEvent,
+        count: Option<Count>,
+        digit: usize,
+        typed: Timestamp,
+        now: Timestamp,
+    ) -> Reaction {
+        let (reaction, count) = match count {
+            Some(count) => {
+                self.screen.message = None;
+                let times = (count.times * 10 + digit).min(MOST_TIMES);
+                (Reaction::Draw, Count { times, typed, ..count })
+            }
+            None => {
+                let before = (self.screen.focus, self.screen.recent.clone());
+                let reaction = self.run_key(key, self.screen.key_focus(), now);
+                (reaction, Count { times: digit, typed, before })
+            }
+        };
+        self.screen.key_prefix.count = Some(count);
+        reaction
+    }
+
+    /// Runs a key, and repeats it if it moves and a number was typed before it.
+    fn run_repeated(
+        &mut self,
+        key: KeyEvent,
+        focus: KeyFocus,
+        count: Option<Count>,
+        now: Timestamp,
+    ) -> Reaction {
+        let (Some((UserAction::Move(mut movement), _)), Some(mut count)) =
+            (self.keymap.action(key, focus), count)
+        else {
+            return self.run_key(key, focus, now);
+        };
+        (self.screen.focus, self.screen.recent) = count.before;
+        if matches!(movement, Movement::First | Movement::Last) {
+            // As in vim, `5G` goes to the fifth row.
+            update(self, UserAction::Move(Movement::First), now);
+            (movement, count.times) = (Movement::Down, count.times - 1);
+        }
+        for _ in 0..count.times {
+            update(self, UserAction::Move(movement), now);
+        }
+        Reaction::Draw
+    }
+
+    fn run_key(&mut self, key: KeyEvent, focus: KeyFocus, now: Timestamp) -> Reaction {
+        let Some((action, argument)) = self.keymap.action(key, focus) else {
+            self.on_unknown_key(key);
+            return Reaction::Draw;
+        };
+        let argument = argument.to_owned();
+        let reaction = update_with(self, action, &argument, now);
+        if action == UserAction::Typed(TypedCommand::Sort) && argument.is_empty() {
+            self.offer_columns();
+        }
+        reaction
+    }
+
+    /// Says which letters choose a column, as the next key.
+    fn offer_columns(&mut self) {
+        let Some(sort) = self.screen.sort(self.screen.focus) else { return };
+        let letter = |(title, letter): (&str, char)| format!("{} {title}", letter.to_ascii_lowercase());
+        let is_offered = |(_, letter): &(&str, char)| *letter != SORT_KEY;
+        let letters: Vec<String> = sort.columns().into_iter().filter(is_offered).map(letter).collect();
+        self.screen.message = Some(format!("sorted by {}; next key: {}", sort.title(), letters.join(" · ")));
+        self.screen.key_prefix.chooses_column = true;
+    }
+
+    /// The column that a small letter chooses. The letter of the sort key goes on to the next column.
+    fn column_of(&self, pane: Pane, key: char) -> Option<&'static str> {
+        let columns = self.screen.sort(pane)?.columns();
+        let is_it = |(_, letter): &(&str, char)| letter.to_ascii_lowercase() == key && *letter != SORT_KEY;
+        columns.into_iter().find(is_it).map(|(title, _)| title)
+    }
+}
+
+/// Letter that cannot choose a column after the sort key, because it is the sort key.
+const SORT_KEY: char = 'S';

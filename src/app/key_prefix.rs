@@ -1,0 +1,21 @@
+//! What the keys typed before mean for the next one.
+
+use super::pane::Pane;
+use kordon_time::Timestamp;
+
+/// What the keys before mean for the next one.
+#[derive(Clone, Debug, Default)]
+pub struct KeyPrefix {
+    pub(super) count: Option<Count>,
+    /// Whether the last key sorted, so that a letter chooses the column.
+    pub(super) chooses_column: bool,
+}
+
+/// A number that was typed. Its first digit has focused a pane.
+#[derive(Clone, Debug)]
+pub(super) struct Count {
+    pub times: usize,
+    pub typed: Timestamp,
+    /// Focus and order of the tabs before the first digit.
+    pub before: (Pane, Vec<Pane>),
+}

@@ -1,0 +1,92 @@
+//! Presets of keys: kordon's own, and those for hands used to k9s or vim.
+
+use crossterm::event::KeyCode;
+
+use super::chord::Chord;
+
+/// A preset of keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeyPreset {
+    #[default]
+    Default,
+    K9s,
+    Vim,
+}
+
+/// Commands with other keys than in the command table.
+type Changes = &'static [(&'static str, &'static [Chord])];
+
+/// Changes for both k9s and vim. Capital letters sort by a column, so commands on those letters have other keys.
+const SHARED: Changes = &[
+    ("last", &[Chord::letter('G'), Chord::key(KeyCode::End)]),
+    ("next-grouping", &[Chord::letter('b')]),
+    ("mark-all", &[Chord::letter('*')]),
+    ("sort-direction", &[Chord::ctrl('s')]),
+    ("next-theme", &[Chord::ctrl('t')]),
+    ("resume", &[Chord::ctrl('p')]),
+];
+
+const K9S: Changes = &[
+    ("previous-place", &[Chord::letter('['), Chord::letter('-')]),
+    ("next-place", &[Chord::letter(']')]),
+    ("previous-moment", &[Chord::letter('(')]),
+    ("next-moment", &[Chord::letter(')')]),
+    ("palette", &[Chord::letter(':'), Chord::ctrl('a')]),
+    ("mark-range", &[Chord::ctrl(' '), Chord::letter('v')]),
+    ("wide", &[Chord::letter('w'), Chord::ctrl('w')]),
+    ("delete", &[Chord::key(KeyCode::Delete), Chord::ctrl('k')]),
+    ("redraw", &[Chord::ctrl('l'), Chord::ctrl('r')]),
+];
+
+const VIM: Changes = &[("mark-range", &[Chord::letter('v'), Chord::letter('V')])];
+
+impl KeyPreset {
+    pub const ALL: &[Self] = &[Self::Default, Self::K9s, Self::Vim];
+
+    /// The name in the configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::K9s => "k9s",
+            Self::Vim => "vim",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|preset| preset.as_str() == text)
+    }
+
+    /// Keys of a command that differ from the command table.
+    pub(super) fn keys(self, command: &str) -> Option<&'static [Chord]> {
+        let changes: [Changes; 2] = match self {
+            Self::Default => [&[], &[]],
+            Self::K9s => [SHARED, K9S],
+            Self::Vim => [SHARED, VIM],
+        };
+        let found = changes.into_iter().flatten().find(|(name, _)| *name == command);
+        found.map(|(_, keys)| *keys)
+    }
+
+    /// Whether capital letters sort by a column.
+    pub(super) const fn sorts_by_letter(self) -> bool {
+        !matches!(self, Self::Default)
+    }
+
+    /// Whether digits before a move repeat it, as in `5j`.
+    pub(super) const fn has_counts(self) -> bool {
+        !matches!(self, Self::Default)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::commands::COMMANDS;
+
+    #[test]
+    fn presets_change_commands_that_exist() {
+        for (name, _) in [SHARED, K9S, VIM].into_iter().flatten() {
+            assert!(COMMANDS.iter().any(|command| command.name == *name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Sorts the list of a pane: by the next column, by a named one, or the other way round.
+
+use super::{
+    Screen,
+    columns::{Sort, SortColumn},
+    pane::Pane,
+};
+use kordon_core::cluster::nearest::nearest;
+
+/// How the list of a pane is sorted, whatever its columns are.
+pub trait PaneSort {
+    fn next(&mut self);
+    fn flip(&mut self);
+    /// Sorts by the column with this title. Returns whether there is one.
+    fn by_title(&mut self, title: &str) -> bool;
+    /// Title of the column that the list is sorted by.
+    fn title(&self) -> &'static str;
+    /// Whether the order is the one at the start.
+    fn is_default(&self) -> bool;
+    fn is_reversed(&self) -> bool;
+    /// Titles and letters of all columns.
+    fn columns(&self) -> Vec<(&'static str, char)>;
+}
+
+impl<C: SortColumn> PaneSort for Sort<C> {
+    fn next(&mut self) {
+        Self::next(self);
+    }
+
+    fn flip(&mut self) {
+        Self::flip(self);
+    }
+
+    fn by_title(&mut self, title: &str) -> bool {
+        let column = C::from_title(title);
+        column.into_iter().for_each(|column| self.by(column));
+        column.is_some()
+    }
+
+    fn title(&self) -> &'static str {
+        self.column.title()
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn is_reversed(&self) -> bool {
+        self.reversed
+    }
+
+    fn columns(&self) -> Vec<(&'static str, char)> {
+        C::ALL.iter().map(|column| (column.title(), column.letter())).collect()
+    }
+}
+
+impl Screen {
+    /// How the list of a pane is sorted; `None` if it has an order of its own.
+    pub fn sort(&self, pane: Pane) -> Option<&dyn PaneSort> {
+        Some(match pane {
+            Pane::Zones => &self.zones.sort,
+            Pane::Nodes => &self.nodes.sort,
+            Pane::Pods => &self.pods.sort,
+            Pane::Evictions => &self.evictions.sort,
+            Pane::Detail
+            | Pane::Plan
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Pending
+            | Pane::Departures => return None,
+        })
+    }
+
+    pub(super) fn sort_mut(&mut self, pane: Pane) -> Option<&mut dyn PaneSort> {
+        Some(match pane {
+            Pane::Zones => &mut self.zones.sort,
+            Pane::Nodes => &mut self.nodes.sort,
+            Pane::Pods => &mut self.pods.sort,
+            Pane::Evictions => &mut self.evictions.sort,
+            Pane::Detail
+            | Pane::Plan
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Forecast
+            | Pane::Pending
+            | Pane::Departures => return None,
+        })
+    }
+
+    pub(super) fn flip_sort(&mut self) {
+        self.sort_mut(self.focus).into_iter().for_each(PaneSort::flip);
+    }
+
+    /// Sorts the focused pane by the column with this title; by the next column if the title is empty.
+    ///
+    /// # Errors
+    /// The pane has no such column, or an order of its own.
+    pub(super) fn sort_by(&mut self, title: &str) -> Result<(), String> {
+        let pane = self.focus;
+        let Some(sort) = self.sort_mut(pane) else {
+            return Err(format!("the {} cannot be sorted", pane.title().to_lowercase()));
+        };
+        if title.is_empty() {
+            sort.next();
+        } else if !sort.by_title(title) {
+            let titles = sort.columns().into_iter().map(|(title, _)| title);
+            let meant = nearest(title, titles.clone()).map(|meant| format!("did you mean {meant}?"));
+            let meant =
+                meant.unwrap_or_else(|| format!("there are {}", titles.collect::<Vec<_>>().join(", ")));
+            return Err(format!("there is no column {title}: {meant}"));
+        }
+        Ok(())
+    }
+}
