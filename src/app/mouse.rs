@@ -1,9 +1,16 @@
-//! The mouse: a click focuses a pane or tab and selects a row, a double click opens the row, the wheel moves through the
-//! rows under the pointer. Nothing is confirmed by a click: questions take keys only.
+//! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading; a double click
+//! opens the row; the wheel moves through the rows under the pointer. Nothing is confirmed by a click: questions take keys only.
 
 use ratatui::layout::Position;
 
-use super::{App, commands::UserAction, listing::Movement, screen_part::ScreenPart, update::update};
+use super::{
+    App, Pane,
+    commands::UserAction,
+    groups::NodeRow,
+    listing::Movement,
+    screen_part::{MouseTarget, ScreenPart},
+    update::update,
+};
 use kordon_time::{Span, Timestamp};
 
 /// Number of rows by which one notch of the wheel moves.
@@ -13,32 +20,48 @@ const NOTCH: usize = 3;
 const DOUBLE: Span = Span::from_millis(500);
 
 impl App {
-    /// Reacts to a click of the left button: the second of two clicks at the same place opens the row there.
-    pub fn on_click(&mut self, at: Position, now: Timestamp) {
-        let Some((part, line)) = self.part_at(at) else { return };
-        let (pane, row) = match part {
-            ScreenPart::Tab(pane) | ScreenPart::Pane(pane) => (pane, None),
-            ScreenPart::Rows { pane, first } => (pane, Some(first + line)),
-        };
-        let before = self.screen.last_click.replace((at, now));
-        let is_second = before.is_some_and(|(place, then)| place == at && now.since(then) <= DOUBLE);
-        if is_second && row.is_some() && self.screen.focus == pane {
+    /// Reacts to a click of the left button at the time `clicked`: it focuses a pane or tab, selects a row, sorts by a
+    /// heading, or selects the node of a cell. The second of two clicks at the same place opens the row there.
+    pub fn on_click(&mut self, at: Position, clicked: Timestamp, now: Timestamp) {
+        let Some(MouseTarget { area, part }) = self.target_at(at) else { return };
+        let before = self.screen.last_click.replace((at, clicked));
+        let is_second = before.is_some_and(|(place, then)| place == at && clicked.since(then) <= DOUBLE);
+        if let ScreenPart::Rows { pane, .. } = part
+            && is_second
+            && self.screen.focus == pane
+        {
             self.screen.last_click = None;
             update(self, UserAction::Enter, now);
             return;
         }
         self.screen.message = None;
-        self.screen.focus_on(pane);
+        self.screen.record_place();
         self.screen.before_key(now);
-        if let Some(row) = row {
-            self.screen.select_row(pane, row);
+        match part {
+            ScreenPart::Tab(pane) | ScreenPart::Pane(pane) => self.screen.focus_on(pane),
+            ScreenPart::Rows { pane, first } => {
+                self.screen.focus_on(pane);
+                self.screen.select_row(pane, first + usize::from(at.y - area.y));
+            }
+            ScreenPart::Heading { pane, column } => {
+                self.screen.focus_on(pane);
+                if let Some(sort) = self.screen.sort_mut(pane) {
+                    sort.by_title(column);
+                }
+                self.arrange(now);
+            }
+            ScreenPart::NodeCells { first, nodes_a_cell, indent } => {
+                let cell = usize::from((at.x - area.x).saturating_sub(indent));
+                self.select_node_at(first + cell * nodes_a_cell, nodes_a_cell, now);
+            }
         }
+        self.screen.record_place();
         self.screen.after_key();
     }
 
     /// Reacts to one notch of the wheel.
     pub fn on_wheel(&mut self, at: Position, movement: Movement, now: Timestamp) {
-        if let Some((ScreenPart::Rows { pane, .. }, _)) = self.part_at(at) {
+        if let Some(MouseTarget { part: ScreenPart::Rows { pane, .. }, .. }) = self.target_at(at) {
             self.screen.focus_on(pane);
         }
         for _ in 0..NOTCH {
@@ -46,13 +69,27 @@ impl App {
         }
     }
 
-    /// The part at a position, and the line within the part; `None` while an overlay covers the panes.
-    fn part_at(&self, at: Position) -> Option<(ScreenPart, usize)> {
+    /// The part at a position; `None` while an overlay covers the panes.
+    fn target_at(&self, at: Position) -> Option<MouseTarget> {
         if self.screen.overlays.top().is_some_and(|overlay| overlay.pane().is_none()) {
             return None;
         }
         // Parts that were drawn later are on top.
-        let target = self.screen.targets.iter().rev().find(|target| target.area.contains(at))?;
-        Some((target.part, usize::from(at.y - target.area.y)))
+        self.screen.targets.iter().rev().find(|target| target.area.contains(at)).copied()
+    }
+
+    /// Selects the worst of the nodes that a cell stands for.
+    fn select_node_at(&mut self, first: usize, count: usize, now: Timestamp) {
+        let Some(node) = self.shown().watchlist.worst_from(first, count).cloned() else { return };
+        self.screen.leave_node();
+        self.screen.overlays.close_views();
+        self.screen.focus_on(Pane::Nodes);
+        self.arrange(now);
+        let row = NodeRow::Node(node);
+        if self.screen.nodes.list.keys().contains(&row) {
+            self.screen.nodes.list.select(&row);
+        } else if let NodeRow::Node(node) = row {
+            self.screen.message = Some(format!("{node} is in a folded group, or does not pass the filter"));
+        }
     }
 }

@@ -269,6 +269,18 @@ impl NodeWatchlist {
         &self.zones
     }
 
+    /// Index of a zone's first node among all nodes, in the order of [`zones`](Self::zones).
+    pub fn place(&self, zone: &ZoneKey) -> usize {
+        self.zones.range(..zone).map(|(_, nodes)| nodes.names.len()).sum()
+    }
+
+    /// The worst of `count` nodes from an index on, in the order of [`zones`](Self::zones).
+    pub fn worst_from(&self, first: usize, count: usize) -> Option<&NodeName> {
+        let nodes = self.zones.values().flat_map(|nodes| nodes.states.iter().zip(&nodes.names));
+        let worst = nodes.skip(first).take(count).min_by_key(|(state, _)| **state);
+        worst.map(|(_, name)| name)
+    }
+
     /// Returns the short names of zones.
     pub fn zone_names(&self) -> &ZoneNames {
         &self.zone_names

@@ -4,6 +4,7 @@
 use ratatui::{buffer::Buffer, layout::Rect, style::Style, text::Span as Run};
 
 use crate::{
+    app::screen_part::ScreenPart,
     model::{NodeState, ZoneNodes},
     ui::{
         Scene, text,
@@ -18,6 +19,10 @@ use kordon_core::cluster::ZoneKey;
 pub struct StripZone {
     pub name: String,
     pub states: Vec<NodeState>,
+    /// Index of the zone's first node among all nodes.
+    pub first: usize,
+    /// Number of nodes per state.
+    pub nodes_a_cell: usize,
 }
 
 /// Draws the strip, with the number of nodes in each state at its end:
@@ -35,6 +40,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
         if !zone.name.is_empty() {
             cells = cells.and(&format!("{} ", zone.name), scene.style(Role::Dim));
         }
+        let start = area.x.saturating_add(u16::try_from(cells.width()).unwrap_or(u16::MAX));
+        let width = u16::try_from(zone.states.len()).unwrap_or(u16::MAX);
+        let part = ScreenPart::NodeCells { first: zone.first, nodes_a_cell: zone.nodes_a_cell, indent: 0 };
+        scene.can_click(Rect { x: start, width, height: 1, ..area }.intersection(area), part);
         cells =
             self::cells(scene, &zone.states, 1).fold(cells, |cells, (text, style)| cells.and(&text, style));
     }
@@ -60,9 +69,13 @@ pub fn counts(scene: &Scene) -> Runs {
 /// States of all nodes by zone, each zone with its short name.
 fn zones(scene: &Scene) -> Vec<StripZone> {
     let watchlist = &scene.shown.watchlist;
-    let zone = |(key, nodes): (&ZoneKey, &ZoneNodes)| StripZone {
-        name: watchlist.zone_names().short(key),
-        states: nodes.states().to_vec(),
+    let mut first = 0;
+    let zone = |(key, nodes): (&ZoneKey, &ZoneNodes)| {
+        let states = nodes.states().to_vec();
+        let name = watchlist.zone_names().short(key);
+        let zone = StripZone { name, first, nodes_a_cell: 1, states };
+        first += zone.states.len();
+        zone
     };
     watchlist.zones().iter().map(zone).collect()
 }
@@ -88,9 +101,13 @@ pub fn cells<'a>(
 
 /// Fits the strip into `width` cells: first without the names of zones, then without separating zones.
 fn fitted(zones: &[StripZone], width: usize) -> Vec<StripZone> {
-    let unnamed = |states: Vec<NodeState>| StripZone { name: String::new(), states };
-    let bare = || -> Vec<StripZone> { zones.iter().map(|zone| unnamed(zone.states.clone())).collect() };
-    let together = || [unnamed(zones.iter().flat_map(|zone| zone.states.clone()).collect())];
+    let bare = || -> Vec<StripZone> {
+        zones.iter().map(|zone| StripZone { name: String::new(), ..zone.clone() }).collect()
+    };
+    let together = || {
+        let states = zones.iter().flat_map(|zone| zone.states.clone()).collect();
+        [StripZone { name: String::new(), states, first: 0, nodes_a_cell: 1 }]
+    };
     let shrunk = |zones: &[StripZone]| shrunk(zones, width);
     shrunk(zones).or_else(|| shrunk(&bare())).or_else(|| shrunk(&together())).unwrap_or_default()
 }
@@ -105,6 +122,8 @@ fn shrunk(zones: &[StripZone], width: usize) -> Option<Vec<StripZone>> {
     let per = (1..=most).find(|per| cells(*per) <= room)?;
     let shrink = |zone: &StripZone| StripZone {
         name: zone.name.clone(),
+        first: zone.first,
+        nodes_a_cell: per,
         states: zone.states.chunks(per).filter_map(NodeState::worst).collect(),
     };
     Some(zones.iter().map(shrink).collect())
@@ -117,7 +136,7 @@ mod tests {
     fn zone(name: &str, nodes: usize, bad: &[(usize, NodeState)]) -> StripZone {
         let mut states = vec![NodeState::Ready; nodes];
         bad.iter().for_each(|(place, state)| states[*place] = *state);
-        StripZone { name: name.into(), states }
+        StripZone { name: name.into(), states, first: 0, nodes_a_cell: 1 }
     }
 
     fn shown(zones: &[StripZone]) -> String {

@@ -29,7 +29,7 @@ fn place(buffer: &Buffer, text: &str) -> Position {
 
 fn click(fixture: &mut DashboardFixture, text: &str) {
     let at = place(&shown(fixture), text);
-    fixture.app.on_click(at, fixture.now);
+    fixture.app.on_click(at, fixture.now, fixture.now);
 }
 
 #[test]
@@ -73,6 +73,39 @@ fn the_wheel_moves_through_the_rows_under_the_pointer() {
 }
 
 #[test]
+fn a_click_on_a_heading_sorts_by_it_and_a_second_one_reverses() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2w");
+    let sorted = |fixture: &DashboardFixture| {
+        let sort = fixture.app.screen.sort(Pane::Nodes).expect("a table");
+        (sort.title(), sort.is_reversed())
+    };
+    let heading = place(&shown(&mut fixture), "heartbeat");
+    fixture.app.on_click(heading, fixture.now, fixture.now);
+    assert_eq!(sorted(&fixture), ("heartbeat", false));
+    shown(&mut fixture);
+    fixture.app.on_click(heading, fixture.now, fixture.now);
+    assert_eq!(sorted(&fixture), ("heartbeat", true));
+    click(&mut fixture, "eviction rate");
+    assert_eq!(fixture.app.screen.focus, Pane::Zones);
+    assert_eq!(fixture.app.screen.sort(Pane::Zones).map(|sort| sort.title()), Some("rate"));
+}
+
+#[test]
+fn a_click_on_a_cell_of_the_strip_or_of_a_zone_selects_its_node() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("1z");
+    let selected = |fixture: &DashboardFixture| fixture.app.screen.selected_node().map(ToString::to_string);
+    let buffer = shown(&mut fixture);
+    let strip = place(&buffer, "a ");
+    // The first cell is behind the name of the zone.
+    let third = Position::new(strip.x + 2 + 2, strip.y);
+    fixture.app.on_click(third, fixture.now, fixture.now);
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    assert_eq!(selected(&fixture).as_deref(), Some("pool-a-03"));
+}
+
+#[test]
 fn a_question_takes_no_clicks() {
     let mut fixture = about_to_drain();
     fixture.press("A");
@@ -82,8 +115,8 @@ fn a_question_takes_no_clicks() {
     let before = snapshot::plain(&buffer);
     for y in 0..SIZE.1 {
         for x in (0..SIZE.0).step_by(3) {
-            fixture.app.on_click(Position::new(x, y), fixture.now);
-            fixture.app.on_click(Position::new(x, y), fixture.now);
+            fixture.app.on_click(Position::new(x, y), fixture.now, fixture.now);
+            fixture.app.on_click(Position::new(x, y), fixture.now, fixture.now);
         }
     }
     assert_eq!(snapshot::plain(&shown(&mut fixture)), before, "clicks change nothing");

@@ -2,9 +2,9 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, open, plain, say, table_of};
+use super::{column, draw_cause, draw_nothing, open, say, sort_on_click, table_of};
 use crate::{
-    app::{Pane, ZoneColumn},
+    app::{Pane, ZoneColumn, screen_part::ScreenPart},
     k8s::feed::FeedKind,
     model::{NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
     ui::{
@@ -61,14 +61,19 @@ fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect,
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
     let Some(map) = ZoneMap::new(zones, area).filter(|_| most > behind) else {
         let nodes_a_cell = most.div_ceil(behind.max(1));
-        return table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
+        let headings = table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
+        return sort_on_click(scene, Pane::Zones, headings);
     };
     let (lines, selected) = map.lines(zones, table.selected);
     let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
-    table.render(area, buf, |line| match lines[line] {
+    let headings = table.render(area, buf, |line| match lines[line] {
         MapLine::Facts(zone) => cells(scene, &zones[zone], None),
         MapLine::Nodes(zone, first) => vec![map.cells(scene, &zones[zone], first)],
     });
+    sort_on_click(scene, Pane::Zones, headings);
+    for (line, row) in lines.into_iter().zip(TableWidget::body(area).rows()) {
+        scene.can_click(row, map.part(scene, zones, line));
+    }
 }
 
 /// A zone with the states of its nodes.
@@ -144,6 +149,18 @@ impl ZoneMap {
         (lines, selected)
     }
 
+    /// What a click on a line reaches.
+    fn part(&self, scene: &Scene, zones: &[ZoneLine], line: MapLine) -> ScreenPart {
+        match line {
+            MapLine::Facts(zone) => ScreenPart::Rows { pane: Pane::Zones, first: zone },
+            MapLine::Nodes(zone, first) => ScreenPart::NodeCells {
+                first: scene.shown.watchlist.place(&zones[zone].view.key) + first,
+                nodes_a_cell: self.nodes_a_cell,
+                indent: INDENT as u16,
+            },
+        }
+    }
+
     fn cells(&self, scene: &Scene, zone: &ZoneLine, first: usize) -> Cell {
         let last = zone.states.len().min(first + self.width * self.nodes_a_cell);
         nodes(
@@ -189,9 +206,9 @@ fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
         column(sort, ZoneColumn::Zone, "  zone", Width::Fixed(name)),
         column(sort, ZoneColumn::State, "state", Width::Fixed(17)).gives_way(2),
         column(sort, ZoneColumn::NotReady, "not ready", Width::Fixed(28)),
-        plain("unhealthy", Width::Fixed(14)).gives_way(4),
+        Column::plain("unhealthy", Width::Fixed(14)).gives_way(4),
         column(sort, ZoneColumn::Rate, "eviction rate, next slot", Width::Fixed(rate)).gives_way(5),
-        plain("nodes", Width::Grow(10, 1)).gives_way(3),
+        Column::plain("nodes", Width::Grow(10, 1)).gives_way(3),
     ]
 }
 

@@ -10,10 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use crossterm::event::KeyCode;
 use k8s_openapi::api::core::v1::Pod;
-use kordon::app::{
-    UserAction,
-    commands::{COMMANDS, Chord},
-};
+use kordon::app::{UserAction, chord::Chord, commands::COMMANDS};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
@@ -135,7 +132,10 @@ fn random_command(rng: &mut fastrand::Rng) -> Vec<String> {
     line
 }
 
-/// Types random keys into dashboards.
+/// Rows and columns of the terminal.
+const SIZE: (u16, u16) = (48, 160);
+
+/// Types random keys into dashboards, and clicks.
 struct RandomTyper<'a> {
     user: &'a UserShell,
     seed: u64,
@@ -151,14 +151,14 @@ impl<'a> RandomTyper<'a> {
         Self { user: shell, seed }
     }
 
-    /// Types random keys of the command table, and words, until `done` is set.
+    /// Types random keys of the command table and words, and clicks, until `done` is set.
     fn type_until(&self, done: &AtomicBool) -> Result<Typed> {
         let mut rng = fastrand::Rng::with_seed(self.seed);
         let mut typed = Typed { keys: 0, dashboards: 0 };
         while !done.load(Ordering::Relaxed) {
             let command = self.user.shell.under_terminal(&["--kubeconfig", &self.user.kubeconfig]);
             let mut terminal = Terminal::with(command);
-            terminal.resize(48, 160);
+            terminal.resize(SIZE.0, SIZE.1);
             terminal.wait("6 Ready");
             typed.dashboards += 1;
             let opened = tokio::time::Instant::now();
@@ -185,10 +185,13 @@ impl<'a> RandomTyper<'a> {
     }
 }
 
-/// Returns a key of the command table, or a word for a filter, taint or label.
+/// Returns a key of the command table, a word for a filter, taint or label, or something that a mouse sends.
 fn random_input(rng: &mut fastrand::Rng) -> String {
     const WORDS: [&str; 6] =
         ["k=v:NoExecute", "dedicated=x:NoSchedule", "team=blue", "team-", "zone:a", "web"];
+    if rng.u8(..4) == 0 {
+        return random_mouse(rng);
+    }
     if rng.u8(..8) == 0 {
         return WORDS[rng.usize(..WORDS.len())].into();
     }
@@ -201,9 +204,24 @@ fn random_input(rng: &mut fastrand::Rng) -> String {
     bytes(command.keys[rng.usize(..command.keys.len())])
 }
 
+/// The bytes that a terminal sends for a click or a turn of the wheel somewhere on the screen (SGR).
+fn random_mouse(rng: &mut fastrand::Rng) -> String {
+    const LEFT: u8 = 0;
+    const WHEEL: [u8; 2] = [64, 65];
+    let (x, y) = (rng.u16(1..=SIZE.1), rng.u16(1..=SIZE.0));
+    match rng.u8(..4) {
+        0 => format!("\x1b[<{};{x};{y}M", WHEEL[rng.usize(..2)]),
+        // A double click opens a row.
+        1 => format!("\x1b[<{LEFT};{x};{y}M\x1b[<{LEFT};{x};{y}m").repeat(2),
+        _ => format!("\x1b[<{LEFT};{x};{y}M\x1b[<{LEFT};{x};{y}m"),
+    }
+}
+
 /// The bytes that a terminal sends for a key.
 fn bytes(chord: Chord) -> String {
     match chord.code {
+        KeyCode::Left if chord.alt => "\x1b[1;3D".into(),
+        KeyCode::Right if chord.alt => "\x1b[1;3C".into(),
         KeyCode::Char(letter) if chord.ctrl => char::from(letter as u8 & 0x1f).to_string(),
         KeyCode::Char(letter) => letter.to_string(),
         KeyCode::Enter => "\r".into(),
