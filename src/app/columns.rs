@@ -98,6 +98,13 @@ columns! {
 }
 
 columns! {
+    /// Columns of the budgets. `Room` sorts by urgency.
+    BudgetColumn {
+        Room = "room" 'R', Name = "budget" 'N', Pods = "pods" 'P', Blocks = "blocks" 'O', Drains = "drains" 'D',
+    }
+}
+
+columns! {
     /// Columns of the pods of a node.
     PodColumn {
         Name = "pod" 'N', Due = "eviction" 'E', Ready = "ready" 'R', Phase = "phase" 'S', Owner = "owner" 'W',

@@ -110,6 +110,8 @@ pub enum TypedCommand {
     Within,
     Theme,
     Group,
+    Zone,
+    Namespace,
     /// Sort by a column; without one, by the next.
     Sort,
     At,
@@ -203,7 +205,11 @@ const fn plan(
     keys: &'static [Chord],
     kind: PlanKind,
 ) -> Command {
-    view(name, doc, name, keys, UserAction::Plan(kind)).within(panes)
+    let takes = match kind {
+        PlanKind::Evict | PlanKind::Delete => "[POD…]",
+        _ => "[NODE…]",
+    };
+    view(name, doc, name, keys, UserAction::Plan(kind)).within(panes).takes(takes)
 }
 
 /// Declares a command that changes an option of a plan.
@@ -279,6 +285,9 @@ const MARKED: &[Pane] = &[Pane::Nodes, Pane::Pods];
 const MARK: &str = "Mark the selected row for the next plan, or unmark it.";
 const MARK_ALL: &str = "Mark all shown rows, or unmark them if all are marked.";
 
+/// Argument of commands that focus a pane.
+const FILTER: &str = "[FILTER]";
+
 const ENTER: &[Chord] = &[key(KeyCode::Enter)];
 
 /// Every command, in the order of help and docs.
@@ -297,16 +306,17 @@ pub const COMMANDS: &[Command] = &[
     view("previous-place", "Go back to where you were before: a pane, a node's pods, a detail.",
         "", &[Chord::alt(KeyCode::Left), ctrl('o')], UserAction::PreviousPlace),
     view("next-place", "Go forward again.", "", &[Chord::alt(KeyCode::Right)], UserAction::NextPlace),
-    view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)),
-    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)),
-    view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)),
-    view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)),
-    view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)),
-    view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)),
-    view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)),
+    view("zones", "Focus the zones.", "", &[char('1')], UserAction::Focus(1)).takes(FILTER),
+    view("nodes", "Focus the nodes, or the pods of a node.", "", &[char('2')], UserAction::Focus(2)).takes(FILTER),
+    view("evictions", "Focus the evictions.", "", &[char('3')], UserAction::Focus(3)).takes(FILTER),
+    view("forecast", "Focus the forecast.", "", &[char('4')], UserAction::Focus(4)).takes(FILTER),
+    view("journal", "Focus the journal.", "", &[char('5')], UserAction::Focus(5)).takes(FILTER),
+    view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)).takes(FILTER),
+    view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)).takes(FILTER),
+    view("budgets", "Focus the budgets.", "", &[char('8')], UserAction::Focus(8)).takes(FILTER),
     view("filter-zone", "Show only the nodes of the selected zone.",
         "its nodes", ENTER, UserAction::Enter).within(&[Pane::Zones]),
-    view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]),
+    view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NODE]"),
     view("next-grouping", "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
         "group", &[char('G')], UserAction::Group).within(&[Pane::Nodes]),
     view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes]),
@@ -338,8 +348,7 @@ pub const COMMANDS: &[Command] = &[
     plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Label).with_hint(""),
     plan(FAILING, "what-if", "Predict what follows if these nodes, or their zones, fail.", &[char('x')], PlanKind::Failure),
     plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
-    view("delete", "Plan to delete the marked pods, or the selected one.",
-        "delete", &[key(KeyCode::Delete)], UserAction::Plan(PlanKind::Delete)).within(PODS),
+    plan(PODS, "delete", "Plan to delete the marked pods, or the selected one.", &[key(KeyCode::Delete)], PlanKind::Delete),
     option("ignore-daemonsets", "Drain: leave the pods of DaemonSets alone.", &[char('D')], PlanOption::IgnoreDaemonsets),
     option("delete-emptydir-data", "Drain: include pods with emptyDir volumes, whose data is lost.",
         &[char('E')], PlanOption::DeleteEmptydirData),
@@ -389,6 +398,9 @@ pub const COMMANDS: &[Command] = &[
     typed_only("within", "[SPAN]", "Set how long the next operations may take in total.", TypedCommand::Within),
     typed_only("theme", "[NAME]", "Change to a theme by its name: nord, solarized-light, …; without one, list the names.",
         TypedCommand::Theme),
+    typed_only("zone", "[ZONE]", "Show only the nodes of a zone; without one, all nodes.", TypedCommand::Zone),
+    typed_only("namespace", "[NAME]", "Show only the pods and budgets of a namespace; without one, of all.",
+        TypedCommand::Namespace),
     typed_only("group", "[LABEL]", "Group the nodes by a label; without one, no longer group them.", TypedCommand::Group),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view("detail", "Show everything about the selected node or pod, the cause of its state first.",

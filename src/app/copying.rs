@@ -27,6 +27,9 @@ impl App {
         let copied = match self.screen.focus {
             Pane::Detail => self.detail_to_copy(),
             Pane::Plan => self.command_to_copy(),
+            Pane::Budgets => {
+                self.screen.budgets.list.selected().map(|budget| name("budget", budget.to_string()))
+            }
             Pane::Zones => self.screen.zones.list.selected().map(|zone| name("zone", zone.to_string())),
             _ => subject_of_row(self)?.as_ref().map(subject),
         };

@@ -4,9 +4,11 @@ use super::{
     filter::{FieldKind, FilterField, Filterable, Measure},
     pane::Pane,
 };
-use crate::model::{DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model};
+use crate::model::{
+    BudgetRow, DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model,
+};
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Name, Node, Pod, ZoneKey},
+    cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
     forecast::Lane,
 };
@@ -71,6 +73,9 @@ const LANE: &[FilterField] = &[word("node"), word("zone"), word("what")];
 
 const ZONE: &[FilterField] = &[word("zone"), word("state"), number("nodes"), number("notready")];
 
+const BUDGET: &[FilterField] =
+    &[word("budget"), word("ns"), word("node"), word("drain"), number("pods"), number("blocks")];
+
 const ENTRY: &[FilterField] = &[word("level"), word("node"), word("pod")];
 
 /// The fields of the rows of a pane. Nodes and pods also have their labels as fields.
@@ -83,6 +88,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
         Pane::Forecast => LANE,
         Pane::Zones => ZONE,
         Pane::Journal => ENTRY,
+        Pane::Budgets => BUDGET,
         Pane::Detail | Pane::Plan | Pane::Progress => &[],
     }
 }
@@ -276,6 +282,35 @@ impl Filterable for FilterableEviction<'_> {
         found(&self.key.to_string());
         found(&self.row.node);
         found(&self.row.why.to_string());
+    }
+}
+
+impl Filterable for BudgetRow {
+    fn field(&self, key: &str) -> Option<String> {
+        let names = |nodes: &mut dyn Iterator<Item = &NodeName>| {
+            nodes.map(|node| node.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        Some(match key {
+            "budget" | "name" => self.key.name.to_string(),
+            "ns" | "namespace" => self.key.namespace.to_string(),
+            "node" => names(&mut self.nodes.iter()),
+            "drain" => names(&mut self.drains.iter().map(|drain| &drain.node)),
+            _ => return None,
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        match key {
+            "pods" => Some(count(self.pods)),
+            "blocks" => Some(count(self.blocks.len())),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(&self.key.to_string());
+        found(&self.room.to_string());
+        self.drains.iter().for_each(|drain| found(&drain.node));
     }
 }
 

@@ -76,7 +76,13 @@ impl HelpGroup {
             | UserAction::Freeze
             | UserAction::Info
             | UserAction::Timing
-            | UserAction::Typed(TypedCommand::Group | TypedCommand::Theme | TypedCommand::Sort) => Self::Look,
+            | UserAction::Typed(
+                TypedCommand::Group
+                | TypedCommand::Theme
+                | TypedCommand::Sort
+                | TypedCommand::Zone
+                | TypedCommand::Namespace,
+            ) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster
             | UserAction::Slower

@@ -7,7 +7,7 @@ use tui_input::InputRequest;
 
 use super::{
     chord::Chord,
-    columns::{EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
+    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
     commands::{COMMANDS, Command, KeyContext, UserAction},
     key_presets::KeyPreset,
     pane::{KeyFocus, Pane},
@@ -81,6 +81,7 @@ impl Keymap {
             sort_keys::<NodeColumn>(&[Pane::Nodes], &mut bindings);
             sort_keys::<PodColumn>(&[Pane::Pods], &mut bindings);
             sort_keys::<EvictionColumn>(&[Pane::Evictions], &mut bindings);
+            sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
         }
         Self { bindings, has_counts: preset.has_counts() }
     }
@@ -232,6 +233,7 @@ fn markdown() -> String {
     text += &columns_by_letter::<ZoneColumn>(Pane::Zones);
     text += &columns_by_letter::<PodColumn>(Pane::Pods);
     text += &columns_by_letter::<EvictionColumn>(Pane::Evictions);
+    text += &columns_by_letter::<BudgetColumn>(Pane::Budgets);
     text
 }
 
@@ -337,7 +339,7 @@ mod tests {
         let bind = configured(&[("drain", &["ctrl-n", "N"]), ("theme nord", &["f2"]), ("undo", &[])]);
         let keymap = Keymap::new(KeyPreset::Default, &bind).expect("no conflict");
         let drain = COMMANDS.iter().find(|command| command.name == "drain").expect("a command");
-        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "N"]);
+        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "N", ":drain [NODE…]"]);
         assert_eq!(runs(&keymap, "r", Pane::Nodes), None);
         assert_eq!(runs(&keymap, "f2", Pane::Journal).map(|(_, argument)| argument), Some("nord".into()));
         assert_eq!(runs(&keymap, "U", Pane::Nodes), None);
@@ -351,7 +353,7 @@ mod tests {
                 ("drain", "hyper-d"),
                 "drain: \"hyper-d\" is not a key such as d, D, ctrl-d, alt-left, f5, space or pgdn",
             ),
-            (("drain now", "f2"), "drain takes no argument"),
+            (("cancel now", "f2"), "cancel takes no argument"),
             (("drain", "c"), "c would be both cordon and drain: bind one of them to another key"),
             (("filter", "ctrl-c"), "Ctrl-C would be both quit and filter: bind one of them to another key"),
         ] {

@@ -3,6 +3,8 @@
 //! The loop (`run`) passes in events: [`App::on_watch_event`], [`Model::on_outcome`], [`App::on_timeout`], and
 //! [`update()`] for actions of the user. Nothing in this module waits, reads a clock or draws.
 
+pub mod aliases;
+mod arguments;
 pub mod chord;
 pub mod columns;
 pub mod commands;
@@ -47,7 +49,8 @@ pub mod timing;
 mod typed_commands;
 pub mod update;
 
-pub use columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
+pub use aliases::Aliases;
+pub use columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
 pub use commands::{Command, UserAction};
 pub use detail::{Detail, DetailSubject};
 pub use filter::Filter;
@@ -77,6 +80,7 @@ pub struct App {
     pub model: Model,
     pub screen: Screen,
     pub keymap: Keymap,
+    pub aliases: Aliases,
     pub operations: Operations,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
@@ -88,11 +92,12 @@ pub struct App {
 
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
-        let AppOptions { mode, themes, keymap } = options;
+        let AppOptions { mode, themes, keymap, aliases } = options;
         Self {
             model,
             screen: Screen::new(themes),
             keymap,
+            aliases,
             operations: Operations::new(mode),
             playback: None,
             history: HistoryState::None,

@@ -88,6 +88,7 @@ impl App {
                 Pane::Nodes => !screen.nodes.list.is_empty(),
                 Pane::Pods => !screen.pods.list.is_empty(),
                 Pane::Evictions => !screen.evictions.list.is_empty(),
+                Pane::Budgets => !screen.budgets.list.is_empty(),
                 _ => false,
             },
             UserAction::Group => !screen.nodes.list.is_empty(),
@@ -193,7 +194,12 @@ impl App {
                 let means = screen.overlays.detail().and_then(Detail::selected_means);
                 matches!(means, Some(Means::Plan(_) | Means::WhatIf(_)))
             }
-            Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures => false,
+            Pane::Pods
+            | Pane::Progress
+            | Pane::Journal
+            | Pane::Pending
+            | Pane::Departures
+            | Pane::Budgets => false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Start options of the dashboard: what it may write, and how it looks.
 
-use super::keymap::Keymap;
+use super::{aliases::Aliases, keymap::Keymap};
 
 /// Start options of the dashboard, besides a model.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +9,7 @@ pub struct AppOptions {
     /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
     pub themes: Vec<ThemeName>,
     pub keymap: Keymap,
+    pub aliases: Aliases,
 }
 
 /// Whether anything may be written.

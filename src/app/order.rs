@@ -4,7 +4,7 @@ use std::{iter::Peekable, sync::Arc};
 
 use super::{
     App,
-    columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
     filter::Filter,
     filter_fields::{FilterableEviction, FilterableNode, FilterablePod, instance_type},
@@ -14,7 +14,7 @@ use super::{
     pane::Pane,
     screen::{LanesBasis, Screen},
 };
-use crate::model::{DepartureId, EvictionRow, Model, NextEvent, NodeState, Revision};
+use crate::model::{BudgetList, BudgetRow, DepartureId, EvictionRow, Model, NextEvent, NodeState, Revision};
 use kordon_core::{
     cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::ZoneView,
@@ -114,7 +114,9 @@ impl Screen {
             self.journal.replace(entries.map(|(number, _)| number).collect());
             any = true;
         }
+        any |= self.arrange_budgets(shown);
         let is_empty = [
+            (Pane::Budgets, shown.cluster.budgets().is_empty()),
             (Pane::Evictions, shown.views.leaving.evictions.is_empty()),
             (Pane::Forecast, self.is_forecast_empty(shown)),
             (Pane::Journal, shown.journal.is_empty()),
@@ -138,6 +140,19 @@ impl Screen {
         }
         self.arranged.insert(pane, basis.clone());
         Some(basis.1)
+    }
+
+    /// Sorts and filters the budgets. Returns whether the list was rebuilt.
+    fn arrange_budgets(&mut self, shown: &Model) -> bool {
+        let filter = self.filter(Pane::Budgets);
+        let revision = Revision { results: shown.predictions.revision(), ..Revision::default() };
+        let basis = SortBasis { sort: self.budgets.sort, filter: filter.clone(), revision, taken: None };
+        if self.budgets.arranged.as_ref() == Some(&basis) {
+            return false;
+        }
+        self.budgets.list.replace(budgets(shown, filter, basis.sort));
+        self.budgets.arranged = Some(basis);
+        true
     }
 
     fn is_forecast_empty(&self, shown: &Model) -> bool {
@@ -319,6 +334,23 @@ fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<
         }
     };
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed).into()
+}
+
+fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key> {
+    let rows = shown.predictions.budgets().into_iter().flat_map(BudgetList::rows);
+    let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
+    let rank = |row: &BudgetRow| match sort.column {
+        BudgetColumn::Room => {
+            let (room, drains) = row.urgency();
+            Rank::Pair(room, drains)
+        }
+        BudgetColumn::Name => Rank::Number(0),
+        BudgetColumn::Pods => number(row.pods),
+        BudgetColumn::Blocks => number(row.blocks.len()),
+        BudgetColumn::Drains => number(row.drains.len()),
+    };
+    let rows = rows.filter(|row| filter.matches(*row)).map(|row| (rank(row), row.key.clone()));
+    sorted(rows.collect(), sort.reversed)
 }
 
 /// Pods that wait for a node, longest waiting first.

@@ -21,6 +21,8 @@ pub enum Pane {
     Pending,
     /// Pods that left, and who removed them.
     Departures,
+    /// PodDisruptionBudgets, and which drains they hold up.
+    Budgets,
 }
 
 impl Pane {
@@ -37,6 +39,7 @@ impl Pane {
             Self::Forecast => "Forecast",
             Self::Pending => "Pending",
             Self::Departures => "Departures",
+            Self::Budgets => "Budgets",
         }
     }
 
@@ -50,6 +53,7 @@ impl Pane {
             Self::Journal => '5',
             Self::Pending => '6',
             Self::Departures => '7',
+            Self::Budgets => '8',
         }
     }
 }

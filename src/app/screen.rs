@@ -6,7 +6,7 @@ use ratatui::layout::Position;
 use tui_input::{Input, InputRequest};
 
 use super::{
-    columns::{EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
+    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::Detail,
     dialog::Dialog,
     filter::Filter,
@@ -49,6 +49,8 @@ pub struct Screen {
     pub(super) last_click: Option<(Position, Timestamp)>,
     /// What the keys before mean for the next one.
     pub(super) key_prefix: KeyPrefix,
+    /// Names of the commands that were typed, the latest first.
+    pub(super) used: Vec<&'static str>,
     /// Where the user has been.
     pub(super) places: Places,
     /// Message in the footer that answers the last key.
@@ -72,6 +74,7 @@ pub struct Screen {
     pub ready_from: usize,
     pub pods: SortedList<Key, PodColumn>,
     pub evictions: SortedList<Key, EvictionColumn>,
+    pub budgets: SortedList<Key, BudgetColumn>,
     /// Pods that wait for a node, longest waiting first.
     pub pending: Listing<Key>,
     /// Pods that left, latest first.
@@ -201,14 +204,22 @@ impl<K, C: Default> Default for SortedList<K, C> {
 }
 
 /// Initial order of the tabs, before any pane had the focus.
-const RECENT: [Pane; 6] =
-    [Pane::Evictions, Pane::Forecast, Pane::Zones, Pane::Journal, Pane::Pending, Pane::Departures];
+const RECENT: [Pane; 7] = [
+    Pane::Evictions,
+    Pane::Forecast,
+    Pane::Zones,
+    Pane::Journal,
+    Pane::Pending,
+    Pane::Departures,
+    Pane::Budgets,
+];
 
 impl Screen {
     pub fn new(themes: Vec<ThemeName>) -> Self {
         let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
-        let openings = [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures]
-            .map(|pane| (pane, Opening::default()));
+        let openings =
+            [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures, Pane::Budgets]
+                .map(|pane| (pane, Opening::default()));
         Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
 
@@ -248,14 +259,28 @@ impl Screen {
     }
 
     /// Panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 7] {
+    pub fn panes(&self) -> [Pane; 8] {
         let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
-        [Pane::Zones, middle, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures]
+        [
+            Pane::Zones,
+            middle,
+            Pane::Evictions,
+            Pane::Forecast,
+            Pane::Journal,
+            Pane::Pending,
+            Pane::Departures,
+            Pane::Budgets,
+        ]
     }
 
     /// The pane in the place of the nodes while no view is open.
     pub const fn node_pane(&self) -> Pane {
         if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
+    }
+
+    /// Whether the last frame showed a pane, or the next one will.
+    pub fn shows_pane(&self, pane: Pane) -> bool {
+        self.drawn.contains(&pane) || self.focus == pane
     }
 
     /// Whether a pane is open. A closed pane is a single line; panes without open state are always open.
@@ -383,9 +408,15 @@ impl Screen {
     /// Finishes the handling of a key. The focused pane, nodes, pods and views keep their selected row until the next
     /// key. The lists of all other panes lose the focus.
     pub(super) fn after_key(&mut self) {
-        for pane in
-            [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Pending, Pane::Journal, Pane::Departures]
-        {
+        for pane in [
+            Pane::Zones,
+            Pane::Evictions,
+            Pane::Forecast,
+            Pane::Pending,
+            Pane::Journal,
+            Pane::Departures,
+            Pane::Budgets,
+        ] {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
@@ -394,13 +425,14 @@ impl Screen {
         }
     }
 
-    fn on_list_use(&mut self, pane: Pane, list_use: ListUse) {
+    pub(super) fn on_list_use(&mut self, pane: Pane, list_use: ListUse) {
         match pane {
             Pane::Zones => self.zones.list.on_use(list_use),
             Pane::Nodes => self.nodes.list.on_use(list_use),
             Pane::Pods => self.pods.list.on_use(list_use),
             Pane::Evictions => self.evictions.list.on_use(list_use),
             Pane::Pending => self.pending.on_use(list_use),
+            Pane::Budgets => self.budgets.list.on_use(list_use),
             Pane::Departures => self.departures.on_use(list_use),
             Pane::Forecast => self.forecast.list.on_use(list_use),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
@@ -423,6 +455,7 @@ impl Screen {
             Pane::Pods => self.pods.list.choose_first(),
             Pane::Evictions => self.evictions.list.choose_first(),
             Pane::Pending => self.pending.choose_first(),
+            Pane::Budgets => self.budgets.list.choose_first(),
             Pane::Departures => self.departures.choose_first(),
             Pane::Forecast => self.forecast.list.choose_first(),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(Preview::choose_first),
@@ -444,6 +477,7 @@ impl Screen {
             Pane::Pods => self.pods.list.is_row_gone(),
             Pane::Evictions => self.evictions.list.is_row_gone(),
             Pane::Pending => self.pending.is_row_gone(),
+            Pane::Budgets => self.budgets.list.is_row_gone(),
             Pane::Departures => self.departures.is_row_gone(),
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
@@ -451,6 +485,16 @@ impl Screen {
             Pane::Detail => self.overlays.detail().is_some_and(|detail| detail.list.is_row_gone()),
             Pane::Journal => self.journal.is_row_gone(),
         }
+    }
+
+    /// Shows the pods of a node instead of the nodes.
+    pub(super) fn show_pods(&mut self, node: NodeName) {
+        self.leave_node();
+        self.pods_of = Some(node);
+        self.overlays.close_views();
+        self.focus = Pane::Pods;
+        self.filters.remove(&Pane::Pods);
+        self.pods.list.restart();
     }
 
     /// Shows the nodes again instead of one node's pods.
@@ -527,6 +571,7 @@ impl Screen {
             Pane::Pods => self.pods.list.step(step),
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Pending => self.pending.step(step),
+            Pane::Budgets => self.budgets.list.step(step),
             Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
@@ -542,6 +587,7 @@ impl Screen {
             Pane::Pods => self.pods.list.select_place(row),
             Pane::Evictions => self.evictions.list.select_place(row),
             Pane::Pending => self.pending.select_place(row),
+            Pane::Budgets => self.budgets.list.select_place(row),
             Pane::Departures => self.departures.select_place(row),
             Pane::Journal => self.journal.select_place(row),
             Pane::Forecast => self.forecast.list.select_place(row),
@@ -563,6 +609,7 @@ impl Screen {
                 Pane::Pods => self.pods.list.set_drawn(*rows),
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
                 Pane::Pending => self.pending.set_drawn(*rows),
+                Pane::Budgets => self.budgets.list.set_drawn(*rows),
                 Pane::Departures => self.departures.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),

@@ -62,6 +62,7 @@ impl Screen {
             Pane::Nodes => &self.nodes.sort,
             Pane::Pods => &self.pods.sort,
             Pane::Evictions => &self.evictions.sort,
+            Pane::Budgets => &self.budgets.sort,
             Pane::Detail
             | Pane::Plan
             | Pane::Progress
@@ -78,6 +79,7 @@ impl Screen {
             Pane::Nodes => &mut self.nodes.sort,
             Pane::Pods => &mut self.pods.sort,
             Pane::Evictions => &mut self.evictions.sort,
+            Pane::Budgets => &mut self.budgets.sort,
             Pane::Detail
             | Pane::Plan
             | Pane::Progress

@@ -53,7 +53,8 @@ impl App {
             | Pane::Evictions
             | Pane::Journal
             | Pane::Pending
-            | Pane::Departures => Box::new(iter::empty()),
+            | Pane::Departures
+            | Pane::Budgets => Box::new(iter::empty()),
         }
     }
 
@@ -74,7 +75,8 @@ impl App {
             | Pane::Journal
             | Pane::Forecast
             | Pane::Pending
-            | Pane::Departures => Box::new(iter::empty()),
+            | Pane::Departures
+            | Pane::Budgets => Box::new(iter::empty()),
         }
     }
 }

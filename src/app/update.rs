@@ -23,10 +23,7 @@ use super::{
     subject::subject_of_row,
 };
 use crate::model::{Model, suggestions::Means};
-use kordon_core::{
-    cluster::{NodeName, ZoneKey},
-    forecast::LaneFold,
-};
+use kordon_core::{cluster::ZoneKey, forecast::LaneFold};
 use kordon_time::Timestamp;
 
 /// Executes an action of the user.
@@ -55,6 +52,12 @@ pub fn update_with(app: &mut App, action: UserAction, argument: &str, now: Times
 }
 
 fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Reaction {
+    if !argument.is_empty() && !matches!(action, UserAction::Typed(_)) {
+        if let Err(fault) = app.run_with_argument(action, argument, now) {
+            app.screen.message = Some(fault);
+        }
+        return Reaction::Draw;
+    }
     match action {
         UserAction::Quit => return app.quit(),
         UserAction::Suspend if app.operations.running().next().is_some() => {
@@ -98,14 +101,14 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Toggle(option) => toggle_option(app, option),
         UserAction::Filter => open_filter(app),
         UserAction::Palette => {
-            let palette = Palette::new(app.screen.focus);
+            let palette = Palette::new(app.screen.focus, app.aliases.clone(), app.screen.used.clone());
             app.screen.overlays.open(Overlay::Palette(palette));
         }
         UserAction::Help => toggle_help(app),
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
         UserAction::Edit(request) => app.screen.edit(request),
-        UserAction::Complete if app.screen.complete_filter() => {}
+        UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
         UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
         UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
@@ -207,7 +210,7 @@ fn enter(app: &mut App) {
             show_zone(app, &zone);
         }
         Pane::Nodes => match app.screen.nodes.list.selected().cloned() {
-            Some(NodeRow::Node(node)) => show_pods(app, node),
+            Some(NodeRow::Node(node)) => app.screen.show_pods(node),
             Some(NodeRow::Group(group)) => {
                 app.screen.groups.toggle(&group);
                 app.screen.nodes.arranged = None;
@@ -221,7 +224,7 @@ fn enter(app: &mut App) {
                 return;
             };
             app.screen.nodes.list.select(&NodeRow::Node(node.clone()));
-            show_pods(app, node);
+            app.screen.show_pods(node);
             let now = app.shown().views.taken;
             app.arrange(now);
             app.screen.pods.list.select(&pod);
@@ -234,11 +237,11 @@ fn enter(app: &mut App) {
             }
             let Some(node) = app.screen.forecast.node().cloned() else { return };
             app.screen.nodes.list.select(&NodeRow::Node(node.clone()));
-            show_pods(app, node);
+            app.screen.show_pods(node);
         }
         Pane::Plan => type_edits(app),
         Pane::Detail => open_suggested(app),
-        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures => {}
+        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures | Pane::Budgets => {}
     }
 }
 
@@ -271,15 +274,18 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
         }
         return Reaction::Draw;
     }
-    let UserAction::Typed(typed) = command.action else {
-        app.screen.overlays.close_top();
-        return run(app, command.action, "", now);
+    app.screen.used.retain(|used| *used != command.name);
+    app.screen.used.insert(0, command.name);
+    // What is opened must not be below the line.
+    let line = app.screen.overlays.close_top();
+    let ran = match command.action {
+        UserAction::Typed(typed) => app.run_typed(typed, &argument, now),
+        action if argument.is_empty() => return run(app, action, "", now),
+        action => app.run_with_argument(action, &argument, now),
     };
-    let ran = app.run_typed(typed, &argument, now);
-    let overlays = &mut app.screen.overlays;
-    match (ran, overlays.palette_mut()) {
-        (Err(fault), Some(palette)) => palette.fault = Some(fault),
-        (Ok(()) | Err(_), _) => drop(overlays.close_top()),
+    if let (Err(fault), Some(Overlay::Palette(mut palette))) = (ran, line) {
+        palette.fault = Some(fault);
+        app.screen.overlays.open(Overlay::Palette(palette));
     }
     Reaction::Draw
 }
@@ -331,17 +337,6 @@ fn fold_all(app: &mut App, now: Timestamp) {
     }
 }
 
-/// Shows the pods of a node instead of the nodes.
-fn show_pods(app: &mut App, node: NodeName) {
-    let screen = &mut app.screen;
-    screen.leave_node();
-    screen.pods_of = Some(node);
-    screen.overlays.close_views();
-    screen.focus = Pane::Pods;
-    screen.filters.remove(&Pane::Pods);
-    screen.pods.list.restart();
-}
-
 /// Toggles the mark of the selected row, and selects the next row.
 fn mark(app: &mut App) {
     if app.screen.is_row_gone() {
@@ -370,7 +365,8 @@ fn mark(app: &mut App) {
         | Pane::Journal
         | Pane::Forecast
         | Pane::Pending
-        | Pane::Departures => {}
+        | Pane::Departures
+        | Pane::Budgets => {}
     }
 }
 
@@ -390,7 +386,8 @@ fn mark_all(app: &mut App) {
         | Pane::Journal
         | Pane::Forecast
         | Pane::Pending
-        | Pane::Departures => {}
+        | Pane::Departures
+        | Pane::Budgets => {}
     }
 }
 

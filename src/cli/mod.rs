@@ -1,6 +1,7 @@
 //! The command line: a file for each subcommand, and `act` for the operations. Arguments are converted to options once.
 
 mod act;
+mod budgets;
 mod completions;
 mod confidence;
 mod config;
@@ -122,6 +123,8 @@ enum Command {
     Forecast(forecast::ForecastArgs),
     /// List the pods that wait for a node: why, since when, and what would help
     Pending(pending::PendingArgs),
+    /// List PodDisruptionBudgets: how many pods each lets go, which drains it holds up, and who drains there
+    Budgets(budgets::BudgetsArgs),
     /// List the pods that left, and who removed each of them
     Departures(departures::DeparturesArgs),
     /// Run the node lifecycle controller without a screen, with /metrics: as a shadow, or with --enforce for real
@@ -271,6 +274,7 @@ impl Cli {
                 | Command::Why(_)
                 | Command::Forecast(_)
                 | Command::Pending(_)
+                | Command::Budgets(_)
                 | Command::Departures(_)
                 | Command::Timing(_)
                 | Command::Record(_)
@@ -312,6 +316,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Why(args)) => why::run(args, connection).boxed_local(),
         Some(Command::Forecast(args)) => forecast::run(args, connection).boxed_local(),
         Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
+        Some(Command::Budgets(args)) => budgets::run(args, connection).boxed_local(),
         Some(Command::Departures(args)) => departures::run(args, connection).boxed_local(),
         Some(Command::Journal(args)) => journal::run(args, connection).boxed_local(),
         Some(Command::Timing(args)) => timing::run(args, connection).boxed_local(),

@@ -1,6 +1,7 @@
 //! The model: what is known of one cluster, and how changes update it. It has no screen. The dashboard, one-shot
 //! commands, the controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
+pub mod budget_list;
 pub mod cluster_verdict;
 pub mod departures;
 pub mod effects;
@@ -33,6 +34,7 @@ pub mod zone_names;
 
 use std::sync::Arc;
 
+pub use budget_list::{BudgetList, BudgetListJob, BudgetOverPods, BudgetRoom, BudgetRow, DrainUnderBudget};
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use effects::Effects;

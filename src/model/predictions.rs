@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    budget_list::BudgetList,
     eviction_outcomes::EvictionOutcomes,
     headroom::HeadroomSnapshot,
     horizon::Horizon,
@@ -35,6 +36,8 @@ pub struct Predictions {
     outcomes: Option<Arc<EvictionOutcomes>>,
     /// Advice for the pods that wait for a node.
     pending: Option<Arc<PendingPods>>,
+    /// All budgets, while they are shown.
+    budgets: Option<Arc<BudgetList>>,
     /// What the cluster can lose.
     headroom: Option<HeadroomSnapshot>,
     /// How right the forecasts of this session were.
@@ -53,6 +56,7 @@ impl Predictions {
             outlook: None,
             outcomes: None,
             pending: None,
+            budgets: None,
             headroom: None,
             accuracy: Accuracy::new(period),
             results: ChangeCount::default(),
@@ -92,6 +96,17 @@ impl Predictions {
 
     pub fn pending(&self) -> Option<&PendingPods> {
         self.pending.as_deref()
+    }
+
+    /// All budgets; `None` while they are being computed.
+    pub fn budgets(&self) -> Option<&BudgetList> {
+        self.budgets.as_deref()
+    }
+
+    /// Stores a new list of budgets and returns the previous one.
+    pub fn set_budgets(&mut self, budgets: BudgetList) -> Option<Arc<BudgetList>> {
+        self.results.count(true);
+        self.budgets.replace(Arc::new(budgets))
     }
 
     /// Returns the advice for a pod that waits for a node; `None` while the advice is being computed.
@@ -204,13 +219,13 @@ impl Predictions {
 
     /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.
     pub(super) fn continue_from(&mut self, before: &Self, now: Timestamp) {
-        let Self { forecast, outlook, outcomes, pending, headroom, accuracy: _, results, outcome_results } =
-            before;
+        let Self { forecast, outlook, outcomes, pending, budgets, headroom, .. } = before;
         self.forecast = forecast.clone().filter(|forecast| now.since(forecast.made) <= STILL_NEW);
         self.outlook.clone_from(outlook);
         self.outcomes.clone_from(outcomes);
         self.pending.clone_from(pending);
+        self.budgets.clone_from(budgets);
         self.headroom.clone_from(headroom);
-        (self.results, self.outcome_results) = (*results, *outcome_results);
+        (self.results, self.outcome_results) = (before.results, before.outcome_results);
     }
 }

@@ -39,7 +39,7 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction,
+        App, AppOptions, HistoryState, Movement, Pane, Playback, Reaction, WatchReaction,
         detail::{DetailResult, DetailSubject, SubjectReport},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
@@ -47,8 +47,8 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     k8s::feed::FeedEvent,
     model::{
-        CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model, PendingPods,
-        suggestions::Guarding,
+        BudgetList, CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model,
+        PendingPods, suggestions::Guarding,
     },
 };
 use kordon_clock::Clock;

@@ -78,9 +78,11 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
             String::new()
         }
     };
+    let keymap = &scene.app.keymap;
+    let keys: Vec<String> = keymap.keys(command).map(|chord| chord.to_string()).collect();
+    let keys = if keys.is_empty() { keymap.shortcuts(command) } else { keys };
     let mut cells = vec![
-        Cell::new("  ", scene.style(Role::Dim))
-            .and(&scene.app.keymap.shortcuts(command).join(" "), scene.style(Role::Key)),
+        Cell::new("  ", scene.style(Role::Dim)).and(&keys.join(" "), scene.style(Role::Key)),
         Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
     ];
     // Without a context column, the text extends to the edge.

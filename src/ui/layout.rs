@@ -10,10 +10,17 @@ pub const LEAST: (u16, u16) = (60, 15);
 const BESIDE: (u16, u16) = (150, 44);
 
 /// Tabs of the lower slot in layouts with one slot below the nodes.
-const LOWER: [Pane; 6] =
-    [Pane::Zones, Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures];
-/// Tabs of the left slot: pods that leave, pods that wait for a node, and pods that left.
-const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures];
+const LOWER: [Pane; 7] = [
+    Pane::Zones,
+    Pane::Evictions,
+    Pane::Forecast,
+    Pane::Journal,
+    Pane::Pending,
+    Pane::Departures,
+    Pane::Budgets,
+];
+/// Tabs of the left slot: pods that leave, that wait for a node, and that left; and budgets.
+const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets];
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +70,11 @@ impl ScreenLayout {
     /// header                     header                      header
     /// banner, if there is one    nodes, or pods of one       zones
     /// zones                      zones·evictions·forecast·   nodes
-    /// nodes, or pods of one      journal·pending·departures  evictions·pending· | forecast | journal
-    /// evictions·| forecast·      footer                      departures
-    /// pending·  | journal                                    footer
-    /// departures
+    /// nodes, or pods of one      journal·pending·departures· evictions·pending·  | forecast | journal
+    /// evictions·| forecast·      budgets                     departures·budgets
+    /// pending·  | journal        footer                      footer
+    /// departures·
+    /// budgets
     /// footer                     below 120x30                from 200 columns
     /// ```
     /// `None` if the terminal is too small. A zoomed pane is drawn alone. A focused view is also drawn alone, unless it
@@ -167,7 +175,7 @@ mod tests {
     /// All relevant screens: each combination of open panes, with each pane focused, zoomed or not.
     fn screens() -> Vec<Screen> {
         let mut screens = Vec::new();
-        for open in 0..32 {
+        for open in 0..64 {
             for focus in Screen::new(Vec::new()).panes() {
                 for zoomed in [false, true] {
                     let mut screen = Screen::new(Vec::new());

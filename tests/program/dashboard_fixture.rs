@@ -665,6 +665,7 @@ impl DashboardFixture {
         self.survey();
         self.app.model.run_outcomes(self.now);
         self.app.model.run_pending();
+        self.app.model.run_budgets(self.now);
         self.app.arrange(self.now);
     }
 

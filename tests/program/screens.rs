@@ -93,6 +93,16 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
+fn budgets_are_listed_with_the_drains_that_they_hold_up() {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("8");
+    expect(&mut fixture, "budgets", (80, 24));
+    expect(&mut fixture, "budgets", (160, 48));
+    fixture.press("z");
+    expect(&mut fixture, "budgets-whole", (220, 60));
+}
+
+#[test]
 fn pods_that_left_are_listed_with_who_removed_them_and_counted_by_kind() {
     let mut fixture = DashboardFixture::incident();
     fixture.remove_pods_in_every_way();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Detail, DetailContext, DetailRow, Tone, pressure};
-use crate::model::Model;
+use crate::model::{BudgetOverPods, Model};
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
     plan::words::counted,
@@ -36,6 +36,7 @@ pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -
     rows.extend(detail.suggestion_rows(context));
     rows.extend(conditions(node, cluster));
     rows.extend(taints(node, cluster));
+    rows.extend(budgets_that_hold(node, context));
     rows.extend(pressure::rows(node, context));
     rows.extend(detail.timeline_rows(model));
     rows.extend(pods(node, cluster));
@@ -169,7 +170,7 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
             tone: Tone::Plain,
         },
     ]);
-    rows.extend(budgets(pod, cluster));
+    rows.extend(budgets(pod, context));
     rows.extend(tolerations(pod));
     rows.extend(Detail::label_rows(&pod.labels));
     rows.extend(detail.annotation_rows());
@@ -204,31 +205,37 @@ fn owner(pod: &Pod) -> String {
     }
 }
 
-fn budgets(pod: &Pod, cluster: &Cluster) -> Vec<DetailRow> {
+/// The budgets of a pod.
+fn budgets(pod: &Arc<Pod>, context: &DetailContext<'_>) -> Vec<DetailRow> {
+    let budgets = context.model.budgets_over([pod], context.now);
     let mut rows = vec![DetailRow::section("budgets")];
-    let budgets: Vec<DetailRow> = cluster
-        .budgets_of(pod)
-        .map(|budget| {
-            let status = &budget.status;
-            DetailRow::Fact {
-                name: budget.key.name.to_string(),
-                at: None,
-                text: format!(
-                    "needs {} healthy, has {}: {} disruption{} allowed",
-                    status.desired_healthy,
-                    status.current_healthy,
-                    status.disruptions_allowed,
-                    if status.disruptions_allowed == 1 { "" } else { "s" },
-                ),
-                tone: if status.disruptions_allowed > 0 { Tone::Plain } else { Tone::Marked },
-            }
-        })
-        .collect();
     if budgets.is_empty() {
         rows.push(fact("", "no PodDisruptionBudget"));
     }
-    rows.extend(budgets);
+    rows.extend(budgets.iter().map(|budget| budget_row(budget, String::new())));
     rows
+}
+
+/// The budgets that would refuse the eviction of a pod of the node.
+fn budgets_that_hold(node: &Node, context: &DetailContext<'_>) -> Vec<DetailRow> {
+    let pods: Vec<&Arc<Pod>> = context.model.cluster.pods_on(&node.name).collect();
+    let budgets = context.model.budgets_over(pods.iter().copied(), context.now);
+    let holding: Vec<&BudgetOverPods> = budgets.iter().filter(|budget| !budget.refused.is_empty()).collect();
+    let title = (!holding.is_empty()).then(|| DetailRow::section("budgets that hold it"));
+    let refused = |budget: &BudgetOverPods| {
+        let pods: Vec<&str> = budget.refused.iter().map(|pod| pod.name.as_str()).collect();
+        format!(" · refuses {}", pods.join(", "))
+    };
+    title.into_iter().chain(holding.into_iter().map(|budget| budget_row(budget, refused(budget)))).collect()
+}
+
+fn budget_row(budget: &BudgetOverPods, more: String) -> DetailRow {
+    DetailRow::Fact {
+        name: budget.key.name.to_string(),
+        at: None,
+        text: format!("{}{more}", budget.room),
+        tone: if budget.refused.is_empty() { Tone::Plain } else { Tone::Marked },
+    }
 }
 
 fn tolerations(pod: &Pod) -> Vec<DetailRow> {

@@ -54,6 +54,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
         let (model, now) = app.worked_on(now);
         model.run_outcomes(now);
         model.run_pending();
+        model.run_budgets(now);
     }
     if let Some(job) = app.next_detail_job(now) {
         app.on_detail_result(job.work(&own_guards()), now);

@@ -22,6 +22,7 @@ pub(super) struct Work {
     leaving: Background<CountedLeaving>,
     outcomes: Background<EvictionOutcomes>,
     pending: Background<PendingPods>,
+    budgets: Background<BudgetList>,
     timing: Background<TimingResult>,
 }
 
@@ -35,6 +36,7 @@ pub(super) enum WorkEvent {
     Leaving(Result<CountedLeaving, Failed>),
     Outcomes(Result<EvictionOutcomes, Failed>),
     Pending(Result<PendingPods, Failed>),
+    Budgets(Result<BudgetList, Failed>),
     Timing(Result<TimingResult, Failed>),
     /// The next slice of headroom is due.
     Slice,
@@ -51,13 +53,14 @@ impl Work {
             leaving: Background::new(display::REFRESH),
             outcomes: Background::new(OUTCOMES),
             pending: Background::new(OUTCOMES),
+            budgets: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
         }
     }
 
     /// Cancels the work about another moment, whose results are of no use. The usual forecast is about the present.
     pub(super) fn restart(&mut self) {
-        let Self { outlook, plan, detail, leaving, outcomes, pending, timing, .. } = self;
+        let Self { outlook, plan, detail, leaving, outcomes, pending, budgets, timing, .. } = self;
         self.headroom.restart(HEADROOM);
         *outlook = BackgroundAbout::new(FORECAST);
         *plan = BackgroundAbout::new(FORECAST);
@@ -65,6 +68,7 @@ impl Work {
         *leaving = Background::new(display::REFRESH);
         *outcomes = Background::new(OUTCOMES);
         *pending = Background::new(OUTCOMES);
+        *budgets = Background::new(OUTCOMES);
         *timing = Background::new(OUTCOMES);
     }
 
@@ -81,6 +85,7 @@ impl Work {
             leaving = self.leaving.finished() => WorkEvent::Leaving(leaving),
             outcomes = self.outcomes.finished() => WorkEvent::Outcomes(outcomes),
             pending = self.pending.finished() => WorkEvent::Pending(pending),
+            budgets = self.budgets.finished() => WorkEvent::Budgets(budgets),
             timing = self.timing.finished() => WorkEvent::Timing(timing),
             () = at(slice) => WorkEvent::Slice,
         }
@@ -97,6 +102,7 @@ impl Work {
             WorkEvent::Leaving(leaving) => on_leaving(leaving, display),
             WorkEvent::Outcomes(outcomes) => on_outcomes(outcomes, display),
             WorkEvent::Pending(pending) => on_pending(pending, display),
+            WorkEvent::Budgets(budgets) => on_budgets(budgets, display),
             WorkEvent::Timing(timing) => on_timing(timing, display),
             WorkEvent::Slice => self.start_headroom(display),
         }
@@ -109,6 +115,7 @@ impl Work {
         self.start_detail(display);
         self.start_headroom(display);
         self.start_placing(display);
+        self.start_budgets(display);
         self.start_timing(display);
     }
 
@@ -117,6 +124,7 @@ impl Work {
         self.start_plan(display);
         self.start_detail(display);
         self.start_outlook(display);
+        self.start_budgets(display);
         self.start_timing(display);
     }
 
@@ -249,6 +257,18 @@ impl Work {
         }
     }
 
+    /// Starts to compute the budgets if they are shown and out of date.
+    fn start_budgets(&mut self, display: &mut Display) {
+        let is_shown = display.app.screen.shows_pane(Pane::Budgets);
+        if !is_shown || !self.budgets.is_due() {
+            return;
+        }
+        let (model, now) = display.worked_on();
+        if let Some(job) = model.next_budgets_job(now) {
+            self.budgets.start(move |_| job.work());
+        }
+    }
+
     /// Starts to compute what can be done about the subject of the open detail: at once for a new state of the subject,
     /// at the pace of forecasts for a changed cluster.
     fn start_detail(&mut self, display: &Display) {
@@ -370,6 +390,21 @@ fn on_pending(pending: Result<PendingPods, Failed>, display: &mut Display) {
             display.show_result();
         }
         Err(Failed) => display.report_fault("working out what would help Pending pods failed"),
+    }
+}
+
+/// Stores the budgets, and shows them.
+fn on_budgets(budgets: Result<BudgetList, Failed>, display: &mut Display) {
+    match budgets {
+        Ok(budgets) => {
+            if let Some(before) = display.worked_on().0.predictions.set_budgets(budgets) {
+                drop_in_background(before);
+            }
+            let now = display.now();
+            display.app.arrange(now);
+            display.draw_soon();
+        }
+        Err(Failed) => display.report_fault("working out the budgets failed"),
     }
 }
 

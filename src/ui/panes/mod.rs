@@ -1,5 +1,6 @@
 //! The panes, one file each.
 
+pub mod budgets;
 pub mod departures;
 pub mod detail;
 mod event_row;
@@ -53,6 +54,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Journal => journal::draw(scene, area, buf),
         Pane::Pending => pending::draw(scene, area, buf),
         Pane::Departures => departures::draw(scene, area, buf),
+        Pane::Budgets => budgets::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
     }
 }
@@ -68,6 +70,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Journal => Some(journal::nothing()),
         Pane::Pending => Some(pending::nothing(scene)),
         Pane::Departures => Some(departures::nothing(scene)),
+        Pane::Budgets => Some(budgets::nothing(scene)),
         Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
     };
     let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
@@ -217,6 +220,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Journal => screen.journal.len(),
         Pane::Pending => screen.pending.len(),
         Pane::Departures => screen.departures.len(),
+        Pane::Budgets => screen.budgets.list.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
@@ -226,6 +230,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
+        Pane::Budgets => &[FeedKind::Budgets, FeedKind::Pods],
         Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => &[FeedKind::Pods],
     }
 }

@@ -135,7 +135,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let taints = if scene.screen.wide { WHOLE_TAINTS } else { 14 };
     columns.extend([
         column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
-        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(18),
+        column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(8),
         Column::plain("reason", Width::Fixed(18)).gives_way(19),
         Column::plain("message", Width::Grow(24, 1)).gives_way(20),
     ]);

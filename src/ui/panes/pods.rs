@@ -16,13 +16,13 @@ use crate::{
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
-use kordon_core::cluster::{NodeName, Phase, Pod};
+use kordon_core::cluster::{LocalVolume, NodeName, Phase, Pod};
 
 /// ```text
 /// ─ 2 Pods  on n-3 ○ NodeStatusUnknown · 12 pods ──────────────────────────────────────────────────
-///   pod                       ready  phase    eviction     owner               priority  cpu   mem   age
-/// ● shop/web-7d4b9-x2x        yes    Running  4m12s        ReplicaSet web-7d4b9        0  250m  128Mi  4d
-/// ○ shop/db-0                 no     Running  never        StatefulSet db             10  1     1.0Gi  4d
+///   pod                 ready  phase    eviction  owner                 local data  priority  cpu   mem    age
+/// ● shop/web-7d4b9-x2x  yes    Running     4m12s  ReplicaSet web-7d4b9  emptyDir           0  250m  128Mi  4d
+/// ○ shop/db-0           no     Running     never  StatefulSet db                          10  1     1.0Gi  4d
 /// ```
 /// Draws the pods of one node. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -76,11 +76,17 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Phase, "phase", Width::Fit(7, 9)).gives_way(3),
         column(sort, By::Due, "eviction", Width::Fit(8, 13)).right(),
         column(sort, By::Owner, "owner", Width::Grow(12, 1)).gives_way(2),
+        Column::plain("local data", Width::Fit(10, 28)).gives_way(7),
         column(sort, By::Priority, "priority", Width::Fit(8, 11)).right().gives_way(6),
         column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(4),
         column(sort, By::Memory, "mem", Width::Fit(5, 6)).right().gives_way(5),
         column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(1),
     ]
+}
+
+/// Volumes whose data stays on the node, or is lost with the pod.
+fn local_data(pod: &Pod) -> String {
+    pod.storage.kinds().map(LocalVolume::as_str).collect::<Vec<_>>().join(", ")
 }
 
 fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
@@ -110,6 +116,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
             |eviction| evictions::time(scene, &eviction.state),
         ),
         owner,
+        Cell::new(&local_data(pod), dim),
         Cell::new(&pod.priority.to_string(), dim),
         Cell::new(&text::cores(pod.requests().cpu_milli), dim),
         Cell::new(&text::memory(pod.requests().memory_bytes), dim),

@@ -388,11 +388,7 @@ impl Cluster {
 
     /// The pods on a node that a drain removes by default: neither static nor of a DaemonSet.
     pub fn workload_pods(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
-        let is_daemon = |pod: &Pod| {
-            let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
-            pod.owner.as_ref().is_some_and(|owner| owner.kind == daemonset)
-        };
-        self.pods_on(node).filter(move |pod| !pod.mirror && !is_daemon(pod))
+        self.pods_on(node).filter(|pod| pod.is_workload())
     }
 
     /// The pods whose controller has this uid, by name.

@@ -9,7 +9,7 @@ use super::{
     labels::Labels,
     names::{Key, Name, NodeName},
     node::{Condition, ConditionStatus},
-    owner::Owner,
+    owner::{Owner, OwnerKind, WorkloadKind},
     pod_resources::PodResources,
     resources::Resources,
     scheduling::SchedulingSpec,
@@ -139,6 +139,12 @@ impl Pod {
         let as_ours =
             Self { version, phase, reason, unscheduled, ready, disruption_target, ending, ..other.clone() };
         *self == as_ours && self.is_finished() == other.is_finished()
+    }
+
+    /// Whether the pod is of a workload that a drain moves: neither the mirror of a static pod nor of a DaemonSet.
+    pub fn is_workload(&self) -> bool {
+        let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
+        !self.mirror && self.owner.as_ref().is_none_or(|owner| owner.kind != daemonset)
     }
 
     /// Whether the pod is Succeeded or Failed.
@@ -314,6 +320,15 @@ pub enum LocalVolume {
 impl LocalVolume {
     /// All kinds in the order of the encoding. New kinds are appended.
     const ALL: [Self; 4] = [Self::EmptyDir, Self::Memory, Self::HostPath, Self::Ephemeral];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::EmptyDir => "emptyDir",
+            Self::Memory => "emptyDir in memory",
+            Self::HostPath => "hostPath",
+            Self::Ephemeral => "ephemeral volume",
+        }
+    }
 }
 
 /// Which kinds of local volumes a pod has, in one byte.
@@ -329,7 +344,7 @@ impl LocalStorage {
         self.0 |= 1 << kind as u8;
     }
 
-    fn kinds(self) -> impl Iterator<Item = LocalVolume> {
+    pub fn kinds(self) -> impl Iterator<Item = LocalVolume> {
         LocalVolume::ALL.into_iter().filter(move |kind| self.has(*kind))
     }
 }

@@ -94,7 +94,7 @@ pub use node_plan::{NodeChange, NodeDrain, NodePlan};
 pub use not_modelled::{NotModelled, NotModelledKind};
 pub use obstacle::RemovalObstacle;
 pub use outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome, StuckReason};
-pub use outlook::refusal;
+pub use outlook::{never_allows, refusal};
 pub use owner::{NotRecreated, Recreation};
 pub use permission::Permission;
 pub use placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace};

@@ -60,20 +60,27 @@ fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
     Verdict::Blocked { budget: budget.clone(), numbers, pattern }
 }
 
+/// Returns why a budget that allows nothing now never will, whatever becomes of its pods; `None` if it may.
+pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
+    let numbers = state.numbers;
+    if state.unspecified {
+        return Some(BlockPattern::NothingGiven);
+    }
+    if let Some(message) = &state.sync_failure {
+        return Some(BlockPattern::SyncFailed { message: message.clone() });
+    }
+    if numbers.expected <= 0 {
+        return Some(BlockPattern::ExpectsNone);
+    }
+    let max_healthy = state.max_healthy.filter(|max| numbers.desired >= *max)?;
+    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy })
+}
+
 fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {
     let numbers = state.numbers;
     let never = |pattern| Verdict::Blocked { budget: state.key.clone(), numbers, pattern };
-    if state.unspecified {
-        return never(BlockPattern::NothingGiven);
-    }
-    if let Some(message) = &state.sync_failure {
-        return never(BlockPattern::SyncFailed { message: message.clone() });
-    }
-    if numbers.expected <= 0 {
-        return never(BlockPattern::ExpectsNone);
-    }
-    if let Some(max_healthy) = state.max_healthy.filter(|max| numbers.desired >= *max) {
-        return never(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy });
+    if let Some(pattern) = never_allows(state) {
+        return never(pattern);
     }
     let unhealthy = unhealthy(cluster, state, result, rules);
     if let Some(pattern) = never_healthy(cluster, &unhealthy) {

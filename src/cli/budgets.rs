@@ -1,0 +1,195 @@
+//! `kordon budgets`: PodDisruptionBudgets, and which drains they hold up.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{
+    connection::ConnectionArgs,
+    exit::CliError,
+    gaps::{GapReport, gap_line, gap_reports},
+    once::{OnceArgs, OneShot},
+    page::{Emphasis, Page, none},
+    table::PageTable,
+};
+use crate::{
+    k8s::feed::FeedKind,
+    model::{BudgetRoom, BudgetRow, DrainUnderBudget, Model},
+};
+use kordon_core::cluster::{Key, NodeName};
+use kordon_time::Timestamp;
+
+/// Kinds of objects that the answer depends on.
+const NEEDS: [FeedKind; 2] = [FeedKind::Budgets, FeedKind::Pods];
+
+#[derive(Args, Debug)]
+pub struct BudgetsArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+}
+
+/// Prints the budgets, those that refuse evictions first.
+pub async fn run(args: BudgetsArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let at = shot.at;
+    shot.model.run_budgets(at);
+    args.once.output.print(&BudgetsReport::new(&shot.model, at), table)?;
+    shot.done()
+}
+
+/// PodDisruptionBudgets (`docs/reference/budgets.md`). Every field is always present; unknown values are null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct BudgetsReport {
+    /// `kordon.budgets/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    /// When the report was made.
+    taken_at: Timestamp,
+    /// The budgets: those that refuse evictions first, the most urgent first among them.
+    budgets: Vec<BudgetReport>,
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct BudgetReport {
+    /// The budget's namespace.
+    namespace: String,
+    /// The budget's name.
+    budget: String,
+    /// The rule of its spec, as in `minAvailable 2`; `null` if neither rule is set.
+    rule: Option<String>,
+    /// Whether pods may leave: `now`, `after` (after more pods are healthy), `never`, `notComputed` (the disruption
+    /// controller has not computed it since it was changed), `noPods` (it selects none), `unknown` (pods are unknown).
+    room: &'static str,
+    /// The same in words; text, not for parsing.
+    says: String,
+    /// Number of pods that may leave now: `disruptionsAllowed`, or fewer if the status is outdated; `null` if unknown.
+    allowed: Option<i32>,
+    /// Number of healthy pods.
+    healthy: i32,
+    /// Number of healthy pods that the budget wants.
+    desired: i32,
+    /// Number of pods that the budget selects.
+    pods: usize,
+    /// Pods whose eviction would be refused now, as `namespace/name`.
+    refused: Vec<String>,
+    /// Nodes of these pods: a drain of each would wait for the budget, or never end.
+    blocks: Vec<NodeName>,
+    /// Other budgets that select some of its pods, as `namespace/name`. Evictions of such pods are refused, whatever the
+    /// budgets allow.
+    shares_with: Vec<String>,
+    /// Drains of nodes on which the budget has pods.
+    drains: Vec<BudgetDrainReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct BudgetDrainReport {
+    /// The node.
+    node: NodeName,
+    /// Who drains; `null` if the drain left no note.
+    by: Option<String>,
+    /// Since when the budget blocks the drain; `null` if it does not.
+    blocked_since: Option<Timestamp>,
+}
+
+impl BudgetsReport {
+    fn new(model: &Model, at: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(NEEDS);
+        let mut rows: Vec<&BudgetRow> =
+            model.predictions.budgets().into_iter().flat_map(|list| list.rows()).collect();
+        rows.sort_by_key(|row| (row.urgency(), &row.key));
+        Self {
+            schema: "kordon.budgets/v1",
+            taken_at: at,
+            budgets: rows.into_iter().map(BudgetReport::new).collect(),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+        }
+    }
+}
+
+impl BudgetReport {
+    fn new(row: &BudgetRow) -> Self {
+        let Key { namespace, name } = &row.key;
+        let is_known = !matches!(row.room, BudgetRoom::Unknown(_));
+        Self {
+            namespace: namespace.to_string(),
+            budget: name.to_string(),
+            rule: Some(row.rule.clone()).filter(|rule| !rule.is_empty()),
+            room: row.room.as_str(),
+            says: row.room.to_string(),
+            allowed: is_known.then_some(row.numbers.allowed.max(0)),
+            healthy: row.numbers.healthy,
+            desired: row.numbers.desired,
+            pods: row.pods,
+            refused: row.refused.iter().map(ToString::to_string).collect(),
+            blocks: row.blocks.iter().cloned().collect(),
+            shares_with: row.shares_with.iter().map(ToString::to_string).collect(),
+            drains: row.drains.iter().map(BudgetDrainReport::new).collect(),
+        }
+    }
+}
+
+impl BudgetDrainReport {
+    fn new(drain: &DrainUnderBudget) -> Self {
+        let DrainUnderBudget { node, by, blocked_since } = drain;
+        Self { node: node.clone(), by: by.clone(), blocked_since: *blocked_since }
+    }
+}
+
+fn table(report: &BudgetsReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.line(Emphasis::Notice, gaps);
+    }
+    if report.budgets.is_empty() && report.gaps.is_none() {
+        out.line(Emphasis::Plain, "the cluster has no PodDisruptionBudgets");
+    }
+    let names = |nodes: &[NodeName]| match nodes {
+        [] => none(),
+        nodes => nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    PageTable::new(&report.budgets)
+        .key("BUDGET", |budget| format!("{}/{}", budget.namespace, budget.budget))
+        .essential("ROOM", |budget| budget.says.clone())
+        .toned(|budget| if budget.refused.is_empty() { Emphasis::Plain } else { Emphasis::Notice })
+        .flexible()
+        .useful("HEALTHY", |budget| format!("{} of {}", budget.healthy, budget.desired))
+        .detail("RULE", |budget| budget.rule.clone().unwrap_or_else(none))
+        .detail("PODS", |budget| budget.pods.to_string())
+        .right()
+        .essential("BLOCKS", |budget| names(&budget.blocks))
+        .flexible()
+        .useful("DRAINS", |budget| drains(budget, report.taken_at))
+        .flexible()
+        .print(out);
+}
+
+/// The drains of a budget: `n-3 by ann, blocked 2m`.
+fn drains(budget: &BudgetReport, now: Timestamp) -> Vec<String> {
+    let drain = |drain: &BudgetDrainReport| {
+        let BudgetDrainReport { node, by, blocked_since } = drain;
+        DrainUnderBudget { node: node.clone(), by: by.clone(), blocked_since: *blocked_since }.text(now)
+    };
+    match budget.drains.as_slice() {
+        [] => vec![none()],
+        drains => drains.iter().map(drain).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn the_page_documents_every_field() {
+        documented::check::<BudgetsReport>("budgets");
+    }
+}
