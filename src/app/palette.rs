@@ -3,9 +3,11 @@
 use tui_input::{Input, InputRequest};
 
 use super::{
+    aliases::Aliases,
     commands::{COMMANDS, Command, Danger, KeyContext},
     pane::{KeyFocus, Pane},
 };
+use kordon_core::cluster::nearest::nearest;
 
 /// A command that is being typed.
 #[derive(Clone, Debug)]
@@ -18,11 +20,15 @@ pub struct Palette {
     pub fault: Option<String>,
     /// The focused pane; it decides which commands apply.
     focus: Pane,
+    aliases: Aliases,
+    /// Names of the commands that were run before, the latest first.
+    used: Vec<&'static str>,
 }
 
 impl Palette {
-    pub fn new(focus: Pane) -> Self {
-        let mut palette = Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus };
+    pub fn new(focus: Pane, aliases: Aliases, used: Vec<&'static str>) -> Self {
+        let mut palette =
+            Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus, aliases, used };
         palette.search();
         palette
     }
@@ -49,8 +55,18 @@ impl Palette {
             return;
         }
         let behind = if command.takes.is_some_and(|takes| !takes.is_empty()) { " " } else { "" };
-        self.input = Input::new(format!("{}{behind}", command.name));
+        self.set_text(format!("{}{behind}", command.name));
+    }
+
+    /// Replaces the typed text.
+    pub(super) fn set_text(&mut self, text: String) {
+        self.input = Input::new(text);
         self.search();
+    }
+
+    /// The name of the command that a word stands for.
+    pub(super) fn resolved(&self, word: &str) -> String {
+        self.aliases.resolve(word)
     }
 
     /// Returns the command to run, with its argument.
@@ -58,21 +74,22 @@ impl Palette {
     /// # Errors
     /// There is no such command, it does not apply to the focused pane, or it must be typed in full.
     pub fn entered(&self) -> Result<(&'static Command, String), String> {
-        let text = self.input.value().trim();
+        let text = self.aliases.resolve(self.input.value().trim());
         let Some(command) = self.found.get(self.chosen).copied() else {
             return Err(format!("no command matches: {text}"));
         };
-        if !self.applies(command) {
-            return Err(format!("{} applies {}", command.name, command.context));
-        }
-        let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let (head, argument) = text.split_once(char::is_whitespace).unwrap_or((&text, ""));
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
         // An argument follows the name of a command, or the start of that name. Any other text only searched for the
         // command.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
-        Ok((command, if names { argument.trim().to_owned() } else { String::new() }))
+        let argument = if names { argument.trim().to_owned() } else { String::new() };
+        if argument.is_empty() && !self.applies(command) {
+            return Err(format!("{} applies {}", command.name, command.context));
+        }
+        Ok((command, argument))
     }
 
     /// Whether the command can be run with the present focus.
@@ -81,7 +98,12 @@ impl Palette {
     }
 
     fn search(&mut self) {
-        self.found = found(self.input.value(), self.focus);
+        let text = self.aliases.resolve(self.input.value());
+        self.found = found(&text, self.focus);
+        if text.trim().is_empty() {
+            let place = |command: &&Command| self.used.iter().position(|used| *used == command.name);
+            self.found.sort_by_key(|command| place(command).unwrap_or(usize::MAX));
+        }
         (self.chosen, self.fault) = (0, None);
     }
 }
@@ -100,21 +122,36 @@ fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
     // When an argument follows, only the name is matched.
-    let with_argument = |command: &&Command| {
+    let takes_argument = |command: &&Command| {
         text != head && command.takes.is_some_and(|takes| !takes.is_empty()) && command.name.starts_with(head)
     };
-    if let Some(command) = COMMANDS.iter().find(with_argument) {
+    let named = COMMANDS.iter().filter(takes_argument).min_by_key(|command| command.name != head);
+    if let Some(command) = named {
         return vec![command];
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<(u8, &'static Command)> = COMMANDS
         .iter()
-        .filter(|command| !matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_)))
-        .filter(|command| command.name != "palette")
+        .filter(is_typed)
         .filter_map(|command| Some((rank(command, &text, &words, focus)?, command)))
         .collect();
     found.sort_by_key(|(rank, _)| *rank);
+    if found.is_empty() {
+        return misspelt(head).into_iter().collect();
+    }
     found.into_iter().map(|(_, command)| command).collect()
+}
+
+/// The command that was probably meant by a misspelt name.
+fn misspelt(name: &str) -> Option<&'static Command> {
+    let meant = nearest(name, COMMANDS.iter().filter(is_typed).map(|command| command.name))?;
+    COMMANDS.iter().find(|command| command.name == meant)
+}
+
+/// Whether the command can be run from the line.
+fn is_typed(command: &&Command) -> bool {
+    let is_of_typing = matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_));
+    !is_of_typing && command.name != "palette"
 }
 
 /// Rank of a match, lower for better matches; `None` if a word is missing.
@@ -137,7 +174,7 @@ mod tests {
     use super::*;
 
     fn typed(text: &str) -> Palette {
-        let mut palette = Palette::new(Pane::Nodes);
+        let mut palette = Palette::new(Pane::Nodes, Aliases::default(), Vec::new());
         for letter in text.chars() {
             palette.edit(InputRequest::InsertChar(letter));
         }
@@ -151,8 +188,8 @@ mod tests {
     #[test]
     fn a_command_is_found_by_its_name_the_start_of_it_or_words_of_its_description() {
         assert_eq!((first("drain"), first("enf"), first("Quit")), ("drain", "enforce", "quit"));
-        assert_eq!((first("whole screen"), first("zones fail")), ("zoom", "what-if"));
-        assert_eq!(first("no such thing"), "nothing");
+        assert_eq!((first("whole screen"), first("follows if")), ("zoom", "what-if"));
+        assert_eq!(first("xyzzy"), "nothing");
     }
 
     #[test]
@@ -175,6 +212,29 @@ mod tests {
         assert_eq!(entered("more columns"), Ok(("wide", String::new())));
         assert_eq!(entered("evict"), Err("evict applies in the pods, detail, evictions".into()));
         assert_eq!(entered("xyz"), Err("no command matches: xyz".into()));
+    }
+
+    #[test]
+    fn misspelt_names_and_other_names_find_their_command() {
+        assert_eq!(
+            (first("drian"), first("cordn"), first("pdb"), first("no")),
+            ("drain", "cordon", "budgets", "nodes")
+        );
+        let entered = |text: &str| typed(text).entered().map(|(command, argument)| (command.name, argument));
+        assert_eq!(
+            entered("drain n-1"),
+            Ok(("drain", "n-1".into())),
+            "with an argument it applies everywhere"
+        );
+        assert_eq!(entered("evict shop/web-1"), Ok(("evict", "shop/web-1".into())));
+        assert_eq!(entered("pdb node:n-1"), Ok(("budgets", "node:n-1".into())));
+    }
+
+    #[test]
+    fn what_was_used_last_comes_first() {
+        let palette = Palette::new(Pane::Nodes, Aliases::default(), vec!["theme", "drain"]);
+        let names: Vec<&str> = palette.found.iter().map(|command| command.name).take(2).collect();
+        assert_eq!(names, ["theme", "drain"]);
     }
 
     #[test]

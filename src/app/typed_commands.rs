@@ -1,6 +1,6 @@
 //! Runs the commands that are typed after `:`.
 
-use super::{App, commands::TypedCommand, groups::Grouping};
+use super::{App, Pane, commands::TypedCommand, groups::Grouping};
 use kordon_time::{Span, Timestamp};
 
 impl App {
@@ -45,6 +45,13 @@ impl App {
                 self.screen.group_by(label.unwrap_or_default());
                 self.arrange(now);
             }
+            TypedCommand::Zone => {
+                let filter = if argument.is_empty() { String::new() } else { format!("zone:{argument}") };
+                self.filter_pane(Pane::Nodes, &filter);
+                self.screen.leave_node();
+                self.arrange(now);
+            }
+            TypedCommand::Namespace => self.show_namespace(argument, now),
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
                 self.screen.message = Some(self.operations.within.map_or_else(
@@ -54,6 +61,24 @@ impl App {
             }
         }
         Ok(())
+    }
+}
+
+/// Panes whose rows have a namespace.
+const NAMESPACED: [Pane; 5] = [Pane::Pods, Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets];
+
+impl App {
+    /// Filters the panes whose rows have a namespace; an empty name clears their filters.
+    fn show_namespace(&mut self, name: &str, now: Timestamp) {
+        let filter = if name.is_empty() { String::new() } else { format!("ns={name}") };
+        for pane in NAMESPACED {
+            self.screen.set_filter(pane, &filter);
+        }
+        self.arrange(now);
+        self.screen.message = Some(match name {
+            "" => "pods and budgets of all namespaces".into(),
+            name => format!("only pods and budgets of {name}; :ns shows all again"),
+        });
     }
 }
 

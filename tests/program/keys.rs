@@ -12,6 +12,7 @@ use kordon::{
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
         key_presets::KeyPreset,
+        preview::{PlanKind, Targets},
     },
     model::{Moment, MomentKind, VerdictLevel},
 };
@@ -211,7 +212,7 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
     assert!(!fixture.app.offers(evict));
     fixture.press("e");
     assert_eq!(fixture.app.screen.message.as_deref(), Some("e does nothing here: ? shows what does"));
-    assert_eq!(evict.action, UserAction::Plan(kordon::app::preview::PlanKind::Evict));
+    assert_eq!(evict.action, UserAction::Plan(PlanKind::Evict));
 }
 
 /// A fixture with the keys of a preset.
@@ -306,4 +307,41 @@ fn a_range_of_rows_is_marked_from_the_last_mark_on() {
     assert_eq!(message.as_deref(), Some("mark the first row of the range before its last"));
     fixture.press("<Space>jjv");
     assert_eq!(fixture.app.screen.marked_nodes.len(), 4, "the mark moved on by one");
+}
+
+#[test]
+fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
+    let fixture = pressed(DashboardFixture::incident(), "5:drain pool-a-01<Enter>");
+    let plan = fixture.app.screen.overlays.plan().map(|plan| plan.request.clone()).expect("a plan");
+    assert_eq!(plan.kind, PlanKind::Drain);
+    assert_eq!(plan.targets, Targets::Nodes(vec!["pool-a-01".into()]));
+    let mut fixture = pressed(DashboardFixture::incident(), "5:drain pool-a-0x<Enter>");
+    let palette = fixture.app.screen.overlays.palette().expect("the line stays");
+    let expected = "there is no node pool-a-0x; did you mean pool-a-01?";
+    assert_eq!(palette.fault.as_deref(), Some(expected));
+    fixture.press("<Esc>:no state=Silent<Enter>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    assert_eq!(fixture.app.screen.listed_nodes().len(), 1);
+    fixture.press(":po pool-b-02<Enter>");
+    assert_eq!(fixture.app.screen.pods_of.as_deref(), Some("pool-b-02"));
+    fixture.press(":zone a<Enter>");
+    assert_eq!((fixture.app.screen.focus, fixture.app.screen.listed_nodes().len()), (Pane::Nodes, 10));
+    fixture.press(":ns data<Enter>3");
+    let evicted = fixture.app.screen.evictions.list.keys();
+    assert!(!evicted.is_empty() && evicted.iter().all(|pod| *pod.namespace == *"data"), "{evicted:?}");
+}
+
+#[test]
+fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
+    let mut fixture = pressed(DashboardFixture::incident(), "2:drain pool-c<Tab>");
+    let typed = |fixture: &DashboardFixture| {
+        let palette = fixture.app.screen.overlays.palette().expect("the line");
+        palette.input.value().to_owned()
+    };
+    assert_eq!(typed(&fixture), "drain pool-c-");
+    assert!(
+        fixture.app.screen.message.as_ref().is_some_and(|message| message.starts_with("pool-c-01 pool-c-02"))
+    );
+    fixture.press("10<Tab>");
+    assert_eq!(typed(&fixture), "drain pool-c-10 ");
 }

@@ -1,0 +1,69 @@
+//! Other names of commands: those that k9s and kubectl have, and the user's own.
+
+use std::collections::BTreeMap;
+
+/// Names that hands know from k9s and kubectl, with the command that they stand for.
+const BUILT_IN: &[(&str, &str)] = &[
+    ("no", "nodes"),
+    ("node", "nodes"),
+    ("po", "pods"),
+    ("pod", "pods"),
+    ("pdb", "budgets"),
+    ("poddisruptionbudgets", "budgets"),
+    ("ev", "journal"),
+    ("events", "journal"),
+    ("ns", "namespace"),
+    ("namespaces", "namespace"),
+    ("label", "labels"),
+    ("q", "quit"),
+    ("q!", "quit"),
+    ("exit", "quit"),
+    ("h", "help"),
+];
+
+/// Other names of commands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aliases {
+    /// The user's own, with a command and its arguments.
+    own: BTreeMap<String, String>,
+}
+
+impl Aliases {
+    pub const fn new(own: BTreeMap<String, String>) -> Self {
+        Self { own }
+    }
+
+    /// Replaces an alias at the start of a text with what it stands for. What follows the alias follows that too.
+    pub fn resolve(&self, text: &str) -> String {
+        let (head, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
+        let built_in = || BUILT_IN.iter().find(|(name, _)| *name == head).map(|(_, meant)| *meant);
+        match self.own.get(head).map(String::as_str).or_else(built_in) {
+            Some(meant) => format!("{meant}{rest}"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::commands::COMMANDS;
+
+    #[test]
+    fn built_in_names_stand_for_commands_and_hide_none() {
+        let is_command = |name: &str| COMMANDS.iter().any(|command| command.name == name);
+        for (alias, meant) in BUILT_IN {
+            assert!(is_command(meant) && !is_command(alias), "{alias}");
+        }
+    }
+
+    #[test]
+    fn own_names_come_first_and_keep_what_follows() {
+        let own = BTreeMap::from([("no".to_owned(), "nodes zone:a".to_owned())]);
+        let aliases = Aliases::new(own);
+        assert_eq!(aliases.resolve("no state=Silent"), "nodes zone:a state=Silent");
+        assert_eq!(aliases.resolve("pdb"), "budgets");
+        assert_eq!(aliases.resolve("drain n-1"), "drain n-1");
+        assert_eq!(aliases.resolve(""), "");
+    }
+}

@@ -1,0 +1,158 @@
+//! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `nodes zone:a`.
+
+use super::{
+    App, Filter, Pane,
+    commands::{COMMANDS, UserAction},
+    listing::ListUse,
+    overlays::Overlay,
+    preview::{PlanKind, PlanRequest, Preview, Targets},
+};
+use kordon_core::cluster::{
+    Key, NodeName,
+    nearest::{nearest_node, nearest_pod},
+};
+use kordon_time::Timestamp;
+
+/// Maximum number of names that are listed when a typed one is ambiguous.
+const LISTED: usize = 6;
+
+impl App {
+    /// Runs a command with an argument.
+    ///
+    /// # Errors
+    /// The command takes no argument, or the argument names something that does not exist.
+    pub(super) fn run_with_argument(
+        &mut self,
+        action: UserAction,
+        argument: &str,
+        now: Timestamp,
+    ) -> Result<(), String> {
+        match action {
+            UserAction::Plan(kind) => {
+                let targets = self.named_targets(kind, argument)?;
+                let request = PlanRequest::new(kind, targets);
+                let preview = Preview::new(request, self.screen.focus, &self.shown().cluster);
+                self.screen.open_view(Overlay::Plan(Box::new(preview)));
+            }
+            UserAction::Focus(digit) => {
+                let pane = digit.checked_sub(1).and_then(|place| self.screen.panes().get(place).copied());
+                self.filter_pane(pane.unwrap_or_default(), argument);
+                self.arrange(now);
+            }
+            UserAction::Enter => {
+                let node = self.named_node(argument)?;
+                self.screen.show_pods(node);
+                self.arrange(now);
+            }
+            _ => return Err("this command takes no argument".into()),
+        }
+        Ok(())
+    }
+
+    /// Shows a pane with a filter. A view in the place of the nodes is closed for it.
+    pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
+        let pane = match pane {
+            Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
+                self.screen.leave_node();
+                self.screen.overlays.close_views();
+                Pane::Nodes
+            }
+            pane => pane,
+        };
+        self.screen.focus_on(pane);
+        self.screen.set_filter(pane, filter);
+    }
+
+    fn named_targets(&self, kind: PlanKind, names: &str) -> Result<Targets, String> {
+        let names = names.split([' ', ',']).filter(|name| !name.is_empty());
+        Ok(match kind {
+            PlanKind::Evict | PlanKind::Delete => {
+                Targets::Pods(names.map(|name| self.named_pod(name)).collect::<Result<_, _>>()?)
+            }
+            _ => Targets::Nodes(names.map(|name| self.named_node(name)).collect::<Result<_, _>>()?),
+        })
+    }
+
+    fn named_node(&self, name: &str) -> Result<NodeName, String> {
+        let (cluster, name) = (&self.shown().cluster, NodeName::from(name));
+        if cluster.node(&name).is_some() {
+            return Ok(name);
+        }
+        let meant = nearest_node(&name, cluster).map(|meant| format!("; did you mean {meant}?"));
+        Err(format!("there is no node {name}{}", meant.unwrap_or_default()))
+    }
+
+    /// The pod `namespace/name`, or the only pod of this name.
+    fn named_pod(&self, name: &str) -> Result<Key, String> {
+        let cluster = &self.shown().cluster;
+        let (namespace, pod) = name.split_once('/').unwrap_or(("default", name));
+        let key = Key::new(namespace, pod);
+        if cluster.pod(&key).is_some() {
+            return Ok(key);
+        }
+        let of_name = cluster.pods().iter().filter(|pod| !name.contains('/') && pod.key.name == *name);
+        let found: Vec<&Key> = of_name.map(|pod| &pod.key).take(LISTED).collect();
+        match found.as_slice() {
+            [one] => Ok((*one).clone()),
+            [] => {
+                let meant = nearest_pod(&key, cluster).map(|meant| format!("; did you mean {meant}?"));
+                Err(format!("there is no pod {name}{}", meant.unwrap_or_default()))
+            }
+            several => {
+                let names: Vec<String> = several.iter().map(ToString::to_string).collect();
+                Err(format!("there are several: {}", names.join(", ")))
+            }
+        }
+    }
+
+    /// Completes the last word of the argument that is being typed, as far as it is clear. Returns whether an argument is
+    /// typed; its candidates are named in the footer.
+    pub(super) fn complete_argument(&mut self) -> bool {
+        let Some(palette) = self.screen.overlays.palette() else { return false };
+        let text = palette.input.value().to_owned();
+        let Some((head, arguments)) = text.split_once(char::is_whitespace) else { return false };
+        let takes = COMMANDS
+            .iter()
+            .find(|command| command.name == palette.resolved(head))
+            .and_then(|found| found.takes);
+        let word = arguments.rsplit([' ', ',']).next().unwrap_or_default();
+        let candidates: Vec<String> = match takes {
+            Some(takes) if takes.contains("NODE") => {
+                let nodes = self.shown().cluster.nodes().iter().map(|node| node.name.to_string());
+                nodes.filter(|name| name.starts_with(word)).collect()
+            }
+            Some(takes) if takes.contains("POD") => {
+                let pods = self.shown().cluster.pods().iter().map(|pod| pod.key.to_string());
+                pods.filter(|name| name.starts_with(word)).collect()
+            }
+            Some(_) | None => return true,
+        };
+        let Some(common) = common_start(&candidates) else { return true };
+        let end = if candidates.len() == 1 { " " } else { "" };
+        let completed = format!("{}{common}{end}", &text[..text.len() - word.len()]);
+        if let Some(palette) = self.screen.overlays.palette_mut() {
+            palette.set_text(completed);
+        }
+        if candidates.len() > 1 {
+            let more = if candidates.len() > LISTED { " …" } else { "" };
+            self.screen.message = Some(candidates[..candidates.len().min(LISTED)].join(" ") + more);
+        }
+        true
+    }
+}
+
+/// The longest start that all texts have in common.
+fn common_start(texts: &[String]) -> Option<&str> {
+    let (first, rest) = texts.split_first()?;
+    let length = first.char_indices().map(|(at, letter)| at + letter.len_utf8());
+    let is_common = |end: &usize| rest.iter().all(|text| text.get(..*end) == Some(&first[..*end]));
+    Some(&first[..length.take_while(is_common).last().unwrap_or(0)])
+}
+
+impl super::Screen {
+    /// Sets the filter of a pane.
+    pub(super) fn set_filter(&mut self, pane: Pane, filter: &str) {
+        self.filters.insert(pane, Filter::parse(filter));
+        self.on_list_use(pane, ListUse::Refilter);
+    }
+}
