@@ -1,7 +1,7 @@
 //! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `nodes zone:a`.
 
 use super::{
-    App, Filter, Pane,
+    App, Filter, Pane, TakenAlong,
     commands::{COMMANDS, UserAction},
     listing::ListUse,
     overlays::Overlay,
@@ -43,6 +43,13 @@ impl App {
                 let node = self.named_node(argument)?;
                 self.screen.show_pods(node);
                 self.arrange(now);
+            }
+            UserAction::Copy => {
+                self.taken_along = Some(match argument {
+                    "row" => TakenAlong::Row,
+                    "all" => TakenAlong::Rows,
+                    head => TakenAlong::Cell(head.into()),
+                });
             }
             _ => return Err("this command takes no argument".into()),
         }

@@ -117,6 +117,8 @@ pub enum TypedCommand {
     At,
     Speed,
     Save,
+    /// Write what is shown to a file.
+    Export,
 }
 
 /// One row of the table.
@@ -331,7 +333,9 @@ pub const COMMANDS: &[Command] = &[
     view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail).within(&[Pane::Pods]),
     view("open-plan", "Show the plan of the selected action.", "plan", ENTER, UserAction::Enter).within(&[Pane::Detail]),
     view("copy", "Copy the name of the selected object, its YAML where that is shown, or the command of a plan (OSC 52).",
-        "", &[char('Y')], UserAction::Copy),
+        "", &[char('Y')], UserAction::Copy).takes("[row|all|COLUMN]"),
+    typed_only("export", "[FILE]", "Write the rows of the focused pane (CSV, Markdown, JSON) or the screen (SVG, text, ANSI) to a new file, by its extension.",
+        TypedCommand::Export),
     view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
     view("object", "Show the selected node or pod as YAML.",
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),

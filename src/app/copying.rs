@@ -1,14 +1,29 @@
 //! What the copy key puts on the clipboard of the user's terminal (OSC 52): the name of the selected object, the whole
 //! object while it is shown as YAML, the equivalent command while a plan is shown.
 
+use std::path::PathBuf;
+
 use super::{
     App, Pane,
     detail::{DetailSubject, DetailView},
     subject::subject_of_row,
 };
 
-/// Maximum number of bytes. Terminals and tmux drop longer sequences.
-const MOST: usize = 72 * 1024;
+/// Maximum number of bytes that are copied. Terminals and tmux drop longer sequences.
+pub const MOST_COPIED: usize = 72 * 1024;
+
+/// What a user takes along of the focused pane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakenAlong {
+    /// The selected row, to the clipboard.
+    Row,
+    /// All rows, to the clipboard.
+    Rows,
+    /// The cell of the selected row in the column with this heading, to the clipboard.
+    Cell(String),
+    /// All rows, or the screen, in a file.
+    File(PathBuf),
+}
 
 /// A text for the clipboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +49,7 @@ impl App {
             _ => subject_of_row(self)?.as_ref().map(subject),
         };
         let copied = copied.ok_or("there is nothing to copy here")?;
-        if copied.text.len() > MOST {
+        if copied.text.len() > MOST_COPIED {
             return Err(format!("{} is too long for the clipboard of a terminal", copied.what));
         }
         Ok(copied)

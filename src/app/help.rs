@@ -81,7 +81,8 @@ impl HelpGroup {
                 | TypedCommand::Theme
                 | TypedCommand::Sort
                 | TypedCommand::Zone
-                | TypedCommand::Namespace,
+                | TypedCommand::Namespace
+                | TypedCommand::Export,
             ) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster

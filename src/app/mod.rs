@@ -52,6 +52,7 @@ pub mod update;
 pub use aliases::Aliases;
 pub use columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
 pub use commands::{Command, UserAction};
+pub use copying::{MOST_COPIED, TakenAlong};
 pub use detail::{Detail, DetailSubject};
 pub use filter::Filter;
 pub use history_view::HistoryState;
@@ -86,6 +87,8 @@ pub struct App {
     pub playback: Option<Playback>,
     /// State of the history.
     pub history: HistoryState,
+    /// What the user wants to copy or write that only drawing knows.
+    pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
     pub save_to: Option<PathBuf>,
 }
@@ -101,6 +104,7 @@ impl App {
             operations: Operations::new(mode),
             playback: None,
             history: HistoryState::None,
+            taken_along: None,
             save_to: None,
         }
     }

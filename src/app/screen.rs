@@ -43,6 +43,8 @@ pub struct Screen {
     /// The node whose pods are shown in place of the nodes.
     pub pods_of: Option<NodeName>,
     pub overlays: Overlays,
+    /// Columns and rows of the screen at the last draw.
+    pub size: (u16, u16),
     /// Parts of the screen at the last draw that can be clicked.
     pub targets: Vec<MouseTarget>,
     /// Place and time of the last click.

@@ -1,6 +1,6 @@
 //! Runs the commands that are typed after `:`.
 
-use super::{App, Pane, commands::TypedCommand, groups::Grouping};
+use super::{App, Pane, TakenAlong, commands::TypedCommand, groups::Grouping};
 use kordon_time::{Span, Timestamp};
 
 impl App {
@@ -35,6 +35,10 @@ impl App {
             TypedCommand::At => self.go_to_typed(argument)?,
             TypedCommand::Speed => self.set_speed(argument)?,
             TypedCommand::Save => self.save_history(argument)?,
+            TypedCommand::Export if argument.is_empty() => {
+                return Err("name a file that does not exist: export nodes.csv".into());
+            }
+            TypedCommand::Export => self.taken_along = Some(TakenAlong::File(argument.into())),
             TypedCommand::Theme => self.screen.use_theme(argument)?,
             TypedCommand::Sort => {
                 self.screen.sort_by(argument)?;

@@ -10,6 +10,7 @@ mod display;
 mod link;
 mod past;
 mod playing;
+mod taking_along;
 mod work;
 
 use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
@@ -332,6 +333,7 @@ impl Loop {
             Reaction::Suspend => surface.suspend().await.map_err(RunError::Draw)?,
             Reaction::Quit => return Ok(Next::Leave),
         }
+        self.take_along(surface)?;
         if !was_playing {
             self.past.restart_clock();
         }

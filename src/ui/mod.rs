@@ -6,12 +6,15 @@ pub mod dialog;
 pub mod footer;
 pub mod help;
 pub mod info;
+pub mod exported_table;
 pub mod layout;
+pub mod markdown;
 pub mod node_strip;
 pub mod palette;
 pub mod panes;
 pub mod playback;
 pub mod scene;
+pub mod shown_rows;
 pub mod small;
 pub mod snapshot;
 pub mod text;
@@ -37,13 +40,16 @@ use crate::{
 };
 use kordon_core::visible;
 use kordon_time::Timestamp;
-use layout::{ExtraLines, ScreenLayout};
+use layout::{ExtraLines, ScreenLayout, Slot};
+use shown_rows::ShownRows;
 
 /// Data that drawing returns in addition to the frame.
 #[derive(Clone, Debug, Default)]
 pub struct Drawn {
     /// Number of rows that fit each drawn pane.
     pub rows: BTreeMap<Pane, usize>,
+    /// Columns and rows of the screen.
+    pub size: (u16, u16),
     /// Title for the terminal: the cluster and its verdict.
     pub title: String,
     /// Parts that can be clicked, those on top last.
@@ -54,6 +60,7 @@ pub struct Drawn {
 pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
     let area = frame.area();
     let (mut drawn, cursor) = paint(frame.buffer_mut(), area, app, now);
+    drawn.size = (area.width, area.height);
     if app.screen.glyphs == Glyphs::Ascii {
         ascii::replace(frame.buffer_mut());
         drawn.title = ascii::text(&drawn.title);
@@ -62,6 +69,22 @@ pub fn draw(frame: &mut Frame, app: &App, now: Timestamp) -> Drawn {
         frame.set_cursor_position(cursor);
     }
     drawn
+}
+
+/// Size of the area that rows are drawn into while they are taken as text. It only has to be wide enough that no pane
+/// shortens its texts.
+const ROOM: Rect = Rect { x: 0, y: 0, width: 400, height: 60 };
+
+/// The rows of the focused pane as text.
+pub fn shown_rows(app: &App, now: Timestamp) -> ShownRows {
+    let verdict = ClusterVerdict::new(app.shown(), app.shown_at(now));
+    let (targets, rows) = (RefCell::default(), RefCell::default());
+    let pane = app.screen.focus;
+    let slots = [Slot { area: ROOM, tabs: vec![pane], active: pane }];
+    let recorder = Some((pane, &rows));
+    let scene = Scene { recorder, slots: &slots, ..Scene::new(app, &verdict, &targets, now) };
+    panes::draw(&scene, pane, ROOM, &mut Buffer::empty(ROOM));
+    rows.take()
 }
 
 /// Title of the terminal: `prod-eu: ✖ zone b down (8 of 8)`.

@@ -9,9 +9,10 @@ use ratatui::{
 
 use super::{
     layout::Slot,
+    shown_rows::ShownRows,
     text,
     theme::{Role, Theme},
-    widgets::{Cell, Urgency, table::Looks},
+    widgets::{Cell, TableWidget, Urgency, table::Looks},
 };
 use crate::{
     app::{
@@ -45,12 +46,25 @@ pub struct Scene<'a> {
     pub slots: &'a [Slot],
     /// Parts drawn so far that can be clicked.
     pub targets: &'a RefCell<Vec<MouseTarget>>,
+    /// The pane whose rows are recorded as text, and the place for them.
+    pub recorder: Option<(Pane, &'a RefCell<ShownRows>)>,
 }
 
 impl<'a> Scene<'a> {
     /// Time since a moment on the cluster's clock, measured by the clock of this machine.
     pub fn age(&self, of: ClusterTime) -> String {
         text::age(self.now, self.shown.cluster.local(of))
+    }
+
+    /// Records the rows of a pane's table, if they are wanted.
+    pub fn record(&self, pane: Pane, table: &TableWidget, mut row: impl FnMut(usize) -> Vec<Cell>) {
+        let Some((_, rows)) = self.recorder.filter(|(wanted, _)| *wanted == pane) else { return };
+        let heads: Vec<&str> = table.columns.iter().map(|column| column.title.trim()).collect();
+        *rows.borrow_mut() = ShownRows {
+            heads: if heads.iter().any(|head| !head.is_empty()) { heads } else { Vec::new() },
+            rows: (0..table.rows).map(|place| row(place).iter().map(Cell::text).collect()).collect(),
+            selected: table.selected,
+        };
     }
 
     /// Records that a part of the screen can be clicked.
@@ -75,6 +89,7 @@ impl<'a> Scene<'a> {
             framed: true,
             slots: &[],
             targets,
+            recorder: None,
         }
     }
 

@@ -34,3 +34,17 @@ fn where_there_is_nothing_to_copy_the_footer_says_so() {
     let (text, message) = copied(DashboardFixture::well(), "3");
     assert_eq!((text, message.as_str()), (None, "there is nothing to copy here"));
 }
+
+#[test]
+fn the_rows_of_every_pane_are_taken_as_text() {
+    for keys in ["1", "2", "2w", "2G", "3", "4", "5", "6", "7", "2<Enter>", "2d", "2r", "2x"] {
+        let mut fixture = DashboardFixture::incident();
+        fixture.add_waiting_pods();
+        fixture.remove_pods_in_every_way();
+        fixture.press(keys);
+        let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+        // The forecast is a chart.
+        assert_eq!(rows.rows.is_empty(), keys == "4", "{keys}: {rows:?}");
+        assert!(rows.heads.is_empty() || rows.rows.iter().all(|row| row.len() <= rows.heads.len()), "{keys}");
+    }
+}

@@ -116,6 +116,40 @@ fn the_mouse_is_taken_and_given_back_and_a_name_is_copied() {
 }
 
 #[test]
+fn rows_and_cells_are_copied_and_what_is_shown_is_written_to_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let mut terminal = start("dashboard", &[]);
+    terminal.wait("23 Ready");
+    terminal.type_in("2/pool-b-02\r:copy zone\r");
+    terminal.wait("copied zone");
+    terminal.type_in(":copy row\r");
+    terminal.wait("copied the row");
+    terminal.type_in(":copy colour\r");
+    terminal.wait("there is no column colour here");
+    terminal.type_in("\x1b\x1b");
+    for name in ["nodes.csv", "nodes.md", "nodes.json", "screen.svg"] {
+        terminal.type_in(&format!(":export {}\r", file(name)));
+        terminal.wait(&format!("{name}"));
+        terminal.wait_gone("Commands");
+    }
+    terminal.type_in(&format!(":export {}\r", file("nodes.csv")));
+    terminal.wait("exists: name another file");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+    let raw = terminal.raw();
+    assert!(raw.contains("\x1b]52;c;Yg==\x07"), "OSC 52 with the zone b");
+    let read = |name: &str| std::fs::read_to_string(file(name)).expect("a file");
+    let csv = read("nodes.csv");
+    assert!(csv.starts_with("\"node\",\"state\","), "{csv}");
+    assert_eq!(csv.lines().count(), 31, "all nodes, not only those that fit");
+    assert!(read("nodes.md").starts_with("| node | state |"));
+    let json: serde_json::Value = serde_json::from_str(&read("nodes.json")).expect("JSON");
+    assert_eq!(json.as_array().map(Vec::len), Some(30));
+    assert!(read("screen.svg").contains("pool-b-02"));
+}
+
+#[test]
 fn on_sigterm_the_terminal_is_restored() {
     let mut terminal = start("dashboard", &[]);
     terminal.wait("23 Ready");

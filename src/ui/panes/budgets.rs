@@ -38,10 +38,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Budgets, selected.map(why), inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Budgets, list, columns(scene), TableWidget::body(inner));
-    let headings = table.render(inner, buf, |row| {
+    let cells_of = |row| {
         let row = list.keys().get(row).and_then(|key| scene.shown.predictions.budgets()?.get(key));
         row.map(|row| cells(scene, row)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Budgets, &table, cells_of);
+    let headings = table.render(inner, buf, cells_of);
     sort_on_click(scene, Pane::Budgets, headings);
     page
 }

@@ -51,10 +51,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_counts(scene, inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Departures, list, columns(inner.width), TableWidget::body(inner));
-    table.render(inner, buf, |row| {
+    let cells_of = |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
         entry.map(|entry| cells(scene, entry, in_row(scene, row))).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Departures, &table, cells_of);
+    table.render(inner, buf, cells_of);
     page
 }
 

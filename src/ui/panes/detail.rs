@@ -64,7 +64,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         Column::plain("", Width::Grow(20, 1)),
     ];
     let table = table_of(scene, Pane::Detail, &detail.list, columns, inner);
-    table.render_bare(inner, buf, |place| row(place).map(|row| cells(scene, row)).unwrap_or_default());
+    let cells_of = |place| row(place).map(|row| cells(scene, row)).unwrap_or_default();
+    scene.record(Pane::Detail, &table, cells_of);
+    table.render_bare(inner, buf, cells_of);
     page
 }
 

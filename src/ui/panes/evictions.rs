@@ -45,11 +45,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), TableWidget::body(inner));
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
-    let headings = table.render(inner, buf, |row| {
+    let cells_of = |row| {
         let key = list.keys().get(row);
         let row = key.and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));
         row.map(|(key, row)| cells(scene, key, row, style)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Evictions, &table, cells_of);
+    let headings = table.render(inner, buf, cells_of);
     sort_on_click(scene, Pane::Evictions, headings);
     page
 }

@@ -47,10 +47,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         Column::plain("", Width::Grow(20, 1)),
     ];
     let table = table_of(scene, Pane::Journal, list, columns, inner);
-    table.render_bare(inner, buf, |row| {
+    let cells_of = |row| {
         let entry = list.keys().get(row).and_then(|number| journal.entry(*number));
         entry.map(|entry| cells(scene, entry, room)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Journal, &table, cells_of);
+    table.render_bare(inner, buf, cells_of);
     page
 }
 

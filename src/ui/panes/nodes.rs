@@ -51,6 +51,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     };
     let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
     let tint = |row| state(row).map(|state| scene.style(Role::for_row(state.role()))).unwrap_or_default();
+    scene.record(Pane::Nodes, &table, cells);
     sort_on_click(scene, Pane::Nodes, table.render_tinted(inner, buf, cells, tint));
     page
 }

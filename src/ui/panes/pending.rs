@@ -38,10 +38,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Pending, list, columns(), TableWidget::body(inner));
-    table.render(inner, buf, |row| {
+    let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Pending, &table, cells_of);
+    table.render(inner, buf, cells_of);
     page
 }
 

@@ -37,10 +37,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let table = table_of(scene, Pane::Pods, list, columns(scene), TableWidget::body(inner));
-    let headings = table.render(inner, buf, |row| {
+    let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| cells(scene, pod)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Pods, &table, cells_of);
+    let headings = table.render(inner, buf, cells_of);
     sort_on_click(scene, Pane::Pods, headings);
     page
 }

@@ -68,9 +68,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return page;
     }
     let table = table_of(scene, Pane::Progress, &shown.list, EventRow::columns(STATE), inner);
-    table.render_bare(inner, buf, |place| {
-        shown.row(place).map(|row| cells(scene, entry, row)).unwrap_or_default()
-    });
+    let cells_of = |place| shown.row(place).map(|row| cells(scene, entry, row)).unwrap_or_default();
+    scene.record(Pane::Progress, &table, cells_of);
+    table.render_bare(inner, buf, cells_of);
     page
 }
 

@@ -59,6 +59,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect, buf: &mut Buffer) {
     let behind = table.width_of(NODES_COLUMN, area).map_or(0, usize::from);
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
+    scene.record(Pane::Zones, &table, |row| cells(scene, &zones[row], Some(1)));
     let Some(map) = ZoneMap::new(zones, area).filter(|_| most > behind) else {
         let nodes_a_cell = most.div_ceil(behind.max(1));
         let headings = table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));

@@ -92,6 +92,12 @@ impl Cell {
         self.spans.is_empty()
     }
 
+    /// The text without its styles.
+    pub fn text(&self) -> String {
+        let text: String = self.spans.iter().map(|span| span.content.as_ref()).collect();
+        text.trim().to_owned()
+    }
+
     fn width(&self) -> usize {
         text::width_of(&self.spans)
     }

@@ -65,9 +65,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         selected: preview.list.cursor(),
         looks: scene.looks(Pane::Plan),
     };
-    table.render_bare(inner, buf, |place| {
+    let cells_of = |place| {
         preview.list.keys().get(place).and_then(|row| cells(scene, preview, *row)).unwrap_or_default()
-    });
+    };
+    scene.record(Pane::Plan, &table, cells_of);
+    table.render_bare(inner, buf, cells_of);
     page
 }
 

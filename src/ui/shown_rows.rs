@@ -1,0 +1,87 @@
+//! The rows of a pane as text: all of them, not only those that fit the screen, with all columns.
+
+use serde_json::{Map, Value};
+
+use super::exported_table::{ExportFormat, ExportedTable};
+
+/// A table as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownRows {
+    /// Headings of the columns; empty for a list without headings.
+    pub heads: Vec<&'static str>,
+    /// Cells of the rows, in the order of the headings. A row may have fewer cells.
+    pub rows: Vec<Vec<String>>,
+    /// Index of the selected row; `None` if none is selected.
+    pub selected: Option<usize>,
+}
+
+impl ShownRows {
+    /// The selected row, its cells separated by tabs.
+    pub fn selected_row(&self) -> Option<String> {
+        Some(self.rows.get(self.selected?)?.join("\t").trim_end().to_owned())
+    }
+
+    /// The cell of the selected row in the column with this heading.
+    pub fn selected_cell(&self, head: &str) -> Option<&str> {
+        let column = self.heads.iter().position(|known| *known == head)?;
+        self.rows.get(self.selected?)?.get(column).map(String::as_str)
+    }
+
+    /// All rows below their headings, one a line, their cells separated by tabs.
+    pub fn tabbed(&self) -> String {
+        let heads = (!self.heads.is_empty()).then(|| self.heads.join("\t"));
+        let rows = self.rows.iter().map(|row| row.join("\t").trim_end().to_owned());
+        heads.into_iter().chain(rows).map(|line| line + "\n").collect()
+    }
+
+    /// The rows as a table in CSV or Markdown.
+    pub fn exported(&self, format: ExportFormat) -> String {
+        let width = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let heads = if self.heads.is_empty() { vec![""; width] } else { self.heads.clone() };
+        ExportedTable { rows: self.rows.iter().map(|row| whole(row, heads.len())).collect(), heads }
+            .text(format)
+    }
+
+    /// The rows as JSON: an object each, with the headings as names; an array each for a list without headings.
+    pub fn json(&self) -> Value {
+        let object = |row: &Vec<String>| -> Value {
+            let fields =
+                self.heads.iter().zip(row).map(|(head, cell)| ((*head).to_owned(), cell.clone().into()));
+            fields.collect::<Map<String, Value>>().into()
+        };
+        let rows = self.rows.iter();
+        if self.heads.is_empty() {
+            rows.cloned().map(Value::from).collect()
+        } else {
+            rows.map(object).collect()
+        }
+    }
+}
+
+/// A row with a cell for each of so many columns.
+fn whole(row: &[String], columns: usize) -> Vec<&[String]> {
+    (0..columns).map(|place| row.get(place).map_or(&[][..], std::slice::from_ref)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_a_cell_and_all_rows_are_taken_as_text() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let rows = ShownRows {
+            heads: vec!["node", "taints"],
+            rows: vec![row(["a-1", ""]), row(["a-2", "x:NoExecute"])],
+            selected: Some(1),
+        };
+        assert_eq!(rows.selected_row().as_deref(), Some("a-2\tx:NoExecute"));
+        assert_eq!(rows.selected_cell("node"), Some("a-2"));
+        assert_eq!(rows.selected_cell("age"), None);
+        assert_eq!(rows.tabbed(), "node\ttaints\na-1\na-2\tx:NoExecute\n");
+        assert_eq!(rows.json()[1]["taints"], "x:NoExecute");
+        let bare = ShownRows { heads: Vec::new(), selected: None, ..rows };
+        assert_eq!(bare.json()[0][0], "a-1");
+        assert_eq!(bare.selected_row(), None);
+    }
+}
