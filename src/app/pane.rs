@@ -26,6 +26,10 @@ pub enum Pane {
 }
 
 impl Pane {
+    /// The panes whose rows can be filtered and sorted.
+    pub const LISTS: [Self; 6] =
+        [Self::Zones, Self::Nodes, Self::Pods, Self::Evictions, Self::Pending, Self::Departures];
+
     pub const fn title(self) -> &'static str {
         match self {
             Self::Zones => "Zones",

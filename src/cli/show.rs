@@ -70,7 +70,8 @@ pub struct LookArgs {
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
     /// Leave the mouse to the terminal, for its own selection (with the mouse on, most terminals select with Shift)
-    #[arg(long)]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
+        hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     no_mouse: bool,
     /// Draw with characters of ASCII only; by default where the locale is not UTF-8
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",

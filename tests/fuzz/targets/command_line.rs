@@ -36,9 +36,13 @@ pub fn configuration(data: &[u8]) {
     assert_eq!(values(&again), set);
 }
 
-/// Returns the settings in a file, except those for single contexts, whose names may contain dots.
+/// Returns the settings in a file that are flags or settings of the controller: names of contexts may contain dots, and
+/// the dashboard has lists.
 fn values(config: &Config) -> Vec<(String, String)> {
+    let is_text = |key: &str| {
+        ["drain.", "controller."].iter().any(|table| key.starts_with(table)) || !key.contains('.')
+    };
     let settings = config.effective().into_iter();
-    let of_file = settings.filter(|setting| setting.from == "file" && !setting.key.starts_with("contexts."));
+    let of_file = settings.filter(|setting| setting.from == "file" && is_text(&setting.key));
     of_file.filter_map(|setting| Some((setting.key, setting.value?))).collect()
 }

@@ -1,0 +1,162 @@
+//! Preferences of the user for the dashboard, from the configuration.
+
+use std::{collections::BTreeMap, fmt};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{options::ThemeName, pane::Pane};
+
+/// Preferences for one context. Its own override those for all contexts.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Preferences {
+    /// The theme of this context; `None` if it has none of its own.
+    pub theme: Option<ThemeName>,
+    pub keys: KeyPreferences,
+    /// Commands of the user: the name that is typed, and the command line that it stands for.
+    pub aliases: BTreeMap<String, String>,
+    /// Columns of the lists that do not have their default ones.
+    pub columns: BTreeMap<Pane, ColumnPreferences>,
+    /// Saved views, by name.
+    pub views: BTreeMap<String, SavedView>,
+    /// How this context is marked on screen; `None` if it is not.
+    pub mark: Option<ContextMark>,
+    /// Why nothing may be written in this context; `None` if the configuration allows writing.
+    pub read_only: Option<String>,
+}
+
+/// Keys of the dashboard.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyPreferences {
+    pub preset: KeyPreset,
+    /// Keys of commands, by the command's name. They replace the keys that the preset gives to the command.
+    pub bind: BTreeMap<String, Vec<String>>,
+}
+
+/// A set of keys that users of another tool expect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyPreset {
+    #[default]
+    Default,
+    K9s,
+    Vim,
+}
+
+/// Columns of one list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ColumnPreferences {
+    /// Columns in the order in which they are shown: `name`, `state`, `label:topology.kubernetes.io/zone`.
+    pub show: Vec<String>,
+}
+
+/// A list with its filter and order, saved under a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SavedView {
+    /// The pane that has the focus.
+    #[schemars(extend("enum" = list_names()))]
+    pub pane: String,
+    /// Filter of the list, as it is typed.
+    pub filter: String,
+    /// Column that the list is sorted by; with `-` in front in reverse.
+    pub sort: String,
+    /// What nodes are grouped by: `zone`, `pool`, `role` or a label.
+    pub group: String,
+    /// Whether the list shows its wide columns.
+    pub wide: bool,
+    /// Whether the pane fills the screen.
+    pub zoom: bool,
+}
+
+/// How a context is marked, so that nobody takes it for another one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextMark {
+    /// Word in the header and in confirmations: `PRODUCTION`; the name of the context if the configuration has no word.
+    pub word: String,
+    pub colour: Option<MarkColour>,
+}
+
+/// Colour of a context's mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkColour {
+    /// One of the terminal's sixteen colours, by its number.
+    Ansi(u8),
+    Rgb(u8, u8, u8),
+}
+
+/// Names of the terminal's sixteen colours, by their numbers.
+const ANSI_COLOURS: [&str; 16] = [
+    "black",
+    "red",
+    "green",
+    "yellow",
+    "blue",
+    "magenta",
+    "cyan",
+    "white",
+    "bright-black",
+    "bright-red",
+    "bright-green",
+    "bright-yellow",
+    "bright-blue",
+    "bright-magenta",
+    "bright-cyan",
+    "bright-white",
+];
+
+impl MarkColour {
+    /// Parses a name of the terminal's sixteen colours, or `#rrggbb`.
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(digits) = text.strip_prefix('#') {
+            let is_colour = digits.len() == 6 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            let [_, red, green, blue] =
+                u32::from_str_radix(digits, 16).ok().filter(|_| is_colour)?.to_be_bytes();
+            return Some(Self::Rgb(red, green, blue));
+        }
+        let number = ANSI_COLOURS.iter().position(|name| *name == text)?;
+        u8::try_from(number).ok().map(Self::Ansi)
+    }
+
+    /// The names that [`Self::parse`] accepts, besides `#rrggbb`.
+    pub const fn names() -> [&'static str; 16] {
+        ANSI_COLOURS
+    }
+}
+
+impl fmt::Display for MarkColour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ansi(number) => f.write_str(ANSI_COLOURS[usize::from(*number) % ANSI_COLOURS.len()]),
+            Self::Rgb(red, green, blue) => write!(f, "#{red:02x}{green:02x}{blue:02x}"),
+        }
+    }
+}
+
+/// Names of the panes that are lists, as the configuration has them.
+pub fn list_names() -> Vec<String> {
+    Pane::LISTS.iter().map(|pane| pane.title().to_lowercase()).collect()
+}
+
+/// The list with this name.
+pub fn list_named(name: &str) -> Option<Pane> {
+    Pane::LISTS.into_iter().find(|pane| pane.title().to_lowercase() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_names_of_the_terminals_or_six_hexadecimal_digits() {
+        assert_eq!(MarkColour::parse("red"), Some(MarkColour::Ansi(1)));
+        assert_eq!(MarkColour::parse("#ff8000"), Some(MarkColour::Rgb(255, 128, 0)));
+        for text in ["bright-white", "#ff8000"] {
+            assert_eq!(MarkColour::parse(text).map(|colour| colour.to_string()).as_deref(), Some(text));
+        }
+        for wrong in ["", "pink", "Red", "#fff", "#+12345", "#ff80000", "#é0000"] {
+            assert_eq!(MarkColour::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! What the configuration file may have: the tables of the dashboard as types, and the JSON schema of the whole file.
+//!
+//! The schema of flags and of controller settings is made from the definition of the command line, that of the other
+//! tables from the types here. [`super::reader`] checks a file against the schema, so a field that is added here is known
+//! to the reader, to editors and to the documents.
+
+use std::collections::BTreeMap;
+
+use clap::builder::ValueParser;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::flags::{DRAIN_FLAGS, FLAGS, argument, controller_defaults};
+use crate::{
+    app::{
+        Preferences, ThemeName,
+        preferences::{
+            ColumnPreferences, ContextMark, KeyPreferences, KeyPreset, MarkColour, SavedView, list_named,
+            list_names,
+        },
+    },
+    cli::definition,
+};
+
+/// The tables of the file that are not defaults of flags or settings of the controller.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct ConfigFile {
+    #[serde(flatten)]
+    look: LookFile,
+    /// Settings of single contexts, by the context's name in the kubeconfig. They override those for all contexts.
+    contexts: BTreeMap<String, ContextFile>,
+}
+
+/// Tables that a context may have, too.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+struct LookFile {
+    /// Keys of the dashboard.
+    keys: KeysFile,
+    /// Commands of your own for the palette: a name, and the command line that it stands for.
+    aliases: BTreeMap<String, String>,
+    /// Columns of each list, by the name of its pane.
+    #[schemars(extend("propertyNames" = {"enum": list_names()}))]
+    columns: BTreeMap<String, ColumnPreferences>,
+    /// Saved views, by name.
+    views: BTreeMap<String, SavedView>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+struct KeysFile {
+    /// The keys to start from: kordon's own, or those that users of k9s or vim expect.
+    #[schemars(with = "KeyPreset")]
+    preset: Option<KeyPreset>,
+    /// Keys of single commands, by the command's name. They replace the keys that the preset gives to the command.
+    bind: BTreeMap<String, KeysOfCommand>,
+}
+
+/// A key, or several.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum KeysOfCommand {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// Settings of one context.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+struct ContextFile {
+    /// Whether every command refuses to write to the cluster of this context.
+    pub read_only: bool,
+    /// Theme to start with in this context.
+    #[schemars(with = "String", extend("enum" = flag_schema("theme")["enum"]))]
+    theme: Option<String>,
+    /// Colour that marks the context: one of the terminal's sixteen colours, or `#rrggbb`.
+    #[schemars(with = "String", extend("examples" = MarkColour::names()))]
+    colour: Option<String>,
+    /// Word that marks the context, in the header and in confirmations: `PRODUCTION`.
+    #[schemars(with = "String")]
+    word: Option<String>,
+    #[serde(flatten)]
+    look: LookFile,
+}
+
+impl ConfigFile {
+    /// Preferences for a context. Those of the context override those for all, entry by entry.
+    pub fn preferences(&self, context: &str) -> Preferences {
+        let mut look = self.look.clone();
+        let own = self.contexts.get(context);
+        if let Some(own) = own {
+            look.override_with(own.look.clone());
+        }
+        let keys = KeyPreferences {
+            preset: look.keys.preset.unwrap_or_default(),
+            bind: look.keys.bind.into_iter().map(|(command, keys)| (command, keys.into_list())).collect(),
+        };
+        let columns = look
+            .columns
+            .into_iter()
+            .filter_map(|(name, columns)| Some((list_named(&name)?, columns)))
+            .collect();
+        Preferences {
+            theme: own.and_then(|own| ThemeName::parse(own.theme.as_deref()?)),
+            keys,
+            aliases: look.aliases,
+            columns,
+            views: look.views,
+            mark: own.and_then(|own| own.mark(context)),
+            read_only: None,
+        }
+    }
+
+    /// Whether the configuration forbids writing to the cluster of a context.
+    pub fn is_read_only(&self, context: &str) -> bool {
+        self.contexts.get(context).is_some_and(|own| own.read_only)
+    }
+}
+
+impl LookFile {
+    fn override_with(&mut self, own: Self) {
+        self.keys.preset = own.keys.preset.or(self.keys.preset);
+        self.keys.bind.extend(own.keys.bind);
+        self.aliases.extend(own.aliases);
+        self.columns.extend(own.columns);
+        self.views.extend(own.views);
+    }
+}
+
+impl KeysOfCommand {
+    fn into_list(self) -> Vec<String> {
+        match self {
+            Self::One(key) => vec![key],
+            Self::Several(keys) => keys,
+        }
+    }
+}
+
+impl ContextFile {
+    fn mark(&self, context: &str) -> Option<ContextMark> {
+        let colour = self.colour.as_deref().and_then(MarkColour::parse);
+        let is_marked = colour.is_some() || self.word.is_some();
+        is_marked.then(|| ContextMark { word: self.word.clone().unwrap_or_else(|| context.into()), colour })
+    }
+}
+
+/// JSON schema of the file.
+pub fn schema() -> Value {
+    let mut settings = SchemaSettings::draft07();
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<ConfigFile>().to_value();
+    schema["title"] = json!("Configuration of kordon");
+    schema["description"] =
+        json!("config.toml in the folder kordon of $XDG_CONFIG_HOME (default: ~/.config)");
+    let properties = &mut schema["properties"];
+    for flag in FLAGS {
+        properties[flag] = flag_schema(flag);
+    }
+    properties["drain"] = table(
+        "Flags of `kordon drain` and `kordon plan drain`.",
+        DRAIN_FLAGS.map(|flag| (flag.to_owned(), drain_flag_schema(flag))),
+    );
+    properties["controller"] = controller_schema(
+        "Settings of the controller of every cluster, named as in kube-controller-manager, where its command line cannot be read.",
+    );
+    properties["contexts"]["additionalProperties"]["properties"]["controller"] =
+        controller_schema("Settings of the controller of this context's cluster.");
+    close(&mut schema);
+    schema
+}
+
+fn table(description: &str, properties: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let properties: Map<String, Value> = properties.into_iter().collect();
+    json!({"description": description, "type": "object", "properties": properties})
+}
+
+fn controller_schema(description: &str) -> Value {
+    let command = definition();
+    let setting = |(flag, default): (&'static str, String)| {
+        let help = argument(&command, flag).and_then(clap::Arg::get_help).map(ToString::to_string);
+        let kind = match &*default {
+            "true" | "false" => json!("boolean"),
+            number if number.parse::<f64>().is_ok() => json!("number"),
+            _ => json!("string"),
+        };
+        (flag.to_owned(), json!({"description": help, "type": kind}))
+    };
+    table(description, controller_defaults().into_iter().map(setting))
+}
+
+/// Schema of a flag of several commands.
+fn flag_schema(flag: &str) -> Value {
+    let command = definition();
+    argument_schema(argument(&command, flag).expect("every flag of the list belongs to a command"))
+}
+
+fn drain_flag_schema(flag: &str) -> Value {
+    let command = definition();
+    let drain = command.find_subcommand("drain").expect("a subcommand");
+    argument_schema(argument(drain, flag).expect("every flag of the list belongs to kordon drain"))
+}
+
+fn argument_schema(arg: &clap::Arg) -> Value {
+    let help = arg.get_help().map(ToString::to_string);
+    let values =
+        arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect::<Vec<_>>();
+    let kind = if values == ["true", "false"] {
+        json!("boolean")
+    } else if is_number(arg.get_value_parser()) {
+        json!("integer")
+    } else {
+        json!("string")
+    };
+    let mut schema = json!({"description": help, "type": kind});
+    if let Some(default) = arg.get_default_values().first().and_then(|default| default.to_str()) {
+        let parsed = serde_json::from_str(default).ok().filter(|_| kind != "string");
+        schema["default"] = parsed.unwrap_or_else(|| json!(default));
+    }
+    if kind == "string" && !values.is_empty() {
+        schema["enum"] = json!(values);
+    }
+    schema
+}
+
+fn is_number(parser: &ValueParser) -> bool {
+    use std::any::TypeId;
+    let numbers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<i64>()];
+    numbers.iter().any(|number| parser.type_id() == *number)
+}
+
+/// Forbids unknown keys in every table with known ones, and removes what serde's `Option` adds.
+fn close(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if object.contains_key("properties") {
+        object.insert("additionalProperties".into(), json!(false));
+    }
+    for name in ["properties", "additionalProperties", "items"] {
+        match object.get_mut(name) {
+            Some(Value::Object(inner)) if name == "properties" => inner.values_mut().for_each(close),
+            Some(inner) => close(inner),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_describes_every_key_and_nothing_else_is_allowed() {
+        let schema = schema();
+        let mut open = vec![("".to_owned(), &schema)];
+        let mut keys = 0;
+        while let Some((path, schema)) = open.pop() {
+            assert!(schema["description"].is_string(), "{path} has no description");
+            let Some(properties) = schema["properties"].as_object() else { continue };
+            assert_eq!(schema["additionalProperties"], json!(false), "{path}");
+            keys += properties.len();
+            open.extend(properties.iter().map(|(key, schema)| (format!("{path}.{key}"), schema)));
+        }
+        assert!(keys > 30, "{keys}");
+        assert_eq!(schema["properties"]["drain"]["properties"]["parallel"]["type"], "integer");
+    }
+}

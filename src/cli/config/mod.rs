@@ -1,0 +1,400 @@
+//! The configuration from a file and environment variables: defaults of flags, settings of the controller, and
+//! preferences for the dashboard.
+
+mod file;
+mod flags;
+mod reader;
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+
+pub use file::ConfigFile;
+
+use super::definition;
+use crate::{app::Preferences, executor::guards};
+use flags::{configurable, flag_definition, known_keys};
+use kordon_core::engine::{Origin, Settings};
+
+/// The configuration.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    path: PathBuf,
+    /// Values; those of the environment come first, because they override the file.
+    values: Vec<ConfigValue>,
+    file: ConfigFile,
+}
+
+/// A configured value.
+#[derive(Clone, Debug, PartialEq)]
+struct ConfigValue {
+    /// Names of the tables, and of the key: `["drain", "parallel"]`.
+    path: Vec<String>,
+    /// Text of the value, as on the command line; the texts of a list are joined by commas.
+    text: String,
+    source: ConfigSource,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum ConfigSource {
+    /// Name of an environment variable.
+    Environment(String),
+    /// Number of a line of the file.
+    Line(usize),
+}
+
+/// Why the configuration could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration {}: {error}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    #[error("{}:{line}: {text}", path.display())]
+    Bad { path: PathBuf, line: usize, text: String },
+    #[error("environment variable {variable}: {text}")]
+    Variable { variable: String, text: String },
+}
+
+impl ConfigError {
+    /// Line of the file, from 1; 0 if the error is not about a line.
+    fn line(&self) -> usize {
+        match self {
+            Self::Bad { line, .. } => *line,
+            Self::Io { .. } | Self::Variable { .. } => 0,
+        }
+    }
+}
+
+impl Config {
+    /// Reads the environment, and `config.toml` in the configuration folder if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read or has an unknown key, or a value is invalid.
+    pub fn load() -> Result<Self, ConfigError> {
+        let mut config = Self::load_file()?;
+        config.values.splice(0..0, environment(|name| env::var(name).ok())?);
+        Ok(config)
+    }
+
+    fn load_file() -> Result<Self, ConfigError> {
+        let Some(path) = guards::configuration_folder().map(|folder| folder.join("config.toml")) else {
+            return Ok(Self::default());
+        };
+        match fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&path, &text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, ..Self::default() }),
+            Err(error) => Err(ConfigError::Io { path, error }),
+        }
+    }
+
+    /// Parses the text of the file.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let (values, errors) = reader::read(path, text);
+        if let Some(first) = errors.into_iter().next() {
+            return Err(first);
+        }
+        let file = toml::from_str(text).map_err(|error| ConfigError::Bad {
+            path: path.to_owned(),
+            line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
+            text: error.message().to_owned(),
+        })?;
+        Ok(Self { path: path.to_owned(), values, file })
+    }
+
+    /// Returns the command line's definition with configured values as the defaults of flags. A flag on the command
+    /// line overrides its default.
+    pub fn apply(&self, command: clap::Command) -> clap::Command {
+        let is_drain = command.get_name() == "drain";
+        let default = |flag: &str| {
+            let set = self.values.iter().find(|value| match &value.path()[..] {
+                [key] => *key == flag,
+                ["drain", key] => is_drain && *key == flag,
+                _ => false,
+            });
+            // clap needs texts with a static lifetime. The program has one configuration, so the leaked memory stays
+            // small.
+            set.map(|value| &*Box::leak(value.text.clone().into_boxed_str()))
+        };
+        let command = command.mut_args(|arg| match configurable(&arg).and_then(default) {
+            Some(text) => arg.default_value(text),
+            None => arg,
+        });
+        command.mut_subcommands(|subcommand| self.apply(subcommand))
+    }
+
+    /// Path of the file, whether or not it exists.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Preferences for the dashboard of a context.
+    pub fn preferences(&self, context: &str) -> Preferences {
+        Preferences { read_only: self.why_read_only(context), ..self.file.preferences(context) }
+    }
+
+    /// Why nothing may be written in a context: `contexts.prod.read-only in /home/…/config.toml:7`; `None` if the
+    /// configuration allows writing.
+    pub fn why_read_only(&self, context: &str) -> Option<String> {
+        if !self.file.is_read_only(context) {
+            return None;
+        }
+        let path = ["contexts", context, "read-only"];
+        let place = self.values.iter().find(|value| value.path() == path).map_or(0, ConfigValue::line);
+        Some(format!("contexts.{context}.read-only in {}:{place}", self.path.display()))
+    }
+
+    /// All settings; those of contexts and of the dashboard come last.
+    pub fn effective(&self) -> Vec<ConfiguredValue> {
+        let command = definition();
+        let known: Vec<Vec<&str>> = known_keys().collect();
+        let others = self.values.iter().filter(|value| !known.contains(&value.path()));
+        let others = others.map(|value| ConfiguredValue::new(&value.path(), value));
+        let with_default =
+            known.iter().map(|path| match self.values.iter().find(|value| value.path() == *path) {
+                Some(value) => ConfiguredValue::new(path, value),
+                None => ConfiguredValue::default_of(&command, path),
+            });
+        with_default.chain(others).collect()
+    }
+
+    /// Applies the configured settings of the controller of a context's cluster. The environment overrides the
+    /// context's table, which overrides the table for all clusters.
+    pub fn set(&self, context: &str, settings: &mut Settings) {
+        let rank = |value: &ConfigValue| match (&value.path()[..], &value.source) {
+            (["controller", _], ConfigSource::Line(_)) => Some(0),
+            (["contexts", name, "controller", _], _) if *name == context => Some(1),
+            (["controller", _], ConfigSource::Environment(_)) => Some(2),
+            _ => None,
+        };
+        let mut values: Vec<(u8, &ConfigValue)> =
+            self.values.iter().filter_map(|value| Some((rank(value)?, value))).collect();
+        values.sort_by_key(|(rank, _)| *rank);
+        for (_, value) in values {
+            let key = value.path.last().expect("a value has a key");
+            let set = settings.set(key, &value.text, Origin::Configuration);
+            set.expect("checked when it was read");
+        }
+    }
+}
+
+/// Reads the environment variables. Their names are the keys in capitals, as in `KORDON_DRAIN_PARALLEL`.
+fn environment(variable: impl Fn(&str) -> Option<String>) -> Result<Vec<ConfigValue>, ConfigError> {
+    let mut values = Vec::new();
+    for path in known_keys() {
+        let name = format!("KORDON_{}", path.join("_").replace('-', "_").to_uppercase());
+        let Some(text) = variable(&name) else { continue };
+        flags::check(&path, &text).map_err(|why| ConfigError::Variable {
+            variable: name.clone(),
+            text: format!("{text:?} is {why}"),
+        })?;
+        let path = path.into_iter().map(str::to_owned).collect();
+        values.push(ConfigValue { path, text, source: ConfigSource::Environment(name) });
+    }
+    Ok(values)
+}
+
+impl ConfigValue {
+    fn path(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+
+    /// Line of the file, from 1; 0 for a value of the environment.
+    const fn line(&self) -> usize {
+        match self.source {
+            ConfigSource::Line(line) => line,
+            ConfigSource::Environment(_) => 0,
+        }
+    }
+}
+
+/// A setting with its effective value (`docs/reference/config.md`).
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ConfiguredValue {
+    /// The key as in the file: `drain.parallel`, `contexts.prod.controller.node-eviction-rate`.
+    pub key: String,
+    /// The effective value; `null` if the cluster or the command decides.
+    pub value: Option<String>,
+    /// Kind of source of the value: `environment`, `file` or `default`.
+    pub from: &'static str,
+    /// The environment variable, or the line of the file; `null` for a default.
+    pub place: Option<String>,
+}
+
+impl ConfiguredValue {
+    fn new(path: &[&str], value: &ConfigValue) -> Self {
+        let (from, place) = match &value.source {
+            ConfigSource::Environment(name) => ("environment", name.clone()),
+            ConfigSource::Line(line) => ("file", format!("line {line}")),
+        };
+        Self { key: path.join("."), value: Some(value.text.clone()), from, place: Some(place) }
+    }
+
+    fn default_of(command: &clap::Command, path: &[&str]) -> Self {
+        let default =
+            flag_definition(command, path).and_then(|arg| arg.get_default_values().first()?.to_str());
+        Self { key: path.join("."), value: default.map(str::to_owned), from: "default", place: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{
+        Pane,
+        preferences::{KeyPreset, MarkColour},
+    };
+    use kordon_core::engine::ServerVersion;
+
+    const PATH: &str = "/config.toml";
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(Path::new(PATH), text)
+    }
+
+    fn error(text: &str) -> String {
+        let error = parse(text).expect_err(text).to_string();
+        error.strip_prefix(PATH).unwrap_or_else(|| panic!("{error} does not name the file")).to_owned()
+    }
+
+    #[test]
+    fn an_error_names_the_file_the_line_and_the_nearest_key() {
+        assert_eq!(error("\ntehme = \"dark\""), ":2: unknown key \"tehme\": did you mean \"theme\"?");
+        assert_eq!(
+            error("[drain]\n# comment\nignore-daemonset = true"),
+            ":3: unknown key \"ignore-daemonset\": did you mean \"ignore-daemonsets\"?"
+        );
+        assert!(
+            error("[drain]\nforce = true").contains("known here: delete-emptydir-data, "),
+            "is to be typed"
+        );
+        assert_eq!(
+            error("[contexts.prod.controler]\n"),
+            ":1: unknown key \"controler\": did you mean \"controller\"?"
+        );
+        assert_eq!(
+            error("[controller]\nnode-eviction-rate = \"fast\""),
+            ":2: node-eviction-rate = \"fast\" is not a number of zero or more"
+        );
+        assert!(error("theme = \"pink\"").starts_with(":1: theme = \"pink\" is not one of dark, light"));
+        assert!(error("placement = \"now\"").contains("is not one of wait, skip, auto"));
+        assert!(error("[drain]\nparallel = 0").starts_with(":2: parallel = \"0\" is not valid"));
+        for table in ["drain", "controller", "contexts", "keys", "aliases", "columns", "views"] {
+            assert_eq!(error(&format!("{table} = \"2s\"")), format!(":1: {table} is not a table"));
+        }
+        assert_eq!(error("theme = [1]"), ":1: theme is not a text, a number, true or false");
+        assert!(error("theme = \"dark").starts_with(":1: "));
+    }
+
+    #[test]
+    fn errors_in_the_tables_of_the_dashboard_name_what_is_possible() {
+        assert_eq!(
+            error("[keys]\npreset = \"emacs\""),
+            ":2: preset = \"emacs\" is not one of default, k9s, vim"
+        );
+        assert_eq!(error("[keys.bind]\nquit = 3"), ":2: quit = \"3\" is not a text");
+        assert_eq!(error("[keys.bind]\nquit = [\"q\", 3]"), ":2: quit is not a list of texts");
+        assert_eq!(error("[columns.nods]"), ":1: unknown key \"nods\": did you mean \"nodes\"?");
+        assert_eq!(error("[columns.nodes]\nshow = \"name\""), ":2: show is not a list of texts");
+        assert_eq!(
+            error("[aliases]\n\"my drain\" = \"drain\""),
+            ":2: my drain = \"drain\" is not possible: the name of an alias has no spaces"
+        );
+        assert!(
+            error("[views.mine]\npane = \"node\"")
+                .starts_with(":2: pane = \"node\" is not one of zones, nodes")
+        );
+        let context = |line: &str| error(&format!("[contexts.prod]\n{line}"));
+        assert_eq!(context("read-only = \"yes\""), ":2: read-only = \"yes\" is not true or false");
+        assert!(
+            context("colour = \"pink\"").starts_with(":2: colour = \"pink\" is not a colour: #rrggbb, black")
+        );
+        assert!(context("theme = \"pink\"").starts_with(":2: theme = \"pink\" is not one of dark, light"));
+        assert!(context("word = \"\"").contains("is not a word of 1 to 24"));
+        assert_eq!(context("colr = \"red\""), ":2: unknown key \"colr\": did you mean \"colour\"?");
+    }
+
+    #[test]
+    fn preferences_of_a_context_override_those_for_all_entry_by_entry() {
+        let text = "[keys]\npreset = \"k9s\"\n[keys.bind]\nquit = [\"q\", \"ctrl-q\"]\nzoom = \"z\"\n\
+                    [aliases]\nd = \"drain\"\n[columns.nodes]\nshow = [\"name\", \"state\"]\n\
+                    [views.bad]\npane = \"nodes\"\nfilter = \"state!=Ready\"\nwide = true\n\
+                    [contexts.prod]\nread-only = true\ncolour = \"#ff0000\"\ntheme = \"light\"\n\
+                    [contexts.prod.keys]\nbind = { zoom = \"Z\" }\n[contexts.prod.aliases]\ne = \"evict\"";
+        let config = parse(text).expect("valid");
+        let (prod, test) = (config.preferences("prod"), config.preferences("test"));
+        assert_eq!((prod.keys.preset, test.keys.preset), (KeyPreset::K9s, KeyPreset::K9s));
+        assert_eq!(
+            (&*prod.keys.bind["zoom"], &*test.keys.bind["zoom"]),
+            (&["Z".into()][..], &["z".into()][..])
+        );
+        assert_eq!(prod.keys.bind["quit"], ["q", "ctrl-q"]);
+        assert_eq!((prod.aliases.len(), test.aliases.len()), (2, 1));
+        assert_eq!(prod.columns[&Pane::Nodes].show, ["name", "state"]);
+        assert!(prod.views["bad"].wide && prod.views["bad"].filter == "state!=Ready");
+        let mark = prod.mark.expect("it has a colour");
+        assert_eq!((&*mark.word, mark.colour), ("prod", Some(MarkColour::Rgb(255, 0, 0))));
+        assert_eq!(
+            (prod.theme.map(|theme| theme.as_str()), test.theme, test.mark),
+            (Some("light"), None, None)
+        );
+        assert_eq!(prod.read_only.as_deref(), Some("contexts.prod.read-only in /config.toml:15"));
+        assert_eq!(test.read_only, None);
+    }
+
+    #[test]
+    fn all_errors_of_a_file_are_found_in_the_order_of_its_lines() {
+        let text = "theme = \"pink\"\n[drain]\nparallel = 0\n[contexts.a]\nx = 1\n[keys]\npreset = 1";
+        let (_, errors) = reader::read(Path::new(PATH), text);
+        assert_eq!(errors.iter().map(ConfigError::line).collect::<Vec<_>>(), [1, 3, 5, 7]);
+    }
+
+    #[test]
+    fn flags_override_the_environment_that_the_file_and_that_the_defaults() {
+        let mut config = parse("no-pods = true\n[drain]\nparallel = 4").expect("valid");
+        let given = |config: &Config, line: &str| {
+            let matches = config.apply(definition()).get_matches_from(line.split(' '));
+            let (_, drain) = matches.subcommand().expect("drain");
+            *drain.get_one::<u16>("parallel").expect("it has a default")
+        };
+        assert_eq!(given(&Config::default(), "kordon drain n1"), 1);
+        assert_eq!(given(&config, "kordon drain n1"), 4);
+        let variable = |name: &str| (name == "KORDON_DRAIN_PARALLEL").then(|| "5".to_owned());
+        config.values.splice(0..0, environment(variable).expect("valid"));
+        assert_eq!(given(&config, "kordon drain n1"), 5);
+        assert_eq!(given(&config, "kordon drain n1 --parallel=6"), 6);
+        let status = |line: &str| {
+            let matches = config.apply(definition()).get_matches_from(line.split(' '));
+            matches.subcommand().expect("status").1.get_flag("no_pods")
+        };
+        assert!(status("kordon status") && !status("kordon status --no-pods=false"));
+    }
+
+    #[test]
+    fn a_context_overrides_all_clusters_and_the_environment_overrides_both() {
+        let text = "[controller]\nnode-eviction-rate = 1\nnode-monitor-period = \"2s\"\n\
+                    [contexts.prod.controller]\nnode-eviction-rate = 2.5";
+        let mut config = parse(text).expect("valid");
+        let rate = |config: &Config, context: &str| {
+            let mut settings = Settings::defaults(ServerVersion::new(1, 36));
+            config.set(context, &mut settings);
+            assert_eq!(settings.node_monitor_period.origin, Origin::Configuration);
+            settings.node_eviction_rate.value.to_string()
+        };
+        assert_eq!((rate(&config, "prod"), rate(&config, "test")), ("2.5".into(), "1".into()));
+        let name = "KORDON_CONTROLLER_NODE_EVICTION_RATE";
+        let variable = |asked: &str| (asked == name).then(|| "3".to_owned());
+        config.values.splice(0..0, environment(variable).expect("valid"));
+        assert_eq!((rate(&config, "prod"), rate(&config, "test")), ("3".into(), "3".into()));
+        let wrong = environment(|asked| (asked == name).then(|| "x".to_owned())).expect_err("no number");
+        let text = format!("environment variable {name}: \"x\" is not a number of zero or more");
+        assert_eq!(wrong.to_string(), text);
+    }
+}
