@@ -1,11 +1,14 @@
 //! Presets of keys: kordon's own, and those for hands used to k9s or vim.
 
 use crossterm::event::KeyCode;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 use super::chord::Chord;
 
 /// A preset of keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum KeyPreset {
     #[default]
     Default,

@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, fmt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{options::ThemeName, pane::Pane};
+use super::{keymap::Keymap, options::ThemeName, pane::Pane};
 
 /// Preferences for one context. Its own override those for all contexts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preferences {
     /// The theme of this context; `None` if it has none of its own.
     pub theme: Option<ThemeName>,
-    pub keys: KeyPreferences,
+    pub keymap: Keymap,
     /// Commands of the user: the name that is typed, and the command line that it stands for.
     pub aliases: BTreeMap<String, String>,
     /// Columns of the lists that do not have their default ones.
@@ -23,24 +23,6 @@ pub struct Preferences {
     pub mark: Option<ContextMark>,
     /// Why nothing may be written in this context; `None` if the configuration allows writing.
     pub read_only: Option<String>,
-}
-
-/// Keys of the dashboard.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KeyPreferences {
-    pub preset: KeyPreset,
-    /// Keys of commands, by the command's name. They replace the keys that the preset gives to the command.
-    pub bind: BTreeMap<String, Vec<String>>,
-}
-
-/// A set of keys that users of another tool expect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum KeyPreset {
-    #[default]
-    Default,
-    K9s,
-    Vim,
 }
 
 /// Columns of one list.

@@ -15,10 +15,9 @@ use super::flags::{DRAIN_FLAGS, FLAGS, argument, controller_defaults};
 use crate::{
     app::{
         Preferences, ThemeName,
-        preferences::{
-            ColumnPreferences, ContextMark, KeyPreferences, KeyPreset, MarkColour, SavedView, list_named,
-            list_names,
-        },
+        key_presets::KeyPreset,
+        keymap::{ConfiguredKeys, Keymap, KeymapError},
+        preferences::{ColumnPreferences, ContextMark, MarkColour, SavedView, list_named, list_names},
     },
     cli::definition,
 };
@@ -88,29 +87,37 @@ struct ContextFile {
 impl ConfigFile {
     /// Preferences for a context. Those of the context override those for all, entry by entry.
     pub fn preferences(&self, context: &str) -> Preferences {
-        let mut look = self.look.clone();
+        let look = self.look_of(Some(context));
         let own = self.contexts.get(context);
-        if let Some(own) = own {
-            look.override_with(own.look.clone());
-        }
-        let keys = KeyPreferences {
-            preset: look.keys.preset.unwrap_or_default(),
-            bind: look.keys.bind.into_iter().map(|(command, keys)| (command, keys.into_list())).collect(),
-        };
-        let columns = look
-            .columns
-            .into_iter()
-            .filter_map(|(name, columns)| Some((list_named(&name)?, columns)))
-            .collect();
+        let keymap = look.keys.keymap().unwrap_or_default();
+        let columns =
+            look.columns.into_iter().filter_map(|(name, columns)| Some((list_named(&name)?, columns)));
         Preferences {
             theme: own.and_then(|own| ThemeName::parse(own.theme.as_deref()?)),
-            keys,
+            keymap,
             aliases: look.aliases,
-            columns,
+            columns: columns.collect(),
             views: look.views,
             mark: own.and_then(|own| own.mark(context)),
             read_only: None,
         }
+    }
+
+    /// Checks that keys can be bound as configured, for all contexts and for each. The error comes with its context.
+    pub fn check_keys(&self) -> Result<(), (Option<&str>, KeymapError)> {
+        let contexts = self.contexts.keys().map(|context| Some(context.as_str()));
+        for context in std::iter::once(None).chain(contexts) {
+            self.look_of(context).keys.keymap().map_err(|error| (context, error))?;
+        }
+        Ok(())
+    }
+
+    fn look_of(&self, context: Option<&str>) -> LookFile {
+        let mut look = self.look.clone();
+        if let Some(own) = context.and_then(|context| self.contexts.get(context)) {
+            look.override_with(own.look.clone());
+        }
+        look
     }
 
     /// Whether the configuration forbids writing to the cluster of a context.
@@ -126,6 +133,13 @@ impl LookFile {
         self.aliases.extend(own.aliases);
         self.columns.extend(own.columns);
         self.views.extend(own.views);
+    }
+}
+
+impl KeysFile {
+    fn keymap(&self) -> Result<Keymap, KeymapError> {
+        let bound = self.bind.iter().map(|(command, keys)| (command.clone(), keys.clone().into_list()));
+        Keymap::new(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
     }
 }
 

@@ -15,7 +15,10 @@ use serde::Serialize;
 pub use file::ConfigFile;
 
 use super::definition;
-use crate::{app::Preferences, executor::guards};
+use crate::{
+    app::{Preferences, keymap::KeymapError},
+    executor::guards,
+};
 use flags::{configurable, flag_definition, known_keys};
 use kordon_core::engine::{Origin, Settings};
 
@@ -95,16 +98,52 @@ impl Config {
 
     /// Parses the text of the file.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        Self::parse_fully(path, text).map_err(|errors| errors.into_iter().next().expect("an error"))
+    }
+
+    /// Parses the text of the file.
+    ///
+    /// # Errors
+    /// Every error of the file, in the order of its lines; at least one.
+    pub(super) fn parse_fully(path: &Path, text: &str) -> Result<Self, Vec<ConfigError>> {
         let (values, errors) = reader::read(path, text);
-        if let Some(first) = errors.into_iter().next() {
-            return Err(first);
+        if !errors.is_empty() {
+            return Err(errors);
         }
-        let file = toml::from_str(text).map_err(|error| ConfigError::Bad {
-            path: path.to_owned(),
-            line: error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count()),
-            text: error.message().to_owned(),
+        let bad = |line, text| vec![ConfigError::Bad { path: path.to_owned(), line, text }];
+        let file: ConfigFile = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            bad(line, error.message().to_owned())
         })?;
-        Ok(Self { path: path.to_owned(), values, file })
+        let config = Self { path: path.to_owned(), values, file };
+        match config.file.check_keys() {
+            Ok(()) => Ok(config),
+            Err((context, error)) => Err(bad(config.line_of_keys(context, &error), error.to_string())),
+        }
+    }
+
+    /// Line of the first key of a context that an error is about, from 1.
+    fn line_of_keys(&self, context: Option<&str>, error: &KeymapError) -> usize {
+        let commands: Vec<&str> = match error {
+            KeymapError::Unknown { name, .. } => vec![name],
+            KeymapError::NoKey { command, .. } => vec![command],
+            KeymapError::NoArgument { command } => vec![command],
+            KeymapError::Conflict { one, other, .. } => vec![one, other],
+        };
+        let is_bind = |value: &&ConfigValue| {
+            match &value.path()[..] {
+                ["keys", "bind", command] => Some((None, *command)),
+                ["contexts", name, "keys", "bind", command] => Some((Some(*name), *command)),
+                _ => None,
+            }
+            .is_some_and(|(of, command)| {
+                let is_meant = |name: &&str| command.split(' ').next() == Some(name) || command == *name;
+                (of.is_none() || of == context) && commands.iter().any(is_meant)
+            })
+        };
+        let is_of_keys = |value: &&ConfigValue| value.path().contains(&"keys");
+        let found = self.values.iter().rfind(is_bind).or_else(|| self.values.iter().find(is_of_keys));
+        found.map_or(1, ConfigValue::line)
     }
 
     /// Returns the command line's definition with configured values as the defaults of flags. A flag on the command
@@ -247,10 +286,7 @@ impl ConfiguredValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{
-        Pane,
-        preferences::{KeyPreset, MarkColour},
-    };
+    use crate::app::{Keymap, Pane, key_presets::KeyPreset, preferences::MarkColour};
     use kordon_core::engine::ServerVersion;
 
     const PATH: &str = "/config.toml";
@@ -301,6 +337,16 @@ mod tests {
         );
         assert_eq!(error("[keys.bind]\nquit = 3"), ":2: quit = \"3\" is not a text");
         assert_eq!(error("[keys.bind]\nquit = [\"q\", 3]"), ":2: quit is not a list of texts");
+        assert_eq!(
+            error("[keys.bind]\nquti = \"q\""),
+            ":2: there is no command \"quti\"; did you mean \"quit\"?"
+        );
+        assert!(
+            error("[keys.bind]\nquit = \"q\"\nzoom = \"strg-z\"")
+                .starts_with(":3: zoom: \"strg-z\" is not a key")
+        );
+        let conflict = error("[keys.bind]\nquit = \"f7\"\n[contexts.prod.keys.bind]\nzoom = \"f7\"");
+        assert!(conflict.starts_with(":4: ") && conflict.contains("would be both"), "{conflict}");
         assert_eq!(error("[columns.nods]"), ":1: unknown key \"nods\": did you mean \"nodes\"?");
         assert_eq!(error("[columns.nodes]\nshow = \"name\""), ":2: show is not a list of texts");
         assert_eq!(
@@ -327,15 +373,16 @@ mod tests {
                     [aliases]\nd = \"drain\"\n[columns.nodes]\nshow = [\"name\", \"state\"]\n\
                     [views.bad]\npane = \"nodes\"\nfilter = \"state!=Ready\"\nwide = true\n\
                     [contexts.prod]\nread-only = true\ncolour = \"#ff0000\"\ntheme = \"light\"\n\
-                    [contexts.prod.keys]\nbind = { zoom = \"Z\" }\n[contexts.prod.aliases]\ne = \"evict\"";
+                    [contexts.prod.keys]\nbind = { zoom = \"f7\" }\n[contexts.prod.aliases]\ne = \"evict\"";
         let config = parse(text).expect("valid");
         let (prod, test) = (config.preferences("prod"), config.preferences("test"));
-        assert_eq!((prod.keys.preset, test.keys.preset), (KeyPreset::K9s, KeyPreset::K9s));
-        assert_eq!(
-            (&*prod.keys.bind["zoom"], &*test.keys.bind["zoom"]),
-            (&["Z".into()][..], &["z".into()][..])
-        );
-        assert_eq!(prod.keys.bind["quit"], ["q", "ctrl-q"]);
+        let keymap = |zoom: &str| {
+            let bound =
+                [("quit", vec!["q".to_owned(), "ctrl-q".to_owned()]), ("zoom", vec![zoom.to_owned()])];
+            let bound = bound.map(|(command, keys)| (command.to_owned(), keys));
+            Keymap::new(KeyPreset::K9s, &bound.into()).expect("no conflict")
+        };
+        assert_eq!((prod.keymap, test.keymap), (keymap("f7"), keymap("z")));
         assert_eq!((prod.aliases.len(), test.aliases.len()), (2, 1));
         assert_eq!(prod.columns[&Pane::Nodes].show, ["name", "state"]);
         assert!(prod.views["bad"].wide && prod.views["bad"].filter == "state!=Ready");
