@@ -1,6 +1,6 @@
 //! Start options of the dashboard: what it may write, and how it looks.
 
-use super::{aliases::Aliases, keymap::Keymap};
+use super::preferences::Preferences;
 
 /// Start options of the dashboard, besides a model.
 #[derive(Clone, Debug, Default)]
@@ -8,8 +8,8 @@ pub struct AppOptions {
     pub mode: Mode,
     /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
     pub themes: Vec<ThemeName>,
-    pub keymap: Keymap,
-    pub aliases: Aliases,
+    /// What the configuration says for this context.
+    pub preferences: Preferences,
 }
 
 /// Whether anything may be written.

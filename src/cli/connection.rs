@@ -95,6 +95,17 @@ impl ConnectionArgs {
             && self.server.as_deref().is_none_or(|url| address(url) == address(server))
     }
 
+    /// Fails if the configuration forbids writing in a context.
+    ///
+    /// # Errors
+    /// `contexts.NAME.read-only` is set; the error names its place.
+    pub fn require_writable(config: &Config, context: &str) -> Result<(), CliError> {
+        match config.why_read_only(context) {
+            Some(why) => Err(CliError::ReadOnly { context: context.into(), why }),
+            None => Ok(()),
+        }
+    }
+
     /// Fails with `reason` if connection flags were given to a command that does not use them.
     pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
         if (Self { config: Config::default(), ..self.clone() }) == Self::default() {

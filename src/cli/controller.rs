@@ -136,6 +136,9 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
     let connection = patience.connect(connection, &SourceArgs::default()).await?;
+    if args.enforce {
+        ConnectionArgs::require_writable(&config, &connection.context)?;
+    }
     let settings = patience.settings(&connection, &config, &args.settings).await?;
     let enforcement = match args.enforce {
         true => Some(args.enforcement.enforcement(&connection).await?),

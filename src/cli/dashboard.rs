@@ -31,6 +31,13 @@ pub struct DashboardArgs {
     source: SourceArgs,
 }
 
+impl DashboardArgs {
+    /// Records that the theme was given on the command line.
+    pub const fn set_theme_given(&mut self) {
+        self.show.set_theme_given();
+    }
+}
+
 pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
     if args.source.has_files() {
@@ -42,12 +49,13 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();
-    let watches = args.show.watch(&connection, clock);
+    let show = args.show.with_preferences(config.preferences(&connection.context));
+    let watches = show.watch(&connection, clock);
     let (flags, context) = tokio::join!(flags, WriteContext::for_connection(&connection, clock));
     let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
-    show::show(args.show, &connection, watches, settings, notes.collect(), clock, context).await
+    show::show(show, &connection, watches, settings, notes.collect(), clock, context).await
 }
 
 /// Shows objects that were read from files. Time stands still, and nothing can be written.
@@ -58,13 +66,13 @@ async fn show_files(
 ) -> Result<(), CliError> {
     let connection = args.source.files(connection)?;
     let clock = connection.clock;
-    let watches = args.show.watch(&connection, clock);
+    let show = args.show.with_preferences(config.preferences(&connection.context));
+    let watches = show.watch(&connection, clock);
     let flags = controller_flags(&connection.client).await;
     let (settings, notes) = settings_of(&connection, config, flags, &args.settings);
     let notes = notes.into_iter().map(|note| ("settings", note));
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
-    show::show(args.show.read_only(), &connection, watches, settings, notes, clock, Err(JournalError::Files))
-        .await
+    show::show(show.read_only(), &connection, watches, settings, notes, clock, Err(JournalError::Files)).await
 }
 
 /// Settings of the controller, with notes about their sources. The order of precedence is: flags of this command, the

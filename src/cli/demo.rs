@@ -17,6 +17,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
+    config::Config,
     exit::{self, CliError},
     output::OutputArgs,
     record::{ClusterRecording, RecordHow},
@@ -85,7 +86,14 @@ pub struct DemoArgs {
     settings: SettingsArgs,
 }
 
-pub async fn run(args: DemoArgs) -> Result<(), CliError> {
+impl DemoArgs {
+    /// Records that the theme was given on the command line.
+    pub const fn set_theme_given(&mut self) {
+        self.show.set_theme_given();
+    }
+}
+
+pub async fn run(args: DemoArgs, config: Config) -> Result<(), CliError> {
     let cluster = EmbeddedCluster::start(&args).await?;
     if let Some(address) = cluster.address {
         exit::print(format!("kubectl --server http://{address} get nodes\n").as_bytes())?;
@@ -93,7 +101,7 @@ pub async fn run(args: DemoArgs) -> Result<(), CliError> {
     let done = match &args.record {
         Some(file) => cluster.record(file, &args).await,
         None if args.serve_only => stop_signal().await,
-        None => cluster.show(args).await,
+        None => cluster.show(args, &config).await,
     };
     cluster.stop().await;
     done
@@ -166,13 +174,14 @@ impl EmbeddedCluster {
     }
 
     /// Shows the dashboard, whose engine shadows the cluster's controller.
-    async fn show(&self, args: DemoArgs) -> Result<(), CliError> {
+    async fn show(&self, args: DemoArgs, config: &Config) -> Result<(), CliError> {
         let connection = Connection::embedded(self.api.client(), NAME);
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
         let context = WriteContext::with(&connection, journal, self.clock);
-        let watches = args.show.watch(&connection, self.clock);
-        show::show(args.show, &connection, watches, settings, Vec::new(), self.clock, Ok(context)).await
+        let show = args.show.with_preferences(config.preferences(NAME));
+        let watches = show.watch(&connection, self.clock);
+        show::show(show, &connection, watches, settings, Vec::new(), self.clock, Ok(context)).await
     }
 
     async fn record(&self, file: &Path, args: &DemoArgs) -> Result<(), CliError> {

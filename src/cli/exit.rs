@@ -126,6 +126,9 @@ pub enum CliError {
     Guards(#[from] GuardsError),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The configuration forbids writing in this context. `why` is the key and its place.
+    #[error("nothing was written: {why} makes context {context} read-only")]
+    ReadOnly { context: String, why: String },
     #[error("not confirmed: nothing was written")]
     Declined,
     /// The operation ran and was reported, but did not complete.
@@ -190,6 +193,7 @@ impl CliError {
             Self::Guards(GuardsError::Bad { .. })
             | Self::Config(ConfigError::Bad { .. } | ConfigError::Variable { .. }) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) | Self::Config(ConfigError::Io { .. }) => Exit::Failed,
+            Self::ReadOnly { .. } => Exit::Guarded,
             Self::Declined => Exit::Interrupted,
             Self::Ended { end, .. } => match end {
                 OperationEnd::Done | OperationEnd::Recorded => Exit::Done,

@@ -221,7 +221,15 @@ fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cl
         );
         return Err(command.error(ErrorKind::ArgumentConflict, text));
     }
-    Cli::from_arg_matches(&matches)
+    let mut cli = Cli::from_arg_matches(&matches)?;
+    let is_theme_given =
+        |matches: &ArgMatches| matches.value_source("theme") == Some(ValueSource::CommandLine);
+    match (&mut cli.command, matches.subcommand()) {
+        (None, _) if is_theme_given(&matches) => cli.dashboard.set_theme_given(),
+        (Some(Command::Demo(args)), Some((_, demo))) if is_theme_given(demo) => args.set_theme_given(),
+        _ => {}
+    }
+    Ok(cli)
 }
 
 /// Name of the binary as a kubectl plugin.
@@ -345,7 +353,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Undo(args)) => act::undo(args, connection).boxed_local(),
         Some(Command::Demo(args)) => {
             connection.refuse("kordon demo has its own cluster")?;
-            demo::run(args).boxed_local()
+            demo::run(args, connection.config).boxed_local()
         }
         Some(Command::Report(args)) => {
             connection.refuse("kordon report asks no cluster")?;
@@ -357,7 +365,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         }
         Some(Command::Replay(args)) => {
             connection.refuse("kordon replay asks no cluster")?;
-            replay::run(args).boxed_local()
+            replay::run(args, connection.config).boxed_local()
         }
     };
     log::start(log.as_deref())?;

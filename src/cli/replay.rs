@@ -5,6 +5,7 @@ use std::{io::BufReader, path::PathBuf};
 use clap::Args;
 
 use super::{
+    config::Config,
     exit::CliError,
     recorded::{RecordedTime, open, recorded_time},
     settings::SettingsArgs,
@@ -48,7 +49,7 @@ pub struct ReplayArgs {
     settings: SettingsArgs,
 }
 
-pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
+pub async fn run(args: ReplayArgs, config: Config) -> Result<(), CliError> {
     let ReplayArgs { file, at, speed, paused, with, look, settings } = args;
     let replay = || -> Result<(AnyReplay, String), CliError> {
         let source: Box<dyn RecordingSource> = Box::new(BufReader::new(open(&file)?));
@@ -77,7 +78,9 @@ pub async fn run(args: ReplayArgs) -> Result<(), CliError> {
     (playback.speed, playback.is_paused) = (speed, paused);
     played.seek(from)?;
     playback.go_to(at);
-    let options = AppOptions { mode: Mode::Replay, themes: look.themes(), ..AppOptions::default() };
+    // A recording is of no context, so it has the preferences for all of them.
+    let preferences = config.preferences("");
+    let options = AppOptions { mode: Mode::Replay, themes: look.themes(), preferences };
     let dashboard =
         Dashboard::for_recording(playback, Player::new(played, searched), options, Clock::system());
     show_replay(look, dashboard).await

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{exit::CliError, glyphs::glyphs, keys, span};
 use crate::{
-    app::{AppOptions, Glyphs, Mode, ThemeName},
+    app::{AppOptions, Glyphs, Mode, Preferences, ThemeName},
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::{connect::Connection, feed::FeedKind},
@@ -41,6 +41,9 @@ pub struct ShowArgs {
     history: HistoryArgs,
     #[command(flatten)]
     look: LookArgs,
+    /// What the configuration says for the context.
+    #[arg(skip)]
+    preferences: Preferences,
 }
 
 /// Length and size of the session's history.
@@ -69,6 +72,9 @@ pub struct LookArgs {
     /// Theme to start with; T switches to the next
     #[arg(long, value_name = "NAME", value_parser = theme())]
     theme: Option<ThemeName>,
+    /// Whether the theme was given on the command line.
+    #[arg(skip)]
+    is_theme_given: bool,
     /// Leave the mouse to the terminal, for its own selection (with the mouse on, most terminals select with Shift)
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
         hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
@@ -114,6 +120,17 @@ impl ShowArgs {
         Self { read_only: true, ..self }
     }
 
+    /// Returns the same arguments with the preferences for a context. A theme on the command line comes before theirs.
+    pub fn with_preferences(mut self, preferences: Preferences) -> Self {
+        self.look.prefer(&preferences);
+        Self { preferences, ..self }
+    }
+
+    /// Records that the theme was given on the command line.
+    pub const fn set_theme_given(&mut self) {
+        self.look.is_theme_given = true;
+    }
+
     /// Starts the watches that the dashboard shows.
     pub fn watch(&self, connection: &Connection, clock: Clock) -> RunningWatches {
         RunningWatches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())
@@ -130,7 +147,7 @@ pub async fn show(
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
-    let ShowArgs { no_pods: _, read_only, history, look } = args;
+    let ShowArgs { no_pods: _, read_only, history, look, preferences } = args;
     let themes = look.themes();
     let theme = themes[0];
     let options =
@@ -147,8 +164,7 @@ pub async fn show(
     let mode = if read_only { Mode::ReadOnly } else { Mode::DryRun };
     let history = history.start(&session.model, clock.now());
     let mut dashboard =
-        Dashboard::over(session, AppOptions { mode, themes, ..AppOptions::default() }, context)
-            .keeping(history);
+        Dashboard::over(session, AppOptions { mode, themes, preferences }, context).keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else {
@@ -191,6 +207,13 @@ impl HistoryArgs {
 }
 
 impl LookArgs {
+    /// Starts with the theme of the preferences, unless one was given on the command line.
+    pub const fn prefer(&mut self, preferences: &Preferences) {
+        if !self.is_theme_given && preferences.theme.is_some() {
+            self.theme = preferences.theme;
+        }
+    }
+
     /// Themes that suit the terminal, starting with the requested one. A frame that is written to a file can use all
     /// colours.
     pub fn themes(&self) -> Vec<ThemeName> {

@@ -9,7 +9,9 @@ use ratatui::{
 };
 
 use super::{
-    Scene, panes, text,
+    Scene,
+    mark::mark,
+    panes, text,
     theme::Role,
     widgets::{
         field::field,
@@ -42,7 +44,7 @@ const SHOWN: usize = 6;
 /// │ Type demo to continue: de▏                                    │
 /// ╰ Enter answers · Esc cancels ──────────────────────────────────╯
 /// ```
-/// Draws the dialog in the middle of the screen. Returns the position of the cursor while text is typed.
+/// Draws the dialog in the middle of the screen, in a frame of the context's colour and with its word if it is marked. Returns the position of the cursor while text is typed.
 pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let width = WIDEST.min(area.width.saturating_sub(4));
     let paper = Paper { scene, cells: usize::from(width.saturating_sub(4)) };
@@ -58,11 +60,14 @@ pub fn draw(scene: &Scene, dialog: &Dialog, area: Rect, buf: &mut Buffer) -> Opt
     lines.extend(answer);
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let area = area.centered(Constraint::Length(width), Constraint::Length(height));
+    let border = scene.style(scene.border(true));
+    let (word, colour) = mark(scene).unwrap_or((String::new(), border));
     let frame = Block::bordered()
-        .border_style(scene.style(scene.border(true)))
+        .border_style(colour)
         .title(Runs::new(title(dialog), scene.style(Role::TitleFocus)).line())
         .title(
-            Runs::new(&format!(" {} ", scene.app.model.connection.context), scene.style(Role::Strong))
+            Runs::new(&word, colour)
+                .and(&format!(" {} ", scene.app.model.connection.context), scene.style(Role::Strong))
                 .line()
                 .right_aligned(),
         )

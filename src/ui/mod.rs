@@ -8,6 +8,7 @@ pub mod help;
 pub mod info;
 pub mod exported_table;
 pub mod layout;
+pub mod mark;
 pub mod markdown;
 pub mod node_strip;
 pub mod palette;

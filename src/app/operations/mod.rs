@@ -41,6 +41,8 @@ const LEFT_EVERY: Span = Span::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Operations {
     pub mode: Mode,
+    /// Why the configuration forbids writing; `None` if it does not.
+    pub read_only: Option<String>,
     /// Why nothing can be applied in any mode; `None` if it can.
     pub locked: Option<String>,
     /// End of enforce mode.
@@ -204,8 +206,11 @@ impl OperationEntry {
 }
 
 impl Operations {
-    pub fn new(mode: Mode) -> Self {
-        Self { mode, ..Self::default() }
+    /// Returns no operations. `read_only` is why the configuration forbids writing: it makes any mode read-only that could
+    /// be unlocked.
+    pub fn new(mode: Mode, read_only: Option<String>) -> Self {
+        let mode = if read_only.is_some() && mode != Mode::Replay { Mode::ReadOnly } else { mode };
+        Self { mode, read_only, ..Self::default() }
     }
 
     pub fn running(&self) -> impl Iterator<Item = &OperationEntry> {

@@ -22,7 +22,7 @@ impl App {
     /// Enables enforce mode for the given or the default duration.
     pub(in crate::app) fn enforce(&mut self, argument: &str, now: Timestamp) -> Result<(), String> {
         if self.operations.mode == Mode::ReadOnly {
-            return Err("read-only: this session was started with --read-only".into());
+            return Err(format!("read-only: {}", self.why_read_only()));
         }
         if self.operations.mode == Mode::Replay {
             return Err("replay: nothing can be written to a recording".into());
@@ -81,6 +81,14 @@ impl App {
         }
     }
 
+    /// Why enforce mode cannot be enabled.
+    fn why_read_only(&self) -> String {
+        match &self.operations.read_only {
+            Some(why) => format!("{why} forbids writing in this context"),
+            None => "this session was started with --read-only".into(),
+        }
+    }
+
     /// Why no operation that writes may start; `None` if one may.
     pub(super) fn why_not_now(&self) -> Option<String> {
         match self.operations.mode {
@@ -88,7 +96,9 @@ impl App {
                 "dry-run: nothing is written; `:enforce` unlocks writing for 15m, `:enforce 1h` for longer"
                     .into(),
             ),
-            Mode::ReadOnly => Some("read-only: nothing is written in this session".into()),
+            Mode::ReadOnly => {
+                Some(format!("read-only: nothing is written in this session; {}", self.why_read_only()))
+            }
             Mode::Replay => Some("replay: nothing can be written to a recording".into()),
             Mode::Enforce if self.is_in_history() => Some(PAST.into()),
             Mode::Enforce if self.is_frozen() => {

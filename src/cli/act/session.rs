@@ -94,6 +94,9 @@ impl OperationSession {
         let (patience, config) = (print.patience(), connection.config.clone());
         print.source.refuse("write nothing: leave them out, or leave out --enforce")?;
         let connection = patience.connect(connection, &print.source).await?;
+        if how.enforce {
+            ConnectionArgs::require_writable(&config, &connection.context)?;
+        }
         let context = WriteContext::for_connection(&connection, patience.clock).await?;
         if let Some(notice) = &context.notice {
             print_line(notice);
@@ -302,10 +305,11 @@ impl ApprovalHost for OperationSession {
             print_line(&line);
         }
         let words = question.prompt.words();
-        let prompt = format!(
-            "This writes to {}. Type {words} to continue, anything else to cancel: ",
-            self.context.kube_context
-        );
+        let context = &self.context.kube_context;
+        let mark = self.config.preferences(context).mark.filter(|mark| mark.word != *context);
+        let word = mark.map(|mark| format!("{}: ", mark.word)).unwrap_or_default();
+        let prompt =
+            format!("{word}This writes to {context}. Type {words} to continue, anything else to cancel: ");
         let typed = self.while_watching(tokio::task::spawn_blocking(move || read_answer(&prompt))).await;
         match typed {
             Ok(Ok(typed)) if question.prompt.accepts(&typed) => Answer::Yes,

@@ -174,7 +174,13 @@ impl Config {
 
     /// Preferences for the dashboard of a context.
     pub fn preferences(&self, context: &str) -> Preferences {
-        Preferences { read_only: self.why_read_only(context), ..self.file.preferences(context) }
+        let preferences = self.file.preferences(context);
+        let is_set = |value: &ConfigValue| {
+            value.path() == ["theme"] && matches!(value.source, ConfigSource::Environment(_))
+        };
+        // The environment overrides the file.
+        let theme = preferences.theme.filter(|_| !self.values.iter().any(is_set));
+        Preferences { theme, read_only: self.why_read_only(context), ..preferences }
     }
 
     /// Why nothing may be written in a context: `contexts.prod.read-only in /home/…/config.toml:7`; `None` if the

@@ -7,7 +7,9 @@ use crate::{
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{ClusterVerdict, VerdictLevel},
     ui::{
-        Scene, node_strip, text,
+        Scene,
+        mark::mark,
+        node_strip, text,
         theme::Role,
         widgets::segments::{Runs, Segments},
     },
@@ -15,7 +17,7 @@ use crate::{
 use kordon_core::engine::{Confidence, Origin};
 
 /// ```text
-///  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s
+///  PRODUCTION  prod-eu   v1.36.3   sre@example.com   ▶ drain n-3 3/8 (o)                    grace 40s (override)   DRY-RUN   live 0s
 ///  ✖ zone b down (8 of 8) · 44 to be evicted, next in 1m12s
 ///  a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                                  24 · 8 Unknown · 1 Silent · 15 Ready
 /// ─ 1 Zones …
@@ -49,8 +51,9 @@ fn identity(scene: &Scene) -> Segments {
     let name = if facts.context.is_empty() { &facts.server } else { &facts.context };
     let (badge, badge_role) = mode(scene);
     let (fresh, role) = freshness(scene);
+    let mark = mark(scene).map_or_else(Runs::default, |(word, style)| Runs::new(&word, style).and(" ", dim));
     let mut line = Segments::default()
-        .left(0, Runs::new(name, scene.style(Role::Strong)))
+        .left(0, mark.and(name, scene.style(Role::Strong)))
         .left(4, Runs::new(version, scene.style(Role::Accent)))
         .left(5, Runs::new(facts.identity.as_deref().unwrap_or_default(), dim))
         .left(1, in_progress(scene))
