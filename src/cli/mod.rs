@@ -157,7 +157,7 @@ enum Command {
     Undo(act::UndoArgs),
     /// List the operations made from this machine; or what happened to nodes and pods, in a recording or from now on
     Journal(journal::JournalArgs),
-    /// Print the configuration: each setting, its value, and where that comes from
+    /// Print the configuration: each setting, its value, and where that comes from; check and edit it
     Config(configuration::ConfigArgs),
     /// Print shell completions
     Completions(completions::CompletionsArgs),
@@ -177,7 +177,6 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::report_parse_error(&error, format),
     };
-    // Help, completions and the manual page need no configuration.
     if let (Some(error), false) = (invalid, cli.is_about_itself()) {
         return exit::report_error(&error.into(), format);
     }
@@ -300,9 +299,13 @@ impl Cli {
         }
     }
 
-    /// Whether the command only prints information about the program.
+    /// Whether the command needs no configuration: it is about the program, or about the file itself.
     const fn is_about_itself(&self) -> bool {
-        matches!(self.command, Some(Command::Completions(_) | Command::Man))
+        match &self.command {
+            Some(Command::Completions(_) | Command::Man) => true,
+            Some(Command::Config(args)) => args.is_about_the_file(),
+            _ => false,
+        }
     }
 }
 

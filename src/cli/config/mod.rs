@@ -12,7 +12,8 @@ use std::{
 
 use serde::Serialize;
 
-pub use file::ConfigFile;
+pub use file::{ConfigFile, schema};
+pub use flags::controller_defaults;
 
 use super::definition;
 use crate::{
@@ -85,8 +86,13 @@ impl Config {
         Ok(config)
     }
 
+    /// The file that is read, whether or not it exists; `None` if there is no folder for it.
+    pub fn own_file() -> Option<PathBuf> {
+        guards::configuration_folder().map(|folder| folder.join("config.toml"))
+    }
+
     fn load_file() -> Result<Self, ConfigError> {
-        let Some(path) = guards::configuration_folder().map(|folder| folder.join("config.toml")) else {
+        let Some(path) = Self::own_file() else {
             return Ok(Self::default());
         };
         match fs::read_to_string(&path) {
