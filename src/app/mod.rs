@@ -25,6 +25,7 @@ pub mod keymap;
 pub mod listing;
 mod mouse;
 mod offers;
+mod on_preferences;
 mod on_screen;
 pub mod opening;
 pub mod operations;

@@ -10,7 +10,7 @@ use super::{keymap::Keymap, options::ThemeName, pane::Pane};
 /// Preferences for one context. Its own override those for all contexts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preferences {
-    /// The theme of this context; `None` if it has none of its own.
+    /// The theme of the configuration; `None` if it has none.
     pub theme: Option<ThemeName>,
     pub keymap: Keymap,
     /// Commands of the user: the name that is typed, and the command line that it stands for.

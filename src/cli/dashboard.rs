@@ -49,7 +49,7 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let flags = ControllerFlags::ask(open.client());
     let connection = open.confirm().await?;
     let clock = Clock::system();
-    let show = args.show.with_preferences(config.preferences(&connection.context));
+    let show = args.show.with_preferences(&config, &connection.context);
     let watches = show.watch(&connection, clock);
     let (flags, context) = tokio::join!(flags, WriteContext::for_connection(&connection, clock));
     let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
@@ -66,7 +66,7 @@ async fn show_files(
 ) -> Result<(), CliError> {
     let connection = args.source.files(connection)?;
     let clock = connection.clock;
-    let show = args.show.with_preferences(config.preferences(&connection.context));
+    let show = args.show.with_preferences(config, &connection.context);
     let watches = show.watch(&connection, clock);
     let flags = controller_flags(&connection.client).await;
     let (settings, notes) = settings_of(&connection, config, flags, &args.settings);

@@ -179,7 +179,7 @@ impl EmbeddedCluster {
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
         let context = WriteContext::with(&connection, journal, self.clock);
-        let show = args.show.with_preferences(config.preferences(NAME));
+        let show = args.show.with_preferences(config, NAME);
         let watches = show.watch(&connection, self.clock);
         show::show(show, &connection, watches, settings, Vec::new(), self.clock, Ok(context)).await
     }

@@ -1,13 +1,18 @@
 //! Shows the dashboard on the terminal, or writes one frame of it to a file.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::builder::TypedValueParser;
 use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{exit::CliError, glyphs::glyphs, keys, span};
+use super::{
+    config::Config,
+    exit::{self, CliError},
+    glyphs::glyphs,
+    keys, span,
+};
 use crate::{
     app::{AppOptions, Glyphs, Mode, Preferences, ThemeName},
     executor::{effects::EffectExecutor, write_context::WriteContext},
@@ -18,6 +23,7 @@ use crate::{
     run::{
         self, Dashboard, RunningWatches, Session, VirtualTyping,
         history::{self, History, HistoryOptions},
+        preferences_file::PreferencesFile,
         record::recording_start,
     },
     ui::{snapshot, theme::Theme},
@@ -44,6 +50,11 @@ pub struct ShowArgs {
     /// What the configuration says for the context.
     #[arg(skip)]
     preferences: Preferences,
+    /// The configuration, which is read again for this context when its file changes.
+    #[arg(skip)]
+    config: Config,
+    #[arg(skip)]
+    context: String,
 }
 
 /// Length and size of the session's history.
@@ -121,9 +132,10 @@ impl ShowArgs {
     }
 
     /// Returns the same arguments with the preferences for a context. A theme on the command line comes before theirs.
-    pub fn with_preferences(mut self, preferences: Preferences) -> Self {
+    pub fn with_preferences(mut self, config: &Config, context: &str) -> Self {
+        let preferences = config.preferences(context);
         self.look.prefer(&preferences);
-        Self { preferences, ..self }
+        Self { preferences, config: config.clone(), context: context.into(), ..self }
     }
 
     /// Records that the theme was given on the command line.
@@ -147,7 +159,7 @@ pub async fn show(
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Result<(), CliError> {
-    let ShowArgs { no_pods: _, read_only, history, look, preferences } = args;
+    let ShowArgs { no_pods: _, read_only, history, look, preferences, config, context: name } = args;
     let themes = look.themes();
     let theme = themes[0];
     let options =
@@ -166,6 +178,7 @@ pub async fn show(
     let mut dashboard =
         Dashboard::over(session, AppOptions { mode, themes, preferences }, context).keeping(history);
     dashboard.app.operations.locked = locked;
+    dashboard.preferences = preferences_file(config, name);
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else {
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
@@ -174,6 +187,16 @@ pub async fn show(
     let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
     let frame = run::headless(dashboard, look.size.cells(), start + look.after, keys).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+}
+
+/// The file of the preferences of a context; `None` if there is no place for one.
+fn preferences_file(config: Config, context: String) -> Option<PreferencesFile> {
+    let path = Some(config.path().to_owned()).filter(|path| !path.as_os_str().is_empty())?;
+    let read = move || {
+        let config = config.read_again().map_err(|error| exit::error_text(&error))?;
+        Ok(config.preferences(&context))
+    };
+    Some(PreferencesFile { path, read: Arc::new(read) })
 }
 
 /// Shows a recording until the user quits, or writes one frame. For a frame, the viewer's time is virtual, so nothing

@@ -34,6 +34,7 @@ use super::{
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
+    preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,
@@ -85,6 +86,8 @@ pub struct Dashboard {
     pub player: Option<Player>,
     /// History that the session keeps; none if it keeps none.
     pub history: Option<History>,
+    /// File of the preferences, which is read again when it changes; none if there is no place for it.
+    pub preferences: Option<PreferencesFile>,
 }
 
 impl Dashboard {
@@ -98,6 +101,7 @@ impl Dashboard {
             context,
             player: None,
             history: None,
+            preferences: None,
         }
     }
 
@@ -120,7 +124,15 @@ impl Dashboard {
         let mut app = App::new(player.first_model(), options);
         app.playback = Some(playback);
         app.operations.locked = Some("a recording cannot be written to".into());
-        Self { app, links: None, clock, context: None, player: Some(player), history: None }
+        Self {
+            app,
+            links: None,
+            clock,
+            context: None,
+            player: Some(player),
+            history: None,
+            preferences: None,
+        }
     }
 }
 
@@ -236,7 +248,7 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links, clock, context, player, history } = dashboard;
+        let Dashboard { mut app, links, clock, context, player, history, preferences } = dashboard;
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
@@ -246,7 +258,7 @@ impl Loop {
         Self {
             display: Display::new(app, clock),
             link: ClusterLink::new(links, clock),
-            work: Work::new(),
+            work: Work::new(preferences),
             past: Past::new(player, history),
             operations: OperationsDriver::new(context),
         }

@@ -30,7 +30,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::OperationId,
     operation::{
-        OperationNotice, Request, RequestId, RequestOutcome,
+        Guards, OperationNotice, Request, RequestId, RequestOutcome,
         approval::{Checks, NotStarted},
     },
     plan::Permission,
@@ -44,6 +44,9 @@ pub struct OperationsDriver {
     /// take long.
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
+    /// The strictest guard rails that were read in this session: rails that are relaxed meanwhile stay as they were. None if
+    /// they could not be read at the start.
+    guards: Option<Guards>,
 }
 
 /// An event of the operations.
@@ -58,6 +61,8 @@ pub enum OperationEvent {
 struct DoneJob {
     result: JobResult,
     lock: Option<OperationLock>,
+    /// Guard rails that the job read.
+    guards: Option<Guards>,
 }
 
 /// An operation that this process has locked.
@@ -75,7 +80,9 @@ struct RunningOperation {
 
 impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
-        Self { context, jobs: Vec::new(), running: BTreeMap::new() }
+        // A file that cannot be read now is an error of the first check.
+        let guards = context.as_ref().and_then(|_| guards::read(None).ok());
+        Self { context, jobs: Vec::new(), running: BTreeMap::new(), guards }
     }
 
     /// Starts every job of the app.
@@ -115,10 +122,16 @@ impl OperationsDriver {
                 |context| blocking(move || context.undoable(id.as_ref())),
                 move |found| JobResult::Undoable { number, found },
             ),
-            Job::Check { number, permissions } => self.spawn_in_context(
-                |context| async move { check(&context, &permissions).await },
-                move |checks| JobResult::Checked { number, checks },
-            ),
+            Job::Check { number, permissions } => {
+                let (context, earlier) = (self.context.clone(), self.guards.clone());
+                self.spawn_job(async move {
+                    let (checks, guards) = match context {
+                        Some(context) => check(&context, earlier, &permissions).await,
+                        None => (Err(NO_CONTEXT.into()), None),
+                    };
+                    DoneJob { result: JobResult::Checked { number, checks }, lock: None, guards }
+                });
+            }
             Job::Start { number, request } => {
                 let context = self.context.clone();
                 self.spawn_job(async move {
@@ -130,7 +143,7 @@ impl OperationsDriver {
                         Ok((started, lock)) => (Ok(started), Some(lock)),
                         Err(why) => (Err(why), None),
                     };
-                    DoneJob { result: JobResult::Started { number, started }, lock }
+                    DoneJob { result: JobResult::Started { number, started }, lock, guards: None }
                 });
             }
         }
@@ -143,7 +156,7 @@ impl OperationsDriver {
     }
 
     fn spawn(&mut self, work: impl Future<Output = JobResult> + Send + 'static) {
-        self.spawn_job(async move { DoneJob { result: work.await, lock: None } });
+        self.spawn_job(async move { DoneJob { result: work.await, lock: None, guards: None } });
     }
 
     /// Starts a job that needs write access to a cluster. Without this access, the result is an error.
@@ -181,7 +194,8 @@ impl OperationsDriver {
         let Self { jobs, running, .. } = self;
         let result = tokio::select! {
             done = first_finished(jobs) => {
-                let DoneJob { result, lock } = done?;
+                let DoneJob { result, lock, guards } = done?;
+                self.guards = stricter(guards, self.guards.take());
                 lock.into_iter().for_each(|lock| self.start_executor(lock));
                 result
             }
@@ -271,10 +285,28 @@ async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> Jo
 
 const NO_CONTEXT: &str = "nothing can be applied here";
 
-/// Asks the API server which permissions the user does not have, and reads the guard rails.
-async fn check(context: &WriteContext, permissions: &[Permission]) -> Result<Checks, String> {
-    let guards = guards::read(None).map_err(|error| error.to_string())?;
-    checks(context, guards, permissions).await
+/// Asks the API server which permissions the user does not have, and reads the guard rails. Returns also these, with what
+/// was in force earlier.
+async fn check(
+    context: &WriteContext,
+    earlier: Option<Guards>,
+    permissions: &[Permission],
+) -> (Result<Checks, String>, Option<Guards>) {
+    match guards::read(None) {
+        Ok(guards) => {
+            let guards = earlier.iter().fold(guards, |guards, earlier| guards.and(earlier));
+            (checks(context, guards.clone(), permissions).await, Some(guards))
+        }
+        Err(error) => (Err(error.to_string()), None),
+    }
+}
+
+/// What both guard rails allow, of which each may be missing.
+fn stricter(one: Option<Guards>, other: Option<Guards>) -> Option<Guards> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.and(&other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// Runs blocking work on another thread. Returns an error of the work as text.

@@ -16,6 +16,7 @@ mod kubelets;
 pub mod moment_search;
 pub mod operation_driver;
 pub mod player;
+pub mod preferences_file;
 pub mod read;
 pub mod record;
 pub mod replay;

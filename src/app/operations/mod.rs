@@ -545,7 +545,7 @@ impl App {
     }
 
     /// Adds an entry to the session journal.
-    fn log(&mut self, now: Timestamp, level: Severity, subject: &str, text: &str) {
+    pub(in crate::app) fn log(&mut self, now: Timestamp, level: Severity, subject: &str, text: &str) {
         self.model.journal.add(JournalEntry::new(now, level, subject, text, Why::default()));
     }
 }

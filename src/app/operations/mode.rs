@@ -81,6 +81,35 @@ impl App {
         }
     }
 
+    /// Forbids writing if the configuration does so now. A configuration that does not forbid it any more changes nothing
+    /// until the next start. Returns what to say of it.
+    pub(in crate::app) fn tighten(&mut self, read_only: Option<String>, now: Timestamp) -> Option<String> {
+        match (read_only, self.operations.mode) {
+            (_, Mode::Replay) => None,
+            (Some(why), Mode::ReadOnly) => {
+                self.operations.read_only.get_or_insert(why);
+                None
+            }
+            (Some(why), Mode::DryRun | Mode::Enforce) => {
+                let text = format!("{why} forbids writing from now on");
+                if self.operations.mode == Mode::Enforce {
+                    self.lock(now, &text);
+                } else {
+                    self.log(now, Severity::Warning, "mode", &text);
+                }
+                self.operations.mode = Mode::ReadOnly;
+                self.operations.read_only = Some(why);
+                Some(text)
+            }
+            (None, _) => {
+                let stays = self.operations.read_only.as_ref();
+                stays.map(|_| {
+                    "this session stays read-only: writing is allowed again from the next start".into()
+                })
+            }
+        }
+    }
+
     /// Why enforce mode cannot be enabled.
     fn why_read_only(&self) -> String {
         match &self.operations.read_only {

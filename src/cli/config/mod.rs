@@ -17,7 +17,7 @@ pub use flags::controller_defaults;
 
 use super::definition;
 use crate::{
-    app::{Preferences, keymap::KeymapError},
+    app::{Preferences, ThemeName, keymap::KeymapError},
     executor::guards,
 };
 use flags::{configurable, flag_definition, known_keys};
@@ -91,10 +91,22 @@ impl Config {
         guards::configuration_folder().map(|folder| folder.join("config.toml"))
     }
 
+    /// Reads the file again; the values of the environment stay.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn read_again(&self) -> Result<Self, ConfigError> {
+        let mut config = Self::read_file(self.path.clone())?;
+        let is_of_environment = |value: &&ConfigValue| matches!(value.source, ConfigSource::Environment(_));
+        config.values.splice(0..0, self.values.iter().filter(is_of_environment).cloned());
+        Ok(config)
+    }
+
     fn load_file() -> Result<Self, ConfigError> {
-        let Some(path) = Self::own_file() else {
-            return Ok(Self::default());
-        };
+        Self::own_file().map_or_else(|| Ok(Self::default()), Self::read_file)
+    }
+
+    fn read_file(path: PathBuf) -> Result<Self, ConfigError> {
         match fs::read_to_string(&path) {
             Ok(text) => Self::parse(&path, &text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path, ..Self::default() }),
@@ -181,11 +193,13 @@ impl Config {
     /// Preferences for the dashboard of a context.
     pub fn preferences(&self, context: &str) -> Preferences {
         let preferences = self.file.preferences(context);
-        let is_set = |value: &ConfigValue| {
-            value.path() == ["theme"] && matches!(value.source, ConfigSource::Environment(_))
+        let general = self.values.iter().find(|value| value.path() == ["theme"]);
+        let general_theme = general.and_then(|value| ThemeName::parse(&value.text));
+        let theme = match general.map(|value| &value.source) {
+            // The environment overrides the file.
+            Some(ConfigSource::Environment(_)) => general_theme,
+            Some(ConfigSource::Line(_)) | None => preferences.theme.or(general_theme),
         };
-        // The environment overrides the file.
-        let theme = preferences.theme.filter(|_| !self.values.iter().any(is_set));
         Preferences { theme, read_only: self.why_read_only(context), ..preferences }
     }
 

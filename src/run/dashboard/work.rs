@@ -24,6 +24,8 @@ pub(super) struct Work {
     pending: Background<PendingPods>,
     budgets: Background<BudgetList>,
     timing: Background<TimingResult>,
+    /// Reads the preferences again when their file changes.
+    preferences: Option<PreferencesReader>,
 }
 
 /// An event of the background work.
@@ -38,12 +40,13 @@ pub(super) enum WorkEvent {
     Pending(Result<PendingPods, Failed>),
     Budgets(Result<BudgetList, Failed>),
     Timing(Result<TimingResult, Failed>),
+    Preferences(Box<ReadPreferences>),
     /// The next slice of headroom is due.
     Slice,
 }
 
 impl Work {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(preferences: Option<PreferencesFile>) -> Self {
         Self {
             forecast: Background::new(FORECAST),
             outlook: BackgroundAbout::new(FORECAST),
@@ -55,6 +58,7 @@ impl Work {
             pending: Background::new(OUTCOMES),
             budgets: Background::new(OUTCOMES),
             timing: Background::new(OUTCOMES),
+            preferences: preferences.map(PreferencesReader::start),
         }
     }
 
@@ -87,6 +91,7 @@ impl Work {
             pending = self.pending.finished() => WorkEvent::Pending(pending),
             budgets = self.budgets.finished() => WorkEvent::Budgets(budgets),
             timing = self.timing.finished() => WorkEvent::Timing(timing),
+            read = next_preferences(&mut self.preferences) => WorkEvent::Preferences(Box::new(read)),
             () = at(slice) => WorkEvent::Slice,
         }
     }
@@ -104,6 +109,7 @@ impl Work {
             WorkEvent::Pending(pending) => on_pending(pending, display),
             WorkEvent::Budgets(budgets) => on_budgets(budgets, display),
             WorkEvent::Timing(timing) => on_timing(timing, display),
+            WorkEvent::Preferences(read) => on_preferences(*read, display),
             WorkEvent::Slice => self.start_headroom(display),
         }
     }
@@ -320,6 +326,20 @@ impl Work {
             Err(Failed) => display.report_fault("working out headroom failed"),
         }
     }
+}
+
+/// Waits until the preferences were read again, forever if nothing is read.
+async fn next_preferences(reader: &mut Option<PreferencesReader>) -> ReadPreferences {
+    match reader {
+        Some(reader) => reader.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn on_preferences(read: ReadPreferences, display: &mut Display) {
+    let now = display.now();
+    display.app.on_preferences(read, now);
+    display.draw_soon();
 }
 
 /// Whether there are pods to place.

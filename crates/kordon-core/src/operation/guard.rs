@@ -38,6 +38,29 @@ impl Default for Guards {
     }
 }
 
+impl Guards {
+    /// Returns what both allow: the lower limits, and everything that either protects.
+    #[must_use]
+    pub fn and(mut self, other: &Self) -> Self {
+        self.max_nodes = lower(self.max_nodes, other.max_nodes);
+        self.max_zone_percent = lower(self.max_zone_percent, other.max_zone_percent);
+        self.keep_last_ready |= other.keep_last_ready;
+        self.protected_namespaces.extend(other.protected_namespaces.iter().cloned());
+        let new = other.protected_pods.iter().filter(|pods| !self.protected_pods.contains(pods));
+        let new: Vec<Selector> = new.cloned().collect();
+        self.protected_pods.extend(new);
+        self
+    }
+}
+
+/// The lower of two limits, of which each may be missing.
+fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// A limit that a plan would break.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Breach {

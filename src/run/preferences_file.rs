@@ -1,0 +1,89 @@
+//! Reads the configuration again when its file changes.
+
+use std::{
+    fmt,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::app::Preferences;
+
+/// Interval at which the file is looked at.
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// Preferences, or what is wrong with the file.
+pub type ReadPreferences = Result<Preferences, String>;
+
+/// The file of the preferences, and how it is read.
+#[derive(Clone)]
+pub struct PreferencesFile {
+    pub path: PathBuf,
+    pub read: Arc<dyn Fn() -> ReadPreferences + Send + Sync>,
+}
+
+impl fmt::Debug for PreferencesFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreferencesFile").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// Follows the file in a task of its own.
+pub struct PreferencesReader {
+    /// Its capacity is one: while the loop has not taken a result, the file is not looked at.
+    results: mpsc::Receiver<ReadPreferences>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl PreferencesReader {
+    pub fn start(file: PreferencesFile) -> Self {
+        let (send, results) = mpsc::channel(1);
+        let task = AbortOnDropHandle::new(tokio::spawn(follow(file, send)));
+        Self { results, _task: task }
+    }
+
+    /// Waits until the file has changed and was read. May be dropped and awaited again.
+    pub async fn next(&mut self) -> ReadPreferences {
+        match self.results.recv().await {
+            Some(read) => read,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn follow(file: PreferencesFile, results: mpsc::Sender<ReadPreferences>) {
+    let mut known = FileState::read(&file.path).await;
+    loop {
+        sleep(INTERVAL).await;
+        let state = FileState::read(&file.path).await;
+        if state == known {
+            continue;
+        }
+        known = state;
+        let read = file.read.clone();
+        let Ok(read) = tokio::task::spawn_blocking(move || read()).await else { return };
+        if results.send(read).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What differs once a file was written or replaced.
+#[derive(PartialEq)]
+struct FileState {
+    modified: Option<SystemTime>,
+    size: u64,
+    inode: u64,
+}
+
+impl FileState {
+    /// `None` if there is no file.
+    async fn read(path: &Path) -> Option<Self> {
+        let data = tokio::fs::metadata(path).await.ok()?;
+        Some(Self { modified: data.modified().ok(), size: data.len(), inode: data.ino() })
+    }
+}
