@@ -1,16 +1,4 @@
-//! Start options of the dashboard: what it may write, and how it looks.
-
-use super::preferences::Preferences;
-
-/// Start options of the dashboard, besides a model.
-#[derive(Clone, Debug, Default)]
-pub struct AppOptions {
-    pub mode: Mode,
-    /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
-    pub themes: Vec<ThemeName>,
-    /// What the configuration says for this context.
-    pub preferences: Preferences,
-}
+//! What the dashboard may write, and its themes.
 
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

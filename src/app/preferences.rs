@@ -1,11 +1,25 @@
-//! Preferences of the user for the dashboard, from the configuration.
+//! Start options of the dashboard, and what the user prefers by the configuration.
 
 use std::{collections::BTreeMap, fmt};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{keymap::Keymap, options::ThemeName, pane::Pane};
+use super::{
+    keymap::Keymap,
+    options::{Mode, ThemeName},
+    pane::Pane,
+};
+
+/// Start options of the dashboard, besides a model.
+#[derive(Clone, Debug, Default)]
+pub struct AppOptions {
+    pub mode: Mode,
+    /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
+    pub themes: Vec<ThemeName>,
+    /// What the configuration says for this context.
+    pub preferences: Preferences,
+}
 
 /// Preferences for one context. Its own override those for all contexts.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -101,7 +101,7 @@ Exit codes:
    5  plan refused: it needs more flags
    6  plan blocked: a pod can never leave
    7  plan stalls: it may never complete
-   8  a guard rail forbids the operation
+   8  a guard rail forbids the operation, or its context is read-only
    9  permissions are missing
   10  somebody else is draining a node
   11  the operation timed out

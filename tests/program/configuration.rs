@@ -1,15 +1,19 @@
 //! The configuration: settings from the file and the environment, and their errors.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt};
 
 use kordon_demo::api::ApiOptions;
 use serde_json::{Value, json};
 
-use crate::common::program::{Server, Shell, path};
+use crate::common::{
+    program::{Server, Shell, path},
+    terminal::Terminal,
+};
 
 /// Exit codes, as in `docs/reference/cli.md`.
 const DONE: i32 = 0;
 const USAGE: i32 = 2;
+const GUARDED: i32 = 8;
 
 /// Creates a shell with this configuration in its home folder.
 fn configured(text: &str) -> Shell {
@@ -96,4 +100,127 @@ async fn the_configuration_is_printed_with_its_origins_and_an_error_names_file_a
         "{error}"
     );
     assert_eq!(shell.run(&["--help"]).await.code, DONE, "help needs no configuration");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_command_that_writes_refuses_in_a_read_only_context_and_names_the_line() {
+    let server = Server::start(ApiOptions::default()).await;
+    let _world = server.inhabit();
+    server.govern().await;
+    let shell = configured("[contexts.elsewhere]\nread-only = false\n[contexts.here]\nread-only = true");
+    let kubeconfig = shell.kubeconfig(&server.url, json!({}));
+    let node = "general-1a-02";
+    let commands: [&[&str]; 5] = [
+        &["drain", node, "--ignore-daemonsets", "--enforce", "--yes"],
+        &["cordon", node, "--enforce", "--yes"],
+        &["taint", "nodes", node, "a=b:NoSchedule", "--enforce", "--yes"],
+        &["undo", "--enforce", "--yes"],
+        &["controller", "--enforce", "--listen", "127.0.0.1:0"],
+    ];
+    for command in commands {
+        let error = shell.refused(&[command, &["--kubeconfig", &kubeconfig]].concat(), GUARDED).await;
+        assert!(error.contains("contexts.here.read-only in "), "{error}");
+        assert!(error.contains("config.toml:4 makes context here read-only"), "{error}");
+    }
+    assert_eq!(server.written(), Vec::<String>::new());
+    shell.run(&["cordon", node, "--kubeconfig", &kubeconfig]).await.done();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_prints_every_error_of_a_file_with_its_line() {
+    let shell = configured("theme = \"pink\"\n[drain]\nparalel = 3");
+    let output = shell.run(&["config", "check"]).await;
+    assert_eq!(output.code, USAGE);
+    let lines: Vec<&str> = output.out.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", output.out);
+    assert!(lines[0].contains("config.toml:1: theme = \"pink\" is not one of dark, light"), "{}", lines[0]);
+    assert!(
+        lines[1].ends_with("config.toml:3: unknown key \"paralel\": did you mean \"parallel\"?"),
+        "{}",
+        lines[1]
+    );
+    assert!(output.err.contains("2 errors in "), "{}", output.err);
+    let good = shell.file("good.toml", "theme = \"light\"");
+    assert_eq!(shell.run(&["config", "check", &good]).await.done(), format!("{good}: ok\n"));
+    assert!(Shell::new().run(&["config", "check"]).await.done().contains("no file"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_default_file_passes_the_check_and_the_schema_knows_its_tables() {
+    let shell = Shell::new();
+    let default = shell.run(&["config", "default"]).await.done();
+    assert!(default.starts_with("#:schema ") && default.contains("#read-only = true"), "{default}");
+    let file = shell.file("default.toml", &default);
+    assert!(shell.run(&["config", "check", &file]).await.done().ends_with(": ok\n"));
+    let schema: Value =
+        serde_json::from_str(&shell.run(&["config", "schema"]).await.done()).expect("a JSON schema");
+    for table in ["drain", "controller", "contexts", "keys", "aliases", "columns", "views"] {
+        assert!(schema["properties"][table]["description"].is_string(), "{table}");
+    }
+    let plain = shell.run(&["config"]).await.done();
+    assert_eq!(shell.run(&["config", "show"]).await.done(), plain);
+}
+
+/// Returns the configuration with an editor that runs these lines; `$1` is the file.
+fn with_editor(config: &str, script: &str) -> Shell {
+    let mut shell = configured(config);
+    let editor = shell.file("editor", &format!("#!/bin/sh\n{script}\n"));
+    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).expect("executable");
+    shell.environment.push(("EDITOR".into(), editor));
+    shell.environment.push(("PATH".into(), std::env::var("PATH").expect("a path")));
+    shell
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edited_file_replaces_the_old_one_only_if_it_is_valid() {
+    let read = |shell: &Shell| {
+        fs::read_to_string(shell.home.path().join(".config/kordon/config.toml")).expect("the file")
+    };
+    let shell = with_editor("theme = \"light\"\n", "echo 'ascii = true' >> \"$1\"");
+    assert!(shell.run(&["config", "edit"]).await.done().ends_with("config.toml: ok\n"));
+    assert_eq!(read(&shell), "theme = \"light\"\nascii = true\n");
+
+    let shell = with_editor("theme = \"light\"\n", "echo 'asci = true' >> \"$1\"");
+    let error = shell.refused(&["config", "edit"], USAGE).await;
+    assert!(error.contains("config.toml:2: unknown key \"asci\": did you mean \"ascii\"?"), "{error}");
+    assert_eq!(read(&shell), "theme = \"light\"\n");
+    let kept = error.trim().rsplit(' ').next().expect("a path");
+    assert_eq!(
+        fs::read_to_string(kept).expect("what was edited is kept"),
+        "theme = \"light\"\nasci = true\n"
+    );
+
+    let shell = with_editor("theme = \"light\"\n", "true");
+    assert_eq!(shell.run(&["config", "edit"]).await.done(), "nothing was changed\n");
+
+    let shell = with_editor("theme = \"light\"\n", "exit 3");
+    assert!(shell.refused(&["config", "edit"], 1).await.contains("the configuration is as it was"));
+    assert!(configured("").refused(&["config", "edit"], USAGE).await.contains("set VISUAL or EDITOR"));
+
+    // A broken file can be repaired.
+    let shell = with_editor("tehme = 1", "echo 'theme = \"light\"' > \"$1\"");
+    shell.run(&["config", "edit"]).await.done();
+    assert_eq!(read(&shell), "theme = \"light\"\n");
+}
+
+#[test]
+fn a_running_dashboard_reads_the_file_again_and_only_becomes_stricter() {
+    let shell = configured("");
+    let file = shell.home.path().join(".config/kordon/config.toml");
+    let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
+    terminal.wait("control-plane-1a-01");
+    fs::write(&file, "[contexts.demo]\nword = \"PRODUCTION\"\ncolour = \"red\"").expect("written");
+    terminal.wait(" PRODUCTION  demo");
+    fs::write(&file, "[contexts.demo]\nred-only = true").expect("written");
+    terminal.wait("config.toml:2: unknown key \"red-only\": did you mean \"read-only\"?");
+    assert!(terminal.text().contains(" PRODUCTION  demo"), "an error changes nothing");
+    fs::write(&file, "[contexts.demo]\nread-only = true").expect("written");
+    terminal.wait("READ-ONLY");
+    fs::write(&file, "").expect("written");
+    terminal.wait("this session stays read-only");
+    terminal.type_in(":enforce\r");
+    terminal.wait("config.toml:2 forbids writing");
+    terminal.type_in("\x1b\x1b");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
 }

@@ -11,6 +11,7 @@ use kordon::{
         detail::SubjectReport,
         overlays::Overlay,
         pane::{InputTarget, KeyFocus},
+        preferences::{ContextMark, MarkColour},
         preview::Preview,
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
@@ -817,6 +818,13 @@ fn enforce_and_read_only_look_different_from_dry_run() {
         fixture.app.operations.mode = mode;
         expect(&mut fixture, name, (100, 30));
     }
+}
+
+#[test]
+fn a_marked_context_has_its_word_in_the_header() {
+    let mut fixture = DashboardFixture::well();
+    fixture.app.mark = Some(ContextMark { word: "PRODUCTION".into(), colour: MarkColour::parse("#c00000") });
+    expect(&mut fixture, "marked", (120, 30));
 }
 
 #[test]

@@ -70,9 +70,9 @@ enum KeysOfCommand {
 #[serde(default, rename_all = "kebab-case")]
 struct ContextFile {
     /// Whether every command refuses to write to the cluster of this context.
-    pub read_only: bool,
+    read_only: bool,
     /// Theme to start with in this context.
-    #[schemars(with = "String", extend("enum" = flag_schema("theme")["enum"]))]
+    #[schemars(with = "String", extend("enum" = flag_schema(&definition(), "theme")["enum"]))]
     theme: Option<String>,
     /// Colour that marks the context: one of the terminal's sixteen colours, or `#rrggbb`.
     #[schemars(with = "String", extend("examples" = MarkColour::names()))]
@@ -168,19 +168,21 @@ pub fn schema() -> Value {
     schema["title"] = json!("Configuration of kordon");
     schema["description"] =
         json!("config.toml in the folder kordon of $XDG_CONFIG_HOME (default: ~/.config)");
+    let command = definition();
     let properties = &mut schema["properties"];
     for flag in FLAGS {
-        properties[flag] = flag_schema(flag);
+        properties[flag] = flag_schema(&command, flag);
     }
     properties["drain"] = table(
         "Flags of `kordon drain` and `kordon plan drain`.",
-        DRAIN_FLAGS.map(|flag| (flag.to_owned(), drain_flag_schema(flag))),
+        DRAIN_FLAGS.map(|flag| (flag.to_owned(), drain_flag_schema(&command, flag))),
     );
     properties["controller"] = controller_schema(
+        &command,
         "Settings of the controller of every cluster, named as in kube-controller-manager, where its command line cannot be read.",
     );
     properties["contexts"]["additionalProperties"]["properties"]["controller"] =
-        controller_schema("Settings of the controller of this context's cluster.");
+        controller_schema(&command, "Settings of the controller of this context's cluster.");
     close(&mut schema);
     schema
 }
@@ -190,10 +192,9 @@ fn table(description: &str, properties: impl IntoIterator<Item = (String, Value)
     json!({"description": description, "type": "object", "properties": properties})
 }
 
-fn controller_schema(description: &str) -> Value {
-    let command = definition();
+fn controller_schema(command: &clap::Command, description: &str) -> Value {
     let setting = |(flag, default): (&'static str, String)| {
-        let help = argument(&command, flag).and_then(clap::Arg::get_help).map(ToString::to_string);
+        let help = argument(command, flag).and_then(clap::Arg::get_help).map(ToString::to_string);
         let kind = match &*default {
             "true" | "false" => json!("boolean"),
             number if number.parse::<f64>().is_ok() => json!("number"),
@@ -205,13 +206,11 @@ fn controller_schema(description: &str) -> Value {
 }
 
 /// Schema of a flag of several commands.
-fn flag_schema(flag: &str) -> Value {
-    let command = definition();
-    argument_schema(argument(&command, flag).expect("every flag of the list belongs to a command"))
+fn flag_schema(command: &clap::Command, flag: &str) -> Value {
+    argument_schema(argument(command, flag).expect("every flag of the list belongs to a command"))
 }
 
-fn drain_flag_schema(flag: &str) -> Value {
-    let command = definition();
+fn drain_flag_schema(command: &clap::Command, flag: &str) -> Value {
     let drain = command.find_subcommand("drain").expect("a subcommand");
     argument_schema(argument(drain, flag).expect("every flag of the list belongs to kordon drain"))
 }

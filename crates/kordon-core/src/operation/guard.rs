@@ -232,3 +232,29 @@ impl fmt::Display for Breach {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_guard_rails_allow_is_what_the_stricter_of_each_allows() {
+        let strict = Guards {
+            max_nodes: Some(1),
+            max_zone_percent: None,
+            keep_last_ready: true,
+            protected_namespaces: ["a".into()].into(),
+            protected_pods: vec![Selector::parse("app=a").expect("a selector")],
+        };
+        let loose = Guards {
+            max_nodes: Some(5),
+            max_zone_percent: Some(30),
+            keep_last_ready: false,
+            protected_namespaces: BTreeSet::new(),
+            protected_pods: Vec::new(),
+        };
+        let both = Guards { max_zone_percent: Some(30), ..strict.clone() };
+        assert_eq!(strict.clone().and(&loose), both);
+        assert_eq!(loose.and(&strict), both);
+    }
+}
