@@ -1,6 +1,6 @@
 //! Applies the preferences of a configuration that changed while the dashboard runs.
 
-use super::{App, Preferences};
+use super::{Aliases, App, Preferences};
 use kordon_core::engine::Severity;
 use kordon_time::Timestamp;
 
@@ -29,7 +29,8 @@ impl App {
         };
         self.preferred_theme = theme;
         self.keymap = keymap;
-        (self.aliases, self.columns, self.views, self.mark) = (aliases, columns, views, mark);
+        self.aliases = Aliases::new(aliases);
+        (self.columns, self.views, self.mark) = (columns, views, mark);
         let read_only = self.tighten(read_only, now);
         let notes = themed.err().into_iter().chain(read_only);
         let notes: Vec<String> = notes.collect();

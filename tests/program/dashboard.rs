@@ -272,6 +272,7 @@ impl LoopHarness {
                 clock: self.clock,
                 context: None,
                 player: None,
+                preferences: None,
                 history: None,
             },
             self,

@@ -218,6 +218,7 @@ fn show_dashboard() {
             clock,
             context: None,
             player: None,
+            preferences: None,
             history: None,
         };
         run::terminal(dashboard, true).await.expect("it runs");
