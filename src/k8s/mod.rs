@@ -14,6 +14,7 @@ pub mod leadership;
 pub mod proxy;
 pub mod requests;
 pub mod scheduler_writes;
+pub mod server_clock;
 pub mod settings;
 pub mod transport;
 pub mod validation;
