@@ -137,6 +137,9 @@ pub enum CliError {
     /// The report of a cluster that is not healthy was printed, and `--exit-code` was given.
     #[error("the verdict on the cluster is {:?}", level.as_str())]
     NotHealthy { level: VerdictLevel },
+    /// `kordon doctor` printed its report, in which checks found problems.
+    #[error("problems were found: {problems}")]
+    Unwell { exit: Exit, problems: String },
     #[error("the watches of the cluster have ended")]
     WatchesEnded,
     #[error(transparent)]
@@ -210,6 +213,7 @@ impl CliError {
                 VerdictLevel::Critical => Exit::Critical,
                 VerdictLevel::Disconnected => Exit::Disconnected,
             },
+            Self::Unwell { exit, .. } => *exit,
             Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded | Self::Controller(_) => Exit::Failed,
             Self::Run(_)
             | Self::Snapshot(_)

@@ -10,7 +10,7 @@ pub fn glyphs(ascii: Option<bool>, is_terminal: bool) -> Glyphs {
 }
 
 /// Whether the environment's locale is UTF-8 or unset.
-fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
+pub fn is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(variable).find(|text| !text.is_empty());
     set.is_none_or(|locale| {
         let locale = locale.to_lowercase();

@@ -11,6 +11,7 @@ mod controller;
 mod dashboard;
 mod demo;
 mod departures;
+mod doctor;
 #[cfg(test)]
 mod documented;
 mod exit;
@@ -60,6 +61,7 @@ use clap::{
 use futures::FutureExt;
 
 pub use config::Config;
+use config::ConfigError;
 use exit::ErrorFormat;
 pub use exit::{CliError, Exit};
 pub use status::StatusReport;
@@ -159,6 +161,8 @@ enum Command {
     Journal(journal::JournalArgs),
     /// Print the configuration: each setting, its value, and where that comes from; check and edit it
     Config(configuration::ConfigArgs),
+    /// Check what kordon depends on, from kubeconfig to terminal, and say how to fix what is wrong
+    Doctor(doctor::DoctorArgs),
     /// Print shell completions
     Completions(completions::CompletionsArgs),
     /// Print the manual page
@@ -173,10 +177,11 @@ pub fn main() -> ExitCode {
         Ok(config) => (config, None),
         Err(error) => (Config::default(), Some(error)),
     };
-    let cli = match parse(arguments, &config) {
+    let mut cli = match parse(arguments, &config) {
         Ok(cli) => cli,
         Err(error) => return exit::report_parse_error(&error, format),
     };
+    let invalid = cli.give_to_doctor(invalid);
     if let (Some(error), false) = (invalid, cli.is_about_itself()) {
         return exit::report_error(&error.into(), format);
     }
@@ -292,11 +297,19 @@ impl Cli {
                 | Command::Undo(_)
                 | Command::Journal(_)
                 | Command::Config(_)
+                | Command::Doctor(_)
                 | Command::Completions(_)
                 | Command::Man,
             )
             | None => Ok(()),
         }
+    }
+
+    /// Gives the error of the configuration to `kordon doctor`, which reports it; returns it for other commands.
+    fn give_to_doctor(&mut self, invalid: Option<ConfigError>) -> Option<ConfigError> {
+        let Some(Command::Doctor(args)) = &mut self.command else { return invalid };
+        args.configuration_error = invalid;
+        None
     }
 
     /// Whether the command needs no configuration: it is about the program, or about the file itself.
@@ -323,6 +336,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
         None => dashboard::run(dashboard, connection).boxed_local(),
+        Some(Command::Doctor(args)) => doctor::run(args, connection).boxed_local(),
         Some(Command::Status(args)) => status::run(args, connection).boxed_local(),
         Some(Command::Why(args)) => why::run(args, connection).boxed_local(),
         Some(Command::Forecast(args)) => forecast::run(args, connection).boxed_local(),

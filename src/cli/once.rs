@@ -390,7 +390,8 @@ impl OneShot {
         }
     }
 
-    async fn watch(
+    /// Watches until the given kinds are listed, and the engine has started unless the options ask for none.
+    pub async fn watch(
         connection: Connection,
         options: ModelOptions,
         kinds: Watched<'_>,

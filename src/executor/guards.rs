@@ -60,7 +60,8 @@ fn parse(text: &str) -> Result<Guards, String> {
     })
 }
 
-fn default_file() -> Option<PathBuf> {
+/// The file that is read if no other is named, whether or not it exists.
+pub fn default_file() -> Option<PathBuf> {
     configuration_folder().map(|folder| folder.join("guards.toml"))
 }
 

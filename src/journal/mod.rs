@@ -355,8 +355,8 @@ fn end_cut_line(file: &mut File) -> io::Result<()> {
     if last == *b"\n" { Ok(()) } else { file.write_all(b"\n") }
 }
 
-/// The folder of all journals.
-fn folder() -> Option<PathBuf> {
+/// The folder of all journals; none if neither `XDG_STATE_HOME` nor `HOME` is an absolute path.
+pub fn folder() -> Option<PathBuf> {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state")))?;
     Some(state.join("kordon/journal"))

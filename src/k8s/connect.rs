@@ -62,7 +62,7 @@ impl fmt::Display for Identity {
 }
 
 /// Default timeout of the first response.
-const FIRST_ANSWER: Duration = Duration::from_secs(10);
+pub const FIRST_ANSWER: Duration = Duration::from_secs(10);
 
 /// Timeout of opening a connection.
 const CONNECT: Duration = Duration::from_secs(10);

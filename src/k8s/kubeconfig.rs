@@ -99,21 +99,40 @@ pub async fn target(
     Ok(ClusterTarget { context, user, config })
 }
 
+/// The files of the kubeconfig, whether or not they exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KubeconfigFiles {
+    /// The files; for each value, the first file that sets it wins.
+    pub paths: Vec<PathBuf>,
+    /// What names the files: a flag, a variable, or `default`.
+    pub origin: &'static str,
+}
+
+/// Returns the files that the options and the environment select.
+pub fn files(options: &ConnectOptions, surroundings: &KubeEnvironment) -> KubeconfigFiles {
+    let (paths, origin) = match (&options.kubeconfig, &surroundings.kubeconfig) {
+        (Some(path), _) => (vec![path.clone()], "--kubeconfig"),
+        (None, Some(list)) => {
+            let named = std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty());
+            (named.collect(), "KUBECONFIG")
+        }
+        (None, None) => (surroundings.home.iter().map(|home| home.join(".kube/config")).collect(), "default"),
+    };
+    KubeconfigFiles { paths, origin }
+}
+
 /// Reads and merges the files; for each value, the first file that sets it wins. Also returns the paths, for messages.
 fn read(
     options: &ConnectOptions,
     surroundings: &KubeEnvironment,
 ) -> Result<(Kubeconfig, String), ConnectError> {
+    let KubeconfigFiles { paths, .. } = files(options, surroundings);
     if let Some(path) = &options.kubeconfig {
         if !path.exists() {
             return Err(ConnectError::MissingKubeconfig { path: path.clone() });
         }
         return Ok((read_file(path)?, path.display().to_string()));
     }
-    let paths: Vec<PathBuf> = match &surroundings.kubeconfig {
-        Some(list) => std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()).collect(),
-        None => surroundings.home.iter().map(|home| home.join(".kube/config")).collect(),
-    };
     let looked = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let mut merged = Kubeconfig::default();
     // Files that are listed but do not exist are skipped, as in kubectl.

@@ -13,6 +13,7 @@ mod dashboard;
 mod dashboard_driver;
 mod dashboard_fixture;
 mod device_cases;
+mod doctor;
 mod drain_counts;
 mod drain_times;
 mod evictions;

@@ -1,0 +1,82 @@
+//! `kordon doctor`: checks what kordon depends on, and says how to fix what is wrong. It writes nothing to the cluster.
+
+mod check;
+mod cluster;
+mod connection;
+mod files;
+mod rights;
+mod terminal;
+
+use clap::Args;
+
+use super::{
+    config::ConfigError,
+    connection::ConnectionArgs,
+    exit::CliError,
+    output::OutputArgs,
+    page::{Emphasis, Page},
+};
+use check::{CheckResult, DoctorCheck, DoctorReport};
+use kordon_clock::Clock;
+
+#[derive(Args, Debug)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Why the configuration could not be loaded.
+    #[arg(skip)]
+    pub configuration_error: Option<ConfigError>,
+}
+
+/// Makes all checks and prints them.
+///
+/// # Errors
+/// A check found a problem, or the report cannot be printed.
+pub async fn run(args: DoctorArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let (config, began) = (connection.config.clone(), Clock::system().now());
+    let checked = connection::check(&connection.options()).await;
+    let mut checks = checked.checks;
+    match &checked.connection {
+        Some(connection) => {
+            let (cluster, rights) =
+                tokio::join!(cluster::checks(connection, &config), rights::checks(connection));
+            checks.extend(cluster.into_iter().chain(rights));
+        }
+        None => {
+            let unknown = |id| DoctorCheck::unknown(id, "not checked, because there is no connection");
+            checks.extend(cluster::CHECKS.into_iter().chain(rights::CHECKS).map(unknown));
+        }
+    }
+    checks.extend(files::checks(&config, args.configuration_error.as_ref()));
+    checks.extend(terminal::checks());
+    let report = DoctorReport::new(checks, began);
+    args.output.print(&report, render)?;
+    match report.problems().as_slice() {
+        [] => Ok(()),
+        problems => Err(CliError::Unwell { exit: report.exit(), problems: problems.join(", ") }),
+    }
+}
+
+fn render(report: &DoctorReport, out: &mut Page) {
+    let width = report.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
+    for (place, check) in report.checks.iter().enumerate() {
+        let is_new_area = place > 0 && report.checks[place - 1].area() != check.area();
+        if is_new_area {
+            out.line(Emphasis::Plain, "");
+        }
+        let DoctorCheck { id, result, found, fix } = check;
+        out.line(emphasis(*result), &format!("{:<8} {id:<width$}  {found}", result.as_str()));
+        if let Some(fix) = fix {
+            out.line(Emphasis::Plain, &format!("{:<8} {:<width$}  fix: {fix}", "", ""));
+        }
+    }
+}
+
+const fn emphasis(result: CheckResult) -> Emphasis {
+    match result {
+        CheckResult::Ok => Emphasis::Plain,
+        CheckResult::Unknown => Emphasis::Dim,
+        CheckResult::Warning => Emphasis::Warning,
+        CheckResult::Problem => Emphasis::Critical,
+    }
+}
