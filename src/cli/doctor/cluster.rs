@@ -100,7 +100,13 @@ fn of_clock(range: Option<ClockDifferenceRange>) -> DoctorCheck {
         false => (difference, "ahead of"),
     };
     let accuracy = Span::from_nanos((range.most - range.least).as_nanos() / 2);
-    let found = format!("the server's clock is {size} {way} this machine's, give or take {accuracy}");
+    if size <= accuracy {
+        return DoctorCheck::ok(
+            id,
+            format!("the clocks of the server and of this machine agree within {accuracy}"),
+        );
+    }
+    let found = format!("the server's clock is {size} {way} this machine's (\u{b1}{accuracy})");
     if size - accuracy > SMALL {
         let fix = "kordon converts times, but tokens and certificates may fail: synchronize the clocks (NTP)";
         return DoctorCheck::warning(id, found, fix);

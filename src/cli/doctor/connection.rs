@@ -246,7 +246,8 @@ fn of_identity(connection: &Connection) -> DoctorCheck {
         groups => format!(", groups {}", groups.join(", ")),
     };
     if !identity.confirmed {
-        let found = format!("the server does not say who you are; the kubeconfig says {identity}");
+        let named = if identity.user.is_empty() { "nobody".into() } else { identity.to_string() };
+        let found = format!("the server does not say who you are; the kubeconfig names {named}");
         return DoctorCheck::unknown(id, found);
     }
     if identity.user == "system:anonymous" {
