@@ -147,6 +147,11 @@ impl MomentFinder {
         &self.found
     }
 
+    /// Removes and returns the moments found so far, oldest first. Later events do not join them.
+    pub fn take(&mut self) -> Vec<Moment> {
+        std::mem::take(&mut self.found)
+    }
+
     /// Adds the moments since the last call. The model must be refreshed at `now`, which must be later than at the last
     /// call.
     pub fn look(&mut self, model: &Model, now: Timestamp) {
