@@ -21,4 +21,5 @@ pub mod settings;
 pub mod transport;
 pub mod validation;
 pub mod watch;
+pub mod webhook;
 pub mod write;

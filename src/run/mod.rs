@@ -14,6 +14,7 @@ mod headroom_slices;
 pub mod history;
 mod kubelets;
 pub mod moment_search;
+pub mod notify;
 pub mod operation_driver;
 pub mod player;
 pub mod preferences_file;

@@ -32,6 +32,14 @@ pub trait Surface {
         Ok(())
     }
 
+    /// Sends escape sequences of a notice to the user's terminal, between two frames. A screen in memory has no user.
+    ///
+    /// # Errors
+    /// Writing fails.
+    fn notify(&mut self, _sequences: &str) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Returns the terminal to the shell until the program is continued.
     ///
     /// # Errors

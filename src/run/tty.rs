@@ -109,6 +109,10 @@ impl Surface for Tty {
         execute!(io::stdout(), Print(format_args!("\x1b]52;c;{}\x07", STANDARD.encode(text))))
     }
 
+    fn notify(&mut self, sequences: &str) -> io::Result<()> {
+        execute!(io::stdout(), Print(sequences))
+    }
+
     async fn suspend(&mut self) -> io::Result<()> {
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
         restore();
