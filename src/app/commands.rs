@@ -119,6 +119,7 @@ pub enum TypedCommand {
     Save,
     /// Write what is shown to a file.
     Export,
+    NotifyTest,
 }
 
 /// One row of the table.
@@ -405,6 +406,7 @@ pub const COMMANDS: &[Command] = &[
     typed_only("zone", "[ZONE]", "Show only the nodes of a zone; without one, all nodes.", TypedCommand::Zone),
     typed_only("namespace", "[NAME]", "Show only the pods and budgets of a namespace; without one, of all.",
         TypedCommand::Namespace),
+    typed_only("notify-test", "", "Send a notice to everyone whom [notify] of the configuration names.", TypedCommand::NotifyTest),
     typed_only("group", "[LABEL]", "Group the nodes by a label; without one, no longer group them.", TypedCommand::Group),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view("detail", "Show everything about the selected node or pod, the cause of its state first.",

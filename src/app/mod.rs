@@ -103,6 +103,8 @@ pub struct App {
     pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
     pub save_to: Option<PathBuf>,
+    /// Whether a notice for a test is to be sent.
+    pub test_notice: bool,
 }
 
 impl App {
@@ -123,6 +125,7 @@ impl App {
             history: HistoryState::None,
             taken_along: None,
             save_to: None,
+            test_notice: false,
         }
     }
 

@@ -39,6 +39,7 @@ impl App {
                 return Err("name a file that does not exist: export nodes.csv".into());
             }
             TypedCommand::Export => self.taken_along = Some(TakenAlong::File(argument.into())),
+            TypedCommand::NotifyTest => self.test_notice = true,
             TypedCommand::Theme => self.screen.use_theme(argument)?,
             TypedCommand::Sort => {
                 self.screen.sort_by(argument)?;

@@ -22,10 +22,13 @@ use crate::{
         leader_client::RequestRate,
         leadership::{ElectionOptions, MANAGER_LEASE},
     },
-    run::controller::{
-        endpoints,
-        line::{ControllerLine, LineReader, LineWriter},
-        process::{ControllerProcess, Enforcement},
+    run::{
+        controller::{
+            endpoints,
+            line::{ControllerLine, LineReader, LineWriter},
+            process::{ControllerProcess, Enforcement},
+        },
+        notify::Notifier,
     },
 };
 use kordon_clock::Clock;
@@ -154,7 +157,9 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     tokio::spawn(endpoints::serve(listener, asking, ended));
     let printing = tokio::spawn(print(reader, args.output));
     let info = connection_info(&connection);
-    let process = ControllerProcess { connection, info, settings, clock, enforcement, lines, asked };
+    let notifier = Notifier::new(config.notify());
+    let process =
+        ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier };
     let done = process.run(stop).await;
     // The writers of lines have ended, so the task prints the last lines and ends.
     let _ = printing.await;

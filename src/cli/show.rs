@@ -178,6 +178,7 @@ pub async fn show(
     let mut dashboard =
         Dashboard::over(session, AppOptions { mode, themes, preferences }, context).keeping(history);
     dashboard.app.operations.locked = locked;
+    dashboard.notify = config.notify();
     dashboard.preferences = preferences_file(config, name);
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else {

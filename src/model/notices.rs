@@ -300,11 +300,11 @@ mod tests {
     fn a_drain_is_done_once_and_blocked_once() {
         let empty = state(VerdictLevel::Healthy);
         let mut done = empty.clone();
-        done.drained.insert("n1".into(), OperationId::from("a"));
+        done.drained.insert("n1".into(), "a".parse().expect("an id"));
         assert_eq!(titles("drain-done", &empty, &done, &[]), ["drain of n1 done"]);
         assert_eq!(titles("drain-done", &done, &done, &[]), Vec::<String>::new());
         let mut again = done.clone();
-        again.drained.insert("n1".into(), OperationId::from("b"));
+        again.drained.insert("n1".into(), "b".parse().expect("an id"));
         assert_eq!(titles("drain-done", &done, &again, &[]), ["drain of n1 done"], "another drain");
         let mut blocked = empty.clone();
         blocked.blocked.insert("n2".into(), "by shop/web".into());

@@ -33,6 +33,7 @@ use super::{
     history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
     moment_search::SearchProgress,
+    notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences},
     session::{Links, Session},
@@ -88,6 +89,8 @@ pub struct Dashboard {
     pub history: Option<History>,
     /// File of the preferences, which is read again when it changes; none if there is no place for it.
     pub preferences: Option<PreferencesFile>,
+    /// Who is notified of what in the cluster.
+    pub notify: NotifyOptions,
 }
 
 impl Dashboard {
@@ -102,6 +105,7 @@ impl Dashboard {
             player: None,
             history: None,
             preferences: None,
+            notify: NotifyOptions::default(),
         }
     }
 
@@ -132,6 +136,7 @@ impl Dashboard {
             player: Some(player),
             history: None,
             preferences: None,
+            notify: NotifyOptions::default(),
         }
     }
 }
@@ -238,6 +243,7 @@ struct Loop {
     work: Work,
     past: Past,
     operations: OperationsDriver,
+    notifier: Notifier,
 }
 
 /// What the loop does after an event.
@@ -248,7 +254,7 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links, clock, context, player, history, preferences } = dashboard;
+        let Dashboard { mut app, links, clock, context, player, history, preferences, notify } = dashboard;
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
@@ -261,6 +267,7 @@ impl Loop {
             work: Work::new(preferences),
             past: Past::new(player, history),
             operations: OperationsDriver::new(context),
+            notifier: Notifier::new(notify),
         }
     }
 
@@ -301,7 +308,9 @@ impl Loop {
                 () = self.display.next_tick() => {
                     self.display.on_tick();
                     self.refresh();
+                    self.notify(surface)?;
                 }
+                why = self.notifier.next_failure() => self.display.report_trouble("notify", &why),
             }
         }
     }
@@ -346,6 +355,7 @@ impl Loop {
             Reaction::Quit => return Ok(Next::Leave),
         }
         self.take_along(surface)?;
+        self.test_notice(surface)?;
         if !was_playing {
             self.past.restart_clock();
         }
@@ -358,11 +368,32 @@ impl Loop {
         match event {
             DisplayEvent::Waking(asked) => self.display.on_waking(asked),
             DisplayEvent::Look => self.display.look(),
-            DisplayEvent::Refresh => self.refresh(),
+            DisplayEvent::Refresh => {
+                self.refresh();
+                self.notify(surface)?;
+            }
             DisplayEvent::Frame => self.display.draw(surface)?,
             DisplayEvent::Vitals => self.display.log_vitals(),
         }
         Ok(())
+    }
+
+    /// Notifies the user of what has changed in the cluster since the refresh before.
+    fn notify(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
+        let Display { app, clock, .. } = &self.display;
+        let sequences = self.notifier.look(&app.model, clock.now());
+        sequences.map_or(Ok(()), |sequences| surface.notify(&sequences)).map_err(RunError::Draw)
+    }
+
+    /// Sends the notice of a test, if one was asked for.
+    fn test_notice(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
+        let Display { app, clock, .. } = &mut self.display;
+        if !std::mem::take(&mut app.test_notice) {
+            return Ok(());
+        }
+        let sent = self.notifier.test(&app.model.connection.context, clock.now());
+        app.screen.message = Some(sent.as_ref().map_or_else(ToString::to_string, |_| "sent a notice".into()));
+        sent.map_or(Ok(()), |sequences| surface.notify(&sequences)).map_err(RunError::Draw)
     }
 
     /// Brings the views up to date, and starts the background work that depends on them.

@@ -17,6 +17,7 @@ use kordon::{
             process::{ControllerProcess, Enforcement},
         },
         demo_scheduler::PlacementScheduler,
+        notify::{Notifier, NotifyOptions},
     },
 };
 use kordon_clock::Clock;
@@ -230,6 +231,7 @@ impl Outage {
         let (lines, mut reader) = LineWriter::new();
         let (asking, asked) = mpsc::channel(4);
         let process = ControllerProcess {
+            notifier: Notifier::new(NotifyOptions::default()),
             connection: connection(EXPORTER),
             info: ConnectionInfo::default(),
             settings,

@@ -14,11 +14,14 @@ use kordon::{
     journal::{Journal, LineKind},
     k8s::{connect::Connection, leader_client::RequestRate, leadership::ElectionOptions},
     model::ConnectionInfo,
-    run::controller::{
-        endpoints::{Endpoint, EndpointRequest},
-        line::{ControllerLine, LineWriter},
-        metrics::METRICS,
-        process::{ControllerProcess, Enforcement},
+    run::{
+        controller::{
+            endpoints::{Endpoint, EndpointRequest},
+            line::{ControllerLine, LineWriter},
+            metrics::METRICS,
+            process::{ControllerProcess, Enforcement},
+        },
+        notify::{Notifier, NotifyOptions},
     },
 };
 use kordon_clock::Clock;
@@ -389,6 +392,7 @@ impl Bench {
         let (asking, asked) = mpsc::channel(4);
         let stop = CancellationToken::new();
         let process = ControllerProcess {
+            notifier: Notifier::new(NotifyOptions::default()),
             connection: Connection::embedded(self.api.client_as(user), "demo"),
             info: ConnectionInfo::default(),
             settings: Settings::defaults(ServerVersion::new(1, 36)),

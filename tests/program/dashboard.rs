@@ -8,7 +8,7 @@ use kordon::{
     app::App,
     executor::effects::EffectExecutor,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
-    run::{self, Dashboard, Links, RunError},
+    run::{self, Dashboard, Links, RunError, notify::NotifyOptions},
     ui::snapshot,
 };
 use kordon_clock::Clock;
@@ -267,6 +267,7 @@ impl LoopHarness {
         };
         (
             Dashboard {
+                notify: NotifyOptions::default(),
                 app,
                 links: Some(links),
                 clock: self.clock,
@@ -274,6 +275,7 @@ impl LoopHarness {
                 player: None,
                 preferences: None,
                 history: None,
+                preferences: None,
             },
             self,
         )

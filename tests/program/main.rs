@@ -30,6 +30,7 @@ mod measured;
 mod mouse;
 mod lying_server;
 mod n_minus_one;
+mod notify;
 mod operations_cli;
 mod operations_dashboard;
 mod pending;

@@ -4,7 +4,7 @@
 
 use kordon::{
     executor::effects::EffectExecutor,
-    run::{self, Dashboard, Links, tty::Tty},
+    run::{self, Dashboard, Links, notify::NotifyOptions, tty::Tty},
 };
 use kordon_clock::Clock;
 use portable_pty::CommandBuilder;
@@ -213,6 +213,7 @@ fn show_dashboard() {
             events: None,
         };
         let dashboard = Dashboard {
+            notify: NotifyOptions::default(),
             app: fixture.app,
             links: Some(links),
             clock,
@@ -220,6 +221,7 @@ fn show_dashboard() {
             player: None,
             preferences: None,
             history: None,
+            preferences: None,
         };
         run::terminal(dashboard, true).await.expect("it runs");
     });

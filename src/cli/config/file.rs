@@ -11,7 +11,10 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::flags::{DRAIN_FLAGS, FLAGS, argument, controller_defaults};
+use super::{
+    flags::{DRAIN_FLAGS, FLAGS, argument, controller_defaults},
+    notify::NotifyFile,
+};
 use crate::{
     app::{
         Preferences, ThemeName,
@@ -28,6 +31,8 @@ use crate::{
 pub struct ConfigFile {
     #[serde(flatten)]
     look: LookFile,
+    /// Who is notified of what. Without `on` or `by`, nobody is.
+    pub notify: NotifyFile,
     /// Settings of single contexts, by the context's name in the kubeconfig. They override those for all contexts.
     contexts: BTreeMap<String, ContextFile>,
 }

@@ -3,6 +3,7 @@
 
 mod file;
 mod flags;
+mod notify;
 mod reader;
 
 use std::{
@@ -19,6 +20,7 @@ use super::definition;
 use crate::{
     app::{Preferences, ThemeName, keymap::KeymapError},
     executor::guards,
+    run::notify::NotifyOptions,
 };
 use flags::{configurable, flag_definition, known_keys};
 use kordon_core::engine::{Origin, Settings};
@@ -134,10 +136,23 @@ impl Config {
             bad(line, error.message().to_owned())
         })?;
         let config = Self { path: path.to_owned(), values, file };
-        match config.file.check_keys() {
-            Ok(()) => Ok(config),
-            Err((context, error)) => Err(bad(config.line_of_keys(context, &error), error.to_string())),
+        if let Err((context, error)) = config.file.check_keys() {
+            return Err(bad(config.line_of_keys(context, &error), error.to_string()));
         }
+        match config.file.notify.options() {
+            Ok(_) => Ok(config),
+            Err((key, why)) => Err(bad(config.line_of(&["notify", key]), why)),
+        }
+    }
+
+    /// Line of a value, from 1; 1 if it is not set.
+    fn line_of(&self, path: &[&str]) -> usize {
+        self.values.iter().find(|value| value.path() == path).map_or(1, ConfigValue::line)
+    }
+
+    /// Who is notified of what.
+    pub fn notify(&self) -> NotifyOptions {
+        self.file.notify.options().expect("checked when it was read")
     }
 
     /// Line of the first key of a context that an error is about, from 1.

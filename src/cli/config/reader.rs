@@ -12,6 +12,7 @@ use super::{
     ConfigError, ConfigSource, ConfigValue,
     file::schema,
     flags::{check_flag, check_setting},
+    notify::check_notify,
 };
 use crate::app::preferences::MarkColour;
 
@@ -165,6 +166,7 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
     match path {
         [flag] | ["drain", flag] => return check_flag(flag, text),
         ["controller", flag] | ["contexts", _, "controller", flag] => return check_setting(flag, text),
+        ["notify", key] => return check_notify(key, text),
         ["contexts", _, "colour"] if MarkColour::parse(text).is_none() => {
             return Err(format!("not a colour: #rrggbb, {}", MarkColour::names().join(", ")));
         }

@@ -40,6 +40,19 @@ const EXAMPLES: &str = r#"
 [views]
 #zone-b = { pane = "nodes", filter = "zone=b", sort = "-pods", group = "pool", wide = true, zoom = false }
 
+# Who is notified of what. Without on or by, nobody is.
+[notify]
+# Changes to tell of: verdict>=LEVEL, node, zone, drain-done, drain-blocked.
+#on = ["verdict>=warning", "drain-blocked"]
+# Ways to tell: bell, osc9, osc777, osc99, command, webhook.
+#by = ["bell", "command", "webhook"]
+# Program and arguments for command, without a shell.
+#command = ["notify-send", "{title}", "{text}"]
+# URL for webhook, to which JSON is posted.
+#webhook = "https://hooks.example.com/services/T00"
+# The most notices in a time.
+#at-most = "1 per 1m"
+
 # Settings of one context of the kubeconfig. keys, aliases, columns and views may be here, too.
 [contexts.production]
 # Whether every command refuses to write to the cluster of this context.

@@ -4,6 +4,7 @@ mod check;
 mod cluster;
 mod connection;
 mod files;
+mod notices;
 mod rights;
 mod terminal;
 
@@ -23,6 +24,9 @@ use kordon_clock::Clock;
 pub struct DoctorArgs {
     #[command(flatten)]
     output: OutputArgs,
+    /// Also send a notice for a test to everyone whom [notify] of the configuration names
+    #[arg(long)]
+    notify: bool,
     /// Why the configuration could not be loaded.
     #[arg(skip)]
     pub configuration_error: Option<ConfigError>,
@@ -49,6 +53,16 @@ pub async fn run(args: DoctorArgs, connection: ConnectionArgs) -> Result<(), Cli
     }
     checks.extend(files::checks(&config, args.configuration_error.as_ref()));
     checks.extend(terminal::checks());
+    checks.push(match args.configuration_error {
+        None => notices::of_receivers(&config.notify()),
+        Some(_) => {
+            DoctorCheck::unknown(notices::RECEIVERS, "not checked, because files.configuration failed")
+        }
+    });
+    if args.notify {
+        let context = checked.connection.as_ref().map_or("", |connection| &connection.context);
+        checks.push(notices::test(config.notify(), context).await);
+    }
     let report = DoctorReport::new(checks, began);
     args.output.print(&report, render)?;
     match report.problems().as_slice() {

@@ -14,7 +14,10 @@ use super::{
 };
 use crate::{
     model::{ClusterVerdict, HeadroomProgress},
-    run::Ended,
+    run::{
+        Ended,
+        notify::{Notifier, write_to_stderr},
+    },
 };
 use kordon_core::forecast::AccuracyReport;
 use kordon_time::{Span, Timestamp};
@@ -43,6 +46,7 @@ const SLICE: Span = Span::from_millis(50);
 
 /// Prints the verdict and its changes until interrupted.
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
+    let mut notifier = Notifier::new(connection.config.notify());
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
     let clock = session.clock;
@@ -65,11 +69,14 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
             print(args.output, &verdict, &session.model.predictions.accuracy(), now)?;
             printed = Some(outline);
         }
+        let sequences = notifier.look(&session.model, now);
+        sequences.into_iter().for_each(|sequences| write_to_stderr(&sequences));
         let next = now + PERIOD;
         tokio::select! {
             Ended::Arrived | Ended::Abandoned = session.run_until(|_| false) => {
                 return Err(CliError::WatchesEnded);
             }
+            why = notifier.next_failure() => exit::note(&why),
             () = clock.sleep_until(next) => {}
         }
     }

@@ -42,6 +42,7 @@ use crate::{
         Ended, Session,
         background::{Background, Failed},
         headroom_slices::HeadroomSlices,
+        notify::{Notifier, write_to_stderr},
     },
 };
 use kordon_clock::Clock;
@@ -64,6 +65,8 @@ pub struct ControllerProcess {
     pub lines: LineWriter,
     /// Requests from the endpoints.
     pub asked: mpsc::Receiver<EndpointRequest>,
+    /// Tells the user of changes of the cluster.
+    pub notifier: Notifier,
 }
 
 /// Options of a controller that writes to the cluster.
@@ -141,7 +144,14 @@ impl ControllerProcess {
                     let (Ended::Arrived | Ended::Abandoned) = ended;
                     return Err(ControllerError::WatchesEnded);
                 }
-                () = sleep_until(tick) => term.tick(&self.lines, self.clock),
+                why = self.notifier.next_failure() => {
+                    term.session.model.journal.trouble(self.clock.now(), "notify", &why);
+                }
+                () = sleep_until(tick) => {
+                    term.tick(&self.lines, self.clock);
+                    let sequences = self.notifier.look(&term.session.model, self.clock.now());
+                    sequences.into_iter().for_each(|sequences| write_to_stderr(&sequences));
+                }
             }
         }
         let writes = term.end().await;

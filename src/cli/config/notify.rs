@@ -1,0 +1,146 @@
+//! `[notify]` of the configuration: who is notified of what.
+
+use http::Uri;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    k8s::webhook::Webhook,
+    model::NoticeRule,
+    run::notify::{NoticeRate, NotifyOptions, TerminalNotice},
+};
+
+/// The table, as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct NotifyFile {
+    /// Changes to tell of: `verdict>=warning` (or `notice`, `critical`, `disconnected`), `node`, `zone`, `drain-done`,
+    /// `drain-blocked`.
+    on: Vec<String>,
+    /// Ways to tell: `bell`, `osc9`, `osc777` and `osc99` of the terminal, `command`, `webhook`.
+    by: Vec<String>,
+    /// Program and arguments for `command`, without a shell. `{title}`, `{text}`, `{kind}`, `{context}` and `{object}`
+    /// of arguments are filled in.
+    command: Vec<String>,
+    /// URL for `webhook`, to which JSON is posted.
+    #[schemars(with = "String")]
+    webhook: Option<String>,
+    /// The most notices in a time: `1 per 1m`. What is left out is counted in the next notice.
+    #[schemars(with = "String")]
+    at_most: Option<String>,
+}
+
+/// A way to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NotifyWay {
+    Terminal(TerminalNotice),
+    Command,
+    Webhook,
+}
+
+const WAYS: [(&str, NotifyWay); 6] = [
+    ("bell", NotifyWay::Terminal(TerminalNotice::Bell)),
+    ("osc9", NotifyWay::Terminal(TerminalNotice::Osc9)),
+    ("osc777", NotifyWay::Terminal(TerminalNotice::Osc777)),
+    ("osc99", NotifyWay::Terminal(TerminalNotice::Osc99)),
+    ("command", NotifyWay::Command),
+    ("webhook", NotifyWay::Webhook),
+];
+
+/// Checks a text of a key of `[notify]`.
+///
+/// # Errors
+/// The text is not possible there; the error completes "is".
+pub fn check_notify(key: &str, text: &str) -> Result<(), String> {
+    match key {
+        "on" => NoticeRule::parse(text).map(drop),
+        "by" => way(text).map(drop),
+        "webhook" => Webhook::parse_url(text).map(drop),
+        "at-most" => NoticeRate::parse(text).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn way(text: &str) -> Result<NotifyWay, String> {
+    let found = WAYS.into_iter().find(|(name, _)| *name == text);
+    let names = || WAYS.map(|(name, _)| name).join(", ");
+    found.map(|(_, way)| way).ok_or_else(|| format!("not one of {}", names()))
+}
+
+impl NotifyFile {
+    /// The options that the table describes.
+    ///
+    /// # Errors
+    /// A text is not possible, or a way to tell lacks what it needs. The error is the key, and what is wrong with it.
+    pub fn options(&self) -> Result<NotifyOptions, (&'static str, String)> {
+        let on: Result<Vec<NoticeRule>, String> =
+            self.on.iter().map(|text| NoticeRule::parse(text)).collect();
+        let ways: Result<Vec<NotifyWay>, String> = self.by.iter().map(|text| way(text)).collect();
+        let ways = ways.map_err(|why| ("by", why))?;
+        let terminal = ways.iter().filter_map(|way| match way {
+            NotifyWay::Terminal(form) => Some(*form),
+            NotifyWay::Command | NotifyWay::Webhook => None,
+        });
+        Ok(NotifyOptions {
+            on: on.map_err(|why| ("on", why))?,
+            terminal: terminal.collect(),
+            command: self.command(ways.contains(&NotifyWay::Command))?,
+            webhook: self.webhook(ways.contains(&NotifyWay::Webhook))?,
+            at_most: match &self.at_most {
+                None => NoticeRate::default(),
+                Some(text) => NoticeRate::parse(text).map_err(|why| ("at-most", why))?,
+            },
+        })
+    }
+
+    fn command(&self, is_used: bool) -> Result<Vec<String>, (&'static str, String)> {
+        match self.command.first() {
+            _ if !is_used => Ok(Vec::new()),
+            Some(program) if !program.is_empty() => Ok(self.command.clone()),
+            _ => Err(("by", "by has \"command\", but command names no program".into())),
+        }
+    }
+
+    fn webhook(&self, is_used: bool) -> Result<Option<Uri>, (&'static str, String)> {
+        match &self.webhook {
+            _ if !is_used => Ok(None),
+            Some(url) => Webhook::parse_url(url).map(Some).map_err(|why| ("webhook", why)),
+            None => Err(("by", "by has \"webhook\", but webhook has no URL".into())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> NotifyFile {
+        toml::from_str(text).expect("TOML")
+    }
+
+    #[test]
+    fn by_default_nobody_is_notified_and_a_receiver_that_is_not_used_is_not_notified() {
+        assert!(!NotifyOptions::default().has_receiver());
+        assert_eq!(NotifyFile::default().options(), Ok(NotifyOptions::default()));
+        let unused = file("on = [\"node\"]\ncommand = [\"x\"]\nwebhook = \"https://h/x\"").options();
+        assert!(!unused.expect("valid").has_receiver());
+    }
+
+    #[test]
+    fn every_way_has_what_it_needs() {
+        let text = "on = [\"verdict>=critical\", \"zone\"]\nby = [\"bell\", \"osc99\", \"command\", \"webhook\"]\n\
+                    command = [\"notify-send\", \"{title}\"]\nwebhook = \"https://h/x\"\nat-most = \"2 per 5m\"";
+        let options = file(text).options().expect("valid");
+        assert_eq!(options.terminal, [TerminalNotice::Bell, TerminalNotice::Osc99]);
+        assert_eq!((options.on.len(), options.command.len(), options.at_most.count), (2, 2, 2));
+        assert_eq!(options.webhook.expect("one").host(), Some("h"));
+        let error = |text: &str| file(text).options().expect_err(text);
+        assert_eq!(error("by = [\"command\"]").0, "by");
+        assert_eq!(error("by = [\"command\"]\ncommand = [\"\"]").0, "by");
+        assert_eq!(error("by = [\"webhook\"]").0, "by");
+        assert_eq!(error("by = [\"webhook\"]\nwebhook = \"ftp://x\"").0, "webhook");
+        assert_eq!(error("on = [\"nodes\"]").0, "on");
+        assert_eq!(error("by = [\"mail\"]").1, "not one of bell, osc9, osc777, osc99, command, webhook");
+        assert_eq!(error("at-most = \"many\"").0, "at-most");
+    }
+}
