@@ -273,7 +273,6 @@ impl LoopHarness {
                 clock: self.clock,
                 context: None,
                 player: None,
-                preferences: None,
                 history: None,
                 preferences: None,
             },

@@ -219,7 +219,6 @@ fn show_dashboard() {
             clock,
             context: None,
             player: None,
-            preferences: None,
             history: None,
             preferences: None,
         };
