@@ -32,6 +32,17 @@ const POOLS: [&str; 7] = [
 ];
 
 impl Grouping {
+    /// The grouping that a word names: `zone`, `pool`, `role`, or a label.
+    pub fn parse(word: &str) -> Self {
+        match word {
+            "" => Self::None,
+            "zone" => Self::Zone,
+            "pool" => Self::Pool,
+            "role" => Self::Role,
+            label => Self::Label(label.to_owned()),
+        }
+    }
+
     /// The grouping that the next key press selects.
     pub const fn next(&self) -> Self {
         match self {

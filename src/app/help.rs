@@ -82,7 +82,8 @@ impl HelpGroup {
                 | TypedCommand::Sort
                 | TypedCommand::Zone
                 | TypedCommand::Namespace
-                | TypedCommand::Export,
+                | TypedCommand::Export
+                | TypedCommand::View,
             ) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster

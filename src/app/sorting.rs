@@ -13,6 +13,11 @@ pub trait PaneSort {
     fn flip(&mut self);
     /// Sorts by the column with this title. Returns whether there is one.
     fn by_title(&mut self, title: &str) -> bool;
+    /// Sorts by the column with this title in a direction.
+    ///
+    /// # Errors
+    /// There is no such column; the text names the nearest one, or all.
+    fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String>;
     /// Title of the column that the list is sorted by.
     fn title(&self) -> &'static str;
     /// Whether the order is the one at the start.
@@ -35,6 +40,18 @@ impl<C: SortColumn> PaneSort for Sort<C> {
         let column = C::from_title(title);
         column.into_iter().for_each(|column| self.by(column));
         column.is_some()
+    }
+
+    fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String> {
+        let Some(column) = C::from_title(title) else {
+            let titles = C::ALL.iter().map(|column| column.title());
+            let meant = nearest(title, titles.clone()).map(|meant| format!("did you mean {meant}?"));
+            let meant =
+                meant.unwrap_or_else(|| format!("there are {}", titles.collect::<Vec<_>>().join(", ")));
+            return Err(format!("there is no column {title}: {meant}"));
+        };
+        *self = Self { column, reversed: is_reversed };
+        Ok(())
     }
 
     fn title(&self) -> &'static str {
@@ -103,14 +120,10 @@ impl Screen {
         let Some(sort) = self.sort_mut(pane) else {
             return Err(format!("the {} cannot be sorted", pane.title().to_lowercase()));
         };
-        if title.is_empty() {
-            sort.next();
-        } else if !sort.by_title(title) {
-            let titles = sort.columns().into_iter().map(|(title, _)| title);
-            let meant = nearest(title, titles.clone()).map(|meant| format!("did you mean {meant}?"));
-            let meant =
-                meant.unwrap_or_else(|| format!("there are {}", titles.collect::<Vec<_>>().join(", ")));
-            return Err(format!("there is no column {title}: {meant}"));
+        match title {
+            "" => sort.next(),
+            title if sort.title() == title => sort.flip(),
+            title => sort.set(title, false)?,
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Runs the commands that are typed after `:`.
 
-use super::{App, Pane, TakenAlong, commands::TypedCommand, groups::Grouping};
+use super::{App, Pane, TakenAlong, commands::TypedCommand, groups::Grouping, preferences::list_named};
+use kordon_core::cluster::nearest::nearest;
 use kordon_time::{Span, Timestamp};
 
 impl App {
@@ -46,8 +47,7 @@ impl App {
                 self.arrange(now);
             }
             TypedCommand::Group => {
-                let label = (!argument.is_empty()).then(|| Grouping::Label(argument.into()));
-                self.screen.group_by(label.unwrap_or_default());
+                self.screen.group_by(Grouping::parse(argument));
                 self.arrange(now);
             }
             TypedCommand::Zone => {
@@ -56,6 +56,7 @@ impl App {
                 self.screen.leave_node();
                 self.arrange(now);
             }
+            TypedCommand::View => self.show_view(argument, now)?,
             TypedCommand::Namespace => self.show_namespace(argument, now),
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
@@ -84,6 +85,37 @@ impl App {
             "" => "pods and budgets of all namespaces".into(),
             name => format!("only pods and budgets of {name}; :ns shows all again"),
         });
+    }
+}
+
+impl App {
+    /// Shows a saved view: a pane with its filter and order.
+    fn show_view(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
+        let Some(view) = self.views.get(name).cloned() else {
+            let names: Vec<&str> = self.views.keys().map(String::as_str).collect();
+            return Err(match (names.as_slice(), name) {
+                ([], _) => "the configuration has no saved views: [views.NAME]".into(),
+                (names, "") => format!("saved views: {}", names.join(", ")),
+                (names, name) => {
+                    let meant = nearest(name, names.iter().copied());
+                    let meant = meant.map(|meant| format!("; did you mean {meant}?"));
+                    format!("there is no saved view {name}{}", meant.unwrap_or_default())
+                }
+            });
+        };
+        let pane = list_named(&view.pane).unwrap_or_default();
+        self.filter_pane(pane, &view.filter);
+        if pane == Pane::Nodes {
+            self.screen.group_by(Grouping::parse(&view.group));
+        }
+        if let Some(sort) = self.screen.sort_mut(pane).filter(|_| !view.sort.is_empty()) {
+            let column = view.sort.strip_prefix('-');
+            sort.set(column.unwrap_or(&view.sort), column.is_some())?;
+        }
+        (self.screen.wide, self.screen.zoomed) = (view.wide, view.zoom);
+        self.arrange(now);
+        self.screen.message = Some(format!("view {name}"));
+        Ok(())
     }
 }
 

@@ -11,7 +11,9 @@ use kordon::{
         HistoryState, Keymap, Mode, Pane, Playback, PlaybackKind, Reaction,
         chord::Chord,
         commands::{COMMANDS, Command, UserAction},
+        groups::Grouping,
         key_presets::KeyPreset,
+        preferences::SavedView,
         preview::{PlanKind, Targets},
     },
     model::{Moment, MomentKind, VerdictLevel},
@@ -344,4 +346,27 @@ fn the_name_in_an_argument_is_completed_as_far_as_it_is_clear() {
     );
     fixture.press("10<Tab>");
     assert_eq!(typed(&fixture), "drain pool-c-10 ");
+}
+
+#[test]
+fn a_saved_view_is_shown_by_its_name() {
+    let mut fixture = pressed(DashboardFixture::incident(), "5");
+    let view = SavedView {
+        pane: "nodes".into(),
+        filter: "zone:a".into(),
+        sort: "-age".into(),
+        group: "pool".into(),
+        wide: true,
+        zoom: true,
+    };
+    fixture.app.views.insert("zone-a".into(), view);
+    fixture.press(":view zone-b<Enter>");
+    let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
+    assert_eq!(fault.as_deref(), Some("there is no saved view zone-b; did you mean zone-a?"));
+    fixture.press("<Esc>:view zone-a<Enter>");
+    let screen = &fixture.app.screen;
+    assert_eq!((screen.focus, screen.listed_nodes().len()), (Pane::Nodes, 10));
+    assert!(screen.wide && screen.zoomed && *screen.groups.grouping() == Grouping::Pool);
+    let sort = screen.sort(Pane::Nodes).expect("a table");
+    assert_eq!((sort.title(), sort.is_reversed()), ("age", true));
 }
