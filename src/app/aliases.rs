@@ -15,6 +15,8 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ns", "namespace"),
     ("namespaces", "namespace"),
     ("label", "labels"),
+    ("ctx", "context"),
+    ("contexts", "context"),
     ("q", "quit"),
     ("q!", "quit"),
     ("exit", "quit"),

@@ -132,6 +132,9 @@ impl App {
                 let pods = self.shown().cluster.pods().iter().map(|pod| pod.key.to_string());
                 pods.filter(|name| name.starts_with(word)).collect()
             }
+            Some(_) if palette.resolved(head) == "context" => {
+                self.contexts.iter().filter(|name| name.starts_with(word)).cloned().collect()
+            }
             Some(_) | None => return true,
         };
         let Some(common) = common_start(&candidates) else { return true };

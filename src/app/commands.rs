@@ -112,6 +112,8 @@ pub enum TypedCommand {
     Group,
     /// Show a saved view.
     View,
+    /// Go to another context.
+    Context,
     Zone,
     Namespace,
     /// Sort by a column; without one, by the next.
@@ -405,6 +407,7 @@ pub const COMMANDS: &[Command] = &[
     typed_only("within", "[SPAN]", "Set how long the next operations may take in total.", TypedCommand::Within),
     typed_only("theme", "[NAME]", "Change to a theme by its name: nord, solarized-light, …; without one, list the names.",
         TypedCommand::Theme),
+    typed_only("context", "[NAME]", "Go to another context of the kubeconfig; without a name, list them.", TypedCommand::Context),
     typed_only("view", "[NAME]", "Show a saved view of the configuration; without a name, list them.", TypedCommand::View),
     typed_only("zone", "[ZONE]", "Show only the nodes of a zone; without one, all nodes.", TypedCommand::Zone),
     typed_only("namespace", "[NAME]", "Show only the pods and budgets of a namespace; without one, of all.",

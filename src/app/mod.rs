@@ -9,6 +9,7 @@ pub mod chord;
 pub mod columns;
 pub mod commands;
 pub mod completion;
+mod contexts;
 mod copying;
 pub mod detail;
 pub mod dialog;
@@ -54,6 +55,7 @@ pub mod update;
 pub use aliases::Aliases;
 pub use columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
 pub use commands::{Command, UserAction};
+pub use contexts::{Elsewhere, ScreenMemory};
 pub use copying::{MOST_COPIED, TakenAlong};
 pub use detail::{Detail, DetailSubject};
 pub use filter::Filter;
@@ -99,6 +101,12 @@ pub struct App {
     pub playback: Option<Playback>,
     /// State of the history.
     pub history: HistoryState,
+    /// Contexts of the kubeconfig; empty if there are no others to go to.
+    pub contexts: Vec<String>,
+    /// The context that the user wants to see.
+    pub wanted_context: Option<String>,
+    /// Operations in contexts that were left.
+    pub elsewhere: Vec<Elsewhere>,
     /// What the user wants to copy or write that only drawing knows.
     pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
@@ -123,6 +131,9 @@ impl App {
             operations: Operations::new(mode, read_only),
             playback: None,
             history: HistoryState::None,
+            contexts: Vec::new(),
+            wanted_context: None,
+            elsewhere: Vec::new(),
             taken_along: None,
             save_to: None,
             test_notice: false,

@@ -56,6 +56,7 @@ impl App {
                 self.screen.leave_node();
                 self.arrange(now);
             }
+            TypedCommand::Context => self.go_to_context(argument)?,
             TypedCommand::View => self.show_view(argument, now)?,
             TypedCommand::Namespace => self.show_namespace(argument, now),
             TypedCommand::Within => {

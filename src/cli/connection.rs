@@ -85,6 +85,17 @@ impl ConnectionArgs {
         }
     }
 
+    /// The connection to another context of the same kubeconfig, with what only the flags say: none of them is for it.
+    pub fn for_context(&self, name: String) -> Self {
+        Self {
+            kubeconfig: self.kubeconfig.clone(),
+            context: Some(name),
+            request_timeout: self.request_timeout,
+            config: self.config.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Whether the given flags match a cluster with this context and server. Flags that were not given match any.
     pub fn means(&self, context: &str, server: &str) -> bool {
         let address = |text: &str| match text.parse() {

@@ -1,11 +1,13 @@
 //! `kordon`: the dashboard of a cluster.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::{
     config::Config,
     connection::ConnectionArgs,
-    exit::CliError,
+    exit::{self, CliError},
     settings::SettingsArgs,
     show::{self, ShowArgs},
     source::SourceArgs,
@@ -15,8 +17,10 @@ use crate::{
     journal::JournalError,
     k8s::{
         connect::{self, Connection},
+        kubeconfig,
         settings::{ControllerFlags, controller_flags},
     },
+    run::{ContextOpener, Dashboard},
 };
 use kordon_clock::Clock;
 use kordon_core::engine::{Origin, Settings};
@@ -43,7 +47,17 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     if args.source.has_files() {
         return show_files(args, connection, &config).await;
     }
-    let open = connect::open(&connection.options()).await?;
+    let mut dashboard = open(args.clone(), connection.clone()).await?;
+    dashboard.opener = Some(opener(args.clone(), connection));
+    show::show(args.show, dashboard).await
+}
+
+/// Opens the dashboard of a cluster.
+async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboard, CliError> {
+    let config = connection.config.clone();
+    let options = connection.options();
+    let contexts = kubeconfig::context_names(&options);
+    let open = connect::open(&options).await?;
     // The request for the controller's flags is sent before the lists start. A request sent among the lists would wait
     // for the lists and slow them down. The lists start once the version is known.
     let flags = ControllerFlags::ask(open.client());
@@ -55,7 +69,18 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
     let (settings, notes) = settings_of(&connection, &config, flags, &args.settings);
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
-    show::show(show, &connection, watches, settings, notes.collect(), clock, context).await
+    let mut dashboard =
+        show::dashboard(show, &connection, watches, settings, notes.collect(), clock, context);
+    dashboard.app.contexts = contexts;
+    Ok(dashboard)
+}
+
+/// Opens the dashboards of other contexts of the kubeconfig.
+fn opener(args: DashboardArgs, connection: ConnectionArgs) -> ContextOpener {
+    ContextOpener(Arc::new(move |name| {
+        let opened = open(args.clone(), connection.for_context(name));
+        Box::pin(async move { opened.await.map_err(|error| exit::error_text(&error)) })
+    }))
 }
 
 /// Shows objects that were read from files. Time stands still, and nothing can be written.
@@ -72,7 +97,10 @@ async fn show_files(
     let (settings, notes) = settings_of(&connection, config, flags, &args.settings);
     let notes = notes.into_iter().map(|note| ("settings", note));
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
-    show::show(show.read_only(), &connection, watches, settings, notes, clock, Err(JournalError::Files)).await
+    let show = show.read_only();
+    let no_journal = Err(JournalError::Files);
+    let dashboard = show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal);
+    show::show(show, dashboard).await
 }
 
 /// Settings of the controller, with notes about their sources. The order of precedence is: flags of this command, the

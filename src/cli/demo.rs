@@ -181,7 +181,10 @@ impl EmbeddedCluster {
         let context = WriteContext::with(&connection, journal, self.clock);
         let show = args.show.with_preferences(config, NAME);
         let watches = show.watch(&connection, self.clock);
-        show::show(show, &connection, watches, settings, Vec::new(), self.clock, Ok(context)).await
+        let (clock, notes) = (self.clock, Vec::new());
+        let dashboard =
+            show::dashboard(show.clone(), &connection, watches, settings, notes, clock, Ok(context));
+        show::show(show, dashboard).await
     }
 
     async fn record(&self, file: &Path, args: &DemoArgs) -> Result<(), CliError> {

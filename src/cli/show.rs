@@ -149,8 +149,8 @@ impl ShowArgs {
     }
 }
 
-/// Shows the dashboard of a cluster until the user quits, or writes one frame.
-pub async fn show(
+/// Creates the dashboard of a cluster.
+pub fn dashboard(
     args: ShowArgs,
     connection: &Connection,
     watches: RunningWatches,
@@ -158,10 +158,9 @@ pub async fn show(
     notes: Vec<(&'static str, String)>,
     clock: Clock,
     context: Result<WriteContext, JournalError>,
-) -> Result<(), CliError> {
+) -> Dashboard {
     let ShowArgs { no_pods: _, read_only, history, look, preferences, config, context: name } = args;
     let themes = look.themes();
-    let theme = themes[0];
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
     let mut session = Session::over(watches, connection, options, EffectExecutor::Recorder, clock);
@@ -181,10 +180,16 @@ pub async fn show(
     dashboard.notify = config.notify();
     dashboard.preferences = preferences_file(config, name);
     dashboard.app.screen.glyphs = look.glyphs();
+    dashboard
+}
+
+/// Shows a dashboard until the user quits, or writes one frame.
+pub async fn show(args: ShowArgs, dashboard: Dashboard) -> Result<(), CliError> {
+    let look = args.look;
     let Some(file) = look.snapshot.clone() else {
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
     };
-    let start = clock.now();
+    let (start, theme) = (dashboard.clock.now(), dashboard.app.screen.theme());
     let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
     let frame = run::headless(dashboard, look.size.cells(), start + look.after, keys).await?;
     Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)

@@ -99,6 +99,15 @@ pub async fn target(
     Ok(ClusterTarget { context, user, config })
 }
 
+/// Names of the contexts of the kubeconfig, in its order; empty if it cannot be read.
+pub fn context_names(options: &ConnectOptions) -> Vec<String> {
+    let found = read(options, &KubeEnvironment::from_env());
+    found.map_or_else(
+        |_| Vec::new(),
+        |(kubeconfig, _)| kubeconfig.contexts.into_iter().map(|context| context.name).collect(),
+    )
+}
+
 /// The files of the kubeconfig, whether or not they exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeconfigFiles {

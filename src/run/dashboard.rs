@@ -6,6 +6,7 @@
 //! time that it asks for. While something counts down, a tick once a second always draws. If nothing arrives and
 //! nothing counts down, nothing is drawn. A frozen screen is drawn for keys only.
 
+mod contexts;
 mod display;
 mod link;
 mod past;
@@ -64,6 +65,8 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
+pub use contexts::ContextOpener;
+use contexts::{End, Opening, RunningCount};
 use display::{Display, DisplayEvent};
 use link::{ClusterLink, ExecutorEnded, LinkEvent};
 use past::Past;
@@ -91,6 +94,8 @@ pub struct Dashboard {
     pub preferences: Option<PreferencesFile>,
     /// Who is notified of what in the cluster.
     pub notify: NotifyOptions,
+    /// Opens other contexts; none if there are none.
+    pub opener: Option<ContextOpener>,
 }
 
 impl Dashboard {
@@ -106,6 +111,7 @@ impl Dashboard {
             history: None,
             preferences: None,
             notify: NotifyOptions::default(),
+            opener: None,
         }
     }
 
@@ -137,6 +143,7 @@ impl Dashboard {
             history: None,
             preferences: None,
             notify: NotifyOptions::default(),
+            opener: None,
         }
     }
 }
@@ -205,7 +212,7 @@ pub async fn run_dashboard(
     surface: &mut impl Surface,
     keys: impl Stream<Item = io::Result<Event>> + Unpin,
 ) -> Result<(), RunError> {
-    Loop::new(dashboard).run(surface, keys, std::future::pending()).await.map(drop)
+    contexts::run_contexts(dashboard, surface, keys).await
 }
 
 /// Runs the same loop without a terminal until `until`, then draws one frame. Each key is typed at its time.
@@ -224,9 +231,11 @@ pub async fn headless(
         waits.sleep_until(at).await;
         Ok(Event::Key(key))
     });
-    let keys = Box::pin(typed.chain(stream::pending()));
+    let mut keys = Box::pin(typed.chain(stream::pending()));
     let mut screen = Terminal::new(TestBackend::new(size.0, size.1)).expect("a buffer cannot fail");
-    let mut app = Loop::new(dashboard).run(&mut screen, keys, waits.sleep_until(until)).await?;
+    let mut shown = Loop::new(dashboard);
+    shown.run(&mut screen, &mut keys, waits.sleep_until(until)).await?;
+    let mut app = shown.display.app;
     let now = app.model_time(clock.now());
     if !app.is_frozen() {
         app.refresh(now);
@@ -244,6 +253,11 @@ struct Loop {
     past: Past,
     operations: OperationsDriver,
     notifier: Notifier,
+    /// Opens other contexts; none if there are none.
+    opener: Option<ContextOpener>,
+    opening: Opening,
+    /// Number of operations that run.
+    running: RunningCount,
 }
 
 /// What the loop does after an event.
@@ -254,7 +268,8 @@ enum Next {
 
 impl Loop {
     fn new(dashboard: Dashboard) -> Self {
-        let Dashboard { mut app, links, clock, context, player, history, preferences, notify } = dashboard;
+        let Dashboard { mut app, links, clock, context, player, history, preferences, notify, opener } =
+            dashboard;
         if context.is_none() {
             app.operations.locked.get_or_insert_with(|| "there is no place for a journal".into());
         }
@@ -268,24 +283,31 @@ impl Loop {
             past: Past::new(player, history),
             operations: OperationsDriver::new(context),
             notifier: Notifier::new(notify),
+            opener,
+            opening: Opening::default(),
+            running: RunningCount::default(),
         }
     }
 
-    /// Runs until the user quits, the keys end, or `end` is ready. Returns the app as it is then.
+    /// Runs until the user quits or goes to another context, the keys end, or `end` is ready.
     async fn run(
-        mut self,
+        &mut self,
         surface: &mut impl Surface,
-        mut keys: impl Stream<Item = io::Result<Event>> + Unpin,
+        keys: &mut (impl Stream<Item = io::Result<Event>> + Unpin),
         end: impl Future<Output = ()>,
-    ) -> Result<App, RunError> {
+    ) -> Result<End, RunError> {
         tokio::pin!(end);
         loop {
             self.follow_history();
             self.past.start_search();
             self.operations.start_jobs(&mut self.display.app, self.display.clock);
             self.link.follow(&self.display.app);
+            self.count_running();
             if self.display.app.operations.may_quit() {
-                return Ok(self.display.app);
+                return Ok(End::Quit);
+            }
+            if let Some(end) = self.follow_context() {
+                return Ok(end);
             }
             let app = &self.display.app;
             let channels = self.operations.channels(app.with_requests());
@@ -295,11 +317,16 @@ impl Loop {
                 event = keys.next() => match event {
                     Some(event) => match self.on_event(event.map_err(RunError::Keys)?, surface).await? {
                         Next::GoOn => {}
-                        Next::Leave => return Ok(self.display.app),
+                        Next::Leave => return Ok(End::Quit),
                     },
-                    None => return Ok(self.display.app),
+                    None => return Ok(End::Quit),
                 },
-                () = &mut end, if may_end => return Ok(self.display.app),
+                () = &mut end, if may_end => return Ok(End::Quit),
+                (name, opened) = self.opening.next() => {
+                    if let Some(end) = self.on_context(&name, opened) {
+                        return Ok(end);
+                    }
+                }
                 event = self.operations.next(channels) => self.on_operation_event(event),
                 event = self.past.next(app.playback.as_ref()) => self.on_past_event(event),
                 event = self.display.next() => self.on_display_event(event, surface)?,

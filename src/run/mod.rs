@@ -31,6 +31,8 @@ pub mod tuning;
 mod vitals;
 mod wanted;
 
-pub use dashboard::{Dashboard, RunError, VirtualTyping, headless, replay_frame, run_dashboard, terminal};
+pub use dashboard::{
+    ContextOpener, Dashboard, RunError, VirtualTyping, headless, replay_frame, run_dashboard, terminal,
+};
 pub use session::{Ended, Links, RunningWatches, Session, watch_scopes};
 pub use surface::Surface;

@@ -275,6 +275,7 @@ impl LoopHarness {
                 player: None,
                 history: None,
                 preferences: None,
+                opener: None,
             },
             self,
         )

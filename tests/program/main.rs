@@ -7,6 +7,7 @@ mod cli;
 #[path = "../common/mod.rs"]
 mod common;
 mod configuration;
+mod contexts;
 mod copying;
 mod cursor;
 mod dashboard;

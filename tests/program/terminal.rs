@@ -221,6 +221,7 @@ fn show_dashboard() {
             player: None,
             history: None,
             preferences: None,
+            opener: None,
         };
         run::terminal(dashboard, true).await.expect("it runs");
     });

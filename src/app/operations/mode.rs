@@ -52,6 +52,13 @@ impl App {
         Ok(())
     }
 
+    /// Ends enforce mode because another context is shown.
+    pub(in crate::app) fn end_enforcing_here(&mut self, now: Timestamp) {
+        if self.operations.mode == Mode::Enforce {
+            self.lock(now, "another context is shown");
+        }
+    }
+
     /// Ends enforce mode if its time has expired. Returns whether the mode ended.
     pub(super) fn end_enforcing(&mut self, now: Timestamp) -> bool {
         let is_over = self.operations.enforced_until.is_some_and(|until| until <= now);

@@ -113,6 +113,22 @@ fn mode(scene: &Scene) -> (String, Role) {
 
 /// Summary of the operations in progress.
 fn in_progress(scene: &Scene) -> Runs {
+    let elsewhere: Vec<&str> = scene
+        .app
+        .elsewhere
+        .iter()
+        .filter(|other| other.is_busy())
+        .map(|other| other.context.as_str())
+        .collect();
+    let runs = in_progress_here(scene);
+    if elsewhere.is_empty() {
+        return runs;
+    }
+    let words = format!("▶ operations in {} (:ctx)", elsewhere.join(", "));
+    runs.and(" ", scene.style(Role::Dim)).and(&words, scene.style(Role::FeedBusy))
+}
+
+fn in_progress_here(scene: &Scene) -> Runs {
     let running: Vec<_> = scene.app.operations.running().collect();
     let words = match running[..] {
         [] => return Runs::default(),

@@ -1,0 +1,108 @@
+//! Contexts of the kubeconfig: going to another one, and coming back to what was on the screen.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::{App, Filter, NodeColumn, Pane, Sort, groups::Grouping, options::ThemeName};
+use kordon_core::cluster::{NodeName, nearest::nearest};
+use kordon_time::Timestamp;
+
+/// Operations in a context that is not shown.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    pub context: String,
+    /// Number of operations that run there.
+    pub running: Arc<AtomicUsize>,
+}
+
+impl Elsewhere {
+    pub fn is_busy(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// What was on the screen of a context.
+#[derive(Clone, Debug)]
+pub struct ScreenMemory {
+    focus: Pane,
+    pods_of: Option<NodeName>,
+    filters: BTreeMap<Pane, Filter>,
+    sort: Sort<NodeColumn>,
+    grouping: Grouping,
+    wide: bool,
+    zoomed: bool,
+    recent: Vec<Pane>,
+    theme: ThemeName,
+}
+
+impl App {
+    /// Asks for another context; without a name, lists them.
+    ///
+    /// # Errors
+    /// There is no such context, or this dashboard has no others.
+    pub(super) fn go_to_context(&mut self, name: &str) -> Result<(), String> {
+        let present = &self.model.connection.context;
+        let names = || self.contexts.iter().map(String::as_str);
+        if self.contexts.is_empty() {
+            return Err("there are no other contexts here".into());
+        }
+        if name.is_empty() {
+            return Err(format!("contexts: {}", self.contexts.join(", ")));
+        }
+        if name == present {
+            return Err(format!("{name} is shown already"));
+        }
+        if !names().any(|known| known == name) {
+            let meant = nearest(name, names()).map(|meant| format!("; did you mean {meant}?"));
+            return Err(format!("the kubeconfig has no context {name}{}", meant.unwrap_or_default()));
+        }
+        self.wanted_context = Some(name.to_owned());
+        self.screen.message = Some(format!("connecting to {name}; {present} is shown until it answers"));
+        Ok(())
+    }
+
+    /// Leaves this context: enforce mode ends, so that no key can start an operation here after coming back. Returns what
+    /// is on the screen.
+    pub fn leave(&mut self, now: Timestamp) -> ScreenMemory {
+        self.end_enforcing_here(now);
+        let screen = &self.screen;
+        let focus = match screen.focus {
+            Pane::Detail | Pane::Plan | Pane::Progress => screen.node_pane(),
+            pane => pane,
+        };
+        ScreenMemory {
+            focus,
+            pods_of: screen.pods_of.clone(),
+            filters: screen.filters.clone(),
+            sort: screen.nodes.sort,
+            grouping: screen.groups.grouping().clone(),
+            wide: screen.wide,
+            zoomed: screen.zoomed,
+            recent: screen.recent.clone(),
+            theme: screen.theme(),
+        }
+    }
+
+    /// Shows again what was on the screen of this context.
+    pub fn come_back_to(&mut self, memory: ScreenMemory) {
+        let ScreenMemory { focus, pods_of, filters, sort, grouping, wide, zoomed, recent, theme } = memory;
+        let screen = &mut self.screen;
+        (screen.focus, screen.pods_of, screen.filters) = (focus, pods_of, filters);
+        (screen.nodes.sort, screen.wide, screen.zoomed, screen.recent) = (sort, wide, zoomed, recent);
+        screen.group_by(grouping);
+        // The terminal has not lost a theme since.
+        let _ = screen.use_theme(theme.as_str());
+    }
+
+    /// Says that operations run in another context, which quitting would stop.
+    pub fn warn_of_operations(&mut self, context: &str) {
+        self.screen.message = Some(format!(
+            "operations run in {context} (:ctx {context}); quitting again stops them, and they can be resumed"
+        ));
+    }
+}
