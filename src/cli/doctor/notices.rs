@@ -71,6 +71,6 @@ mod tests {
         let both = NotifyOptions { on, terminal, ..NotifyOptions::default() };
         let results = [&only_on, &only_by, &both].map(|options| of_receivers(options).result);
         assert_eq!(results, [CheckResult::Warning, CheckResult::Warning, CheckResult::Ok]);
-        assert_eq!(of_receivers(&both).found, "of node by the terminal, at most 1 in 1m");
+        assert_eq!(of_receivers(&both).found, "of node by the terminal, at most 1 in 1m00s");
     }
 }
