@@ -24,6 +24,7 @@ mod keys;
 mod kubectl_flags;
 mod log;
 mod man;
+mod markdown;
 mod once;
 mod output;
 mod page;
