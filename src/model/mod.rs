@@ -32,6 +32,7 @@ pub mod upgrades;
 pub mod views;
 pub mod watchlist;
 pub mod zone_names;
+pub mod zone_reason;
 
 use std::sync::Arc;
 

@@ -6,7 +6,11 @@ use super::{column, draw_cause, draw_nothing, open, say, sort_on_click, table_of
 use crate::{
     app::{Pane, ZoneColumn, screen_part::ScreenPart},
     k8s::feed::FeedKind,
-    model::{NodeState, StateRole, ZoneNodes, cluster_verdict::is_every_zone_down},
+    model::{
+        NodeState, StateRole, ZoneNodes,
+        cluster_verdict::is_every_zone_down,
+        zone_reason::{RateReason, zone_reason},
+    },
     ui::{
         Scene, node_strip, text,
         theme::Role,
@@ -36,7 +40,9 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.zones.list;
     let zones: Vec<ZoneLine> = list.keys().iter().filter_map(|key| ZoneLine::new(scene, key)).collect();
     let selected = list.cursor().and_then(|place| zones.get(place));
-    let reason = selected.map(|zone| reason(scene, zone.view, zone.silent()));
+    let reason = selected.map(|zone| {
+        zone_reason(zone.view, &scene.shown.views.zones, &scene.app.model.settings, zone.silent())
+    });
     let inner = draw_cause(scene, Pane::Zones, reason, inner, buf);
     let page = TableWidget::page(inner);
     if zones.is_empty() && scene.app.model.engine.is_none() && scene.shown.cluster.nodes().is_synced() {
@@ -282,15 +288,13 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
 /// Eviction rate and, if nodes wait, when the next one is tainted:
 /// `0.1/s normal`, `0.1/s, in 9s: 1 of 7 nodes`, `0/s stopped, 2 nodes wait`.
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
-    let (word, reason, role) = match zone.state {
-        _ if all_down(scene) => ("paused", ": all zones down", Role::ZoneFull),
-        ZoneState::PartialDisruption if zone.rate > 0.0 => {
-            ("reduced", ": large zone partly down", Role::ZonePartial)
-        }
-        ZoneState::PartialDisruption => ("stopped", ": small zone partly down", Role::ZonePartial),
-        ZoneState::FullDisruption => ("normal", ": other zones healthy", Role::Dim),
-        ZoneState::Normal | ZoneState::Initial => ("normal", "", Role::Dim),
+    let rate = RateReason::new(zone, &scene.shown.views.zones);
+    let role = match rate {
+        RateReason::AllZonesDown => Role::ZoneFull,
+        RateReason::LargeZonePartlyDown | RateReason::SmallZonePartlyDown => Role::ZonePartial,
+        RateReason::OtherZonesHealthy | RateReason::NotDisrupted => Role::Dim,
     };
+    let (word, reason) = (rate.word(), rate.text().map(|text| format!(": {text}")).unwrap_or_default());
     let number = if zone.rate > 0.0 { format!("{}/s", zone.rate) } else { "0/s".into() };
     let cell = Cell::new(&number, scene.style(Role::Base));
     let has_reason = scene.width(Pane::Zones) >= WITH_REASON;
@@ -299,7 +303,7 @@ fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     } else {
         cell
     };
-    let cell = if has_reason { cell.and(reason, scene.style(role)) } else { cell };
+    let cell = if has_reason { cell.and(&reason, scene.style(role)) } else { cell };
     let Some(slot) = slot(scene, zone) else { return cell };
     cell.and(", ", scene.style(Role::Dim)).join(slot)
 }
@@ -326,49 +330,6 @@ fn slot(scene: &Scene, zone: &ZoneView) -> Option<Cell> {
 
 fn all_down(scene: &Scene) -> bool {
     is_every_zone_down(&scene.shown.views.zones)
-}
-
-/// Why the zone has its state and rate, and what would change them.
-fn reason(scene: &Scene, zone: &ZoneView, silent: usize) -> String {
-    let settings = &scene.app.model.settings;
-    let (not_ready, size) = (zone.not_ready, zone.size);
-    let threshold = 100.0 * settings.unhealthy_zone_threshold.value;
-    let large = settings.large_cluster_size_threshold.value;
-    if all_down(scene) {
-        return "no node is ready in any zone (master disruption mode): the controller removes its NoExecute taints and \
-                evicts no pods; once any node is ready again, every node gets a fresh grace period"
-            .into();
-    }
-    if zone.is_outdated() {
-        return format!(
-            "as the controller's last pass left it; {not_ready} of {size} nodes are not ready now, and the next pass makes it {}",
-            zone.next_state
-        );
-    }
-    match zone.state {
-        ZoneState::Initial => "new: the next monitor pass decides its state".into(),
-        ZoneState::Normal if not_ready > 0 => format!(
-            "{not_ready} of {size} nodes are not ready: fewer than {threshold:.0}%, or fewer than 3; queued nodes get \
-             their NoExecute taint at the normal rate"
-        ),
-        ZoneState::Normal if silent > 0 => format!(
-            "all nodes are Ready as far as anyone has said, but {silent} of {size} are silent: the controller declares each \
-             Unknown when its grace period is over"
-        ),
-        ZoneState::Normal => "all nodes are ready".into(),
-        ZoneState::PartialDisruption if zone.rate > 0.0 => format!(
-            "{not_ready} of {size} nodes are not ready: at least {threshold:.0}%; a zone of more than {large} nodes \
-             continues at the secondary rate"
-        ),
-        ZoneState::PartialDisruption => format!(
-            "{not_ready} of {size} nodes are not ready: at least {threshold:.0}%; in a zone of at most {large} nodes no \
-             node gets a NoExecute taint until fewer are not ready"
-        ),
-        ZoneState::FullDisruption => format!(
-            "none of its {size} nodes is ready, but nodes of other zones are: its nodes get their NoExecute taint at the \
-             normal rate"
-        ),
-    }
 }
 
 const fn glyph(state: ZoneState) -> &'static str {
