@@ -469,8 +469,8 @@ impl StatusReport {
             },
             controller: controller(model),
             watches: model.feeds.iter().map(|(kind, health)| watch(kind, health)).collect(),
-            zones: views.zones.iter().map(zone).collect(),
-            nodes: nodes.map(|node| node_report(model, node, now)).collect(),
+            zones: views.zones.iter().map(StatusZoneReport::new).collect(),
+            nodes: nodes.map(|node| StatusNodeReport::new(model, node, now)).collect(),
             evictions: Some(evictions(model, now)).filter(|rows| !rows.is_empty() || knows_pods),
             headroom: model
                 .known_headroom(now)
@@ -549,17 +549,19 @@ fn watch(kind: FeedKind, health: &FeedHealth) -> WatchReport {
     WatchReport { kind: kind.to_string(), state: health.state.as_str(), error, last_event: health.last_heard }
 }
 
-fn zone(view: &ZoneView) -> StatusZoneReport {
-    StatusZoneReport {
-        region: view.key.region.to_string(),
-        zone: view.key.zone.to_string(),
-        state: view.state.as_str(),
-        nodes: view.size,
-        not_ready: view.not_ready,
-        not_ready_share: view.unready_share(),
-        eviction_rate: view.rate,
-        queue: view.queue.clone(),
-        next_slot: view.next_token,
+impl StatusZoneReport {
+    pub fn new(view: &ZoneView) -> Self {
+        Self {
+            region: view.key.region.to_string(),
+            zone: view.key.zone.to_string(),
+            state: view.state.as_str(),
+            nodes: view.size,
+            not_ready: view.not_ready,
+            not_ready_share: view.unready_share(),
+            eviction_rate: view.rate,
+            queue: view.queue.clone(),
+            next_slot: view.next_token,
+        }
     }
 }
 
@@ -570,67 +572,70 @@ fn last_heartbeat(model: &Model, node: &Node) -> Option<Timestamp> {
     Some(silence.heartbeat)
 }
 
-fn node_report(model: &Model, node: &Node, now: Timestamp) -> StatusNodeReport {
-    let (cluster, views) = (&model.cluster, &model.views);
-    let (health, status) = (model.health(node), model.node_status(node));
-    let ZoneKey { region, zone } = node.zone();
-    let load = cluster.load(&node.name);
-    let knows_pods = cluster.knows(&Scope::PodsOn(node.name.clone()));
-    StatusNodeReport {
-        name: node.name.clone(),
-        region: region.to_string(),
-        zone: zone.to_string(),
-        roles: node.roles().map(str::to_owned).collect(),
-        state: status.map(|status| status.state.as_str()),
-        state_since: status.and_then(|status| status.since),
-        status,
-        unschedulable: node.unschedulable,
-        cordon: node.cordon().map(|note| CordonReport {
-            by: note.by.clone(),
-            why: note.reason.clone(),
-            at: note.at,
-            until: note.until,
-            expired: note.is_expired(now),
-            operation: note.operation.clone(),
-            time_left: note.time_left(now),
-        }),
-        drain_claim: node.drain_claim.as_ref().map(|claim| DrainClaimReport {
-            by: claim.by.clone(),
-            operation: claim.operation.clone(),
-            renewed: claim.renewed,
-            pods: claim.pods,
-            pods_left: model.drain_count(node).map(|count| count.left()),
-            count: model.drain_count(node).map(|count| count.into()),
-            expired: !claim.is_fresh(now),
-            text: claim.text(now),
-        }),
-        ready: ready(node),
-        last_heartbeat: last_heartbeat(model, node),
-        probe_timestamp: health.as_ref().map(|health| health.probe),
-        probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
-        probe_certainty: health.as_ref().map(|health| certainty(health.certainty)),
-        grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
-        grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
-        lease_renewed: lease_renewed(cluster, &node.name),
-        taints: node.taints.iter().map(taint).collect(),
-        pods: knows_pods.then_some(load.unfinished()),
-        terminating_pods: knows_pods.then_some(load.terminating),
-        next: views.leaving.next.get(&node.name).map(|due| NextReport {
-            r#type: match due.what {
-                NextEventKind::Unknown => "unknown",
-                NextEventKind::Taint => "taint",
-                NextEventKind::Evict { .. } => "evict",
-            },
-            pods: match due.what {
-                NextEventKind::Evict { pods, .. } => Some(pods),
-                NextEventKind::Unknown | NextEventKind::Taint => None,
-            },
-            at: due.at,
-            in_seconds: due.at.map(|at| seconds(at.since(now))),
-            estimated: due.estimated,
-            probability: due.chance.as_ref().map_or(1.0, |chance| chance.probability),
-            why: due.why.clone(),
-        }),
+impl StatusNodeReport {
+    /// Creates the report of a node of a model that was refreshed at `now`.
+    pub fn new(model: &Model, node: &Node, now: Timestamp) -> Self {
+        let (cluster, views) = (&model.cluster, &model.views);
+        let (health, status) = (model.health(node), model.node_status(node));
+        let ZoneKey { region, zone } = node.zone();
+        let load = cluster.load(&node.name);
+        let knows_pods = cluster.knows(&Scope::PodsOn(node.name.clone()));
+        Self {
+            name: node.name.clone(),
+            region: region.to_string(),
+            zone: zone.to_string(),
+            roles: node.roles().map(str::to_owned).collect(),
+            state: status.map(|status| status.state.as_str()),
+            state_since: status.and_then(|status| status.since),
+            status,
+            unschedulable: node.unschedulable,
+            cordon: node.cordon().map(|note| CordonReport {
+                by: note.by.clone(),
+                why: note.reason.clone(),
+                at: note.at,
+                until: note.until,
+                expired: note.is_expired(now),
+                operation: note.operation.clone(),
+                time_left: note.time_left(now),
+            }),
+            drain_claim: node.drain_claim.as_ref().map(|claim| DrainClaimReport {
+                by: claim.by.clone(),
+                operation: claim.operation.clone(),
+                renewed: claim.renewed,
+                pods: claim.pods,
+                pods_left: model.drain_count(node).map(|count| count.left()),
+                count: model.drain_count(node).map(|count| count.into()),
+                expired: !claim.is_fresh(now),
+                text: claim.text(now),
+            }),
+            ready: ready(node),
+            last_heartbeat: last_heartbeat(model, node),
+            probe_timestamp: health.as_ref().map(|health| health.probe),
+            probe_source: health.as_ref().map(|health| heartbeat_source(health.heartbeat_source)),
+            probe_certainty: health.as_ref().map(|health| certainty_word(health.certainty)),
+            grace_seconds: health.as_ref().map(|health| seconds(health.grace)),
+            grace_left_seconds: health.as_ref().map(|health| seconds(health.expires().since(now))),
+            lease_renewed: lease_renewed(cluster, &node.name),
+            taints: node.taints.iter().map(taint).collect(),
+            pods: knows_pods.then_some(load.unfinished()),
+            terminating_pods: knows_pods.then_some(load.terminating),
+            next: views.leaving.next.get(&node.name).map(|due| NextReport {
+                r#type: match due.what {
+                    NextEventKind::Unknown => "unknown",
+                    NextEventKind::Taint => "taint",
+                    NextEventKind::Evict { .. } => "evict",
+                },
+                pods: match due.what {
+                    NextEventKind::Evict { pods, .. } => Some(pods),
+                    NextEventKind::Unknown | NextEventKind::Taint => None,
+                },
+                at: due.at,
+                in_seconds: due.at.map(|at| seconds(at.since(now))),
+                estimated: due.estimated,
+                probability: due.chance.as_ref().map_or(1.0, |chance| chance.probability),
+                why: due.why.clone(),
+            }),
+        }
     }
 }
 
@@ -661,17 +666,22 @@ fn lease_renewed(cluster: &Cluster, node: &NodeName) -> Option<ClusterTime> {
 fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
     let mut rows: Vec<_> = model.views.leaving.evictions.iter().collect();
     rows.sort_by_key(|(pod, row)| (row.state.rank(), row.state.at(), (*pod).clone()));
-    let report = |(pod, row): (&Key, &EvictionRow)| {
+    rows.into_iter().filter_map(|(pod, row)| EvictionReport::new(model, pod, row, now)).collect()
+}
+
+impl EvictionReport {
+    /// Creates the report of an eviction; `None` for a cancelled one, which only says what has changed since an earlier
+    /// moment.
+    pub fn new(model: &Model, pod: &Key, row: &EvictionRow, now: Timestamp) -> Option<Self> {
         let (state, certainty, finalizers) = match &row.state {
             EvictionState::Scheduled { certainty, .. } => {
-                ("scheduled", Some(self::certainty(*certainty)), Vec::new())
+                ("scheduled", Some(certainty_word(*certainty)), Vec::new())
             }
             EvictionState::Predicted { .. } => ("predicted", None, Vec::new()),
             EvictionState::Terminating { finalizers, .. } => {
                 ("terminating", None, finalizers.iter().map(ToString::to_string).collect())
             }
             EvictionState::Never => ("never", None, Vec::new()),
-            // A cancelled eviction only says what has changed since an earlier moment. A single report leaves it out.
             EvictionState::Cancelled { .. } => return None,
         };
         let at = row.state.at();
@@ -684,7 +694,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             }
             _ => None,
         };
-        Some(EvictionReport {
+        Some(Self {
             namespace: pod.namespace.to_string(),
             pod: pod.name.to_string(),
             node: row.node.clone(),
@@ -701,8 +711,7 @@ fn evictions(model: &Model, now: Timestamp) -> Vec<EvictionReport> {
             budget_ignored: model.predictions.would_be_refused(pod).filter(|_| leaves),
             why: row.why.clone(),
         })
-    };
-    rows.into_iter().filter_map(report).collect()
+    }
 }
 
 /// A duration in seconds, rounded to milliseconds.
@@ -721,7 +730,7 @@ const fn heartbeat_source(source: HeartbeatSource) -> &'static str {
     }
 }
 
-const fn certainty(certainty: Certainty) -> &'static str {
+const fn certainty_word(certainty: Certainty) -> &'static str {
     match certainty {
         Certainty::Observed => "observed",
         Certainty::Estimated => "estimated",
