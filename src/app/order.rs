@@ -76,7 +76,7 @@ impl Screen {
         let mut any = false;
         let basis = node_basis(shown, self.nodes.sort, self.filter(Pane::Nodes));
         if self.nodes.arranged.as_ref() != Some(&basis) {
-            let nodes = nodes(shown, &basis.filter, basis.sort);
+            let nodes = node_rows(shown, &basis.filter, basis.sort);
             let order = if basis.sort == Sort::default() { GroupOrder::Urgency } else { GroupOrder::Name };
             let rows = self.groups.arrange(nodes, shown, order);
             self.ready_from = groups::ready_from(&rows, shown);
@@ -86,20 +86,23 @@ impl Screen {
         }
         self.groups.count_pods(shown);
         let filter = self.filter(Pane::Zones).clone();
-        self.zones.list.replace(zones(shown, &filter, self.zones.sort));
+        self.zones.list.replace(zone_rows(shown, &filter, self.zones.sort));
         let basis = eviction_basis(shown, self.evictions.sort, self.filter(Pane::Evictions));
         if self.evictions.arranged.as_ref() != Some(&basis) {
-            self.evictions.list.replace_shared(evictions(shown, &basis.filter, basis.sort));
+            self.evictions.list.replace_shared(eviction_rows(shown, &basis.filter, basis.sort));
             self.evictions.arranged = Some(basis);
             any = true;
         }
         let filter = self.filter(Pane::Pods).clone();
-        let pods = self.pods_of.as_ref().map(|node| pods(shown, node, &filter, self.pods.sort));
+        let pods = self
+            .pods_of
+            .as_ref()
+            .map(|node| pod_rows(shown, shown.cluster.pods_on(node), &filter, self.pods.sort));
         self.pods.list.replace(pods.unwrap_or_default());
         arrange_views(self, shown, operations, now);
         any |= self.arrange_lanes(shown);
         if let Some(filter) = self.outdated(Pane::Pending, shown.unscheduled_changes()) {
-            self.pending.replace(pending(shown, &filter));
+            self.pending.replace(pending_rows(shown, &filter));
             any = true;
         }
         if let Some(filter) = self.outdated(Pane::Departures, shown.departures.revision()) {
@@ -230,7 +233,8 @@ fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn nodes(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
+/// Names of the nodes that pass a filter, sorted.
+pub fn node_rows(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<NodeName> {
     let rows = shown.cluster.nodes().iter();
     let rows = rows.filter(|node| filter.is_empty() || filter.matches(&FilterableNode { shown, node }));
     let mut states = InOrder::new(shown.watchlist.states());
@@ -296,7 +300,8 @@ fn share(used: i64, of: i64) -> Rank {
     Rank::Number(-used.saturating_mul(100_000).checked_div(of).unwrap_or(0))
 }
 
-fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
+/// Keys of the zones that pass a filter, sorted.
+pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey> {
     let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
     let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |zone: &ZoneView| match sort.column {
@@ -310,7 +315,8 @@ fn zones(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<ZoneKey>
     sorted(rows.map(|zone| (rank(zone), zone.key.clone())).collect(), sort.reversed)
 }
 
-fn evictions(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
+/// Pods of the evictions that pass a filter, sorted.
+pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>) -> Arc<Vec<Key>> {
     if filter.is_empty() && sort == Sort::default() {
         // Sorting tens of thousands of evictions would delay keys, so the prepared order is used.
         return shown.views.leaving.by_urgency.clone();
@@ -353,14 +359,20 @@ fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key>
     sorted(rows.collect(), sort.reversed)
 }
 
-/// Pods that wait for a node, longest waiting first.
-fn pending(shown: &Model, filter: &Filter) -> Vec<Key> {
+/// Pods that wait for a node and pass a filter, longest waiting first.
+pub fn pending_rows(shown: &Model, filter: &Filter) -> Vec<Key> {
     let pods = shown.pending_pods().into_iter().filter(|pod| filter.matches(&FilterablePod { shown, pod }));
     pods.map(|pod| pod.key.clone()).collect()
 }
 
-fn pods(shown: &Model, node: &NodeName, filter: &Filter, sort: Sort<PodColumn>) -> Vec<Key> {
-    let rows = shown.cluster.pods_on(node).filter(|pod| filter.matches(&FilterablePod { shown, pod }));
+/// The pods that pass a filter, sorted. Pods of equal rank keep the order of `pods`.
+pub fn pod_rows<'a>(
+    shown: &Model,
+    pods: impl Iterator<Item = &'a Arc<Pod>>,
+    filter: &Filter,
+    sort: Sort<PodColumn>,
+) -> Vec<Key> {
+    let rows = pods.filter(|pod| filter.matches(&FilterablePod { shown, pod }));
     let rank = |pod: &Pod| match sort.column {
         PodColumn::Name => Rank::Number(0),
         PodColumn::Due => {
