@@ -131,6 +131,7 @@ impl EnforcementArgs {
 pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     // Invalid flags are reported before anything connects.
     args.enforcement.election()?;
+    args.output.refuse_export("a controller prints a line for each decision")?;
     let failed = |error| CliError::Io { doing: format!("listening on {}", args.listen), error };
     let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;

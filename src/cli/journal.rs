@@ -55,6 +55,7 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
 
 /// Prints each new entry, and prints it again when it grows.
 async fn follow(args: &OnceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    args.output.refuse_export("--watch prints a line for each event")?;
     let mut watched = OneShot::keep_watching(args, connection, false).await?;
     let session = &mut watched.session;
     let clock = session.clock;
@@ -281,9 +282,20 @@ impl EntryReport {
 }
 
 fn entry_table(report: &JournalReport, out: &mut Page) {
-    let entries = report.entries.iter().flatten();
-    if entries.clone().next().is_none() {
-        return out.line(Emphasis::Plain, "no entries yet");
+    let entries = report.entries.as_deref().unwrap_or_default();
+    if entries.is_empty() {
+        out.line(Emphasis::Plain, "no entries yet");
+    }
+    if out.export().is_some() {
+        return PageTable::new(entries)
+            .key("TIME", |entry| entry.last_at.to_time())
+            .essential("LEVEL", |entry| entry.level)
+            .essential("ENTRY", |entry| entry.text.clone())
+            .detail("OBJECTS", |entry| entry.objects.join(", "))
+            .detail("PREDICTION", |entry| entry.prediction.clone().unwrap_or_else(none))
+            .detail("TIMES", |entry| entry.times.to_string())
+            .detail("WHY", |entry| entry.why.clone())
+            .print(out);
     }
     for entry in entries {
         out.line(entry.tone, &format!("{} {}", entry.last_at.to_time(), entry.words()));
@@ -294,9 +306,10 @@ fn operation_table(report: &JournalReport, out: &mut Page) {
     let (folder, operations) = (report.folder.as_deref().unwrap_or_default(), &report.operations);
     let operations = operations.as_deref().unwrap_or_default();
     if operations.is_empty() {
-        return out.line(Emphasis::Plain, &format!("no operations in {folder}"));
+        out.line(Emphasis::Plain, &format!("no operations in {folder}"));
+    } else {
+        out.line(Emphasis::Plain, folder);
     }
-    out.line(Emphasis::Plain, folder);
     PageTable::new(operations)
         .key("OPERATION", |past| past.operation.to_string())
         .useful("CLUSTER", |past| past.context.clone())

@@ -15,6 +15,7 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod exit;
+mod exported_table;
 mod forecast;
 mod gaps;
 mod glyphs;

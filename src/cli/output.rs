@@ -7,13 +7,14 @@ use serde::Serialize;
 
 use super::{
     CliError, exit,
+    exported_table::ExportFormat,
     glyphs::glyphs,
     page::{Layout, Page},
 };
 
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct OutputArgs {
-    /// How to print it; `wide` neither cuts nor folds rows on a terminal
+    /// How to print it; `wide` neither cuts nor folds rows on a terminal, `csv` and `md` print tables for other programs
     #[arg(long, short, value_enum, default_value_t = Output::Table, global = true)]
     output: Output,
     /// When to use colours: `auto` on a terminal unless NO_COLOR is set
@@ -33,6 +34,8 @@ pub enum Output {
     Wide,
     Json,
     Yaml,
+    Csv,
+    Md,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -47,9 +50,10 @@ impl OutputArgs {
     /// Prints a report in the requested format; `table` renders it for people.
     pub fn print<T: Serialize>(self, report: &T, table: impl FnOnce(&T, &mut Page)) -> Result<(), CliError> {
         let text = match self.output {
-            Output::Table | Output::Wide => {
+            Output::Table | Output::Wide | Output::Csv | Output::Md => {
                 let mut page = self.page();
                 table(report, &mut page);
+                page.unprinted_gaps().iter().for_each(|gap| exit::note(gap));
                 page.into_text()
             }
             Output::Json => exit::to_json(report),
@@ -61,20 +65,60 @@ impl OutputArgs {
     /// Creates an empty page for standard output.
     pub fn page(self) -> Page {
         let glyphs = glyphs(self.ascii, std::io::stdout().is_terminal());
-        Page::new(Layout::for_stdout(self.output == Output::Wide, self.has_color(), glyphs))
+        Page::new(match self.export() {
+            Some(format) => Layout::for_export(format, glyphs),
+            None => Layout::for_stdout(self.output == Output::Wide, self.has_color(), glyphs),
+        })
+    }
+
+    const fn export(self) -> Option<ExportFormat> {
+        match self.output {
+            Output::Csv => Some(ExportFormat::Csv),
+            Output::Md => Some(ExportFormat::Markdown),
+            Output::Table | Output::Wide | Output::Json | Output::Yaml => None,
+        }
+    }
+
+    /// Fails if CSV was asked of a command without tables. `why` says what the command prints instead.
+    pub fn refuse_csv(self, why: &str) -> Result<(), CliError> {
+        match self.output {
+            Output::Csv => {
+                Err(CliError::Usage(format!("-o csv prints tables, and {why}: use -o md, json or yaml")))
+            }
+            Output::Table | Output::Wide | Output::Json | Output::Yaml | Output::Md => Ok(()),
+        }
+    }
+
+    /// Fails if tables for other programs were asked of a command that prints one line after the other. `why` says which.
+    pub fn refuse_export(self, why: &str) -> Result<(), CliError> {
+        match self.export() {
+            Some(_) => {
+                let text =
+                    format!("-o csv and -o md print whole tables, and {why}: use -o table, json or yaml");
+                Err(CliError::Usage(text))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Formats one of several reports: JSON in one line, YAML as a document.
     pub fn one_line<T: Serialize>(self, report: &T) -> String {
         match self.output {
             Output::Yaml => format!("---\n{}", exit::to_yaml(report)),
-            Output::Table | Output::Wide | Output::Json => exit::to_json_line(report),
+            Output::Table | Output::Wide | Output::Json | Output::Csv | Output::Md => {
+                exit::to_json_line(report)
+            }
         }
     }
 
     /// Whether the output is for people, not for programs.
-    pub fn is_for_people(self) -> bool {
+    pub const fn is_for_people(self) -> bool {
         matches!(self.output, Output::Table | Output::Wide)
+    }
+
+    /// Whether the output has all fields of a report.
+    pub const fn has_fields(self) -> bool {
+        matches!(self.output, Output::Json | Output::Yaml)
     }
 
     fn has_color(self) -> bool {

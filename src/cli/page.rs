@@ -1,9 +1,13 @@
 //! Output of a command for people.
 
-use std::{fmt, io::IsTerminal};
+use std::{fmt, io::IsTerminal, mem};
 
 use crossterm::style::{ContentStyle, Stylize};
 
+use super::{
+    exported_table::{ExportFormat, ExportedTable},
+    markdown,
+};
 use crate::{
     app::Glyphs,
     model::{StateRole, VerdictLevel},
@@ -18,6 +22,10 @@ pub struct Page {
     layout: Layout,
     /// Whether a table was cut or folded.
     is_shortened: bool,
+    /// Line for other programs whose end is not written yet.
+    unfinished: String,
+    /// What is not known, if the page's format has no place for it.
+    gaps: Vec<String>,
 }
 
 /// Layout of a page.
@@ -27,6 +35,8 @@ pub struct Layout {
     pub width: Option<usize>,
     pub has_color: bool,
     pub glyphs: Glyphs,
+    /// Format for other programs; `None` if people read the page.
+    pub export: Option<ExportFormat>,
 }
 
 impl Layout {
@@ -36,7 +46,12 @@ impl Layout {
         // Without a terminal, asking for the terminal's size would start two processes.
         let size = is_cut.then(crossterm::terminal::size).and_then(Result::ok);
         let width = size.map(|(columns, _)| usize::from(columns)).filter(|width| *width > 0);
-        Self { width, has_color, glyphs }
+        Self { width, has_color, glyphs, export: None }
+    }
+
+    /// The layout of tables for other programs: everything is whole, nothing has a colour.
+    pub const fn for_export(format: ExportFormat, glyphs: Glyphs) -> Self {
+        Self { width: None, has_color: false, glyphs, export: Some(format) }
     }
 }
 
@@ -102,10 +117,58 @@ impl Page {
         self.layout.width
     }
 
-    /// Adds a line in a colour.
+    /// Format for other programs; `None` if people read the page.
+    pub const fn export(&self) -> Option<ExportFormat> {
+        self.layout.export
+    }
+
+    /// Adds a line in a colour. In Markdown it becomes a paragraph; CSV has only tables.
     pub fn line(&mut self, tone: Emphasis, line: &str) {
-        let line = self.colored(tone, &visible::text(line));
-        self.text.push_str(&line);
+        match self.layout.export {
+            Some(ExportFormat::Csv) => {}
+            Some(ExportFormat::Markdown) => self.add_block(&markdown::escaped(line.trim())),
+            None => self.colored_line(&self.colored(tone, &visible::text(line))),
+        }
+    }
+
+    /// Adds a drawing made of characters.
+    pub fn drawing(&mut self, lines: &[String]) {
+        if self.layout.export == Some(ExportFormat::Markdown) {
+            // Indented lines are a block of code.
+            let lines: Vec<String> =
+                lines.iter().map(|line| format!("    {}", visible::text(line))).collect();
+            return self.add_block(&lines.join("\n"));
+        }
+        lines.iter().for_each(|line| self.line(Emphasis::Plain, line));
+    }
+
+    /// Adds a line that says what is not known.
+    pub fn gap(&mut self, line: &str) {
+        if self.layout.export == Some(ExportFormat::Csv) {
+            self.gaps.push(line.to_owned());
+        }
+        self.line(Emphasis::Notice, line);
+    }
+
+    /// What is not known, if the page's format has no place for it.
+    pub fn unprinted_gaps(&self) -> &[String] {
+        &self.gaps
+    }
+
+    /// Adds a table for other programs.
+    pub fn export_table(&mut self, table: &ExportedTable, format: ExportFormat) {
+        self.add_block(table.text(format).trim_end());
+    }
+
+    /// Adds a paragraph or a table. An empty line separates it from what is before it.
+    fn add_block(&mut self, block: &str) {
+        if block.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(block);
         self.text.push('\n');
     }
 
@@ -122,6 +185,10 @@ impl Page {
 
     /// The whole text. If something was cut, a final line says how to print everything.
     pub fn into_text(mut self) -> String {
+        let unfinished = mem::take(&mut self.unfinished);
+        if !unfinished.is_empty() {
+            self.line(Emphasis::Plain, &unfinished);
+        }
         if self.is_shortened {
             self.line(
                 Emphasis::Dim,
@@ -146,7 +213,16 @@ impl Page {
 
 impl fmt::Write for Page {
     fn write_str(&mut self, raw: &str) -> fmt::Result {
-        self.text.push_str(&visible::lines(raw));
+        if self.layout.export.is_none() {
+            self.text.push_str(&visible::lines(raw));
+            return Ok(());
+        }
+        self.unfinished.push_str(raw);
+        while let Some((line, rest)) = self.unfinished.split_once('\n') {
+            let (line, rest) = (line.to_owned(), rest.to_owned());
+            self.unfinished = rest;
+            self.line(Emphasis::Plain, &line);
+        }
         Ok(())
     }
 }

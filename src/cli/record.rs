@@ -112,6 +112,7 @@ struct RecordReport {
 }
 
 pub async fn run(args: RecordArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    args.output.refuse_csv("the summary of a recording has none")?;
     let patience = Patience::start(args.timeout, "--timeout");
     let config = connection.config.clone();
     let connection = patience.connect(connection, &SourceArgs::default()).await?;

@@ -3,7 +3,10 @@
 //! On a terminal a table fits the width: long cells are cut, then columns of the lowest rank are left out. A key column
 //! is neither cut nor left out; a long key gets a line of its own. In a pipe and with `-o wide`, every row is complete.
 
-use super::page::{Emphasis, Page, shown};
+use super::{
+    exported_table::ExportedTable,
+    page::{Emphasis, Page, shown},
+};
 use crate::ui::text;
 
 /// A table with a row for each `R`.
@@ -126,10 +129,13 @@ impl<'a, R> PageTable<'a, R> {
         self
     }
 
-    /// Writes a blank line and the table; writes nothing without rows.
+    /// Writes a blank line and the table; without rows writes nothing, or in CSV the headings.
     pub fn print(self, out: &mut Page) {
         let Self { rows, columns, is_folded } = self;
         let mut rows: Vec<_> = rows.iter().map(|row| TableRow::new(row, &columns)).collect();
+        if let Some(format) = out.export() {
+            return out.export_table(&exported(&columns, &rows), format);
+        }
         let key = columns.iter().rposition(|column| column.rank == Rank::Key);
         if let Some(key) = key.filter(|_| is_folded && out.folds()) {
             let before = rows.len();
@@ -161,6 +167,13 @@ impl TableRow {
 
     fn width(&self, place: usize) -> usize {
         self.cells[place].iter().map(|line| text::width(line)).max().unwrap_or(0)
+    }
+}
+
+fn exported<'a, R>(columns: &[PageColumn<'_, R>], rows: &'a [TableRow]) -> ExportedTable<'a> {
+    ExportedTable {
+        heads: columns.iter().map(|column| column.head).collect(),
+        rows: rows.iter().map(|row| row.cells.iter().map(Vec::as_slice).collect()).collect(),
     }
 }
 
@@ -328,7 +341,7 @@ mod tests {
     use crate::{app::Glyphs, cli::page::Layout};
 
     fn page(width: Option<usize>, has_color: bool) -> Page {
-        Page::new(Layout { width, has_color, glyphs: Glyphs::Unicode })
+        Page::new(Layout { width, has_color, ..Layout::default() })
     }
 
     #[test]

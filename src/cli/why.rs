@@ -10,7 +10,7 @@ use super::{
     departures::DepartureReport,
     exit::CliError,
     once::{OnceArgs, OneShot},
-    page::Page,
+    page::{Emphasis, Page},
     placement::{self, PlacementReport},
     pressure::{self, PressureReport},
     table::PageTable,
@@ -167,6 +167,7 @@ struct ActionReport {
 }
 
 pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    args.once.output.refuse_csv("an explanation is a list of steps")?;
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } | Subject::Node { placement: true, .. } => {
             OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
@@ -441,7 +442,8 @@ fn action_table(report: &WhyReport, out: &mut Page) {
 /// Prints the Events, newest first.
 fn event_table(report: &WhyReport, out: &mut Page) {
     if let Some(error) = &report.events_error {
-        let _ = writeln!(out, "\nevents unknown: {}", visible::text(error));
+        out.line(Emphasis::Plain, "");
+        out.gap(&format!("events unknown: {error}"));
     }
     let last = |event: &EventReport| event.last_at.map_or(String::new(), |at| text::age(report.taken_at, at));
     PageTable::new(report.events.as_deref().unwrap_or_default())

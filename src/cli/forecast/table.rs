@@ -37,7 +37,7 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         confidence::text(report.confidence, None)
     );
     if !report.gaps.is_empty() {
-        let _ = writeln!(out, "not known: {}", report.gaps);
+        out.gap(&format!("not known: {}", report.gaps));
     }
     if let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts {
         let likely = if report.definite { "" } else { "likely " };

@@ -86,7 +86,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
 
 /// Ends the command because the outcome of the plan is unknown: prints a report for programs and returns the error.
 fn refuse(action: &Action, gaps: Gaps, print: &PrintArgs, shot: OneShot) -> Result<(), CliError> {
-    if !print.output.is_for_people() {
+    if print.output.has_fields() {
         print.output.print(&UnknownPlanReport::new(action, &gaps, shot.at), |_, _| {})?;
     }
     // For objects that were not listed in time, the timeout is the clearer error.

@@ -93,7 +93,7 @@ fn summary(out: &mut Page, report: &PlanReport) {
     };
     let _ = writeln!(out, "{} {}: {likely}{}{ends}", report.action, shown(&targets), report.outcome);
     for gap in &report.unknown {
-        let _ = writeln!(out, "{}", shown(&gap.text));
+        out.gap(&gap.text);
     }
     if let Some(command) = &report.command {
         let _ = writeln!(out, "kubectl equivalent: {}", shown(command));

@@ -46,6 +46,7 @@ const SLICE: Span = Span::from_millis(50);
 
 /// Prints the verdict and its changes until interrupted.
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
+    args.output.refuse_export("--watch prints a line whenever the verdict changes")?;
     let mut notifier = Notifier::new(connection.config.notify());
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;

@@ -79,10 +79,10 @@ fn head(out: &mut Page, report: &StatusReport) {
         let _ = writeln!(out, "  --{}={} ({})", setting.flag, setting.value, setting.origin);
     }
     if !report.gaps.is_empty() {
-        let _ = writeln!(out, "not known: {}", report.gaps);
+        out.gap(&format!("not known: {}", report.gaps));
     }
     if report.evictions.is_none() {
-        let _ = writeln!(out, "evictions, pods of nodes and headroom: unknown");
+        out.gap("evictions, pods of nodes and headroom: unknown");
     }
     let has_failed = |watch: &&WatchReport| watch.error.is_some() && watch.state != "forbidden";
     for watch in report.watches.iter().filter(has_failed) {
@@ -91,7 +91,7 @@ fn head(out: &mut Page, report: &StatusReport) {
     }
 }
 
-fn next_slot(zone: &StatusZoneReport) -> String {
+pub fn next_slot(zone: &StatusZoneReport) -> String {
     zone.next_slot.filter(|_| !zone.queue.is_empty()).map_or(none(), |at| at.to_time())
 }
 
@@ -194,7 +194,7 @@ impl NodeRow<'_> {
 }
 
 /// Next event of a node: `evict 7 pods`.
-fn next(node: &StatusNodeReport) -> Option<String> {
+pub fn next(node: &StatusNodeReport) -> Option<String> {
     let next = node.next.as_ref()?;
     Some(match next.pods {
         Some(1) => format!("{} 1 pod", next.r#type),
@@ -203,7 +203,7 @@ fn next(node: &StatusNodeReport) -> Option<String> {
     })
 }
 
-fn taints(node: &StatusNodeReport) -> Option<String> {
+pub fn taints(node: &StatusNodeReport) -> Option<String> {
     let taints: Vec<String> =
         node.taints.iter().map(|taint| format!("{}:{}", taint.key, taint.effect)).collect();
     Some(taints.join(",")).filter(|taints| !taints.is_empty())
@@ -240,7 +240,7 @@ fn cordons(out: &mut Page, report: &StatusReport) {
 }
 
 /// Time until an eviction: `~12s`, `52s overdue`, or `stuck 4m39s` for a pod that should be gone.
-fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
+pub fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
     if eviction.state == "terminating" && seconds < 0.0 {
         return format!("stuck {}", span(-seconds));
     }
@@ -248,7 +248,7 @@ fn due_in(eviction: &EvictionReport, seconds: f64) -> String {
 }
 
 /// Time until an event, or the time since a past event was due.
-fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
+pub fn overdue(seconds: f64, left: impl Fn(f64) -> String) -> String {
     if seconds < 0.0 { format!("{} overdue", span(-seconds)) } else { left(seconds) }
 }
 
@@ -258,10 +258,10 @@ fn is_estimate(eviction: &EvictionReport) -> bool {
 }
 
 /// Time from now, with `~` before an estimate, as in the dashboard.
-fn about(seconds: f64, estimated: bool) -> String {
+pub fn about(seconds: f64, estimated: bool) -> String {
     format!("{}{}", if estimated { "~" } else { "" }, span(seconds))
 }
 
-fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     Span::from_secs_f64(seconds).to_string()
 }

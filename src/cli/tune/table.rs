@@ -42,9 +42,7 @@ pub fn render(report: &TuneReport, page: &mut Page) {
         page.line(Emphasis::Dim, &format!("{heading}: {meaning}"));
     }
     page.line(Emphasis::Plain, "");
-    for line in chart::lines(&report.settings, report.blip_seconds) {
-        page.line(Emphasis::Plain, &line);
-    }
+    page.drawing(&chart::lines(&report.settings, report.blip_seconds));
     notes(report, page);
 }
 
