@@ -7,12 +7,14 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
+    lists::{FilterArgs, say_empty},
     loops::EvictionLoopReport,
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page, none},
     table::PageTable,
 };
 use crate::{
+    app::{Filter, Pane},
     k8s::feed::FeedKind,
     model::{DepartureEntry, DepartureLoops, DepartureStage, Model},
     ui::text,
@@ -30,12 +32,15 @@ const MINUTES: usize = 30;
 pub struct DeparturesArgs {
     #[command(flatten)]
     once: OnceArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 /// Prints pods that leave or left, if the cluster or the recording still shows them.
 pub async fn run(args: DeparturesArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let filter = args.filter.for_pane(Pane::Departures)?;
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
-    args.once.output.print(&DeparturesReport::new(&shot.model, shot.at), table)?;
+    args.once.output.print(&DeparturesReport::new(&shot.model, filter, shot.at), table)?;
     shot.done()
 }
 
@@ -59,6 +64,12 @@ struct DeparturesReport {
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
+    /// Number of departures, without the filter.
+    #[serde(skip)]
+    total: usize,
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    filter: Filter,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,7 +141,7 @@ pub struct EvidenceReport {
 }
 
 impl DeparturesReport {
-    fn new(model: &Model, at: Timestamp) -> Self {
+    fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let loops = DepartureLoops::find(&model.departures, &model.cluster);
         let going_on = loops.going_on(&model.cluster, std::iter::empty(), at);
@@ -147,14 +158,18 @@ impl DeparturesReport {
             departures: model
                 .departures
                 .newest()
+                .filter(|(_, entry)| filter.matches(*entry))
                 .map(|(id, entry)| PodDepartureReport {
-                    in_row: loops.departures_in_row(id),
+                    // As on screen, rows of loops are not folded while a filter is set.
+                    in_row: if filter.is_empty() { loops.departures_in_row(id) } else { Some(1) },
                     ..PodDepartureReport::new(entry, model, at)
                 })
                 .collect(),
             loops: going_on.iter().map(EvictionLoopReport::new).collect(),
             unknown: gap_reports(&gaps),
             gaps: gap_line(&gaps),
+            total: model.departures.newest().count(),
+            filter,
         }
     }
 }
@@ -202,10 +217,12 @@ impl DepartureReport {
 
 fn table(report: &DeparturesReport, out: &mut Page) {
     if let Some(gaps) = &report.gaps {
-        out.line(Emphasis::Notice, gaps);
+        out.gap(gaps);
     }
-    if report.departures.is_empty() && report.gaps.is_none() {
-        out.line(Emphasis::Plain, "no pod is leaving or has left that can still be seen");
+    match report.total {
+        _ if !report.departures.is_empty() || report.gaps.is_some() => {}
+        0 => out.line(Emphasis::Plain, "no pod is leaving or has left that can still be seen"),
+        total => say_empty(out, total, ("departure", "departures"), &report.filter),
     }
     for found in &report.loops {
         out.line(Emphasis::Warning, &found.text);
@@ -215,11 +232,15 @@ fn table(report: &DeparturesReport, out: &mut Page) {
         .essential("IN 2H", |kind| kind.count.to_string())
         .right()
         .print(out);
+    // Programs get a row for each departure, people one for all departures of a loop.
+    let is_whole = out.export().is_some();
     let rows: Vec<&PodDepartureReport> =
-        report.departures.iter().filter(|departure| departure.in_row.is_some()).collect();
+        report.departures.iter().filter(|departure| is_whole || departure.in_row.is_some()).collect();
     PageTable::new(&rows)
         .key("POD", |pod| match pod.in_row {
-            Some(several @ 2..) => format!("{}/{} and {} more", pod.namespace, pod.pod, several - 1),
+            Some(several @ 2..) if !is_whole => {
+                format!("{}/{} and {} more", pod.namespace, pod.pod, several - 1)
+            }
             _ => format!("{}/{}", pod.namespace, pod.pod),
         })
         .essential("AGO", |pod| pod.departure.at.map_or_else(none, |at| text::age(report.taken_at, at)))

@@ -23,6 +23,7 @@ mod journal;
 mod loops;
 mod keys;
 mod kubectl_flags;
+mod lists;
 mod log;
 mod man;
 mod markdown;
@@ -125,6 +126,14 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
+    /// List the nodes: state, heartbeat, what happens next, pods, requests, usage, taints
+    Nodes(lists::nodes::NodeListArgs),
+    /// List the zones: state, nodes that are not ready, eviction rate, and why
+    Zones(lists::zones::ZoneListArgs),
+    /// List the pods on nodes: whether they are Ready, when they are evicted, owners, requests
+    Pods(lists::pods::PodListArgs),
+    /// List the pods that are or will be evicted: when, and what becomes of each
+    Evictions(lists::evictions::EvictionListArgs),
     /// List the pods that wait for a node: why, since when, and what would help
     Pending(pending::PendingArgs),
     /// List PodDisruptionBudgets: how many pods each lets go, which drains it holds up, and who drains there
@@ -287,6 +296,10 @@ impl Cli {
                 | Command::Status(_)
                 | Command::Why(_)
                 | Command::Forecast(_)
+                | Command::Nodes(_)
+                | Command::Zones(_)
+                | Command::Pods(_)
+                | Command::Evictions(_)
                 | Command::Pending(_)
                 | Command::Budgets(_)
                 | Command::Departures(_)
@@ -342,6 +355,10 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Status(args)) => status::run(args, connection).boxed_local(),
         Some(Command::Why(args)) => why::run(args, connection).boxed_local(),
         Some(Command::Forecast(args)) => forecast::run(args, connection).boxed_local(),
+        Some(Command::Nodes(args)) => lists::nodes::run(args, connection).boxed_local(),
+        Some(Command::Zones(args)) => lists::zones::run(args, connection).boxed_local(),
+        Some(Command::Pods(args)) => lists::pods::run(args, connection).boxed_local(),
+        Some(Command::Evictions(args)) => lists::evictions::run(args, connection).boxed_local(),
         Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
         Some(Command::Budgets(args)) => budgets::run(args, connection).boxed_local(),
         Some(Command::Departures(args)) => departures::run(args, connection).boxed_local(),
@@ -441,6 +458,10 @@ mod tests {
             "why node n1",
             "why pod p1",
             "forecast",
+            "nodes",
+            "zones",
+            "pods n1",
+            "evictions",
             "pending",
             "departures",
             "journal",

@@ -23,6 +23,7 @@ use crate::{
     k8s::{
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
+        kubelet::read_node_metrics,
         settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
@@ -64,6 +65,9 @@ const ENGINE: [FeedKind; 3] = [FeedKind::Nodes, FeedKind::Leases, FeedKind::Lead
 
 /// Time limit for finding names similar to one that does not exist.
 const NEAR_PATIENCE: Span = Span::from_secs(2);
+
+/// Time limit for reading the usage of nodes.
+const USAGE_PATIENCE: Span = Span::from_secs(2);
 
 impl OnceArgs {
     /// Whether the answer comes from a recording.
@@ -388,6 +392,15 @@ impl OneShot {
                 () = clock.sleep(NEAR_PATIENCE) => {}
             }
         }
+    }
+
+    /// Reads the usage of all nodes from metrics.k8s.io, for up to `USAGE_PATIENCE`. Without an answer, it is not known.
+    pub async fn read_usage(&mut self) {
+        let usage = tokio::select! {
+            usage = read_node_metrics(&self.connection.client) => usage,
+            () = self.clock.sleep(USAGE_PATIENCE) => return,
+        };
+        self.model.measurements.on_usage(usage, self.at);
     }
 
     /// Watches until the given kinds are listed, and the engine has started unless the options ask for none.

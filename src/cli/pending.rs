@@ -7,11 +7,13 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     gaps::{GapReport, gap_line, gap_reports},
+    lists::{FilterArgs, say_empty},
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page},
     table::PageTable,
 };
 use crate::{
+    app::{Filter, Pane, order::pending_rows},
     k8s::feed::FeedKind,
     model::{
         Model, PendingAdvice,
@@ -26,13 +28,17 @@ use kordon_time::Timestamp;
 pub struct PendingArgs {
     #[command(flatten)]
     once: OnceArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 /// Prints pods that wait for a node.
 pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let filter = args.filter.for_pane(Pane::Pending)?;
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.model.run_pending();
-    args.once.output.print(&PendingReport::new(&shot.model, shot.at), table)?;
+    shot.model.refresh(shot.at);
+    args.once.output.print(&PendingReport::new(&shot.model, filter, shot.at), table)?;
     shot.done()
 }
 
@@ -51,6 +57,12 @@ struct PendingReport {
     unknown: Vec<GapReport>,
     #[serde(skip)]
     gaps: Option<String>,
+    /// Number of pods that wait, without the filter.
+    #[serde(skip)]
+    total: usize,
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    filter: Filter,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,14 +96,18 @@ struct PendingPodReport {
 }
 
 impl PendingReport {
-    fn new(model: &Model, at: Timestamp) -> Self {
+    fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        let keys = pending_rows(model, &filter);
+        let pods = keys.iter().filter_map(|key| model.cluster.pod(key));
         Self {
             schema: "kordon.pending/v1",
             taken_at: at,
-            pods: model.pending_pods().into_iter().map(|pod| PendingPodReport::new(pod, model, at)).collect(),
+            pods: pods.map(|pod| PendingPodReport::new(pod, model, at)).collect(),
             unknown: gap_reports(&gaps),
             gaps: gap_line(&gaps),
+            total: model.cluster.unscheduled_count(),
+            filter,
         }
     }
 }
@@ -126,10 +142,12 @@ impl PendingPodReport {
 
 fn table(report: &PendingReport, out: &mut Page) {
     if let Some(gaps) = &report.gaps {
-        out.line(Emphasis::Notice, gaps);
+        out.gap(gaps);
     }
-    if report.pods.is_empty() && report.gaps.is_none() {
-        out.line(Emphasis::Plain, "no pod waits for a node");
+    match report.total {
+        _ if !report.pods.is_empty() || report.gaps.is_some() => {}
+        0 => out.line(Emphasis::Plain, "no pod waits for a node"),
+        total => say_empty(out, total, ("pod that waits", "pods that wait"), &report.filter),
     }
     PageTable::new(&report.pods)
         .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))

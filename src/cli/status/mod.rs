@@ -2,8 +2,8 @@
 
 mod follow;
 pub mod predictions;
-mod report;
-mod table;
+pub mod report;
+pub mod table;
 
 use clap::Args;
 

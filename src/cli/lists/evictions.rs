@@ -1,0 +1,132 @@
+//! `kordon evictions`: the pods that are or will be evicted, as the pane of the dashboard lists them.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use crate::{
+    app::{EvictionColumn, Filter, Pane, Sort, order::eviction_rows},
+    cli::{
+        connection::ConnectionArgs,
+        exit::CliError,
+        gaps::{GapReport, gap_line, gap_reports},
+        once::{OnceArgs, OneShot},
+        page::{Emphasis, Page, none},
+        status::{report::EvictionReport, table::due_in},
+        table::PageTable,
+    },
+    k8s::feed::FeedKind,
+    model::{Model, cluster_verdict::pause},
+};
+use kordon_time::Timestamp;
+
+#[derive(Args, Debug)]
+pub struct EvictionListArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+    #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Prints the evictions.
+pub async fn run(args: EvictionListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Evictions)?);
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    shot.run_forecast();
+    shot.model.run_outcomes(shot.at);
+    args.once.output.print(&EvictionListReport::new(&shot.model, filter, sort, shot.at), table)?;
+    shot.done()
+}
+
+/// Evictions (`docs/reference/evictions.md`). Every field is always present; unknown values are null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct EvictionListReport {
+    /// `kordon.evictions/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    /// When the report was made. Durations below count from here.
+    taken_at: Timestamp,
+    /// The end of the forecast that the predicted evictions come from. Equal to `takenAt` if no forecast could be made.
+    forecast_until: Timestamp,
+    /// Why the controller evicts nothing now, as text; `null` if it evicts.
+    paused: Option<String>,
+    /// The pods that pass the filter, in the order of `--sort`; `null` if pods are unknown.
+    evictions: Option<Vec<EvictionReport>>,
+    /// Number of evictions without a filter; `null` if pods are unknown.
+    total: Option<usize>,
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    filter: Filter,
+}
+
+impl EvictionListReport {
+    fn new(model: &Model, filter: Filter, sort: Sort<EvictionColumn>, now: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        let all = &model.views.leaving.evictions;
+        let keys = eviction_rows(model, &filter, sort);
+        let rows = keys.iter().filter_map(|key| EvictionReport::new(model, key, all.get(key)?, now));
+        let is_known = model.eviction_gaps().is_empty() || !all.is_empty();
+        Self {
+            schema: "kordon.evictions/v1",
+            taken_at: now,
+            forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
+            paused: pause(&model.views.zones),
+            evictions: is_known.then(|| rows.collect()),
+            total: is_known.then(|| all.len()),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+            filter,
+        }
+    }
+}
+
+fn table(report: &EvictionListReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.gap(gaps);
+    }
+    if let Some(paused) = &report.paused {
+        out.line(Emphasis::Critical, paused);
+    }
+    match &report.evictions {
+        None => out.gap("evictions: unknown"),
+        Some(evictions) if evictions.is_empty() => {
+            say_empty(out, report.total.unwrap_or(0), ("eviction", "evictions"), &report.filter);
+        }
+        Some(_) => {}
+    }
+    PageTable::new(report.evictions.as_deref().unwrap_or_default())
+        .key("POD", |eviction| format!("{}/{}", eviction.namespace, eviction.pod))
+        .essential("IN", |eviction| eviction.in_seconds.map_or_else(none, |left| due_in(eviction, left)))
+        .useful("NODE", |eviction| eviction.node.to_string())
+        .essential("STATE", |eviction| eviction.state)
+        .detail("CHANCE", |eviction| {
+            eviction.probability.map_or_else(none, |chance| format!("{:.0}%", 100.0 * chance))
+        })
+        .right()
+        .essential("OUTCOME", |eviction| eviction.outcome_text.clone().unwrap_or_else(none))
+        .flexible()
+        .detail("BUDGET IGNORED", |eviction| yes_or_no(eviction.budget_ignored))
+        .detail("FINALIZERS", |eviction| eviction.finalizers.join(","))
+        .flexible()
+        .detail("WHY", |eviction| eviction.why.to_string())
+        .flexible()
+        .print(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn the_page_documents_every_field() {
+        documented::check::<EvictionListReport>("evictions");
+    }
+}

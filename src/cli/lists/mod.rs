@@ -1,0 +1,121 @@
+//! The lists of the dashboard's panes as commands: `kordon nodes`, `zones`, `pods` and `evictions`.
+
+pub mod evictions;
+pub mod nodes;
+pub mod pods;
+pub mod zones;
+
+use clap::Args;
+
+use super::{
+    exit::CliError,
+    page::{Emphasis, Page},
+};
+use crate::app::{Filter, Pane, Sort, SortColumn, filter_fields};
+use kordon_core::{
+    cluster::nearest::{did_you_mean, nearest},
+    plan::words::counted,
+};
+
+#[derive(Args, Clone, Debug)]
+pub struct FilterArgs {
+    /// List only rows that pass this filter, as after `/` in the dashboard: 'zone:a state=Silent pods>20'
+    #[arg(long, value_name = "WORDS")]
+    filter: Option<String>,
+}
+
+impl FilterArgs {
+    /// The filter, for the rows of a pane.
+    ///
+    /// # Errors
+    /// A term cannot be read, or no row of the pane can pass it.
+    pub fn for_pane(&self, pane: Pane) -> Result<Filter, CliError> {
+        let filter = self.filter.as_deref().map(Filter::parse).unwrap_or_default();
+        match filter.error(filter_fields::fields(pane)) {
+            Some(error) => Err(CliError::Usage(format!("--filter: {error}"))),
+            None => Ok(filter),
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct SortArgs {
+    /// Sort by this column, as `s` does in the dashboard; COLUMN:reversed is the other direction
+    #[arg(long, value_name = "COLUMN[:reversed]")]
+    sort: Option<String>,
+}
+
+impl SortArgs {
+    /// The column to sort by, and the direction.
+    ///
+    /// # Errors
+    /// The list cannot be sorted by this column.
+    pub fn column<C: SortColumn>(&self) -> Result<Sort<C>, CliError> {
+        let Some(text) = &self.sort else { return Ok(Sort::default()) };
+        let (name, reversed) = match text.strip_suffix(":reversed") {
+            Some(name) => (name, true),
+            None => (text.as_str(), false),
+        };
+        let title = name.trim().to_lowercase().replace(['-', '_'], " ");
+        let column = C::from_title(&title).ok_or_else(|| no_column::<C>(name, &title))?;
+        Ok(Sort { column, reversed })
+    }
+}
+
+/// The error for a column that does not exist. `title` is the name as a title would be written.
+fn no_column<C: SortColumn>(name: &str, title: &str) -> CliError {
+    let titles: Vec<&str> = C::ALL.iter().map(|column| column.title()).collect();
+    let help = match nearest(title, titles.iter().copied()) {
+        Some(meant) => did_you_mean([meant]),
+        None => format!("; it can be sorted by: {}", titles.join(", ")),
+    };
+    CliError::Usage(format!("--sort: the list has no column {name}{help}"))
+}
+
+/// Says that a list is empty, and whether that is because of the filter.
+pub fn say_empty(out: &mut Page, all: usize, (one, several): (&str, &str), filter: &Filter) {
+    let text = match all {
+        0 => format!("no {several}"),
+        _ => format!("{} in all, none matches {}", counted(all, one, several), filter.text()),
+    };
+    out.line(Emphasis::Plain, &text);
+}
+
+/// `yes`, `no`, or a dash for what is not known.
+fn yes_or_no(answer: impl Into<Option<bool>>) -> &'static str {
+    match answer.into() {
+        Some(true) => "yes",
+        Some(false) => "no",
+        None => "-",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::NodeColumn;
+
+    fn sort(text: &str) -> Result<Sort<NodeColumn>, String> {
+        let args = SortArgs { sort: Some(text.into()) };
+        args.column().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn columns_are_named_as_in_the_headings() {
+        let sort_by = |column, reversed| Ok(Sort { column, reversed });
+        assert_eq!(sort("zone"), sort_by(NodeColumn::Zone, false));
+        assert_eq!(sort("CPU REQ:reversed"), sort_by(NodeColumn::Cpu, true));
+        assert_eq!(sort("cpu-req"), sort_by(NodeColumn::Cpu, false));
+        let error = |text| sort(text).expect_err("no such column");
+        assert_eq!(error("pds"), "--sort: the list has no column pds; did you mean pods?");
+        assert!(error("x:y").contains("it can be sorted by: state, node, zone"), "{}", error("x:y"));
+    }
+
+    #[test]
+    fn a_filter_that_no_row_can_pass_is_an_error() {
+        let filter = |text: &str| FilterArgs { filter: Some(text.into()) }.for_pane(Pane::Nodes);
+        assert!(filter("zone:a pods>20").is_ok());
+        let error = filter("pod>20").expect_err("no such field").to_string();
+        assert_eq!(error, "--filter: pod cannot be compared; did you mean pods?");
+    }
+}

@@ -1,0 +1,260 @@
+//! `kordon nodes`: the nodes, as the pane of the dashboard lists them.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use crate::{
+    app::{Filter, NodeColumn, Pane, Sort, filter_fields::instance_type, order::node_rows},
+    cli::{
+        connection::ConnectionArgs,
+        exit::CliError,
+        gaps::{GapReport, gap_line, gap_reports},
+        once::{OnceArgs, OneShot},
+        page::{Emphasis, Page, none, zone_name},
+        status::{
+            report::{StatusNodeReport, seconds},
+            table::{about, next, overdue, span, taints},
+        },
+        table::PageTable,
+    },
+    k8s::feed::FeedKind,
+    model::Model,
+    ui::text,
+};
+use kordon_core::cluster::Node;
+use kordon_time::Timestamp;
+
+#[derive(Args, Debug)]
+pub struct NodeListArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+    #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Prints the nodes.
+pub async fn run(args: NodeListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Nodes)?);
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    if !args.once.is_recorded() {
+        shot.read_usage().await;
+    }
+    shot.run_forecast();
+    args.once.output.print(&NodeListReport::new(&shot.model, filter, sort, shot.at), table)?;
+    shot.done()
+}
+
+/// Nodes (`docs/reference/nodes.md`). Every field is always present; unknown values are null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct NodeListReport {
+    /// `kordon.nodes/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    /// When the report was made. Durations below count from here.
+    taken_at: Timestamp,
+    /// The end of the forecast that `next` comes from. Equal to `takenAt` if no forecast could be made.
+    forecast_until: Timestamp,
+    /// The nodes that pass the filter, in the order of `--sort`.
+    nodes: Vec<ListedNodeReport>,
+    /// Number of nodes in the cluster.
+    total: usize,
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    filter: Filter,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct ListedNodeReport {
+    #[serde(flatten)]
+    status: StatusNodeReport,
+    /// Whether the node is being deleted.
+    terminating: bool,
+    /// Number of times that the node went down or came back within ten minutes, as far as the recording shows it;
+    /// `null` if less than three.
+    flaps: Option<usize>,
+    /// Intervals between the last heartbeats that were seen, the oldest first.
+    heartbeat_intervals_seconds: Vec<f64>,
+    /// CPU, in thousandths of a core.
+    cpu_milli: NodeResourceReport,
+    /// Memory, in bytes.
+    memory_bytes: NodeResourceReport,
+    /// The first InternalIP of the node; empty if it has none.
+    address: String,
+    /// The release of the kubelet; empty if it never posted one.
+    kubelet_version: String,
+    /// The release of the kernel; empty if the kubelet never posted one.
+    kernel_version: String,
+    /// The instance type, from the label that cloud providers set; `null` without the label.
+    instance_type: Option<String>,
+    /// When the node was created.
+    created: Timestamp,
+    /// The types of the conditions that report a problem, without Ready.
+    problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct NodeResourceReport {
+    /// What pods may request (`status.allocatable`).
+    allocatable: i64,
+    /// What the pods on the node request, those that have finished excepted; `null` if the node's pods are unknown.
+    requested: Option<i64>,
+    /// What is used, from metrics.k8s.io; `null` if that does not answer within two seconds.
+    used: Option<i64>,
+}
+
+impl NodeListReport {
+    fn new(model: &Model, filter: Filter, sort: Sort<NodeColumn>, now: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        let names = node_rows(model, &filter, sort);
+        let nodes = names.iter().filter_map(|name| model.cluster.node(name));
+        Self {
+            schema: "kordon.nodes/v1",
+            taken_at: now,
+            forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
+            nodes: nodes.map(|node| ListedNodeReport::new(model, node, now)).collect(),
+            total: model.cluster.nodes().len(),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+            filter,
+        }
+    }
+}
+
+impl ListedNodeReport {
+    fn new(model: &Model, node: &Node, now: Timestamp) -> Self {
+        let status = StatusNodeReport::new(model, node, now);
+        let requested = model.cluster.load(&node.name).requested;
+        let requested = status.pods.is_some().then_some(requested);
+        let usage = model.measurements.usage(&node.name);
+        let engine = model.engine.as_ref();
+        let intervals = engine.into_iter().flat_map(|engine| engine.heartbeats().intervals(&node.name));
+        Self {
+            status,
+            terminating: node.terminating,
+            flaps: model.watchlist.flaps(&node.name, now),
+            heartbeat_intervals_seconds: intervals.map(seconds).collect(),
+            cpu_milli: NodeResourceReport {
+                allocatable: node.allocatable.cpu_milli,
+                requested: requested.map(|requested| requested.cpu_milli),
+                used: usage.map(|usage| usage.cpu_milli),
+            },
+            memory_bytes: NodeResourceReport {
+                allocatable: node.allocatable.memory_bytes,
+                requested: requested.map(|requested| requested.memory_bytes),
+                used: usage.map(|usage| usage.memory_bytes),
+            },
+            address: node.address.to_string(),
+            kubelet_version: node.kubelet_version.to_string(),
+            kernel_version: node.kernel_version.to_string(),
+            instance_type: instance_type(node).map(ToString::to_string),
+            created: model.cluster.local(node.created),
+            problems: node.problems().map(|condition| condition.kind.to_string()).collect(),
+        }
+    }
+}
+
+impl NodeResourceReport {
+    /// An amount as a share of what is allocatable: `62%`.
+    fn share(&self, amount: Option<i64>) -> String {
+        let percent = amount.and_then(|amount| amount.saturating_mul(100).checked_div(self.allocatable));
+        percent.map_or_else(none, |percent| format!("{percent}%"))
+    }
+}
+
+fn table(report: &NodeListReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.gap(gaps);
+    }
+    if report.nodes.is_empty() {
+        say_empty(out, report.total, ("node", "nodes"), &report.filter);
+    }
+    let now = report.taken_at;
+    let or_none = |text: Option<String>| text.unwrap_or_else(none);
+    PageTable::new(&report.nodes)
+        .key("NODE", |node| node.status.name.to_string())
+        .essential("STATE", move |node| or_none(node.status.status.map(|status| status.text(now))))
+        .toned(|node| {
+            node.status.status.map_or(Emphasis::Plain, |status| Emphasis::for_state(status.state.role()))
+        })
+        .useful("HEARTBEAT", move |node| or_none(node.status.last_heartbeat.map(|at| text::age(now, at))))
+        .right()
+        .detail("RENEWALS", renewals)
+        .detail("GRACE LEFT", move |node| {
+            or_none(node.status.grace_left_seconds.map(|left| overdue(left, span)))
+        })
+        .essential("NEXT", move |node| or_none(next(&node.status)))
+        .essential("IN", move |node| or_none(next_in(node)))
+        .useful("ZONE", |node| zone_name(&node.status.region, &node.status.zone))
+        .flexible()
+        .useful("PODS", move |node| or_none(node.status.pods.map(|pods| pods.to_string())))
+        .right()
+        .useful("CPU REQ", |node| node.cpu_milli.share(node.cpu_milli.requested))
+        .right()
+        .detail("CPU USED", |node| node.cpu_milli.share(node.cpu_milli.used))
+        .right()
+        .useful("MEM REQ", |node| node.memory_bytes.share(node.memory_bytes.requested))
+        .right()
+        .detail("MEM USED", |node| node.memory_bytes.share(node.memory_bytes.used))
+        .right()
+        .detail("CORDONED", |node| yes_or_no(node.status.unschedulable))
+        .detail("ROLES", |node| node.status.roles.join(","))
+        .detail("PROBE", move |node| or_none(node.status.probe_timestamp.map(Timestamp::to_time)))
+        .detail("ADDRESS", |node| node.address.clone())
+        .detail("KUBELET", |node| node.kubelet_version.clone())
+        .detail("KERNEL", |node| node.kernel_version.clone())
+        .detail("TYPE", move |node| or_none(node.instance_type.clone()))
+        .detail("AGE", move |node| text::age(now, node.created))
+        .right()
+        .detail("TAINTS", move |node| or_none(taints(&node.status)))
+        .flexible()
+        .detail("CONDITIONS", |node| node.problems.join(","))
+        .flexible()
+        .detail("REASON", |node| not_ready(node, node.status.ready.reason.as_ref()))
+        .flexible()
+        .detail("MESSAGE", |node| not_ready(node, node.status.ready.message.as_ref()))
+        .flexible()
+        .detail("WHY", move |node| or_none(node.status.next.as_ref().map(|next| next.why.to_string())))
+        .flexible()
+        .print(out);
+}
+
+fn renewals(node: &ListedNodeReport) -> String {
+    let intervals = node.heartbeat_intervals_seconds.iter().map(|seconds| span(*seconds));
+    let intervals: Vec<String> = intervals.collect();
+    if intervals.is_empty() { none() } else { intervals.join(" ") }
+}
+
+/// Time until the next event, with `~` before an estimate.
+fn next_in(node: &ListedNodeReport) -> Option<String> {
+    let next = node.status.next.as_ref()?;
+    Some(overdue(next.in_seconds?, |seconds| about(seconds, next.estimated)))
+}
+
+/// A text of the Ready condition, for a node that is not Ready.
+fn not_ready(node: &ListedNodeReport, text: Option<&String>) -> String {
+    let is_ready = node.status.ready.status == Some("True");
+    text.filter(|_| !is_ready).cloned().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn the_page_documents_every_field() {
+        documented::check::<NodeListReport>("nodes");
+    }
+}

@@ -1,0 +1,223 @@
+//! `kordon pods`: the pods on nodes, as the pane of the dashboard lists them.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use crate::{
+    app::{Filter, Pane, PodColumn, Sort, order::pod_rows},
+    cli::{
+        connection::ConnectionArgs,
+        exit::CliError,
+        gaps::{GapReport, gap_line, gap_reports},
+        once::{OnceArgs, OneShot},
+        page::{Page, none},
+        status::{report::EvictionReport, table::due_in},
+        table::PageTable,
+    },
+    k8s::feed::FeedKind,
+    model::Model,
+    ui::text,
+};
+use kordon_core::cluster::{NodeName, Pod};
+use kordon_time::Timestamp;
+
+#[derive(Args, Debug)]
+pub struct PodListArgs {
+    /// The nodes; without a name all of them
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// List pods of all namespaces, as without --namespace
+    #[arg(long, short = 'A')]
+    all_namespaces: bool,
+    #[command(flatten)]
+    once: OnceArgs,
+    #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Which pods to list.
+#[derive(Debug)]
+struct PodChoice {
+    /// The nodes; all if empty.
+    nodes: BTreeSet<NodeName>,
+    /// The namespace; `None` for all.
+    namespace: Option<String>,
+}
+
+/// Prints the pods of nodes.
+pub async fn run(args: PodListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Pods)?);
+    let choice = PodChoice {
+        nodes: args.nodes.iter().map(|name| name.as_str().into()).collect(),
+        namespace: connection.namespace.clone().filter(|_| !args.all_namespaces),
+    };
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    if let Some(gone) = choice.nodes.iter().find(|name| shot.model.cluster.node(name).is_none()) {
+        return Err(CliError::no_node(gone, &shot.model.cluster));
+    }
+    shot.run_forecast();
+    shot.model.run_outcomes(shot.at);
+    args.once.output.print(&PodListReport::new(&shot.model, &choice, filter, sort, shot.at), table)?;
+    shot.done()
+}
+
+/// Pods on nodes (`docs/reference/pods.md`). Every field is always present; unknown values are null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct PodListReport {
+    /// `kordon.pods/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    /// When the report was made. Durations below count from here.
+    taken_at: Timestamp,
+    /// The pods on the nodes that pass the filter, in the order of `--sort`; those that are known, if pods are among
+    /// `unknown`.
+    pods: Vec<ListedPodReport>,
+    /// Number of these pods without a filter.
+    total: usize,
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    gaps: Option<String>,
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    filter: Filter,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct ListedPodReport {
+    /// The pod's namespace.
+    namespace: String,
+    /// The pod's name.
+    pod: String,
+    /// The pod's node.
+    node: Option<NodeName>,
+    /// Whether the pod's Ready condition is True.
+    ready: bool,
+    /// The pod's phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
+    phase: &'static str,
+    /// The pod's eviction; `null` if the pod is not terminating, and its node neither has a NoExecute taint nor gets
+    /// one.
+    eviction: Option<EvictionReport>,
+    /// The kind of the pod's owner; `null` without an owner.
+    owner_kind: Option<String>,
+    /// The name of the pod's owner; `null` without an owner.
+    owner: Option<String>,
+    /// Whether the pod is the mirror pod of a static pod.
+    is_static: bool,
+    /// The pod's priority, from its PriorityClass.
+    priority: i32,
+    /// The CPU that the pod requests, in thousandths of a core.
+    cpu_milli: i64,
+    /// The memory that the pod requests, in bytes.
+    memory_bytes: i64,
+    /// When the pod was created.
+    created: Timestamp,
+}
+
+impl PodChoice {
+    fn has(&self, pod: &Pod) -> bool {
+        let is_on = |node: &NodeName| self.nodes.is_empty() || self.nodes.contains(node);
+        pod.node.as_ref().is_some_and(is_on)
+            && self.namespace.as_ref().is_none_or(|namespace| *pod.key.namespace == **namespace)
+    }
+}
+
+impl PodListReport {
+    fn new(model: &Model, choice: &PodChoice, filter: Filter, sort: Sort<PodColumn>, now: Timestamp) -> Self {
+        let gaps = model.cluster.gaps(FeedKind::PREDICTION);
+        let chosen = || model.cluster.pods().iter().filter(|pod| choice.has(pod));
+        let keys = pod_rows(model, chosen(), &filter, sort);
+        let pods = keys.iter().filter_map(|key| model.cluster.pod(key));
+        Self {
+            schema: "kordon.pods/v1",
+            taken_at: now,
+            pods: pods.map(|pod| ListedPodReport::new(model, pod, now)).collect(),
+            total: chosen().count(),
+            unknown: gap_reports(&gaps),
+            gaps: gap_line(&gaps),
+            filter,
+        }
+    }
+}
+
+impl ListedPodReport {
+    fn new(model: &Model, pod: &Pod, now: Timestamp) -> Self {
+        let eviction = model.views.leaving.evictions.get(&pod.key);
+        let (owner, requests) = (pod.owner.as_ref(), pod.requests());
+        Self {
+            namespace: pod.key.namespace.to_string(),
+            pod: pod.key.name.to_string(),
+            node: pod.node.clone(),
+            ready: pod.is_ready(),
+            phase: pod.phase.as_str(),
+            eviction: eviction.and_then(|row| EvictionReport::new(model, &pod.key, row, now)),
+            owner_kind: owner.map(|owner| owner.kind.as_str().to_owned()),
+            owner: owner.map(|owner| owner.name.to_string()),
+            is_static: pod.mirror,
+            priority: pod.priority,
+            cpu_milli: requests.cpu_milli,
+            memory_bytes: requests.memory_bytes,
+            created: model.cluster.local(pod.created),
+        }
+    }
+}
+
+fn table(report: &PodListReport, out: &mut Page) {
+    if let Some(gaps) = &report.gaps {
+        out.gap(gaps);
+    }
+    if report.pods.is_empty() && report.gaps.is_none() {
+        say_empty(out, report.total, ("pod", "pods"), &report.filter);
+    }
+    PageTable::new(&report.pods)
+        .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
+        .essential("READY", |pod| yes_or_no(pod.ready))
+        .essential("PHASE", |pod| pod.phase)
+        .essential("EVICTION", eviction)
+        .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
+        .flexible()
+        .useful("OWNER", owner)
+        .flexible()
+        .detail("PRIORITY", |pod| pod.priority.to_string())
+        .right()
+        .detail("CPU", |pod| text::cores(pod.cpu_milli))
+        .right()
+        .detail("MEMORY", |pod| text::memory(pod.memory_bytes))
+        .right()
+        .useful("AGE", |pod| text::age(report.taken_at, pod.created))
+        .right()
+        .print(out);
+}
+
+/// When the pod is evicted; `never` if it tolerates the taint.
+fn eviction(pod: &ListedPodReport) -> String {
+    let Some(eviction) = &pod.eviction else { return none() };
+    eviction.in_seconds.map_or_else(|| eviction.state.to_owned(), |left| due_in(eviction, left))
+}
+
+fn owner(pod: &ListedPodReport) -> String {
+    match (&pod.owner_kind, &pod.owner) {
+        (Some(kind), Some(name)) => format!("{kind} {name}"),
+        _ if pod.is_static => "static pod".into(),
+        _ => "none".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn the_page_documents_every_field() {
+        documented::check::<PodListReport>("pods");
+    }
+}
