@@ -53,6 +53,8 @@ async fn no_command_prints_what_a_terminal_would_obey() {
     let drain = ["--ignore-daemonsets", "--delete-emptydir-data", "--force"];
     let lines: Vec<Vec<&str>> = vec![
         vec!["status"],
+        vec!["nodes"],
+        vec!["pods"],
         vec!["forecast"],
         vec!["why", "node", &node],
         vec!["why", "pod", &pod],
@@ -80,8 +82,9 @@ async fn no_command_prints_what_a_terminal_would_obey() {
         vec!["undo", HOSTILE],
     ];
     for (place, line) in lines.iter().enumerate() {
-        // The YAML formats contain the same reports, so not all are tested.
-        let formats: &[&str] = if place < 3 { &["table", "json", "yaml"] } else { &["table", "json"] };
+        // The other formats contain the same reports, so not all are tested.
+        let formats: &[&str] =
+            if place < 5 { &["table", "json", "yaml", "csv", "md"] } else { &["table", "json"] };
         for format in formats {
             let output = harness.run(&[line, &["-o", format, "--log", &log][..]].concat()).await;
             assert_harmless_output(line, &output);

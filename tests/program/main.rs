@@ -27,6 +27,7 @@ mod journals;
 mod keys;
 mod knowledge;
 mod listings;
+mod lists;
 mod measured;
 mod mouse;
 mod lying_server;

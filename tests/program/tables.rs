@@ -67,6 +67,10 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
     let mut heads = BTreeSet::new();
     for line in [
         &["status"][..],
+        &["nodes"],
+        &["zones"],
+        &["pods", lost],
+        &["evictions"],
         &["forecast"],
         &["forecast", "--fail", lost],
         &["plan", "node-failure", lost],
@@ -258,14 +262,21 @@ impl Known {
             | "LEAST ALLOCATED"
             | "BALANCED"
             | "SPREAD"
+            | "SIZE"
             | "HEARTBEATS IN GRACE" => kind == Kind::Number,
-            "PODS" | "CPU" | "MEMORY" => kind == Kind::Number || cell.contains("->"),
+            "PODS" => kind == Kind::Number || cell.contains("->"),
+            "CPU" => kind == Kind::Number || cell.contains("->") || cell.ends_with('m') || cell.contains('.'),
+            "MEMORY" => kind == Kind::Number || cell.contains("->") || cell.ends_with('i'),
+            "CPU REQ" | "CPU USED" | "MEM REQ" | "MEM USED" | "UNHEALTHY" | "CHANCE" => cell.ends_with('%'),
+            "READY" | "CORDONED" | "BUDGET IGNORED" => is_words(&["yes", "no"]),
+            "PHASE" => is_words(&["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
+            "RATE" => cell.contains("/s "),
             "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),
-            "AT" | "STARTED" | "NEXT SLOT" => kind == Kind::Clock,
-            "IN" => kind == Kind::Span || is_words(&["now", "stuck ", "never"]),
+            "AT" | "STARTED" | "NEXT SLOT" | "PROBE" => kind == Kind::Clock,
+            "IN" | "EVICTION" => kind == Kind::Span || is_words(&["now", "stuck ", "never"]),
             "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "GRACE LEFT" | "REPLACED IN" | "READY IN"
             | "READY AGAIN" | "LEAVES" | "DELETED" | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST"
-            | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" => {
+            | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" | "AGE" => {
                 kind == Kind::Span || is_words(&["never", "from death"])
             }
             "EVENT" => kind == Kind::Other && !cell.starts_with(char::is_numeric),
@@ -319,6 +330,16 @@ impl Known {
             | "CORDONED BY THIS"
             | "PREEMPTS"
             | "PREEMPTED"
+            | "RENEWALS"
+            | "ROLES"
+            | "ADDRESS"
+            | "KUBELET"
+            | "KERNEL"
+            | "CONDITIONS"
+            | "REASON"
+            | "OWNER"
+            | "FINALIZERS"
+            | "NODE STATES"
             | "BY THE REPLACEMENT OF" => true,
             other => panic!("nothing says what stands below {other}: {cell:?}"),
         }
