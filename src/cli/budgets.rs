@@ -146,7 +146,7 @@ impl BudgetDrainReport {
 
 fn table(report: &BudgetsReport, out: &mut Page) {
     if let Some(gaps) = &report.gaps {
-        out.line(Emphasis::Notice, gaps);
+        out.gap(gaps);
     }
     if report.budgets.is_empty() && report.gaps.is_none() {
         out.line(Emphasis::Plain, "the cluster has no PodDisruptionBudgets");

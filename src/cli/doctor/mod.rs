@@ -15,7 +15,8 @@ use super::{
     connection::ConnectionArgs,
     exit::CliError,
     output::OutputArgs,
-    page::{Emphasis, Page},
+    page::{Emphasis, Page, none},
+    table::PageTable,
 };
 use check::{CheckResult, DoctorCheck, DoctorReport};
 use kordon_clock::Clock;
@@ -72,6 +73,9 @@ pub async fn run(args: DoctorArgs, connection: ConnectionArgs) -> Result<(), Cli
 }
 
 fn render(report: &DoctorReport, out: &mut Page) {
+    if out.export().is_some() {
+        return table(report, out);
+    }
     let width = report.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
     for (place, check) in report.checks.iter().enumerate() {
         let is_new_area = place > 0 && report.checks[place - 1].area() != check.area();
@@ -84,6 +88,16 @@ fn render(report: &DoctorReport, out: &mut Page) {
             out.line(Emphasis::Plain, &format!("{:<8} {:<width$}  fix: {fix}", "", ""));
         }
     }
+}
+
+/// Prints the checks for other programs.
+fn table(report: &DoctorReport, out: &mut Page) {
+    PageTable::new(&report.checks)
+        .key("CHECK", |check| check.id)
+        .essential("RESULT", |check| check.result.as_str())
+        .essential("FOUND", |check| check.found.clone())
+        .essential("FIX", |check| check.fix.clone().unwrap_or_else(none))
+        .print(out);
 }
 
 const fn emphasis(result: CheckResult) -> Emphasis {

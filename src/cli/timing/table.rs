@@ -106,10 +106,13 @@ fn times(report: &TimingReport, out: &mut Page) {
     let [narrowest, widest] = AXIS;
     let cells = out.width().map_or(widest, |width| width.saturating_sub(BESIDE).clamp(narrowest, widest));
     let axis = range_axis(end, cells);
-    let mut rows = vec![TimeRow { profile: "from death", bar: axis, ..TimeRow::default() }];
+    // In tables for other programs each row names its profile, and no column is a drawing.
+    let is_drawn = out.export().is_none();
+    let axis = TimeRow { profile: "from death", bar: axis, ..TimeRow::default() };
+    let mut rows: Vec<TimeRow<'_>> = is_drawn.then_some(axis).into_iter().collect();
     for profile in &report.profiles {
         for (place, (event, range)) in milestones(profile).into_iter().enumerate() {
-            let profile = if place == 0 { &*profile.name } else { "" };
+            let profile = if place == 0 || !is_drawn { &*profile.name } else { "" };
             let times = match range {
                 None => ["never".to_owned(), none(), none()],
                 Some(range) => range.spans().map(text::nearest_second),
@@ -118,14 +121,13 @@ fn times(report: &TimingReport, out: &mut Page) {
             rows.push(TimeRow { profile, event, times, bar });
         }
     }
-    PageTable::new(&rows)
+    let table = PageTable::new(&rows)
         .key("PROFILE", |row| row.profile.to_owned())
         .key("EVENT", |row| row.event)
         .essential("BEST", |row| row.times[0].clone())
         .essential("TYPICAL", |row| row.times[1].clone())
-        .essential("WORST", |row| row.times[2].clone())
-        .useful("TIME", |row| row.bar.clone())
-        .print(out);
+        .essential("WORST", |row| row.times[2].clone());
+    if is_drawn { table.useful("TIME", |row| row.bar.clone()) } else { table }.print(out);
 }
 
 /// Time of an event since the death of a node: best, typical and worst.
@@ -167,7 +169,7 @@ fn blips(report: &TimingReport, out: &mut Page) {
     for profile in &report.profiles {
         for (place, of_length) in profile.blips.chunk_by(same_length).enumerate() {
             let [node, zone, all] = of_length else { continue };
-            let name = if place == 0 { &*profile.name } else { "" };
+            let name = if place == 0 || out.export().is_some() { &*profile.name } else { "" };
             rows.push((name, [node, zone, all]));
         }
     }
