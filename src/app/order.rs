@@ -219,6 +219,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
 /// Sort value of a row. All values of one column have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
+    /// The row's place, for a column by which rows are sorted already: their names.
+    Place,
     Number(i64),
     Text(Name),
     Pair(i64, i64),
@@ -226,6 +228,9 @@ enum Rank {
 
 /// Sorts rows by rank. Rows of equal rank keep their order, which is by name.
 fn sorted<T>(mut rows: Vec<(Rank, T)>, reversed: bool) -> Vec<T> {
+    if reversed && rows.first().is_some_and(|(rank, _)| *rank == Rank::Place) {
+        rows.reverse();
+    }
     rows.sort_by(|(a, _), (b, _)| {
         let order = a.cmp(b);
         if reversed { order.reverse() } else { order }
@@ -274,7 +279,7 @@ fn node_rank(
             let urgency = state.map_or(0, |state| state as i64);
             Rank::Pair(urgency, due.and_then(|due| due.at).map_or(i64::MAX, Timestamp::as_nanos))
         }
-        NodeColumn::Name => Rank::Number(0),
+        NodeColumn::Name => Rank::Place,
         NodeColumn::Zone => Rank::Text(node.zone().to_string().into()),
         NodeColumn::Roles => Rank::Text(node.roles().collect::<Vec<_>>().join(",").into()),
         NodeColumn::Heartbeat => {
@@ -305,7 +310,7 @@ pub fn zone_rows(shown: &Model, filter: &Filter, sort: Sort<ZoneColumn>) -> Vec<
     let rows = shown.views.zones.iter().filter(|zone| filter.matches(*zone));
     let number = |n: usize| Rank::Number(-i64::try_from(n).unwrap_or(i64::MAX));
     let rank = |zone: &ZoneView| match sort.column {
-        ZoneColumn::Zone => Rank::Number(0),
+        ZoneColumn::Zone => Rank::Place,
         ZoneColumn::State => Rank::Number(-(zone.state as i64)),
         ZoneColumn::Size => number(zone.size),
         ZoneColumn::NotReady => number(zone.not_ready),
@@ -350,7 +355,7 @@ fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key>
             let (room, drains) = row.urgency();
             Rank::Pair(room, drains)
         }
-        BudgetColumn::Name => Rank::Number(0),
+        BudgetColumn::Name => Rank::Place,
         BudgetColumn::Pods => number(row.pods),
         BudgetColumn::Blocks => number(row.blocks.len()),
         BudgetColumn::Drains => number(row.drains.len()),
@@ -374,7 +379,7 @@ pub fn pod_rows<'a>(
 ) -> Vec<Key> {
     let rows = pods.filter(|pod| filter.matches(&FilterablePod { shown, pod }));
     let rank = |pod: &Pod| match sort.column {
-        PodColumn::Name => Rank::Number(0),
+        PodColumn::Name => Rank::Place,
         PodColumn::Due => {
             let row = shown.views.leaving.evictions.get(&pod.key);
             let at = row.and_then(|row| row.state.at()).map_or(i64::MAX, Timestamp::as_nanos);
@@ -461,7 +466,7 @@ mod tests {
         app.refresh(NOW);
         app.screen.nodes.sort = Sort { column: NodeColumn::Name, reversed: true };
         app.arrange(NOW);
-        assert_eq!(app.screen.nodes.list.keys().len(), 3);
+        assert_eq!(app.screen.listed_nodes(), ["c", "b", "a"].map(NodeName::from));
         app.screen.filters.insert(Pane::Nodes, Filter::parse("c"));
         app.arrange(NOW);
         assert_eq!(app.screen.listed_nodes(), [NodeName::from("c")]);
