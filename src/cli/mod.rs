@@ -15,7 +15,6 @@ mod doctor;
 #[cfg(test)]
 mod documented;
 mod exit;
-mod exported_table;
 mod forecast;
 mod gaps;
 mod glyphs;
@@ -26,7 +25,6 @@ mod kubectl_flags;
 mod lists;
 mod log;
 mod man;
-mod markdown;
 mod once;
 mod output;
 mod page;

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::{
     CliError, exit,
-    exported_table::ExportFormat,
     glyphs::glyphs,
     page::{Layout, Page},
 };
+use crate::ui::exported_table::ExportFormat;
 
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct OutputArgs {

@@ -5,13 +5,15 @@ use std::{fmt, io::IsTerminal, mem};
 use crossterm::style::{ContentStyle, Stylize};
 
 use super::{
-    exported_table::{ExportFormat, ExportedTable},
-    markdown,
 };
 use crate::{
     app::Glyphs,
     model::{StateRole, VerdictLevel},
-    ui::ascii,
+    ui::{
+        ascii,
+        exported_table::{ExportFormat, ExportedTable},
+        markdown,
+    },
 };
 use kordon_core::{cluster::ZoneKey, visible};
 

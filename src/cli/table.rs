@@ -4,10 +4,9 @@
 //! is neither cut nor left out; a long key gets a line of its own. In a pipe and with `-o wide`, every row is complete.
 
 use super::{
-    exported_table::ExportedTable,
     page::{Emphasis, Page, shown},
 };
-use crate::ui::text;
+use crate::ui::{exported_table::ExportedTable, text};
 
 /// A table with a row for each `R`.
 ///

@@ -6,7 +6,7 @@ use super::{
     document::IncidentReport,
     sections::{self, Block, ReportTable},
 };
-use crate::cli::markdown::escaped;
+use crate::ui::markdown::escaped;
 
 /// Maximum number of printed rows of a table or list. The JSON document has all of them.
 const ROWS: usize = 200;
