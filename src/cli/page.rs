@@ -4,8 +4,6 @@ use std::{fmt, io::IsTerminal, mem};
 
 use crossterm::style::{ContentStyle, Stylize};
 
-use super::{
-};
 use crate::{
     app::Glyphs,
     model::{StateRole, VerdictLevel},

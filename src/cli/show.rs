@@ -49,10 +49,10 @@ pub struct ShowArgs {
     look: LookArgs,
     /// What the configuration says for the context.
     #[arg(skip)]
-    preferences: Preferences,
+    preferences: Box<Preferences>,
     /// The configuration, which is read again for this context when its file changes.
     #[arg(skip)]
-    config: Config,
+    config: Box<Config>,
     #[arg(skip)]
     context: String,
 }
@@ -135,7 +135,8 @@ impl ShowArgs {
     pub fn with_preferences(mut self, config: &Config, context: &str) -> Self {
         let preferences = config.preferences(context);
         self.look.prefer(&preferences);
-        Self { preferences, config: config.clone(), context: context.into(), ..self }
+        let (preferences, config) = (Box::new(preferences), Box::new(config.clone()));
+        Self { preferences, config, context: context.into(), ..self }
     }
 
     /// Records that the theme was given on the command line.
@@ -175,10 +176,11 @@ pub fn dashboard(
     let mode = if read_only { Mode::ReadOnly } else { Mode::DryRun };
     let history = history.start(&session.model, clock.now());
     let mut dashboard =
-        Dashboard::over(session, AppOptions { mode, themes, preferences }, context).keeping(history);
+        Dashboard::over(session, AppOptions { mode, themes, preferences: *preferences }, context)
+            .keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.notify = config.notify();
-    dashboard.preferences = preferences_file(config, name);
+    dashboard.preferences = preferences_file(*config, name);
     dashboard.app.screen.glyphs = look.glyphs();
     dashboard
 }

@@ -3,9 +3,7 @@
 //! On a terminal a table fits the width: long cells are cut, then columns of the lowest rank are left out. A key column
 //! is neither cut nor left out; a long key gets a line of its own. In a pipe and with `-o wide`, every row is complete.
 
-use super::{
-    page::{Emphasis, Page, shown},
-};
+use super::page::{Emphasis, Page, shown};
 use crate::ui::{exported_table::ExportedTable, text};
 
 /// A table with a row for each `R`.

@@ -130,7 +130,7 @@ fn rows_and_cells_are_copied_and_what_is_shown_is_written_to_files() {
     terminal.type_in("\x1b\x1b");
     for name in ["nodes.csv", "nodes.md", "nodes.json", "screen.svg"] {
         terminal.type_in(&format!(":export {}\r", file(name)));
-        terminal.wait(&format!("{name}"));
+        terminal.wait(name);
         terminal.wait_gone("Commands");
     }
     terminal.type_in(&format!(":export {}\r", file("nodes.csv")));

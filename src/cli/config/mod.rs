@@ -14,7 +14,7 @@ use std::{
 use serde::Serialize;
 
 pub use file::{ConfigFile, schema};
-pub use flags::controller_defaults;
+pub use flags::{check as check_value, controller_defaults};
 
 use super::definition;
 use crate::{
@@ -155,7 +155,7 @@ impl Config {
         self.file.notify.options().expect("checked when it was read")
     }
 
-    /// Line of the first key of a context that an error is about, from 1.
+    /// Line of the last key of a context that an error is about, from 1.
     fn line_of_keys(&self, context: Option<&str>, error: &KeymapError) -> usize {
         let commands: Vec<&str> = match error {
             KeymapError::Unknown { name, .. } => vec![name],
@@ -175,7 +175,12 @@ impl Config {
             })
         };
         let is_of_keys = |value: &&ConfigValue| value.path().contains(&"keys");
-        let found = self.values.iter().rfind(is_bind).or_else(|| self.values.iter().find(is_of_keys));
+        let found = self
+            .values
+            .iter()
+            .filter(is_bind)
+            .max_by_key(|value| value.line())
+            .or_else(|| self.values.iter().find(is_of_keys));
         found.map_or(1, ConfigValue::line)
     }
 
@@ -218,7 +223,7 @@ impl Config {
         Preferences { theme, read_only: self.why_read_only(context), ..preferences }
     }
 
-    /// Why nothing may be written in a context: `contexts.prod.read-only in /home/…/config.toml:7`; `None` if the
+    /// Why nothing may be written in a context: `contexts.prod.read-only in config.toml:7`; `None` if the
     /// configuration allows writing.
     pub fn why_read_only(&self, context: &str) -> Option<String> {
         if !self.file.is_read_only(context) {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::cli::config::{controller_defaults, schema};
+use crate::cli::config::{check_value, controller_defaults, schema};
 
 /// Maximum width of a comment.
 const WIDEST: usize = 100;
@@ -73,7 +73,7 @@ pub fn text() -> String {
     let mut text = HEAD.to_owned();
     let properties = schema["properties"].as_object().into_iter().flatten();
     let flags = properties.filter(|(_, schema)| schema["type"] != "object");
-    flags.for_each(|(flag, schema)| add_setting(flag, schema, &example(schema), &mut text));
+    flags.for_each(|(flag, schema)| add_setting(flag, schema, &example(&[flag], schema), &mut text));
     for table in ["drain", "controller"] {
         add_table(table, &schema["properties"][table], &mut text);
     }
@@ -90,7 +90,7 @@ fn add_table(name: &str, schema: &Value, text: &mut String) {
         let value = match default {
             Some((_, value)) if schema["type"] == "string" => format!("{value:?}"),
             Some((_, value)) => value.clone(),
-            None => example(schema),
+            None => example(&[name, key], schema),
         };
         add_setting(key, schema, &value, text);
     }
@@ -109,13 +109,17 @@ fn add_comment(schema: &Value, text: &mut String) {
 }
 
 /// The default of a key, or a value that it may have.
-fn example(schema: &Value) -> String {
+fn example(path: &[&str], schema: &Value) -> String {
     let default = &schema["default"];
     match schema["type"].as_str() {
         _ if !default.is_null() => default.to_string(),
         Some("boolean") => "false".into(),
         Some("integer") => "50".into(),
-        _ => schema["enum"].get(0).map_or_else(|| "\"30s\"".into(), Value::to_string),
+        _ => match schema["enum"].get(0) {
+            Some(first) => first.to_string(),
+            None if check_value(path, "30s").is_ok() => "\"30s\"".into(),
+            None => "\"50\"".into(),
+        },
     }
 }
 

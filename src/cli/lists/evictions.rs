@@ -79,7 +79,7 @@ impl EvictionListReport {
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             paused: pause(&model.views.zones),
             evictions: is_known.then(|| rows.collect()),
-            total: is_known.then(|| all.len()),
+            total: is_known.then_some(all.len()),
             unknown: gap_reports(&gaps),
             gaps: gap_line(&gaps),
             filter,
