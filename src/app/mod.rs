@@ -6,6 +6,7 @@
 pub mod aliases;
 mod arguments;
 pub mod chord;
+pub mod chosen_columns;
 pub mod columns;
 pub mod commands;
 pub mod completion;
@@ -53,6 +54,7 @@ mod typed_commands;
 pub mod update;
 
 pub use aliases::Aliases;
+pub use chosen_columns::ChosenColumn;
 pub use columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
 pub use commands::{Command, UserAction};
 pub use contexts::{Elsewhere, ScreenMemory};

@@ -27,8 +27,15 @@ pub enum Pane {
 
 impl Pane {
     /// The panes whose rows can be filtered and sorted.
-    pub const LISTS: [Self; 6] =
-        [Self::Zones, Self::Nodes, Self::Pods, Self::Evictions, Self::Pending, Self::Departures];
+    pub const LISTS: [Self; 7] = [
+        Self::Zones,
+        Self::Nodes,
+        Self::Pods,
+        Self::Evictions,
+        Self::Pending,
+        Self::Departures,
+        Self::Budgets,
+    ];
 
     pub const fn title(self) -> &'static str {
         match self {

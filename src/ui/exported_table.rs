@@ -18,7 +18,7 @@ pub enum ExportFormat {
 /// A table with the lines of each cell. Cells are already sanitized.
 #[derive(Debug)]
 pub struct ExportedTable<'a> {
-    pub heads: Vec<&'static str>,
+    pub heads: Vec<&'a str>,
     pub rows: Vec<Vec<&'a [String]>>,
 }
 

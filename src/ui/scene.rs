@@ -59,7 +59,7 @@ impl<'a> Scene<'a> {
     /// Records the rows of a pane's table, if they are wanted.
     pub fn record(&self, pane: Pane, table: &TableWidget, mut row: impl FnMut(usize) -> Vec<Cell>) {
         let Some((_, rows)) = self.recorder.filter(|(wanted, _)| *wanted == pane) else { return };
-        let heads: Vec<&str> = table.columns.iter().map(|column| column.title.trim()).collect();
+        let heads: Vec<String> = table.columns.iter().map(|column| column.title.trim().to_owned()).collect();
         *rows.borrow_mut() = ShownRows {
             heads: if heads.iter().any(|head| !head.is_empty()) { heads } else { Vec::new() },
             rows: (0..table.rows).map(|place| row(place).iter().map(Cell::text).collect()).collect(),

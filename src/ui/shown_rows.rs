@@ -8,7 +8,7 @@ use super::exported_table::{ExportFormat, ExportedTable};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownRows {
     /// Headings of the columns; empty for a list without headings.
-    pub heads: Vec<&'static str>,
+    pub heads: Vec<String>,
     /// Cells of the rows, in the order of the headings. A row may have fewer cells.
     pub rows: Vec<Vec<String>>,
     /// Index of the selected row; `None` if none is selected.
@@ -23,7 +23,7 @@ impl ShownRows {
 
     /// The cell of the selected row in the column with this heading.
     pub fn selected_cell(&self, head: &str) -> Option<&str> {
-        let column = self.heads.iter().position(|known| *known == head)?;
+        let column = self.heads.iter().position(|known| known == head)?;
         self.rows.get(self.selected?)?.get(column).map(String::as_str)
     }
 
@@ -37,7 +37,11 @@ impl ShownRows {
     /// The rows as a table in CSV or Markdown.
     pub fn exported(&self, format: ExportFormat) -> String {
         let width = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let heads = if self.heads.is_empty() { vec![""; width] } else { self.heads.clone() };
+        let heads = if self.heads.is_empty() {
+            vec![""; width]
+        } else {
+            self.heads.iter().map(String::as_str).collect()
+        };
         ExportedTable { rows: self.rows.iter().map(|row| whole(row, heads.len())).collect(), heads }
             .text(format)
     }
@@ -45,8 +49,7 @@ impl ShownRows {
     /// The rows as JSON: an object each, with the headings as names; an array each for a list without headings.
     pub fn json(&self) -> Value {
         let object = |row: &Vec<String>| -> Value {
-            let fields =
-                self.heads.iter().zip(row).map(|(head, cell)| ((*head).to_owned(), cell.clone().into()));
+            let fields = self.heads.iter().zip(row).map(|(head, cell)| (head.clone(), cell.clone().into()));
             fields.collect::<Map<String, Value>>().into()
         };
         let rows = self.rows.iter();
@@ -71,7 +74,7 @@ mod tests {
     fn a_row_a_cell_and_all_rows_are_taken_as_text() {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let rows = ShownRows {
-            heads: vec!["node", "taints"],
+            heads: ["node", "taints"].map(str::to_owned).to_vec(),
             rows: vec![row(["a-1", ""]), row(["a-2", "x:NoExecute"])],
             selected: Some(1),
         };

@@ -1,6 +1,6 @@
 //! What `Y` copies.
 
-use kordon::app::{Reaction, UserAction, update};
+use kordon::app::{Pane, Reaction, UserAction, chosen_columns, preferences::ColumnPreferences, update};
 
 use super::dashboard_fixture::DashboardFixture;
 
@@ -47,4 +47,29 @@ fn the_rows_of_every_pane_are_taken_as_text() {
         assert_eq!(rows.rows.is_empty(), keys == "4", "{keys}: {rows:?}");
         assert!(rows.heads.is_empty() || rows.rows.iter().all(|row| row.len() <= rows.heads.len()), "{keys}");
     }
+}
+
+#[test]
+fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
+    let mut fixture = DashboardFixture::incident();
+    for (keys, pane) in [("2w", Pane::Nodes), ("<Enter>", Pane::Pods)] {
+        fixture.press(keys);
+        let shown = kordon::ui::shown_rows(&fixture.app, fixture.now).heads;
+        let heading = |name: &&'static str| if name.ends_with(" used") { "used" } else { *name };
+        let names: Vec<&str> = chosen_columns::names(pane).iter().map(heading).collect();
+        assert_eq!(shown, names);
+    }
+}
+
+#[test]
+fn chosen_columns_are_shown_in_their_order_with_labels() {
+    let mut fixture = DashboardFixture::incident();
+    let chosen = ["name", "label:topology.kubernetes.io/zone", "age", "state"];
+    let show = chosen.map(str::to_owned).to_vec();
+    fixture.app.columns.insert(Pane::Nodes, ColumnPreferences { show });
+    fixture.press("2/pool-b-02<Enter>");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    assert_eq!(rows.heads, ["node", "zone", "age", "state"]);
+    assert!(rows.rows[0][0].contains("pool-b-02") && rows.rows[0][1] == "b", "{rows:?}");
+    assert!(rows.rows[0][3].starts_with("Evicting"), "{rows:?}");
 }

@@ -17,10 +17,10 @@ use super::{
 };
 use crate::{
     app::{
-        Preferences, ThemeName,
+        ChosenColumn, Preferences, ThemeName,
         key_presets::KeyPreset,
         keymap::{ConfiguredKeys, Keymap, KeymapError},
-        preferences::{ColumnPreferences, ContextMark, MarkColour, SavedView, list_named, list_names},
+        preferences::{ColumnPreferences, ContextMark, MarkColour, SavedView, list_named},
     },
     cli::definition,
 };
@@ -45,8 +45,8 @@ struct LookFile {
     keys: KeysFile,
     /// Commands of your own for the palette: a name, and the command line that it stands for.
     aliases: BTreeMap<String, String>,
-    /// Columns of each list, by the name of its pane.
-    #[schemars(extend("propertyNames" = {"enum": list_names()}))]
+    /// Columns of the nodes and of the pods of a node, in their order.
+    #[schemars(extend("propertyNames" = {"enum": ["nodes", "pods"]}))]
     columns: BTreeMap<String, ColumnPreferences>,
     /// Saved views, by name.
     views: BTreeMap<String, SavedView>,
@@ -90,6 +90,21 @@ struct ContextFile {
 }
 
 impl ConfigFile {
+    /// The first column that a list does not have: the path of its setting, and what is wrong.
+    pub fn check_columns(&self) -> Option<(Vec<String>, String)> {
+        let general = self.look.columns.iter().map(|(pane, columns)| (vec!["columns"], pane, columns));
+        let own = self.contexts.iter().flat_map(|(name, context)| {
+            let of_context = context.look.columns.iter();
+            of_context.map(move |(pane, columns)| (vec!["contexts", name.as_str(), "columns"], pane, columns))
+        });
+        general.chain(own).find_map(|(path, pane, columns)| {
+            let list = list_named(pane)?;
+            let why = columns.show.iter().find_map(|text| ChosenColumn::parse(list, text).err())?;
+            let path = path.into_iter().chain([pane.as_str(), "show"]).map(str::to_owned);
+            Some((path.collect(), why))
+        })
+    }
+
     /// Preferences for a context. Those of the context override those for all, entry by entry.
     pub fn preferences(&self, context: &str) -> Preferences {
         let look = self.look_of(Some(context));

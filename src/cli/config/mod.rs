@@ -139,6 +139,10 @@ impl Config {
         if let Err((context, error)) = config.file.check_keys() {
             return Err(bad(config.line_of_keys(context, &error), error.to_string()));
         }
+        if let Some((path, why)) = config.file.check_columns() {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            return Err(bad(config.line_of(&path), why));
+        }
         match config.file.notify.options() {
             Ok(_) => Ok(config),
             Err((key, why)) => Err(bad(config.line_of(&["notify", key]), why)),
@@ -395,6 +399,10 @@ mod tests {
         assert!(conflict.starts_with(":4: ") && conflict.contains("would be both"), "{conflict}");
         assert_eq!(error("[columns.nods]"), ":1: unknown key \"nods\": did you mean \"nodes\"?");
         assert_eq!(error("[columns.nodes]\nshow = \"name\""), ":2: show is not a list of texts");
+        assert_eq!(
+            error("[columns.nodes]\nshow = [\"name\", \"stat\"]"),
+            ":2: \"stat\" is not a column: did you mean \"state\"?"
+        );
         assert_eq!(
             error("[aliases]\n\"my drain\" = \"drain\""),
             ":2: my drain = \"drain\" is not possible: the name of an alias has no spaces"

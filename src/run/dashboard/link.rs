@@ -54,7 +54,7 @@ impl ClusterLink {
             has_changed
         });
         self.events.follow(app.shown_object());
-        let usage = app.screen.wide && !app.is_frozen();
+        let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
 

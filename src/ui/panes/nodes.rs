@@ -1,8 +1,13 @@
 //! The nodes: each node's state and its start, according to the controller, and the next event.
 
+use std::sync::Arc;
+
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click, table_of};
+use super::{
+    choice::ColumnChoice, column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click,
+    table_of,
+};
 use crate::{
     app::{NodeColumn, Pane, filter_fields, groups::NodeRow},
     k8s::feed::FeedKind,
@@ -42,11 +47,16 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Nodes, why(scene), inner, buf);
     let inner = draw_rest(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Nodes, list, columns(scene), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Nodes);
+    let is_wide = scene.screen.wide || choice.needs_all();
+    let shown = choice.columns(columns(scene, is_wide));
+    let table = table_of(scene, Pane::Nodes, list, shown, TableWidget::body(inner));
+    let cells_of = |node: &Arc<Node>| {
+        let label = |key: &str| node.label(key).map(ToString::to_string);
+        choice.cells(scene, cells(scene, node, is_wide), label)
+    };
     let cells = |row: usize| match &list.keys()[row] {
-        NodeRow::Node(name) => {
-            scene.shown.cluster.node(name).map(|node| cells(scene, node)).unwrap_or_default()
-        }
+        NodeRow::Node(name) => scene.shown.cluster.node(name).map(cells_of).unwrap_or_default(),
         NodeRow::Group(name) => vec![group(scene, name)],
     };
     let state = |row: usize| list.keys()[row].node().and_then(|name| scene.shown.watchlist.state(name));
@@ -90,7 +100,7 @@ fn facts(scene: &Scene) -> Runs {
     marked(scene, runs, scene.screen.marked_nodes.len())
 }
 
-fn columns(scene: &Scene) -> Vec<Column> {
+fn columns(scene: &Scene, is_wide: bool) -> Vec<Column> {
     use NodeColumn as By;
     let width = scene.width(Pane::Nodes);
     let sort = scene.screen.nodes.sort;
@@ -101,11 +111,11 @@ fn columns(scene: &Scene) -> Vec<Column> {
     let zone = u16::try_from(zones.max().unwrap_or(0)).unwrap_or(u16::MAX).clamp(4, 20);
     let (heartbeat, state, next) = match width {
         _ if !has_bars(width) => (Width::Fixed(6), 14, 20),
-        200.. if !scene.screen.wide => (Width::Fixed(9), 15, 36),
+        200.. if !is_wide => (Width::Fixed(9), 15, 36),
         _ => (Width::Fixed(9), 15, 30),
     };
     // The wide table prefers live usage to renewals.
-    let renewals = if scene.screen.wide { 11 } else { 8 };
+    let renewals = if is_wide { 11 } else { 8 };
     let last = if has_bars(width) { "heartbeat" } else { "last" };
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fixed(name)),
@@ -119,7 +129,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Cpu, "cpu req", Width::Fixed(7)).right().gives_way(9),
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
-    if scene.screen.wide {
+    if is_wide {
         let used = || Column::plain("used", Width::Fixed(4)).right();
         columns.insert(columns.len() - 1, used().gives_way(9));
         columns.push(used().gives_way(10));
@@ -133,7 +143,7 @@ fn columns(scene: &Scene) -> Vec<Column> {
             column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(11),
         ]);
     }
-    let taints = if scene.screen.wide { WHOLE_TAINTS } else { 14 };
+    let taints = if is_wide { WHOLE_TAINTS } else { 14 };
     columns.extend([
         column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
         column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(8),
@@ -190,7 +200,7 @@ impl<'a> NodeLine<'a> {
     }
 }
 
-fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
+fn cells(scene: &Scene, node: &Node, is_wide: bool) -> Vec<Cell> {
     let line = &NodeLine::new(scene, node);
     let dim = scene.style(Role::Dim);
     let (requested, allocatable) = (&line.load.requested, &node.allocatable);
@@ -206,7 +216,7 @@ fn cells(scene: &Scene, node: &Node) -> Vec<Cell> {
         share(scene, line, requested.cpu_milli, allocatable.cpu_milli),
         share(scene, line, requested.memory_bytes, allocatable.memory_bytes),
     ];
-    if scene.screen.wide {
+    if is_wide {
         let usage = scene.shown.measurements.usage(&node.name);
         let used = |amount: fn(&UsageMetric) -> i64, of: i64| match usage {
             Some(usage) => share(scene, line, amount(usage), of),

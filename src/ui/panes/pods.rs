@@ -3,6 +3,7 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
+    choice::ColumnChoice,
     column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
     open, sort_on_click, table_of,
@@ -36,10 +37,16 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|key| scene.shown.views.leaving.evictions.get(key));
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Pods, list, columns(scene), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Pods);
+    let shown = choice.columns(columns(scene));
+    let table = table_of(scene, Pane::Pods, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
-        pod.map(|pod| cells(scene, pod)).unwrap_or_default()
+        pod.map(|pod| {
+            let label = |key: &str| pod.labels.get(key).map(ToString::to_string);
+            choice.cells(scene, cells(scene, pod), label)
+        })
+        .unwrap_or_default()
     };
     scene.record(Pane::Pods, &table, cells_of);
     let headings = table.render(inner, buf, cells_of);

@@ -1,5 +1,7 @@
 //! A table that only asks for the rows it shows.
 
+use std::borrow::Cow;
+
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -20,7 +22,7 @@ const GAP: u16 = 2;
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     pub width: Width,
     pub right: bool,
     /// Priority of the column. Columns of priority 0 are never dropped; of the others, the highest number is dropped
@@ -35,18 +37,23 @@ pub struct Column {
 impl Column {
     /// A column that is never dropped and that the table cannot be sorted by.
     pub const fn plain(title: &'static str, width: Width) -> Self {
+        Self::titled(Cow::Borrowed(title), width)
+    }
+
+    /// A column with a heading that is not known beforehand.
+    pub const fn titled(title: Cow<'static, str>, width: Width) -> Self {
         Self { title, width, right: false, priority: 0, sorted: None, sorts_by: None }
     }
 
     /// Aligns the column to the right, for numbers.
     #[must_use]
-    pub const fn right(self) -> Self {
+    pub fn right(self) -> Self {
         Self { right: true, ..self }
     }
 
     /// Sets the [priority](Self::priority): the higher it is, the sooner the column is dropped.
     #[must_use]
-    pub const fn gives_way(self, priority: u8) -> Self {
+    pub fn gives_way(self, priority: u8) -> Self {
         Self { priority, ..self }
     }
 }
@@ -240,9 +247,9 @@ impl TableWidget {
 
     fn draw_heading(&self, column: &Column, x: u16, y: u16, width: u16, buf: &mut Buffer) {
         let cell = match column.sorted {
-            Some(sign) => Cell::new(column.title, self.looks.sorted.add_modifier(Modifier::BOLD))
+            Some(sign) => Cell::new(&column.title, self.looks.sorted.add_modifier(Modifier::BOLD))
                 .and(sign, self.looks.sorted),
-            None => Cell::new(column.title, self.looks.heading),
+            None => Cell::new(&column.title, self.looks.heading),
         };
         draw_cell(cell, column.right, Rect::new(x, y, width, 1), buf);
     }
@@ -290,7 +297,7 @@ impl TableWidget {
     /// Width of a column before spare cells are distributed.
     fn wanted(&self, place: usize, cells: &[Vec<Cell>]) -> u16 {
         let column = &self.columns[place];
-        let heading = text::width(column.title) + column.sorted.map_or(0, text::width);
+        let heading = text::width(&column.title) + column.sorted.map_or(0, text::width);
         match column.width {
             Width::Fixed(width) | Width::Grow(width, _) if column.sorted.is_some() => {
                 width.max(u16::try_from(heading).unwrap_or(width))
@@ -329,13 +336,10 @@ mod tests {
     use super::*;
 
     fn drawn(width: u16, height: u16, rows: usize, first: usize) -> (Vec<String>, Vec<usize>) {
-        let column = |title, width, right, priority| Column {
-            title,
-            width,
+        let column = |title: &'static str, width, right, priority| Column {
             right,
             priority,
-            sorted: None,
-            sorts_by: None,
+            ..Column::plain(title, width)
         };
         let plain = Style::default();
         let table = TableWidget {
