@@ -7,12 +7,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    config::Config,
-    exit::{self, CliError},
-    glyphs::glyphs,
-    keys, span,
-};
+use super::{config::Config, exit::CliError, glyphs::glyphs, keys, span};
 use crate::{
     app::{AppOptions, Glyphs, Mode, Preferences, ThemeName},
     executor::{effects::EffectExecutor, write_context::WriteContext},
@@ -29,7 +24,7 @@ use crate::{
     ui::{snapshot, theme::Theme},
 };
 use kordon_clock::Clock;
-use kordon_core::engine::Settings;
+use kordon_core::{engine::Settings, visible};
 use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -201,7 +196,7 @@ pub async fn show(args: ShowArgs, dashboard: Dashboard) -> Result<(), CliError> 
 fn preferences_file(config: Config, context: String) -> Option<PreferencesFile> {
     let path = Some(config.path().to_owned()).filter(|path| !path.as_os_str().is_empty())?;
     let read = move || {
-        let config = config.read_again().map_err(|error| exit::error_text(&error))?;
+        let config = config.read_again().map_err(|error| visible::text(&error.in_short()).into_owned())?;
         Ok(config.preferences(&context))
     };
     Some(PreferencesFile { path, read: Arc::new(read) })

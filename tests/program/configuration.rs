@@ -219,7 +219,7 @@ fn a_running_dashboard_reads_the_file_again_and_only_becomes_stricter() {
     fs::write(&file, "").expect("written");
     terminal.wait("this session stays read-only");
     terminal.type_in(":enforce\r");
-    terminal.wait("config.toml:2 forbids writing");
+    terminal.wait("contexts.demo.read-only (config.toml:2)");
     terminal.type_in("\x1b\x1b");
     terminal.type_in("q");
     assert!(terminal.end().success());

@@ -33,7 +33,12 @@ use kordon_core::{
     },
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
-use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
+use ratatui::{
+    Terminal,
+    backend::TestBackend,
+    buffer::{Buffer, Cell},
+    style::Color,
+};
 
 use crate::dashboard_fixture::{DashboardFixture, START, set_condition, taint};
 
@@ -824,7 +829,22 @@ fn enforce_and_read_only_look_different_from_dry_run() {
 fn a_marked_context_has_its_word_in_the_header() {
     let mut fixture = DashboardFixture::well();
     fixture.app.mark = Some(ContextMark { word: "PRODUCTION".into(), colour: MarkColour::parse("#c00000") });
-    expect(&mut fixture, "marked", (120, 30));
+    expect(&mut fixture, "marked-context", (120, 30));
+}
+
+#[test]
+fn a_confirmation_in_a_marked_context_names_its_word_in_a_frame_of_its_colour() {
+    let mut fixture = DashboardFixture::maintenance();
+    let colour = MarkColour::parse("#c00000");
+    fixture.app.mark = Some(ContextMark { word: "PRODUCTION".into(), colour });
+    fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
+    fixture.serve();
+    expect(&mut fixture, "marked-confirmation", (120, 40));
+    let frame = drawn(&mut fixture, (120, 40));
+    let colours = (Color::Rgb(0xc0, 0, 0), Color::Rgb(255, 255, 255));
+    let is_corner = |cell: &&Cell| cell.symbol() == "┌" || cell.symbol() == "╭";
+    let mut corners = frame.content.iter().filter(is_corner);
+    assert!(corners.any(|cell| (cell.bg, cell.fg) == colours));
 }
 
 #[test]

@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use clap::builder::ValueParser;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    flags::{DRAIN_FLAGS, FLAGS, argument, controller_defaults},
+    flags::{DRAIN_FLAGS, FLAGS, argument, check_argument, controller_defaults},
     notify::NotifyFile,
 };
 use crate::{
@@ -241,7 +240,7 @@ fn argument_schema(arg: &clap::Arg) -> Value {
         arg.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect::<Vec<_>>();
     let kind = if values == ["true", "false"] {
         json!("boolean")
-    } else if is_number(arg.get_value_parser()) {
+    } else if is_number(arg) {
         json!("integer")
     } else {
         json!("string")
@@ -257,10 +256,9 @@ fn argument_schema(arg: &clap::Arg) -> Value {
     schema
 }
 
-fn is_number(parser: &ValueParser) -> bool {
-    use std::any::TypeId;
-    let numbers = [TypeId::of::<u16>(), TypeId::of::<u32>(), TypeId::of::<i32>(), TypeId::of::<i64>()];
-    numbers.iter().any(|number| parser.type_id() == *number)
+/// Whether an argument takes numbers and nothing else.
+fn is_number(arg: &clap::Arg) -> bool {
+    check_argument(arg, "50").is_ok() && ["x", "30s"].iter().all(|text| check_argument(arg, text).is_err())
 }
 
 /// Forbids unknown keys in every table with known ones, and removes what serde's `Option` adds.

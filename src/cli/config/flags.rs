@@ -73,7 +73,11 @@ pub fn check_setting(flag: &str, text: &str) -> Result<(), String> {
 /// Checks a value in the same way as the command line.
 pub fn check_flag(flag: &str, text: &str) -> Result<(), String> {
     let command = definition();
-    let arg = argument(&command, flag).expect("every flag of the lists belongs to a command");
+    check_argument(argument(&command, flag).expect("every flag of the lists belongs to a command"), text)
+}
+
+/// Checks a value of an argument. The error says what is wrong with the value.
+pub fn check_argument(arg: &clap::Arg, text: &str) -> Result<(), String> {
     let value = clap::Arg::new("value").long("value").value_parser(arg.get_value_parser().clone());
     let alone = clap::Command::new("kordon").arg(value.num_args(1).allow_hyphen_values(true));
     let Err(error) = alone.try_get_matches_from(["kordon", "--value", text]) else { return Ok(()) };

@@ -68,6 +68,14 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// The error with the name of the file and without its folder, for the screen.
+    pub fn in_short(&self) -> String {
+        match self {
+            Self::Bad { path, line, text } => format!("{}:{line}: {text}", file_name(path)),
+            Self::Io { .. } | Self::Variable { .. } => self.to_string(),
+        }
+    }
+
     /// Line of the file, from 1; 0 if the error is not about a line.
     fn line(&self) -> usize {
         match self {
@@ -224,18 +232,24 @@ impl Config {
             Some(ConfigSource::Environment(_)) => general_theme,
             Some(ConfigSource::Line(_)) | None => preferences.theme.or(general_theme),
         };
-        Preferences { theme, read_only: self.why_read_only(context), ..preferences }
+        let line = self.line_of_read_only(context);
+        let read_only =
+            line.map(|line| format!("contexts.{context}.read-only ({}:{line})", file_name(&self.path)));
+        Preferences { theme, read_only, ..preferences }
     }
 
     /// Why nothing may be written in a context: `contexts.prod.read-only in config.toml:7`; `None` if the
     /// configuration allows writing.
     pub fn why_read_only(&self, context: &str) -> Option<String> {
-        if !self.file.is_read_only(context) {
-            return None;
-        }
+        let line = self.line_of_read_only(context)?;
+        Some(format!("contexts.{context}.read-only in {}:{line}", self.path.display()))
+    }
+
+    /// Line of the key that forbids writing in a context; `None` if writing is allowed.
+    fn line_of_read_only(&self, context: &str) -> Option<usize> {
         let path = ["contexts", context, "read-only"];
-        let place = self.values.iter().find(|value| value.path() == path).map_or(0, ConfigValue::line);
-        Some(format!("contexts.{context}.read-only in {}:{place}", self.path.display()))
+        let value = self.values.iter().find(|value| value.path() == path)?;
+        self.file.is_read_only(context).then(|| value.line())
     }
 
     /// All settings; those of contexts and of the dashboard come last.
@@ -270,6 +284,10 @@ impl Config {
             set.expect("checked when it was read");
         }
     }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Reads the environment variables. Their names are the keys in capitals, as in `KORDON_DRAIN_PARALLEL`.
@@ -446,7 +464,7 @@ mod tests {
             (prod.theme.map(|theme| theme.as_str()), test.theme, test.mark),
             (Some("light"), None, None)
         );
-        assert_eq!(prod.read_only.as_deref(), Some("contexts.prod.read-only in /config.toml:15"));
+        assert_eq!(prod.read_only.as_deref(), Some("contexts.prod.read-only (config.toml:15)"));
         assert_eq!(test.read_only, None);
     }
 

@@ -97,6 +97,9 @@ fn add_table(name: &str, schema: &Value, text: &mut String) {
 }
 
 fn add_setting(key: &str, schema: &Value, value: &str, text: &mut String) {
+    if !text.ends_with("]\n") {
+        text.push('\n');
+    }
     add_comment(schema, text);
     text.push_str(&format!("#{key} = {value}\n"));
 }
