@@ -148,7 +148,7 @@ impl Screen {
     /// Sorts and filters the budgets. Returns whether the list was rebuilt.
     fn arrange_budgets(&mut self, shown: &Model) -> bool {
         let filter = self.filter(Pane::Budgets);
-        let revision = Revision { results: shown.predictions.revision(), ..Revision::default() };
+        let revision = Revision { results: shown.predictions.budgets_revision(), ..Revision::default() };
         let basis = SortBasis { sort: self.budgets.sort, filter: filter.clone(), revision, taken: None };
         if self.budgets.arranged.as_ref() == Some(&basis) {
             return false;

@@ -25,7 +25,17 @@ use kordon_time::{Span, Timestamp};
 pub struct BudgetList {
     /// Number of changes that may alter the list, at the time of the computation.
     changes: u64,
+    /// The drains from which it was made. A drain can become a blocked one without a change.
+    drains: KnownDrains,
     rows: BTreeMap<Key, BudgetRow>,
+}
+
+/// The drains of a cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct KnownDrains {
+    /// Nodes that are being drained.
+    draining: BTreeSet<NodeName>,
+    blocked: Vec<BlockedDrain>,
 }
 
 /// A budget, and what it means for drains.
@@ -152,9 +162,7 @@ impl BudgetList {
 pub struct BudgetListJob {
     cluster: Cluster,
     rules: EvictionRules,
-    /// Nodes that are being drained.
-    draining: BTreeSet<NodeName>,
-    blocked: Vec<BlockedDrain>,
+    drains: KnownDrains,
     now: Timestamp,
     changes: u64,
 }
@@ -165,17 +173,21 @@ impl Model {
         self.cluster.gaps([FeedKind::Budgets, FeedKind::Pods]).unknown()
     }
 
-    /// Returns the next job that computes the list; `None` if the list is up to date.
+    /// Returns the next job that computes the list; `None` if the list is up to date, or there never was a budget.
     pub fn next_budgets_job(&self, now: Timestamp) -> Option<BudgetListJob> {
+        if self.cluster.budgets().is_empty() && self.predictions.budgets().is_none() {
+            return None;
+        }
         let changes = self.changes.plans();
-        if self.predictions.budgets().is_some_and(|list| list.changes == changes) {
+        let (draining, blocked) = (draining(&self.watchlist), self.views.blocked_drains.clone());
+        let drains = KnownDrains { draining, blocked };
+        if self.predictions.budgets().is_some_and(|list| list.changes == changes && list.drains == drains) {
             return None;
         }
         Some(BudgetListJob {
             cluster: self.cluster.clone(),
             rules: EvictionRules::from(&self.settings),
-            draining: draining(&self.watchlist),
-            blocked: self.views.blocked_drains.clone(),
+            drains,
             now,
             changes,
         })
@@ -202,7 +214,8 @@ impl BudgetListJob {
         let states: BTreeMap<Key, BudgetState> =
             budgets.iter().map(|budget| (budget.key.clone(), state(budget))).collect();
         let rows = budgets.iter().map(|budget| (budget.key.clone(), self.row(budget, &states)));
-        BudgetList { rows: rows.collect(), changes: self.changes }
+        let rows = rows.collect();
+        BudgetList { rows, changes: self.changes, drains: self.drains }
     }
 
     fn row(&self, budget: &Budget, states: &BTreeMap<Key, BudgetState>) -> BudgetRow {
@@ -240,10 +253,11 @@ impl BudgetListJob {
     fn drains(&self, budget: &Budget, pods: &[&Arc<Pod>]) -> Vec<DrainUnderBudget> {
         let blocked_since = |node: &NodeName| {
             let is_it = |drain: &&BlockedDrain| drain.node == *node && drain.budgets.contains(&budget.key);
-            self.blocked.iter().find(is_it).map(|drain| drain.since)
+            self.drains.blocked.iter().find(is_it).map(|drain| drain.since)
         };
         let nodes: BTreeSet<&NodeName> = pods.iter().filter_map(|pod| pod.node.as_ref()).collect();
-        let is_drained = |node: &&NodeName| self.draining.contains(*node) || blocked_since(node).is_some();
+        let is_drained =
+            |node: &&NodeName| self.drains.draining.contains(*node) || blocked_since(node).is_some();
         let drain = |node: &NodeName| {
             let object = self.cluster.node(node);
             let claimed = object.and_then(|node| Some(node.drain_claim.as_ref()?.by.clone()));

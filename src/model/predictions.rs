@@ -46,6 +46,8 @@ pub struct Predictions {
     results: ChangeCount,
     /// Number of results that are outcomes.
     outcome_results: ChangeCount,
+    /// Number of results that are lists of budgets.
+    budget_results: ChangeCount,
 }
 
 impl Predictions {
@@ -61,6 +63,7 @@ impl Predictions {
             accuracy: Accuracy::new(period),
             results: ChangeCount::default(),
             outcome_results: ChangeCount::default(),
+            budget_results: ChangeCount::default(),
         }
     }
 
@@ -103,9 +106,15 @@ impl Predictions {
         self.budgets.as_deref()
     }
 
+    /// Number of results that are lists of budgets.
+    pub const fn budgets_revision(&self) -> u64 {
+        self.budget_results.get()
+    }
+
     /// Stores a new list of budgets and returns the previous one.
     pub fn set_budgets(&mut self, budgets: BudgetList) -> Option<Arc<BudgetList>> {
         self.results.count(true);
+        self.budget_results.count(true);
         self.budgets.replace(Arc::new(budgets))
     }
 
@@ -215,6 +224,7 @@ impl Predictions {
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.results.set_apart(moment);
         self.outcome_results.set_apart(moment);
+        self.budget_results.set_apart(moment);
     }
 
     /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.
@@ -227,5 +237,6 @@ impl Predictions {
         self.budgets.clone_from(budgets);
         self.headroom.clone_from(headroom);
         (self.results, self.outcome_results) = (before.results, before.outcome_results);
+        self.budget_results = before.budget_results;
     }
 }

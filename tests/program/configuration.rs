@@ -208,6 +208,8 @@ fn a_running_dashboard_reads_the_file_again_and_only_becomes_stricter() {
     let shell = configured("");
     let file = shell.home.path().join(".config/kordon/config.toml");
     let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
+    // Wide enough for whole messages.
+    terminal.resize(30, 160);
     terminal.wait("control-plane-1a-01");
     fs::write(&file, "[contexts.demo]\nword = \"PRODUCTION\"\ncolour = \"red\"").expect("written");
     terminal.wait(" PRODUCTION  demo");
