@@ -173,7 +173,7 @@ impl App {
         if has_started {
             self.refresh(now);
         }
-        let shows = |change| self.screen.shows(change);
+        let shows = |change| self.screen.shows(change, &self.model);
         let shows_records = || self.screen.shows_records_since(&recorded, &self.model);
         let is_shown =
             !self.is_frozen() && (says_more || has_started || shows_records() || changes.iter().any(shows));

@@ -42,7 +42,7 @@ impl Recorded {
 
 impl Screen {
     /// Whether a change shows in a row on screen.
-    pub(super) fn shows(&self, change: &AppliedChange) -> bool {
+    pub(super) fn shows(&self, change: &AppliedChange, model: &Model) -> bool {
         // The information sheet counts all objects, so every change may show there.
         let counts_all = || self.overlays.iter().any(|overlay| matches!(overlay, Overlay::Info(_)));
         let in_row = match (&change.applied, change.impact) {
@@ -50,7 +50,7 @@ impl Screen {
             (Applied::Node(delta), _) => self.shows_node(delta.any(|node| &node.name)),
             (Applied::Lease(delta), _) => self.shows_node(delta.any(|lease| &lease.node)),
             (Applied::Pod(_), Impact::PodVersion) => false,
-            (Applied::Pod(delta), _) => self.shows_pod(delta),
+            (Applied::Pod(delta), _) => self.shows_pod(delta, model),
             (Applied::Leader(..) | Applied::Other, _) => false,
         };
         in_row || counts_all()
@@ -71,11 +71,16 @@ impl Screen {
             || rows.iter().filter_map(NodeRow::node).any(|node| Some(node) == name)
     }
 
-    /// Whether a change of a pod shows in its own row, in its node's row, or in the number of pods waiting for a node.
-    fn shows_pod(&self, delta: &Delta<Pod>) -> bool {
+    /// Whether a change of a pod shows in its own row, in its node's row, in the number of pods waiting for a node, or in
+    /// what becomes of another pod of its owner.
+    fn shows_pod(&self, delta: &Delta<Pod>, model: &Model) -> bool {
         let evictions = self.rows_on_screen(Pane::Evictions, &self.evictions.list);
+        let owners = evictions.iter().filter_map(|key| model.cluster.pod(key)?.owner.as_ref());
         delta.old.iter().chain(&delta.new).any(|pod| {
-            pod.is_unscheduled() || evictions.contains(&pod.key) || self.shows_node(pod.node.as_ref())
+            pod.is_unscheduled()
+                || evictions.contains(&pod.key)
+                || self.shows_node(pod.node.as_ref())
+                || pod.owner.as_ref().is_some_and(|owner| owners.clone().any(|other| other.uid == owner.uid))
         })
     }
 
