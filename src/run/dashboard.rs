@@ -66,7 +66,7 @@ use kordon_core::{
 use kordon_time::{Span, Timestamp};
 
 pub use contexts::ContextOpener;
-use contexts::{End, Opening, RunningCount};
+use contexts::{ContextOpening, End, RunningCount};
 use display::{Display, DisplayEvent};
 use link::{ClusterLink, ExecutorEnded, LinkEvent};
 use past::Past;
@@ -255,7 +255,7 @@ struct Loop {
     notifier: Notifier,
     /// Opens other contexts; none if there are none.
     opener: Option<ContextOpener>,
-    opening: Opening,
+    opening: ContextOpening,
     /// Number of operations that run.
     running: RunningCount,
 }
@@ -284,7 +284,7 @@ impl Loop {
             operations: OperationsDriver::new(context),
             notifier: Notifier::new(notify),
             opener,
-            opening: Opening::default(),
+            opening: ContextOpening::default(),
             running: RunningCount::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod ascii;
 pub mod banner;
+mod column_choice;
 pub mod dialog;
 pub mod footer;
 pub mod help;

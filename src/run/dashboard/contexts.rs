@@ -36,7 +36,7 @@ impl fmt::Debug for ContextOpener {
 
 /// A context that is being connected to; none if no other is wanted.
 #[derive(Default)]
-pub(super) struct Opening(Option<(String, BoxFuture<'static, Result<Dashboard, String>>)>);
+pub(super) struct ContextOpening(Option<(String, BoxFuture<'static, Result<Dashboard, String>>)>);
 
 /// Why a loop has ended.
 pub(super) enum End {
@@ -48,7 +48,7 @@ pub(super) enum End {
     Back(String),
 }
 
-impl Opening {
+impl ContextOpening {
     pub(super) fn start(&mut self, name: String, open: &ContextOpener) {
         self.0 = Some((name.clone(), (open.0)(name)));
     }

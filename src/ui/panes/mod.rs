@@ -1,7 +1,6 @@
 //! The panes, one file each.
 
 pub mod budgets;
-mod choice;
 pub mod departures;
 pub mod detail;
 mod event_row;

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{
-    choice::ColumnChoice, column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click,
-    table_of,
-};
+use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click, table_of};
 use crate::{
     app::{NodeColumn, Pane, filter_fields, groups::NodeRow},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, NodeStateView, StateRole},
     ui::{
-        Scene, node_strip, text,
+        Scene,
+        column_choice::ColumnChoice,
+        node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, strip},
     },

@@ -3,7 +3,6 @@
 use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{
-    choice::ColumnChoice,
     column, draw_cause, draw_nothing, evictions, mark, marked,
     nodes::{due_words, sign},
     open, sort_on_click, table_of,
@@ -12,7 +11,9 @@ use crate::{
     app::{Pane, PodColumn},
     k8s::feed::FeedKind,
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
