@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
-    gaps::{GapReport, gap_line, gap_reports},
+    gaps::UnknownReport,
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page, none},
     table::PageTable,
@@ -47,10 +47,8 @@ struct BudgetsReport {
     taken_at: Timestamp,
     /// The budgets: those that refuse evictions first, the most urgent first among them.
     budgets: Vec<BudgetReport>,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,6 +95,9 @@ struct BudgetDrainReport {
     by: Option<String>,
     /// Since when the budget blocks the drain; `null` if it does not.
     blocked_since: Option<Timestamp>,
+    /// The drain in words.
+    #[serde(skip)]
+    says: String,
 }
 
 impl BudgetsReport {
@@ -108,15 +109,14 @@ impl BudgetsReport {
         Self {
             schema: "kordon.budgets/v1",
             taken_at: at,
-            budgets: rows.into_iter().map(BudgetReport::new).collect(),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            budgets: rows.into_iter().map(|row| BudgetReport::new(row, at)).collect(),
+            unknown: UnknownReport::new(&gaps),
         }
     }
 }
 
 impl BudgetReport {
-    fn new(row: &BudgetRow) -> Self {
+    fn new(row: &BudgetRow, now: Timestamp) -> Self {
         let Key { namespace, name } = &row.key;
         let is_known = !matches!(row.room, BudgetRoom::Unknown(_));
         Self {
@@ -132,23 +132,22 @@ impl BudgetReport {
             refused: row.refused.iter().map(ToString::to_string).collect(),
             blocks: row.blocks.iter().cloned().collect(),
             shares_with: row.shares_with.iter().map(ToString::to_string).collect(),
-            drains: row.drains.iter().map(BudgetDrainReport::new).collect(),
+            drains: row.drains.iter().map(|drain| BudgetDrainReport::new(drain, now)).collect(),
         }
     }
 }
 
 impl BudgetDrainReport {
-    fn new(drain: &DrainUnderBudget) -> Self {
+    fn new(drain: &DrainUnderBudget, now: Timestamp) -> Self {
         let DrainUnderBudget { node, by, blocked_since } = drain;
-        Self { node: node.clone(), by: by.clone(), blocked_since: *blocked_since }
+        let says = drain.text(now);
+        Self { node: node.clone(), by: by.clone(), blocked_since: *blocked_since, says }
     }
 }
 
 fn table(report: &BudgetsReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
-    if report.budgets.is_empty() && report.gaps.is_none() {
+    report.unknown.say(out);
+    if report.budgets.is_empty() && report.unknown.is_empty() {
         out.line(Emphasis::Plain, "the cluster has no PodDisruptionBudgets");
     }
     let names = |nodes: &[NodeName]| match nodes {
@@ -166,20 +165,16 @@ fn table(report: &BudgetsReport, out: &mut Page) {
         .right()
         .essential("BLOCKS", |budget| names(&budget.blocks))
         .flexible()
-        .useful("DRAINS", |budget| drains(budget, report.taken_at))
+        .useful("DRAINS", drains)
         .flexible()
         .print(out);
 }
 
 /// The drains of a budget: `n-3 by ann, blocked 2m`.
-fn drains(budget: &BudgetReport, now: Timestamp) -> Vec<String> {
-    let drain = |drain: &BudgetDrainReport| {
-        let BudgetDrainReport { node, by, blocked_since } = drain;
-        DrainUnderBudget { node: node.clone(), by: by.clone(), blocked_since: *blocked_since }.text(now)
-    };
+fn drains(budget: &BudgetReport) -> Vec<String> {
     match budget.drains.as_slice() {
         [] => vec![none()],
-        drains => drains.iter().map(drain).collect(),
+        drains => drains.iter().map(|drain| drain.says.clone()).collect(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::page::Page;
+
 use kordon_core::cluster::{Gap, Gaps, Known};
 use kordon_time::Timestamp;
 
@@ -19,6 +21,33 @@ pub struct GapReport {
     since: Option<Timestamp>,
     /// The permission to ask for, as in `list pods`; `null` unless `forbidden`.
     missing_permission: Option<String>,
+}
+
+/// What an answer depends on and is not known.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct UnknownReport {
+    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
+    unknown: Vec<GapReport>,
+    #[serde(skip)]
+    line: Option<String>,
+}
+
+impl UnknownReport {
+    pub fn new(gaps: &Gaps) -> Self {
+        Self { unknown: gap_reports(gaps), line: gap_line(gaps) }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.line.is_none()
+    }
+
+    /// Says what is not known, if anything is not.
+    pub fn say(&self, out: &mut Page) {
+        if let Some(line) = &self.line {
+            out.gap(line);
+        }
+    }
 }
 
 pub fn gap_reports(gaps: &Gaps) -> Vec<GapReport> {

@@ -125,13 +125,13 @@ enum Command {
     /// Predict what the control plane does next if nobody intervenes
     Forecast(forecast::ForecastArgs),
     /// List the nodes: state, heartbeat, what happens next, pods, requests, usage, taints
-    Nodes(lists::nodes::NodeListArgs),
+    Nodes(lists::ListArgs),
     /// List the zones: state, nodes that are not ready, eviction rate, and why
-    Zones(lists::zones::ZoneListArgs),
+    Zones(lists::ListArgs),
     /// List the pods on nodes: whether they are Ready, when they are evicted, owners, requests
     Pods(lists::pods::PodListArgs),
     /// List the pods that are or will be evicted: when, and what becomes of each
-    Evictions(lists::evictions::EvictionListArgs),
+    Evictions(lists::ListArgs),
     /// List the pods that wait for a node: why, since when, and what would help
     Pending(pending::PendingArgs),
     /// List PodDisruptionBudgets: how many pods each lets go, which drains it holds up, and who drains there

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
-    gaps::{GapReport, gap_line, gap_reports},
+    gaps::UnknownReport,
     lists::{FilterArgs, say_empty},
     once::{OnceArgs, OneShot},
     page::{Emphasis, Page},
@@ -53,10 +53,8 @@ struct PendingReport {
     taken_at: Timestamp,
     /// The pods that wait for a node, those that wait longest first.
     pods: Vec<PendingPodReport>,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
     /// Number of pods that wait, without the filter.
     #[serde(skip)]
     total: usize,
@@ -104,8 +102,7 @@ impl PendingReport {
             schema: "kordon.pending/v1",
             taken_at: at,
             pods: pods.map(|pod| PendingPodReport::new(pod, model, at)).collect(),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            unknown: UnknownReport::new(&gaps),
             total: model.cluster.unscheduled_count(),
             filter,
         }
@@ -141,11 +138,9 @@ impl PendingPodReport {
 }
 
 fn table(report: &PendingReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
+    report.unknown.say(out);
     match report.total {
-        _ if !report.pods.is_empty() || report.gaps.is_some() => {}
+        _ if !report.pods.is_empty() || !report.unknown.is_empty() => {}
         0 => out.line(Emphasis::Plain, "no pod waits for a node"),
         total => say_empty(out, total, ("pod that waits", "pods that wait"), &report.filter),
     }

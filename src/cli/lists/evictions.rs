@@ -1,16 +1,15 @@
 //! `kordon evictions`: the pods that are or will be evicted, as the pane of the dashboard lists them.
 
-use clap::Args;
 use serde::Serialize;
 
-use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use super::{ListArgs, say_empty, yes_or_no};
 use crate::{
     app::{EvictionColumn, Filter, Pane, Sort, order::eviction_rows},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        gaps::{GapReport, gap_line, gap_reports},
-        once::{OnceArgs, OneShot},
+        gaps::UnknownReport,
+        once::OneShot,
         page::{Emphasis, Page, none},
         status::{report::EvictionReport, table::due_in},
         table::PageTable,
@@ -20,18 +19,8 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-#[derive(Args, Debug)]
-pub struct EvictionListArgs {
-    #[command(flatten)]
-    once: OnceArgs,
-    #[command(flatten)]
-    sort: SortArgs,
-    #[command(flatten)]
-    filter: FilterArgs,
-}
-
 /// Prints the evictions.
-pub async fn run(args: EvictionListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Evictions)?);
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.run_forecast();
@@ -57,10 +46,8 @@ struct EvictionListReport {
     evictions: Option<Vec<EvictionReport>>,
     /// Number of evictions without a filter; `null` if pods are unknown.
     total: Option<usize>,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     filter: Filter,
@@ -80,17 +67,14 @@ impl EvictionListReport {
             paused: pause(&model.views.zones),
             evictions: is_known.then(|| rows.collect()),
             total: is_known.then_some(all.len()),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            unknown: UnknownReport::new(&gaps),
             filter,
         }
     }
 }
 
 fn table(report: &EvictionListReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
+    report.unknown.say(out);
     if let Some(paused) = &report.paused {
         out.line(Emphasis::Critical, paused);
     }

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::{
     exit::CliError,
+    once::OnceArgs,
     page::{Emphasis, Page},
 };
 use crate::app::{Filter, Pane, Sort, SortColumn, filter_fields};
@@ -16,6 +17,17 @@ use kordon_core::{
     cluster::nearest::{did_you_mean, nearest},
     plan::words::counted,
 };
+
+/// Arguments of a list, besides those of its own.
+#[derive(Args, Debug)]
+pub struct ListArgs {
+    #[command(flatten)]
+    once: OnceArgs,
+    #[command(flatten)]
+    sort: SortArgs,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
 
 #[derive(Args, Clone, Debug)]
 pub struct FilterArgs {

@@ -1,16 +1,15 @@
 //! `kordon nodes`: the nodes, as the pane of the dashboard lists them.
 
-use clap::Args;
 use serde::Serialize;
 
-use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use super::{ListArgs, say_empty, yes_or_no};
 use crate::{
     app::{Filter, NodeColumn, Pane, Sort, filter_fields::instance_type, order::node_rows},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        gaps::{GapReport, gap_line, gap_reports},
-        once::{OnceArgs, OneShot},
+        gaps::UnknownReport,
+        once::OneShot,
         page::{Emphasis, Page, none, zone_name},
         status::{
             report::{StatusNodeReport, seconds},
@@ -25,18 +24,8 @@ use crate::{
 use kordon_core::cluster::Node;
 use kordon_time::Timestamp;
 
-#[derive(Args, Debug)]
-pub struct NodeListArgs {
-    #[command(flatten)]
-    once: OnceArgs,
-    #[command(flatten)]
-    sort: SortArgs,
-    #[command(flatten)]
-    filter: FilterArgs,
-}
-
 /// Prints the nodes.
-pub async fn run(args: NodeListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Nodes)?);
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     if !args.once.is_recorded() {
@@ -62,10 +51,8 @@ struct NodeListReport {
     nodes: Vec<ListedNodeReport>,
     /// Number of nodes in the cluster.
     total: usize,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     filter: Filter,
@@ -125,8 +112,7 @@ impl NodeListReport {
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
             nodes: nodes.map(|node| ListedNodeReport::new(model, node, now)).collect(),
             total: model.cluster.nodes().len(),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            unknown: UnknownReport::new(&gaps),
             filter,
         }
     }
@@ -174,9 +160,7 @@ impl NodeResourceReport {
 }
 
 fn table(report: &NodeListReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
+    report.unknown.say(out);
     if report.nodes.is_empty() {
         say_empty(out, report.total, ("node", "nodes"), &report.filter);
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use clap::Args;
 use serde::Serialize;
 
-use super::{FilterArgs, SortArgs, say_empty, yes_or_no};
+use super::{ListArgs, say_empty, yes_or_no};
 use crate::{
     app::{Filter, Pane, PodColumn, Sort, order::pod_rows},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        gaps::{GapReport, gap_line, gap_reports},
-        once::{OnceArgs, OneShot},
+        gaps::UnknownReport,
+        once::OneShot,
         page::{Page, none},
         status::{report::EvictionReport, table::due_in},
         table::PageTable,
@@ -33,11 +33,7 @@ pub struct PodListArgs {
     #[arg(long, short = 'A')]
     all_namespaces: bool,
     #[command(flatten)]
-    once: OnceArgs,
-    #[command(flatten)]
-    sort: SortArgs,
-    #[command(flatten)]
-    filter: FilterArgs,
+    list: ListArgs,
 }
 
 /// Which pods to list.
@@ -51,18 +47,18 @@ struct PodChoice {
 
 /// Prints the pods of nodes.
 pub async fn run(args: PodListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Pods)?);
+    let (sort, filter) = (args.list.sort.column()?, args.list.filter.for_pane(Pane::Pods)?);
     let choice = PodChoice {
         nodes: args.nodes.iter().map(|name| name.as_str().into()).collect(),
         namespace: connection.namespace.clone().filter(|_| !args.all_namespaces),
     };
-    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let mut shot = OneShot::ask_for(&args.list.once, &FeedKind::PREDICTION, connection).await?;
     if let Some(gone) = choice.nodes.iter().find(|name| shot.model.cluster.node(name).is_none()) {
         return Err(CliError::no_node(gone, &shot.model.cluster));
     }
     shot.run_forecast();
     shot.model.run_outcomes(shot.at);
-    args.once.output.print(&PodListReport::new(&shot.model, &choice, filter, sort, shot.at), table)?;
+    args.list.once.output.print(&PodListReport::new(&shot.model, &choice, filter, sort, shot.at), table)?;
     shot.done()
 }
 
@@ -80,10 +76,8 @@ struct PodListReport {
     pods: Vec<ListedPodReport>,
     /// Number of these pods without a filter.
     total: usize,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     filter: Filter,
@@ -141,8 +135,7 @@ impl PodListReport {
             taken_at: now,
             pods: pods.map(|pod| ListedPodReport::new(model, pod, now)).collect(),
             total: chosen().count(),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            unknown: UnknownReport::new(&gaps),
             filter,
         }
     }
@@ -171,10 +164,8 @@ impl ListedPodReport {
 }
 
 fn table(report: &PodListReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
-    if report.pods.is_empty() && report.gaps.is_none() {
+    report.unknown.say(out);
+    if report.pods.is_empty() && report.unknown.is_empty() {
         say_empty(out, report.total, ("pod", "pods"), &report.filter);
     }
     PageTable::new(&report.pods)

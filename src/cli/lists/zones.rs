@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use clap::Args;
 use serde::Serialize;
 
-use super::{FilterArgs, SortArgs, say_empty};
+use super::{ListArgs, say_empty};
 use crate::{
     app::{Filter, Pane, Sort, ZoneColumn, order::zone_rows},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,
-        gaps::{GapReport, gap_line, gap_reports},
-        once::{OnceArgs, OneShot},
+        gaps::UnknownReport,
+        once::OneShot,
         page::{Page, zone_name},
         status::{report::StatusZoneReport, table::next_slot},
         table::PageTable,
@@ -26,18 +25,8 @@ use crate::{
 use kordon_core::engine::ZoneView;
 use kordon_time::Timestamp;
 
-#[derive(Args, Debug)]
-pub struct ZoneListArgs {
-    #[command(flatten)]
-    once: OnceArgs,
-    #[command(flatten)]
-    sort: SortArgs,
-    #[command(flatten)]
-    filter: FilterArgs,
-}
-
 /// Prints the zones.
-pub async fn run(args: ZoneListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Zones)?);
     let mut shot = OneShot::ask(&args.once, connection, true).await?;
     shot.run_forecast();
@@ -61,10 +50,8 @@ struct ZoneListReport {
     zones: Vec<ListedZoneReport>,
     /// Number of zones in the cluster.
     total: usize,
-    /// Kinds of objects that are unknown or outdated, and that the answer depends on.
-    unknown: Vec<GapReport>,
-    #[serde(skip)]
-    gaps: Option<String>,
+    #[serde(flatten)]
+    unknown: UnknownReport,
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     filter: Filter,
@@ -97,8 +84,7 @@ impl ZoneListReport {
             unhealthy_threshold: model.settings.unhealthy_zone_threshold.value,
             zones: views.map(|view| ListedZoneReport::new(model, view)).collect(),
             total: zones.len(),
-            unknown: gap_reports(&gaps),
-            gaps: gap_line(&gaps),
+            unknown: UnknownReport::new(&gaps),
             filter,
         }
     }
@@ -121,9 +107,7 @@ impl ListedZoneReport {
 }
 
 fn table(report: &ZoneListReport, out: &mut Page) {
-    if let Some(gaps) = &report.gaps {
-        out.gap(gaps);
-    }
+    report.unknown.say(out);
     if report.zones.is_empty() {
         say_empty(out, report.total, ("zone", "zones"), &report.filter);
     }
