@@ -17,7 +17,6 @@ use crate::{
     journal::JournalError,
     k8s::{
         connect::{self, Connection},
-        kubeconfig,
         settings::{ControllerFlags, controller_flags},
     },
     run::{ContextOpener, Dashboard},
@@ -55,9 +54,7 @@ pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), 
 /// Opens the dashboard of a cluster.
 async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboard, CliError> {
     let config = connection.config.clone();
-    let options = connection.options();
-    let contexts = kubeconfig::context_names(&options);
-    let open = connect::open(&options).await?;
+    let open = connect::open(&connection.options()).await?;
     // The request for the controller's flags is sent before the lists start. A request sent among the lists would wait
     // for the lists and slow them down. The lists start once the version is known.
     let flags = ControllerFlags::ask(open.client());
@@ -71,7 +68,7 @@ async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboa
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
     let mut dashboard =
         show::dashboard(show, &connection, watches, settings, notes.collect(), clock, context);
-    dashboard.app.contexts = contexts;
+    dashboard.app.contexts = connection.contexts;
     Ok(dashboard)
 }
 

@@ -28,6 +28,8 @@ pub struct Connection {
     /// Display name of the cluster: the kubeconfig's context, the address of `--server`, `in-cluster` in a pod, or the
     /// name of an embedded cluster.
     pub context: String,
+    /// Names of all contexts of the kubeconfig; empty for a cluster that is in none.
+    pub contexts: Vec<String>,
     pub server: String,
     pub identity: Identity,
     pub version: ServerVersion,
@@ -77,7 +79,7 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
 
 /// Creates a client for the cluster that the options select, with credentials. Sends no request yet.
 pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectError> {
-    let ClusterTarget { context, user, mut config } =
+    let ClusterTarget { context, user, contexts, mut config } =
         kubeconfig::target(options, &KubeEnvironment::from_env()).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
@@ -91,6 +93,7 @@ pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectErr
         writer: client.clone(),
         client,
         context,
+        contexts,
         server,
         identity: Identity {
             user: impersonated.clone().unwrap_or(user),
@@ -261,6 +264,7 @@ impl Connection {
             namespace: client.default_namespace().into(),
             client,
             context: name.into(),
+            contexts: Vec::new(),
             server: "in process".into(),
             identity: Identity { user: "you".into(), ..Identity::default() },
             version: ServerVersion::new(1, 36),

@@ -73,6 +73,8 @@ pub struct ClusterTarget {
     pub context: String,
     /// Name of the user in the kubeconfig.
     pub user: String,
+    /// Names of all contexts of the kubeconfig, in its order.
+    pub contexts: Vec<String>,
     pub config: Config,
 }
 
@@ -96,16 +98,8 @@ pub async fn target(
     let choice = Choice::new(&kubeconfig, options)?;
     let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
     let config = choice.config(options, surroundings).await?;
-    Ok(ClusterTarget { context, user, config })
-}
-
-/// Names of the contexts of the kubeconfig, in its order; empty if it cannot be read.
-pub fn context_names(options: &ConnectOptions) -> Vec<String> {
-    let found = read(options, &KubeEnvironment::from_env());
-    found.map_or_else(
-        |_| Vec::new(),
-        |(kubeconfig, _)| kubeconfig.contexts.into_iter().map(|context| context.name).collect(),
-    )
+    let contexts = kubeconfig.contexts.into_iter().map(|context| context.name).collect();
+    Ok(ClusterTarget { context, user, contexts, config })
 }
 
 /// The files of the kubeconfig, whether or not they exist.
@@ -192,7 +186,8 @@ fn in_cluster(
     if let Some(namespace) = &options.namespace {
         config.default_namespace.clone_from(namespace);
     }
-    Ok(ClusterTarget { context: "in-cluster".into(), user: "the pod's service account".into(), config })
+    let user = "the pod's service account".into();
+    Ok(ClusterTarget { context: "in-cluster".into(), user, contexts: Vec::new(), config })
 }
 
 /// The selected parts of a kubeconfig.
