@@ -3,6 +3,7 @@
 use std::{borrow::Cow, path::Path};
 
 use serde_json::Value;
+use strsim::levenshtein;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -72,8 +73,8 @@ impl Reader<'_> {
     /// Reports an unknown key with the most similar known one.
     fn report_unknown(&mut self, key: &Spanned<Cow<'_, str>>, known: &[&str]) {
         let name = key.get_ref().as_ref();
-        let nearest = known.iter().min_by_key(|known| distance(known, name));
-        let nearest = nearest.filter(|known| distance(known, name) <= 1 + name.len() / 3);
+        let nearest = known.iter().min_by_key(|known| levenshtein(known, name));
+        let nearest = nearest.filter(|known| levenshtein(known, name) <= 1 + name.len() / 3);
         let hint = match nearest {
             Some(nearest) => format!("did you mean {nearest:?}?"),
             None => format!("known here: {}", known.join(", ")),
@@ -193,19 +194,4 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
 fn is_word(text: &str) -> bool {
     let length = text.chars().count();
     (1..=LONGEST_WORD).contains(&length) && text == text.trim() && !text.contains(char::is_control)
-}
-
-/// Levenshtein distance: the number of letters to add, remove or replace between two words.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, letter) in left.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for (place, other) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(letter != *other);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[right.len()]
 }
