@@ -280,9 +280,10 @@ impl Screen {
         if self.pods_of.is_some() { Pane::Pods } else { Pane::Nodes }
     }
 
-    /// Whether the last frame showed a pane, or the next one will.
-    pub fn shows_pane(&self, pane: Pane) -> bool {
-        self.drawn.contains(&pane) || self.focus == pane
+    /// Whether the budgets are shown, in their pane or in a detail.
+    pub fn shows_budgets(&self) -> bool {
+        let is_drawn = |pane| self.drawn.contains(&pane) || self.focus == pane;
+        is_drawn(Pane::Budgets) || self.overlays.detail().is_some()
     }
 
     /// Whether a pane is open. A closed pane is a single line; panes without open state are always open.

@@ -168,11 +168,6 @@ pub struct BudgetListJob {
 }
 
 impl Model {
-    /// Missing inputs of the list.
-    pub fn budget_gaps(&self) -> Gaps {
-        self.cluster.gaps([FeedKind::Budgets, FeedKind::Pods]).unknown()
-    }
-
     /// Returns the next job that computes the list; `None` if the list is up to date, or there never was a budget.
     pub fn next_budgets_job(&self, now: Timestamp) -> Option<BudgetListJob> {
         if self.cluster.budgets().is_empty() && self.predictions.budgets().is_none() {
@@ -265,40 +260,6 @@ impl BudgetListJob {
             DrainUnderBudget { node: node.clone(), by, blocked_since: blocked_since(node) }
         };
         nodes.into_iter().filter(is_drained).map(drain).collect()
-    }
-}
-
-/// A budget of some pods.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BudgetOverPods {
-    pub key: Key,
-    pub room: BudgetRoom,
-    /// Those of the pods whose eviction would be refused now.
-    pub refused: Vec<Key>,
-}
-
-impl Model {
-    /// The budgets of these pods, sorted by name.
-    pub fn budgets_over<'a>(
-        &self,
-        pods: impl IntoIterator<Item = &'a Arc<Pod>> + Clone,
-        now: Timestamp,
-    ) -> Vec<BudgetOverPods> {
-        let (cluster, rules) = (&self.cluster, EvictionRules::from(&self.settings));
-        let states = budget::states(cluster, pods.clone(), &rules, now);
-        let mut over: BTreeMap<Key, BudgetOverPods> = BTreeMap::new();
-        for (key, state) in &states {
-            let row = BudgetOverPods { key: key.clone(), room: room(cluster, state, 1), refused: Vec::new() };
-            over.insert(key.clone(), row);
-        }
-        for pod in pods {
-            if let EvictionDecision::Blocked(block) = eviction::decision(cluster, pod, &states, &rules) {
-                for budget in block.budgets() {
-                    over.get_mut(budget).into_iter().for_each(|row| row.refused.push(pod.key.clone()));
-                }
-            }
-        }
-        over.into_values().collect()
     }
 }
 

@@ -36,7 +36,7 @@ pub mod zone_reason;
 
 use std::sync::Arc;
 
-pub use budget_list::{BudgetList, BudgetListJob, BudgetOverPods, BudgetRoom, BudgetRow, DrainUnderBudget};
+pub use budget_list::{BudgetList, BudgetListJob, BudgetRoom, BudgetRow, DrainUnderBudget};
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};
 pub use effects::Effects;

@@ -43,7 +43,7 @@ use super::{
 };
 use crate::{
     app::{
-        App, AppOptions, HistoryState, Movement, Pane, Playback, Reaction, WatchReaction,
+        App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction,
         detail::{DetailResult, DetailSubject, SubjectReport},
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Detail, DetailContext, DetailRow, Tone, pressure};
-use crate::model::{BudgetOverPods, Model};
+use crate::model::{BudgetList, BudgetRow, Model};
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, Node, Pod, Scope, TaintOwner, TolerationOperator},
+    cluster::{Budget, Cluster, ConditionStatus, Key, Node, Pod, Scope, TaintOwner, TolerationOperator},
     plan::words::counted,
     why::{Step, departure::PodDeparture},
 };
@@ -36,7 +36,7 @@ pub fn of_node(node: &Arc<Node>, detail: &Detail, context: &DetailContext<'_>) -
     rows.extend(detail.suggestion_rows(context));
     rows.extend(conditions(node, cluster));
     rows.extend(taints(node, cluster));
-    rows.extend(budgets_that_hold(node, context));
+    rows.extend(budgets_that_hold(node, model));
     rows.extend(pressure::rows(node, context));
     rows.extend(detail.timeline_rows(model));
     rows.extend(pods(node, cluster));
@@ -170,7 +170,7 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
             tone: Tone::Plain,
         },
     ]);
-    rows.extend(budgets(pod, context));
+    rows.extend(budgets(pod, model));
     rows.extend(tolerations(pod));
     rows.extend(Detail::label_rows(&pod.labels));
     rows.extend(detail.annotation_rows());
@@ -206,35 +206,42 @@ fn owner(pod: &Pod) -> String {
 }
 
 /// The budgets of a pod.
-fn budgets(pod: &Arc<Pod>, context: &DetailContext<'_>) -> Vec<DetailRow> {
-    let budgets = context.model.budgets_over([pod], context.now);
+fn budgets(pod: &Pod, model: &Model) -> Vec<DetailRow> {
+    let row = |budget: &Arc<Budget>| match model.predictions.budgets().and_then(|list| list.get(&budget.key))
+    {
+        Some(row) => budget_row(row, row.refused.contains(&pod.key), String::new()),
+        None => fact(&budget.key.name, "working out"),
+    };
     let mut rows = vec![DetailRow::section("budgets")];
-    if budgets.is_empty() {
+    rows.extend(model.cluster.budgets_of(pod).map(row));
+    if rows.len() == 1 {
         rows.push(fact("", "no PodDisruptionBudget"));
     }
-    rows.extend(budgets.iter().map(|budget| budget_row(budget, String::new())));
     rows
 }
 
-/// The budgets that would refuse the eviction of a pod of the node.
-fn budgets_that_hold(node: &Node, context: &DetailContext<'_>) -> Vec<DetailRow> {
-    let pods: Vec<&Arc<Pod>> = context.model.cluster.pods_on(&node.name).collect();
-    let budgets = context.model.budgets_over(pods.iter().copied(), context.now);
-    let holding: Vec<&BudgetOverPods> = budgets.iter().filter(|budget| !budget.refused.is_empty()).collect();
-    let title = (!holding.is_empty()).then(|| DetailRow::section("budgets that hold it"));
-    let refused = |budget: &BudgetOverPods| {
-        let pods: Vec<&str> = budget.refused.iter().map(|pod| pod.name.as_str()).collect();
-        format!(" · refuses {}", pods.join(", "))
-    };
-    title.into_iter().chain(holding.into_iter().map(|budget| budget_row(budget, refused(budget)))).collect()
+/// The budgets that would hold up a drain of the node.
+fn budgets_that_hold(node: &Node, model: &Model) -> Vec<DetailRow> {
+    let is_here =
+        |pod: &&Key| model.cluster.pod(pod).is_some_and(|pod| pod.node.as_ref() == Some(&node.name));
+    let budgets = model.predictions.budgets().into_iter().flat_map(BudgetList::rows);
+    let holding = budgets.filter(|row| row.blocks.contains(&node.name));
+    let rows: Vec<DetailRow> = holding
+        .map(|row| {
+            let pods: Vec<&str> = row.refused.iter().filter(is_here).map(|pod| pod.name.as_str()).collect();
+            budget_row(row, true, format!(" · refuses {}", pods.join(", ")))
+        })
+        .collect();
+    let title = (!rows.is_empty()).then(|| DetailRow::section("budgets that hold it"));
+    title.into_iter().chain(rows).collect()
 }
 
-fn budget_row(budget: &BudgetOverPods, more: String) -> DetailRow {
+fn budget_row(row: &BudgetRow, refuses: bool, more: String) -> DetailRow {
     DetailRow::Fact {
-        name: budget.key.name.to_string(),
+        name: row.key.name.to_string(),
         at: None,
-        text: format!("{}{more}", budget.room),
-        tone: if budget.refused.is_empty() { Tone::Plain } else { Tone::Marked },
+        text: format!("{}{more}", row.room),
+        tone: if refuses { Tone::Marked } else { Tone::Plain },
     }
 }
 

@@ -265,8 +265,7 @@ impl Work {
 
     /// Starts to compute the budgets if they are shown and out of date.
     fn start_budgets(&mut self, display: &mut Display) {
-        let is_shown = display.app.screen.shows_pane(Pane::Budgets);
-        if !is_shown || !self.budgets.is_due() {
+        if !display.app.screen.shows_budgets() || !self.budgets.is_due() {
             return;
         }
         let (model, now) = display.worked_on();
