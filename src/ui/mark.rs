@@ -72,7 +72,7 @@ fn needs_black(colour: (u8, u8, u8)) -> bool {
 }
 
 /// Relative luminance of a colour, by WCAG 2.
-fn luminance((red, green, blue): (u8, u8, u8)) -> f64 {
+pub(super) fn luminance((red, green, blue): (u8, u8, u8)) -> f64 {
     let linear = |part: u8| match f64::from(part) / 255.0 {
         part if part <= 0.039_28 => part / 12.92,
         part => ((part + 0.055) / 1.055).powf(2.4),

@@ -232,6 +232,7 @@ fn read_color(value: &toml::Value) -> Option<Color> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ui::mark;
 
     #[test]
     fn every_bundled_theme_loads_whole() {
@@ -243,14 +244,10 @@ mod tests {
         }
     }
 
-    /// Relative luminance of a colour, by WCAG 2.
+    /// Relative luminance of a colour that does not depend on the terminal.
     fn luminance(color: Color) -> f64 {
         let Color::Rgb(red, green, blue) = color else { panic!("{color} depends on the terminal") };
-        let linear = |part: u8| match f64::from(part) / 255.0 {
-            part if part <= 0.039_28 => part / 12.92,
-            part => ((part + 0.055) / 1.055).powf(2.4),
-        };
-        0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+        mark::luminance((red, green, blue))
     }
 
     fn contrast(one: Color, other: Color) -> f64 {
