@@ -76,17 +76,10 @@ pub const fn names(pane: Pane) -> &'static [&'static str] {
 }
 
 impl App {
-    /// The columns that the configuration chooses for a pane; `None` if it chooses none.
-    pub fn chosen_columns(&self, pane: Pane) -> Option<Vec<ChosenColumn>> {
-        let chosen = self.columns.get(&pane)?.show.iter();
-        let chosen: Vec<_> = chosen.filter_map(|text| ChosenColumn::parse(pane, text).ok()).collect();
-        (!chosen.is_empty()).then_some(chosen)
-    }
-
     /// Whether the nodes show the live usage of CPU or memory.
     pub fn shows_usage(&self) -> bool {
         let is_used = |column: &ChosenColumn| matches!(column, ChosenColumn::Own(place) if NODES[*place].ends_with("used"));
-        match self.chosen_columns(Pane::Nodes) {
+        match self.preferences.columns.get(&Pane::Nodes) {
             Some(chosen) => chosen.iter().any(is_used),
             None => self.screen.wide,
         }

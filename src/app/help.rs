@@ -177,6 +177,7 @@ const fn is_general(command: &Command) -> bool {
 
 fn matches(app: &App, command: &Command, words: &[&str]) -> bool {
     let text = format!("{} {} {}", command.name, command.doc, command.context).to_lowercase();
-    let is_key = |word: &str| app.keymap.shortcuts(command).iter().any(|key| key.to_lowercase() == word);
+    let is_key =
+        |word: &str| app.preferences.keymap.shortcuts(command).iter().any(|key| key.to_lowercase() == word);
     words.iter().all(|word| text.contains(word) || is_key(word))
 }

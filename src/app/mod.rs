@@ -75,12 +75,11 @@ pub use screen::{Glyphs, Screen};
 pub use snapshot_cache::SnapshotCache;
 pub use update::update;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
 use crate::{k8s::feed::FeedEvent, model::Model};
 use kordon_time::Timestamp;
 use on_screen::Recorded;
-use preferences::{ColumnPreferences, ContextMark, SavedView};
 
 /// State of the dashboard. One task owns it; panes get a reference.
 #[derive(Debug)]
@@ -88,16 +87,8 @@ pub struct App {
     /// The present state of the cluster.
     pub model: Model,
     pub screen: Screen,
-    pub keymap: Keymap,
-    pub aliases: Aliases,
-    /// Columns of the lists that do not have their default ones.
-    pub columns: BTreeMap<Pane, ColumnPreferences>,
-    /// Saved views, by name.
-    pub views: BTreeMap<String, SavedView>,
-    /// How the context is marked on screen; `None` if it is not.
-    pub mark: Option<ContextMark>,
-    /// The theme of the configuration that was applied last.
-    preferred_theme: Option<ThemeName>,
+    /// What the configuration says for this context. `operations` knows what may be written.
+    pub preferences: Preferences,
     pub operations: Operations,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
@@ -120,17 +111,11 @@ pub struct App {
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
         let AppOptions { mode, themes, preferences } = options;
-        let Preferences { theme, keymap, aliases, columns, views, mark, read_only } = preferences;
         Self {
             model,
             screen: Screen::new(themes),
-            keymap,
-            aliases: Aliases::new(aliases),
-            columns,
-            views,
-            mark,
-            preferred_theme: theme,
-            operations: Operations::new(mode, read_only),
+            operations: Operations::new(mode, preferences.read_only.clone()),
+            preferences,
             playback: None,
             history: HistoryState::None,
             contexts: Vec::new(),

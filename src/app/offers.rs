@@ -206,7 +206,7 @@ impl App {
     /// Says in the footer that a key does nothing here, and where it does something.
     pub fn on_unknown_key(&mut self, key: KeyEvent) {
         if let KeyFocus::Pane(_) = self.screen.key_focus() {
-            self.screen.message = Some(self.keymap.unknown(key));
+            self.screen.message = Some(self.preferences.keymap.unknown(key));
         }
     }
 
@@ -219,7 +219,8 @@ impl App {
         }
         let focus = self.screen.key_focus();
         let is_it = |command: &&Command| command.action == action && command.context.applies(focus);
-        let key = COMMANDS.iter().find(is_it).and_then(|command| self.keymap.keys(command).next());
+        let key =
+            COMMANDS.iter().find(is_it).and_then(|command| self.preferences.keymap.keys(command).next());
         self.screen.message = key.map(|key| format!("{key} does nothing here: ? shows what does"));
     }
 }

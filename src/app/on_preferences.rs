@@ -1,6 +1,6 @@
 //! Applies the preferences of a configuration that changed while the dashboard runs.
 
-use super::{Aliases, App, Preferences};
+use super::{App, Preferences};
 use kordon_core::engine::Severity;
 use kordon_time::Timestamp;
 
@@ -22,16 +22,12 @@ impl App {
 
     /// Applies preferences. Returns what to say of it.
     fn apply(&mut self, preferences: Preferences, now: Timestamp) -> String {
-        let Preferences { theme, keymap, aliases, columns, views, mark, read_only } = preferences;
-        let themed = match theme.filter(|_| theme != self.preferred_theme) {
+        let themed = match preferences.theme.filter(|theme| Some(*theme) != self.preferences.theme) {
             Some(theme) => self.screen.use_theme(theme.as_str()),
             None => Ok(()),
         };
-        self.preferred_theme = theme;
-        self.keymap = keymap;
-        self.aliases = Aliases::new(aliases);
-        (self.columns, self.views, self.mark) = (columns, views, mark);
-        let read_only = self.tighten(read_only, now);
+        let read_only = self.tighten(preferences.read_only.clone(), now);
+        self.preferences = preferences;
         let notes = themed.err().into_iter().chain(read_only);
         let notes: Vec<String> = notes.collect();
         if notes.is_empty() { "the configuration was read again".into() } else { notes.join("; ") }

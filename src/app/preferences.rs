@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
+    aliases::Aliases,
+    chosen_columns::ChosenColumn,
     keymap::Keymap,
     options::{Mode, ThemeName},
     pane::Pane,
@@ -28,23 +30,15 @@ pub struct Preferences {
     pub theme: Option<ThemeName>,
     pub keymap: Keymap,
     /// Commands of the user: the name that is typed, and the command line that it stands for.
-    pub aliases: BTreeMap<String, String>,
+    pub aliases: Aliases,
     /// Columns of the lists that do not have their default ones.
-    pub columns: BTreeMap<Pane, ColumnPreferences>,
+    pub columns: BTreeMap<Pane, Vec<ChosenColumn>>,
     /// Saved views, by name.
     pub views: BTreeMap<String, SavedView>,
     /// How this context is marked on screen; `None` if it is not.
     pub mark: Option<ContextMark>,
     /// Why nothing may be written in this context; `None` if the configuration allows writing.
     pub read_only: Option<String>,
-}
-
-/// Columns of one list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ColumnPreferences {
-    /// Columns in the order in which they are shown: `name`, `state`, `label:topology.kubernetes.io/zone`.
-    pub show: Vec<String>,
 }
 
 /// A list with its filter and order, saved under a name.

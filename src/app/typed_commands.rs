@@ -92,8 +92,8 @@ impl App {
 impl App {
     /// Shows a saved view: a pane with its filter and order.
     fn show_view(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
-        let Some(view) = self.views.get(name).cloned() else {
-            let names: Vec<&str> = self.views.keys().map(String::as_str).collect();
+        let Some(view) = self.preferences.views.get(name).cloned() else {
+            let names: Vec<&str> = self.preferences.views.keys().map(String::as_str).collect();
             return Err(match (names.as_slice(), name) {
                 ([], _) => "the configuration has no saved views: [views.NAME]".into(),
                 (names, "") => format!("saved views: {}", names.join(", ")),

@@ -101,7 +101,8 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Toggle(option) => toggle_option(app, option),
         UserAction::Filter => open_filter(app),
         UserAction::Palette => {
-            let palette = Palette::new(app.screen.focus, app.aliases.clone(), app.screen.used.clone());
+            let palette =
+                Palette::new(app.screen.focus, app.preferences.aliases.clone(), app.screen.used.clone());
             app.screen.overlays.open(Overlay::Palette(palette));
         }
         UserAction::Help => toggle_help(app),

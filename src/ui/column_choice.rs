@@ -10,12 +10,12 @@ use crate::{
 };
 
 /// The chosen columns of a list; none if the list has its usual ones.
-#[derive(Clone, Debug)]
-pub struct ColumnChoice(Option<Vec<ChosenColumn>>);
+#[derive(Clone, Copy, Debug)]
+pub struct ColumnChoice<'a>(Option<&'a [ChosenColumn]>);
 
-impl ColumnChoice {
-    pub fn new(scene: &Scene, pane: Pane) -> Self {
-        Self(scene.app.chosen_columns(pane))
+impl<'a> ColumnChoice<'a> {
+    pub fn new(scene: &Scene<'a>, pane: Pane) -> Self {
+        Self(scene.app.preferences.columns.get(&pane).map(Vec::as_slice))
     }
 
     /// Whether all columns of the table are needed, those of the wide one included.
@@ -25,7 +25,7 @@ impl ColumnChoice {
 
     /// The columns to show, of all columns of the table. The last ones give way first.
     pub fn columns(&self, all: Vec<Column>) -> Vec<Column> {
-        let Some(chosen) = &self.0 else { return all };
+        let Some(chosen) = self.0 else { return all };
         let column = |chosen: &ChosenColumn| match chosen {
             ChosenColumn::Own(place) => all.get(*place).cloned(),
             ChosenColumn::Label(key) => {
@@ -39,7 +39,7 @@ impl ColumnChoice {
 
     /// The cells to show, of all cells of a row. `label` is the value of a label.
     pub fn cells(&self, scene: &Scene, all: Vec<Cell>, label: impl Fn(&str) -> Option<String>) -> Vec<Cell> {
-        let Some(chosen) = &self.0 else { return all };
+        let Some(chosen) = self.0 else { return all };
         let cell = |chosen: &ChosenColumn| match chosen {
             ChosenColumn::Own(place) => all.get(*place).cloned(),
             ChosenColumn::Label(key) => {

@@ -38,7 +38,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     }
     let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.app.offers(command));
     for (place, command) in hints.enumerate() {
-        let key = scene.app.keymap.first_key(command);
+        let key = scene.app.preferences.keymap.first_key(command);
         let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
         let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));

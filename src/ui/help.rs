@@ -78,7 +78,7 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
             String::new()
         }
     };
-    let keymap = &scene.app.keymap;
+    let keymap = &scene.app.preferences.keymap;
     let keys: Vec<String> = keymap.keys(command).map(|chord| chord.to_string()).collect();
     let keys = if keys.is_empty() { keymap.shortcuts(command) } else { keys };
     let mut cells = vec![

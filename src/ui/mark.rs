@@ -30,7 +30,7 @@ const XTERM: [(u8, u8, u8); 16] = [
 
 /// Text and style of the mark; `None` if the context has none.
 pub fn mark(scene: &Scene) -> Option<(String, Style)> {
-    let mark = scene.app.mark.as_ref()?;
+    let mark = scene.app.preferences.mark.as_ref()?;
     Some((format!(" {} ", mark.word), style(mark, scene)))
 }
 

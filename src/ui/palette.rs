@@ -60,7 +60,8 @@ fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     let applies = palette.applies(command);
     let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
     let takes = command.takes.unwrap_or_default();
-    let keys: Vec<String> = scene.app.keymap.keys(command).map(|chord| chord.to_string()).collect();
+    let keys: Vec<String> =
+        scene.app.preferences.keymap.keys(command).map(|chord| chord.to_string()).collect();
     let place = if applies { String::new() } else { format!("{}: ", command.context) };
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),

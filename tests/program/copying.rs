@@ -1,6 +1,6 @@
 //! What `Y` copies.
 
-use kordon::app::{Pane, Reaction, UserAction, chosen_columns, preferences::ColumnPreferences, update};
+use kordon::app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update};
 
 use super::dashboard_fixture::DashboardFixture;
 
@@ -65,8 +65,8 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
 fn chosen_columns_are_shown_in_their_order_with_labels() {
     let mut fixture = DashboardFixture::incident();
     let chosen = ["name", "label:topology.kubernetes.io/zone", "age", "state"];
-    let show = chosen.map(str::to_owned).to_vec();
-    fixture.app.columns.insert(Pane::Nodes, ColumnPreferences { show });
+    let chosen = chosen.map(|text| ChosenColumn::parse(Pane::Nodes, text).expect("a column"));
+    fixture.app.preferences.columns.insert(Pane::Nodes, chosen.to_vec());
     fixture.press("2/pool-b-02<Enter>");
     let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
     assert_eq!(rows.heads, ["node", "zone", "age", "state"]);

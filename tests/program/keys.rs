@@ -182,8 +182,9 @@ fn every_key_of_the_table_does_something_somewhere() {
         for chord in command.keys {
             let acts = |(situation, fixture): &(Situation, DashboardFixture)| {
                 // The key may run another command in this situation.
-                let is_it = fixture.app.keymap.action((*chord).into(), fixture.app.screen.key_focus())
-                    == Some((command.action, ""));
+                let is_it =
+                    fixture.app.preferences.keymap.action((*chord).into(), fixture.app.screen.key_focus())
+                        == Some((command.action, ""));
                 is_it && fixture.app.offers(command) && press(*situation, *chord).0
             };
             if !situations.iter().any(acts) {
@@ -220,7 +221,7 @@ fn a_key_that_does_nothing_here_is_answered_with_where_it_does_something() {
 /// A fixture with the keys of a preset.
 fn with_preset(preset: KeyPreset) -> DashboardFixture {
     let mut fixture = pressed(DashboardFixture::incident(), "2");
-    fixture.app.keymap = Keymap::new(preset, &BTreeMap::new()).expect("a preset has no conflict");
+    fixture.app.preferences.keymap = Keymap::new(preset, &BTreeMap::new()).expect("a preset has no conflict");
     fixture
 }
 
@@ -359,7 +360,7 @@ fn a_saved_view_is_shown_by_its_name() {
         wide: true,
         zoom: true,
     };
-    fixture.app.views.insert("zone-a".into(), view);
+    fixture.app.preferences.views.insert("zone-a".into(), view);
     fixture.press(":view zone-b<Enter>");
     let fault = fixture.app.screen.overlays.palette().and_then(|palette| palette.fault.clone());
     assert_eq!(fault.as_deref(), Some("there is no saved view zone-b; did you mean zone-a?"));

@@ -828,7 +828,8 @@ fn enforce_and_read_only_look_different_from_dry_run() {
 #[test]
 fn a_marked_context_has_its_word_in_the_header() {
     let mut fixture = DashboardFixture::well();
-    fixture.app.mark = Some(ContextMark { word: "PRODUCTION".into(), colour: MarkColour::parse("#c00000") });
+    fixture.app.preferences.mark =
+        Some(ContextMark { word: "PRODUCTION".into(), colour: MarkColour::parse("#c00000") });
     expect(&mut fixture, "marked-context", (120, 30));
 }
 
@@ -836,7 +837,7 @@ fn a_marked_context_has_its_word_in_the_header() {
 fn a_confirmation_in_a_marked_context_names_its_word_in_a_frame_of_its_colour() {
     let mut fixture = DashboardFixture::maintenance();
     let colour = MarkColour::parse("#c00000");
-    fixture.app.mark = Some(ContextMark { word: "PRODUCTION".into(), colour });
+    fixture.app.preferences.mark = Some(ContextMark { word: "PRODUCTION".into(), colour });
     fixture.press("2/pool-b-04<Enter>:enforce 1m<Enter>rDEFA");
     fixture.serve();
     expect(&mut fixture, "marked-confirmation", (120, 40));

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     app::{
-        ChosenColumn, Preferences, ThemeName,
+        Aliases, ChosenColumn, Pane, Preferences, ThemeName,
         key_presets::KeyPreset,
         keymap::{ConfiguredKeys, Keymap, KeymapError},
-        preferences::{ColumnPreferences, ContextMark, MarkColour, SavedView, list_named},
+        preferences::{ContextMark, MarkColour, SavedView, list_named},
     },
     cli::definition,
 };
@@ -46,7 +46,7 @@ struct LookFile {
     aliases: BTreeMap<String, String>,
     /// Columns of the nodes and of the pods of a node, in their order.
     #[schemars(extend("propertyNames" = {"enum": ["nodes", "pods"]}))]
-    columns: BTreeMap<String, ColumnPreferences>,
+    columns: BTreeMap<String, ColumnsFile>,
     /// Saved views, by name.
     views: BTreeMap<String, SavedView>,
 }
@@ -59,6 +59,14 @@ struct KeysFile {
     preset: Option<KeyPreset>,
     /// Keys of single commands, by the command's name. They replace the keys that the preset gives to the command.
     bind: BTreeMap<String, KeysOfCommand>,
+}
+
+/// Columns of one list.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+struct ColumnsFile {
+    /// Columns in the order in which they are shown: `name`, `state`, `label:topology.kubernetes.io/zone`.
+    show: Vec<String>,
 }
 
 /// A key, or several.
@@ -98,7 +106,7 @@ impl ConfigFile {
         });
         general.chain(own).find_map(|(path, pane, columns)| {
             let list = list_named(pane)?;
-            let why = columns.show.iter().find_map(|text| ChosenColumn::parse(list, text).err())?;
+            let why = columns.chosen(list).err()?;
             let path = path.into_iter().chain([pane.as_str(), "show"]).map(str::to_owned);
             Some((path.collect(), why))
         })
@@ -109,13 +117,16 @@ impl ConfigFile {
         let look = self.look_of(Some(context));
         let own = self.contexts.get(context);
         let keymap = look.keys.keymap().unwrap_or_default();
-        let columns =
-            look.columns.into_iter().filter_map(|(name, columns)| Some((list_named(&name)?, columns)));
+        let columns = look.columns.iter().filter_map(|(name, columns)| {
+            let list = list_named(name)?;
+            let chosen = columns.chosen(list).ok().filter(|chosen| !chosen.is_empty())?;
+            Some((list, chosen))
+        });
         Preferences {
             theme: own.and_then(|own| ThemeName::parse(own.theme.as_deref()?)),
             keymap,
-            aliases: look.aliases,
             columns: columns.collect(),
+            aliases: Aliases::new(look.aliases),
             views: look.views,
             mark: own.and_then(|own| own.mark(context)),
             read_only: None,
@@ -159,6 +170,16 @@ impl KeysFile {
     fn keymap(&self) -> Result<Keymap, KeymapError> {
         let bound = self.bind.iter().map(|(command, keys)| (command.clone(), keys.clone().into_list()));
         Keymap::new(self.preset.unwrap_or_default(), &bound.collect::<ConfiguredKeys>())
+    }
+}
+
+impl ColumnsFile {
+    /// The columns of a list.
+    ///
+    /// # Errors
+    /// The list has no such column; the text says what is wrong with the first of them.
+    fn chosen(&self, list: Pane) -> Result<Vec<ChosenColumn>, String> {
+        self.show.iter().map(|text| ChosenColumn::parse(list, text)).collect()
     }
 }
 

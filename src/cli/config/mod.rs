@@ -354,7 +354,7 @@ impl ConfiguredValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Keymap, Pane, key_presets::KeyPreset, preferences::MarkColour};
+    use crate::app::{Aliases, ChosenColumn, Keymap, Pane, key_presets::KeyPreset, preferences::MarkColour};
     use kordon_core::engine::ServerVersion;
 
     const PATH: &str = "/config.toml";
@@ -455,8 +455,12 @@ mod tests {
             Keymap::new(KeyPreset::K9s, &bound.into()).expect("no conflict")
         };
         assert_eq!((prod.keymap, test.keymap), (keymap("f7"), keymap("z")));
-        assert_eq!((prod.aliases.len(), test.aliases.len()), (2, 1));
-        assert_eq!(prod.columns[&Pane::Nodes].show, ["name", "state"]);
+        let aliases = |own: &[(&str, &str)]| {
+            Aliases::new(own.iter().map(|(name, meant)| ((*name).to_owned(), (*meant).to_owned())).collect())
+        };
+        assert_eq!(prod.aliases, aliases(&[("d", "drain"), ("e", "evict")]));
+        assert_eq!(test.aliases, aliases(&[("d", "drain")]));
+        assert_eq!(prod.columns[&Pane::Nodes], [ChosenColumn::Own(0), ChosenColumn::Own(1)], "name, state");
         assert!(prod.views["bad"].wide && prod.views["bad"].filter == "state!=Ready");
         let mark = prod.mark.expect("it has a colour");
         assert_eq!((&*mark.word, mark.colour), ("prod", Some(MarkColour::Rgb(255, 0, 0))));

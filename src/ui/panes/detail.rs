@@ -273,7 +273,7 @@ fn yaml_cell(scene: &Scene, line: &str) -> Cell {
 fn suggestion_cells(scene: &Scene, suggestion: &Suggestion) -> Vec<Cell> {
     let key = match suggestion.at {
         Some(at) => distance(scene, at, false),
-        None => Cell::new(&key_of(&scene.app.keymap, suggestion), scene.style(Role::Key)),
+        None => Cell::new(&key_of(&scene.app.preferences.keymap, suggestion), scene.style(Role::Key)),
     };
     vec![
         Cell::new("  ", scene.style(Role::Dim)).and(suggestion.kind.title(), scene.style(Role::Strong)),

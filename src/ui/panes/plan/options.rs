@@ -92,7 +92,7 @@ pub fn draw_options(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buff
 /// An option with its key: `D ● ignore-daemonsets`. The sign is `!` if the plan is refused without the option, and `▲`
 /// if the option is set and dangerous.
 fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs {
-    let key = scene.app.keymap.key_for(UserAction::Toggle(option));
+    let key = scene.app.preferences.keymap.key_for(UserAction::Toggle(option));
     let is_needed = preview.plan().zip(option.flag()).is_some_and(|(plan, flag)| plan.needs.contains(&flag));
     let (value, words) = value_of(&preview.request, option);
     let (sign, role) = match value {
