@@ -18,15 +18,6 @@ impl<C: SortColumn> Sort<C> {
         *self = Self { column: C::ALL[place % C::ALL.len()], reversed: false };
     }
 
-    /// Sorts by a column in its natural direction, or in the other one if the list is sorted by it already.
-    pub fn by(&mut self, column: C) {
-        if column == self.column {
-            self.flip();
-        } else {
-            *self = Self { column, reversed: false };
-        }
-    }
-
     pub fn flip(&mut self) {
         self.reversed = !self.reversed;
     }

@@ -45,9 +45,8 @@ impl App {
             }
             ScreenPart::Heading { pane, column } => {
                 self.screen.focus_on(pane);
-                if let Some(sort) = self.screen.sort_mut(pane) {
-                    sort.by_title(column);
-                }
+                let sorted = self.screen.sort_mut(pane).map_or(Ok(()), |sort| sort.by(column));
+                self.screen.message = sorted.err();
                 self.arrange(now);
             }
             ScreenPart::NodeCells { first, nodes_a_cell, indent } => {

@@ -11,13 +11,23 @@ use kordon_core::cluster::nearest::nearest;
 pub trait PaneSort {
     fn next(&mut self);
     fn flip(&mut self);
-    /// Sorts by the column with this title. Returns whether there is one.
-    fn by_title(&mut self, title: &str) -> bool;
     /// Sorts by the column with this title in a direction.
     ///
     /// # Errors
     /// There is no such column; the text names the nearest one, or all.
     fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String>;
+    /// Sorts by the column with this title in its natural direction, or in the other one if the list is sorted by it
+    /// already.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    fn by(&mut self, title: &str) -> Result<(), String> {
+        if self.title() == title {
+            self.flip();
+            return Ok(());
+        }
+        self.set(title, false)
+    }
     /// Title of the column that the list is sorted by.
     fn title(&self) -> &'static str;
     /// Whether the order is the one at the start.
@@ -34,12 +44,6 @@ impl<C: SortColumn> PaneSort for Sort<C> {
 
     fn flip(&mut self) {
         Self::flip(self);
-    }
-
-    fn by_title(&mut self, title: &str) -> bool {
-        let column = C::from_title(title);
-        column.into_iter().for_each(|column| self.by(column));
-        column.is_some()
     }
 
     fn set(&mut self, title: &str, is_reversed: bool) -> Result<(), String> {
@@ -120,11 +124,10 @@ impl Screen {
         let Some(sort) = self.sort_mut(pane) else {
             return Err(format!("the {} cannot be sorted", pane.title().to_lowercase()));
         };
-        match title {
-            "" => sort.next(),
-            title if sort.title() == title => sort.flip(),
-            title => sort.set(title, false)?,
+        if title.is_empty() {
+            sort.next();
+            return Ok(());
         }
-        Ok(())
+        sort.by(title)
     }
 }
