@@ -6,7 +6,7 @@ use crossterm::event::KeyEvent;
 use tui_input::InputRequest;
 
 use super::{
-    chord::Chord,
+    chord::{Chord, ChordError},
     columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
     commands::{COMMANDS, Command, KeyContext, UserAction},
     key_presets::KeyPreset,
@@ -37,8 +37,12 @@ struct Binding {
 pub enum KeymapError {
     #[error("there is no command {name:?}{}", meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default())]
     Unknown { name: String, meant: Option<&'static str> },
-    #[error("{command}: {text:?} is not a key such as d, D, ctrl-d, alt-left, f5, space or pgdn")]
-    NoKey { command: String, text: String },
+    #[error("{command}: {error}")]
+    NoKey {
+        command: String,
+        #[source]
+        error: ChordError,
+    },
     #[error("{command} takes no argument")]
     NoArgument { command: &'static str },
     #[error("{chord} would be both {one} and {other}: bind one of them to another key")]
@@ -99,8 +103,9 @@ impl Keymap {
         }
         self.bindings.retain(|binding| binding.command != command || binding.argument != argument);
         for key in keys {
-            let fault = |_| KeymapError::NoKey { command: text.to_owned(), text: key.clone() };
-            self.bindings.push(Binding::new(key.parse().map_err(fault)?, command, argument.clone()));
+            let chord = key.parse();
+            let chord = chord.map_err(|error| KeymapError::NoKey { command: text.to_owned(), error })?;
+            self.bindings.push(Binding::new(chord, command, argument.clone()));
         }
         Ok(())
     }
