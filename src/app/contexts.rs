@@ -9,7 +9,10 @@ use std::{
 };
 
 use super::{App, Filter, NodeColumn, Pane, Sort, groups::Grouping, options::ThemeName};
-use kordon_core::cluster::{NodeName, nearest::nearest};
+use kordon_core::cluster::{
+    NodeName,
+    nearest::{did_you_mean, nearest},
+};
 use kordon_time::Timestamp;
 
 /// Operations in a context that is not shown.
@@ -58,8 +61,8 @@ impl App {
             return Err(format!("{name} is shown already"));
         }
         if !names().any(|known| known == name) {
-            let meant = nearest(name, names()).map(|meant| format!("; did you mean {meant}?"));
-            return Err(format!("the kubeconfig has no context {name}{}", meant.unwrap_or_default()));
+            let meant = did_you_mean(nearest(name, names()));
+            return Err(format!("the kubeconfig has no context {name}{meant}"));
         }
         self.wanted_context = Some(name.to_owned());
         self.screen.message = Some(format!("connecting to {name}; {present} is shown until it answers"));

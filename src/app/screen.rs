@@ -27,7 +27,10 @@ use super::{
 };
 use crate::model::{DepartureId, Horizon, Model};
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, OperationId, ZoneKey, nearest::nearest},
+    cluster::{
+        Cluster, Key, NodeName, OperationId, ZoneKey,
+        nearest::{did_you_mean, nearest},
+    },
     forecast::Lane,
 };
 use kordon_time::Timestamp;
@@ -245,8 +248,7 @@ impl Screen {
                 return Err(format!("themes: {}", names.collect::<Vec<_>>().join(", ")));
             }
             None => {
-                let meant = nearest(name, names).map(|meant| format!("; did you mean {meant}?"));
-                return Err(format!("there is no theme {name} here{}", meant.unwrap_or_default()));
+                return Err(format!("there is no theme {name} here{}", did_you_mean(nearest(name, names))));
             }
         }
         Ok(())

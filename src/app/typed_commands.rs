@@ -1,7 +1,7 @@
 //! Runs the commands that are typed after `:`.
 
 use super::{App, Pane, TakenAlong, commands::TypedCommand, groups::Grouping, preferences::list_named};
-use kordon_core::cluster::nearest::nearest;
+use kordon_core::cluster::nearest::{did_you_mean, nearest};
 use kordon_time::{Span, Timestamp};
 
 impl App {
@@ -98,9 +98,8 @@ impl App {
                 ([], _) => "the configuration has no saved views: [views.NAME]".into(),
                 (names, "") => format!("saved views: {}", names.join(", ")),
                 (names, name) => {
-                    let meant = nearest(name, names.iter().copied());
-                    let meant = meant.map(|meant| format!("; did you mean {meant}?"));
-                    format!("there is no saved view {name}{}", meant.unwrap_or_default())
+                    let meant = did_you_mean(nearest(name, names.iter().copied()));
+                    format!("there is no saved view {name}{meant}")
                 }
             });
         };
