@@ -1,15 +1,14 @@
 //! Commands that are typed with an argument: `drain n-3`, `pods n-3`, `nodes zone:a`.
 
 use super::{
-    App, Filter, Pane, TakenAlong,
-    commands::{COMMANDS, UserAction},
-    listing::ListUse,
+    App, Pane, TakenAlong,
+    commands::{COMMANDS, TypedCommand, UserAction},
     overlays::Overlay,
     preview::{PlanKind, PlanRequest, Preview, Targets},
 };
 use kordon_core::cluster::{
     Key, NodeName,
-    nearest::{nearest_node, nearest_pod},
+    nearest::{did_you_mean, nearest_node, nearest_pod},
 };
 use kordon_time::Timestamp;
 
@@ -56,10 +55,10 @@ impl App {
         Ok(())
     }
 
-    /// Shows a pane with a filter. A view in the place of the nodes is closed for it.
+    /// Shows a pane with a filter. What is in the place of the nodes is closed for them.
     pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
         let pane = match pane {
-            Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
+            Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
                 self.screen.leave_node();
                 self.screen.overlays.close_views();
                 Pane::Nodes
@@ -85,8 +84,7 @@ impl App {
         if cluster.node(&name).is_some() {
             return Ok(name);
         }
-        let meant = nearest_node(&name, cluster).map(|meant| format!("; did you mean {meant}?"));
-        Err(format!("there is no node {name}{}", meant.unwrap_or_default()))
+        Err(format!("there is no node {name}{}", did_you_mean(nearest_node(&name, cluster))))
     }
 
     /// The pod `namespace/name`, or the only pod of this name.
@@ -101,10 +99,7 @@ impl App {
         let found: Vec<&Key> = of_name.map(|pod| &pod.key).take(LISTED).collect();
         match found.as_slice() {
             [one] => Ok((*one).clone()),
-            [] => {
-                let meant = nearest_pod(&key, cluster).map(|meant| format!("; did you mean {meant}?"));
-                Err(format!("there is no pod {name}{}", meant.unwrap_or_default()))
-            }
+            [] => Err(format!("there is no pod {name}{}", did_you_mean(nearest_pod(&key, cluster)))),
             several => {
                 let names: Vec<String> = several.iter().map(ToString::to_string).collect();
                 Err(format!("there are several: {}", names.join(", ")))
@@ -118,25 +113,21 @@ impl App {
         let Some(palette) = self.screen.overlays.palette() else { return false };
         let text = palette.input.value().to_owned();
         let Some((head, arguments)) = text.split_once(char::is_whitespace) else { return false };
-        let takes = COMMANDS
-            .iter()
-            .find(|command| command.name == palette.resolved(head))
-            .and_then(|found| found.takes);
+        let name = self.preferences.aliases.resolve(head);
+        let Some(command) = COMMANDS.iter().find(|command| command.name == name) else { return true };
         let word = arguments.rsplit([' ', ',']).next().unwrap_or_default();
-        let candidates: Vec<String> = match takes {
-            Some(takes) if takes.contains("NODE") => {
-                let nodes = self.shown().cluster.nodes().iter().map(|node| node.name.to_string());
-                nodes.filter(|name| name.starts_with(word)).collect()
+        let cluster = &self.shown().cluster;
+        let names: Box<dyn Iterator<Item = String>> = match command.action {
+            UserAction::Plan(PlanKind::Evict | PlanKind::Delete) => {
+                Box::new(cluster.pods().iter().map(|pod| pod.key.to_string()))
             }
-            Some(takes) if takes.contains("POD") => {
-                let pods = self.shown().cluster.pods().iter().map(|pod| pod.key.to_string());
-                pods.filter(|name| name.starts_with(word)).collect()
+            UserAction::Plan(_) | UserAction::Enter => {
+                Box::new(cluster.nodes().iter().map(|node| node.name.to_string()))
             }
-            Some(_) if palette.resolved(head) == "context" => {
-                self.contexts.iter().filter(|name| name.starts_with(word)).cloned().collect()
-            }
-            Some(_) | None => return true,
+            UserAction::Typed(TypedCommand::Context) => Box::new(self.contexts.iter().cloned()),
+            _ => return true,
         };
+        let candidates: Vec<String> = names.filter(|name| name.starts_with(word)).collect();
         let Some(common) = common_start(&candidates) else { return true };
         let end = if candidates.len() == 1 { " " } else { "" };
         let completed = format!("{}{common}{end}", &text[..text.len() - word.len()]);
@@ -157,12 +148,4 @@ fn common_start(texts: &[String]) -> Option<&str> {
     let length = first.char_indices().map(|(at, letter)| at + letter.len_utf8());
     let is_common = |end: &usize| rest.iter().all(|text| text.get(..*end) == Some(&first[..*end]));
     Some(&first[..length.take_while(is_common).last().unwrap_or(0)])
-}
-
-impl super::Screen {
-    /// Sets the filter of a pane.
-    pub(super) fn set_filter(&mut self, pane: Pane, filter: &str) {
-        self.filters.insert(pane, Filter::parse(filter));
-        self.on_list_use(pane, ListUse::Refilter);
-    }
 }

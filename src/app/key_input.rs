@@ -33,7 +33,7 @@ impl App {
             return update_with(self, UserAction::Typed(TypedCommand::Sort), title, now);
         }
         let count = prefix.count.filter(|count| typed.since(count.typed) <= COUNT_WAIT);
-        match letter.and_then(|letter| letter.to_digit(10)).filter(|_| self.keymap.has_counts) {
+        match letter.and_then(|letter| letter.to_digit(10)).filter(|_| self.preferences.keymap.has_counts) {
             Some(digit) if digit > 0 || count.is_some() => {
                 self.on_digit(key, count, digit as usize, typed, now)
             }
@@ -76,7 +76,7 @@ impl App {
         now: Timestamp,
     ) -> Reaction {
         let (Some((UserAction::Move(mut movement), _)), Some(mut count)) =
-            (self.keymap.action(key, focus), count)
+            (self.preferences.keymap.action(key, focus), count)
         else {
             return self.run_key(key, focus, now);
         };
@@ -93,7 +93,7 @@ impl App {
     }
 
     fn run_key(&mut self, key: KeyEvent, focus: KeyFocus, now: Timestamp) -> Reaction {
-        let Some((action, argument)) = self.keymap.action(key, focus) else {
+        let Some((action, argument)) = self.preferences.keymap.action(key, focus) else {
             self.on_unknown_key(key);
             return Reaction::Draw;
         };
@@ -107,21 +107,27 @@ impl App {
 
     /// Says which letters choose a column, as the next key.
     fn offer_columns(&mut self) {
-        let Some(sort) = self.screen.sort(self.screen.focus) else { return };
-        let letter = |(title, letter): (&str, char)| format!("{} {title}", letter.to_ascii_lowercase());
-        let is_offered = |(_, letter): &(&str, char)| *letter != SORT_KEY;
-        let letters: Vec<String> = sort.columns().into_iter().filter(is_offered).map(letter).collect();
+        let pane = self.screen.focus;
+        let Some(sort) = self.screen.sort(pane) else { return };
+        let offered = sort.columns().into_iter().filter_map(|(title, letter)| {
+            let letter = letter.to_ascii_lowercase();
+            self.chooses(pane, letter).then(|| format!("{letter} {title}"))
+        });
+        let letters: Vec<String> = offered.collect();
         self.screen.message = Some(format!("sorted by {}; next key: {}", sort.title(), letters.join(" · ")));
         self.screen.key_prefix.chooses_column = true;
     }
 
-    /// The column that a small letter chooses. The letter of the sort key goes on to the next column.
+    /// The column that a small letter chooses.
     fn column_of(&self, pane: Pane, key: char) -> Option<&'static str> {
         let columns = self.screen.sort(pane)?.columns();
-        let is_it = |(_, letter): &(&str, char)| letter.to_ascii_lowercase() == key && *letter != SORT_KEY;
-        columns.into_iter().find(is_it).map(|(title, _)| title)
+        let is_it = |(_, letter): &(&str, char)| letter.to_ascii_lowercase() == key;
+        columns.into_iter().find(is_it).filter(|_| self.chooses(pane, key)).map(|(title, _)| title)
+    }
+
+    /// Whether a letter may choose a column: the sort key itself goes on to the next column.
+    fn chooses(&self, pane: Pane, letter: char) -> bool {
+        let action = self.preferences.keymap.action(Chord::letter(letter).into(), KeyFocus::Pane(pane));
+        action != Some((UserAction::Typed(TypedCommand::Sort), ""))
     }
 }
-
-/// Letter that cannot choose a column after the sort key, because it is the sort key.
-const SORT_KEY: char = 'S';

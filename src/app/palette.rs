@@ -64,11 +64,6 @@ impl Palette {
         self.search();
     }
 
-    /// The name of the command that a word stands for.
-    pub(super) fn resolved(&self, word: &str) -> String {
-        self.aliases.resolve(word)
-    }
-
     /// Returns the command to run, with its argument.
     ///
     /// # Errors

@@ -399,9 +399,8 @@ impl Screen {
         let Some(overlay) = self.focused_overlay_mut() else { return };
         overlay.edit(request);
         let Overlay::Filter(input) = overlay else { return };
-        let filter = Filter::parse(input.value());
-        self.filters.insert(self.focus, filter);
-        self.on_list_use(self.focus, ListUse::Refilter);
+        let filter = input.value().to_owned();
+        self.set_filter(self.focus, &filter);
     }
 
     /// Prepares for a key, which acts on the row drawn as selected. Panes that have been empty for a while close.
@@ -563,6 +562,11 @@ impl Screen {
     pub fn filter(&self, pane: Pane) -> &Filter {
         const NONE: &Filter = &Filter::NONE;
         self.filters.get(&pane).unwrap_or(NONE)
+    }
+
+    pub(super) fn set_filter(&mut self, pane: Pane, filter: &str) {
+        self.filters.insert(pane, Filter::parse(filter));
+        self.on_list_use(pane, ListUse::Refilter);
     }
 
     /// Moves among the rows of the overlay or pane that gets keys.

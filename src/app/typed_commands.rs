@@ -53,7 +53,6 @@ impl App {
             TypedCommand::Zone => {
                 let filter = if argument.is_empty() { String::new() } else { format!("zone:{argument}") };
                 self.filter_pane(Pane::Nodes, &filter);
-                self.screen.leave_node();
                 self.arrange(now);
             }
             TypedCommand::Context => self.go_to_context(argument)?,

@@ -9,11 +9,10 @@ use super::{
     commands::UserAction,
     copying::Copied,
     detail::Detail,
-    filter::Filter,
     filter_fields::zone_word,
     groups::NodeRow,
     help::HelpSheet,
-    listing::{ListUse, Movement},
+    listing::Movement,
     overlays::Overlay,
     palette::Palette,
     pane::Pane,
@@ -249,11 +248,7 @@ fn enter(app: &mut App) {
 /// Shows only the nodes of a zone.
 fn show_zone(app: &mut App, zone: &ZoneKey) {
     let filter = format!("zone:{}", zone_word(zone));
-    app.screen.leave_node();
-    app.screen.overlays.close_views();
-    app.screen.filters.insert(Pane::Nodes, Filter::parse(&filter));
-    app.screen.nodes.list.on_use(ListUse::Refilter);
-    app.screen.focus = Pane::Nodes;
+    app.filter_pane(Pane::Nodes, &filter);
     let now = app.shown().views.taken;
     app.arrange(now);
     app.screen.nodes.list.choose_first();

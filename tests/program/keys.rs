@@ -329,6 +329,9 @@ fn commands_are_typed_with_an_argument_wherever_the_focus_is() {
     assert_eq!(fixture.app.screen.pods_of.as_deref(), Some("pool-b-02"));
     fixture.press(":zone a<Enter>");
     assert_eq!((fixture.app.screen.focus, fixture.app.screen.listed_nodes().len()), (Pane::Nodes, 10));
+    fixture.press("r:zone b<Enter>");
+    assert_eq!(fixture.app.screen.focus, Pane::Nodes);
+    assert!(fixture.app.screen.overlays.view().is_none(), "the plan is closed for the nodes");
     fixture.press(":ns data<Enter>3");
     let evicted = fixture.app.screen.evictions.list.keys();
     assert!(!evicted.is_empty() && evicted.iter().all(|pod| *pod.namespace == *"data"), "{evicted:?}");
