@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Int, IntOrText, LenientList, Text, Times, or_default},
     meta::Meta,
     node::WireCondition,
@@ -82,11 +82,7 @@ wire! {
     }
 }
 
-impl Wire for WireBudget<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireBudget);
 
 wire! {
     struct Spec<'a> {

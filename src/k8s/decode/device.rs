@@ -5,8 +5,9 @@ use std::{borrow::Cow, sync::Arc};
 use serde::Deserialize;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent,
     affinity::WireNodeSelector,
+    has_metadata,
     leaf::{Amounts, Entries, Flag, Int, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -54,11 +55,7 @@ macro_rules! decoders {
                 }
             }
 
-            impl Wire for $wire<'_> {
-                fn meta(&self) -> &Meta<'_> {
-                    &self.metadata
-                }
-            }
+            has_metadata!($wire);
         )+
     };
 }

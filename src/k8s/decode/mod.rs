@@ -63,6 +63,18 @@ pub trait Wire {
     fn meta(&self) -> &Meta<'_>;
 }
 
+/// Declares that objects in their wire format keep their metadata in the field `metadata`.
+macro_rules! has_metadata {
+    ($wire:ident) => {
+        impl $crate::k8s::decode::Wire for $wire<'_> {
+            fn meta(&self) -> &$crate::k8s::decode::meta::Meta<'_> {
+                &self.metadata
+            }
+        }
+    };
+}
+use has_metadata;
+
 /// An event of a watch. The variants are those of [`ObjectEvent`].
 #[derive(Debug)]
 pub enum WatchEvent<W> {
@@ -165,11 +177,7 @@ wire! {
     }
 }
 
-impl Wire for Counted<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(Counted);
 
 /// One received event of a watch.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Namespaces.
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Text, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -40,11 +40,7 @@ wire! {
     }
 }
 
-impl Wire for WireNamespace<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireNamespace);
 
 wire! {
     struct Status<'a> {

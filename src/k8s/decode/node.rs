@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     image::WireImage,
     leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
     meta::Meta,
@@ -95,11 +95,7 @@ wire! {
     }
 }
 
-impl Wire for WireNode<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireNode);
 
 wire! {
     struct Spec<'a> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent,
     affinity::{WireAffinity, WireSpread},
+    has_metadata,
     leaf::{Amounts, Int, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
@@ -109,11 +110,7 @@ wire! {
     }
 }
 
-impl Wire for WirePod<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WirePod);
 
 wire! {
     struct Spec<'a> {

@@ -1,7 +1,7 @@
 //! PriorityClasses.
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Int, LenientBool, Text, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -42,8 +42,4 @@ wire! {
     }
 }
 
-impl Wire for WirePriorityClass<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WirePriorityClass);

@@ -1,7 +1,7 @@
 //! ResourceQuotas.
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Amounts, LenientList, Quantity, Text, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -65,11 +65,7 @@ wire! {
     }
 }
 
-impl Wire for WireQuota<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireQuota);
 
 wire! {
     struct Spec<'a> {

@@ -1,7 +1,7 @@
 //! Services.
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Pairs, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -43,11 +43,7 @@ wire! {
     }
 }
 
-impl Wire for WireService<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireService);
 
 wire! {
     struct Spec<'a> {

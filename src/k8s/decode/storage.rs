@@ -3,8 +3,9 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent,
     affinity::WireNodeSelector,
+    has_metadata,
     leaf::{Amounts, Int, LenientList, Text, or_default},
     meta::Meta,
     pool::SharedParts,
@@ -158,11 +159,7 @@ wire! {
     }
 }
 
-impl Wire for WireClaim<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireClaim);
 
 wire! {
     struct ClaimSpec<'a> {
@@ -200,11 +197,7 @@ wire! {
     }
 }
 
-impl Wire for WirePersistentVolume<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WirePersistentVolume);
 
 wire! {
     struct VolumeSpec<'a> {
@@ -252,11 +245,7 @@ wire! {
     }
 }
 
-impl Wire for WireStorageClass<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireStorageClass);
 
 wire! {
     struct WireTopology<'a> {
@@ -291,11 +280,7 @@ wire! {
     }
 }
 
-impl Wire for WireCsiNode<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireCsiNode);
 
 wire! {
     struct Drivers<'a> {

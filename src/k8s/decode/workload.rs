@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{
-    Decoder, WatchEvent, Wire,
+    Decoder, WatchEvent, has_metadata,
     leaf::{Int, Ints, LenientBool, LenientList, Text, Time, or_default},
     meta::Meta,
     node::WireCondition,
@@ -214,11 +214,7 @@ impl<'a> Status<'a> {
     }
 }
 
-impl Wire for WireWorkload<'_> {
-    fn meta(&self) -> &Meta<'_> {
-        &self.metadata
-    }
-}
+has_metadata!(WireWorkload);
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
