@@ -1,0 +1,306 @@
+//! Explains a pod: its node, its eviction or why there is none, and what becomes of it.
+
+use std::sync::Arc;
+
+use super::{Explainer, Step, Tense, Topic, in_order, toleration};
+use crate::{
+    cluster::{Name, Node, OwnerKind, Phase, Pod, Termination, WorkloadKind},
+    engine::{Certainty, DeviceEviction, Due, device_evictions},
+    forecast::{ForecastKind, ForecastStep},
+    plan::{
+        Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated, PodOutcome,
+        Recreation,
+        environment::has_running_kubelet,
+        eviction,
+        eviction_note::held_volume,
+        forced_removal::{keeps_pods, removes_by_force},
+        refusal,
+    },
+};
+use kordon_time::Timestamp;
+
+/// How the deletion of a pod ends.
+#[derive(Clone, Debug, PartialEq)]
+enum End {
+    /// The kubelet ends the pod within its grace period.
+    Grace,
+    /// The grace period is over, and the kubelet has not confirmed the end of the pod.
+    Overdue,
+    /// The kubelet is down, so that nothing ends the pod.
+    NoKubelet {
+        /// Whether the grace period is over.
+        is_over: bool,
+    },
+    /// The pod garbage collector removes the object.
+    Collected {
+        /// When, if it is predicted.
+        at: Option<Timestamp>,
+        why: String,
+    },
+}
+
+impl Explainer<'_> {
+    /// Explains a pod: first its node, then its toleration and its eviction.
+    pub fn pod(&self, pod: &Arc<Pod>) -> Vec<Step> {
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
+        let mut explanation = node.map_or_else(Vec::new, |node| self.until_tainted(node));
+        if let Some(termination) = &pod.termination {
+            self.explain_termination(pod, termination, &mut explanation);
+            return in_order(explanation);
+        }
+        let Some(node) = node else {
+            let text = match &pod.node {
+                None => "not bound to a node: nothing evicts it".to_owned(),
+                Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
+            };
+            explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
+            return in_order(explanation);
+        };
+        self.explain_endpoints(pod, &mut explanation);
+        self.explain_held_volume(pod, &mut explanation);
+        self.explain_refusal(pod, &mut explanation);
+        self.explain_eviction(pod, node, &mut explanation);
+        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == Tense::Future) {
+            let notes = EvictionNote::for_pod(self.cluster, pod);
+            let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
+            explanation.extend(notes.iter().map(note));
+            self.explain_outcome(pod, &mut explanation);
+        } else {
+            self.explain_loss(pod, &mut explanation);
+        }
+        self.explain_finalizers(pod, &mut explanation);
+        in_order(explanation)
+    }
+
+    /// Adds what an eviction or deletion would cost, if the pod's owner does not simply replace it.
+    fn explain_loss(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
+        let (leaves, gone) = (self.now, Some(self.now));
+        let departure = Departure { pod: pod.clone(), leaves, gone, unready: None };
+        let consequences = JobConsequences::new(self.cluster, &[departure]);
+        let departing = Departing {
+            recreation: consequences.recreation(self.cluster, pod),
+            ..Departing::from_running_node(self.cluster, pod, false)
+        };
+        if !departing.missing.is_empty() {
+            return;
+        }
+        match departing.recreation {
+            Recreation::Never(NotRecreated::Finished)
+            | Recreation::Immediately
+            | Recreation::WhenGone
+            | Recreation::OnSameNode => {}
+            Recreation::Never(_) | Recreation::Unknown => {
+                let text = format!("if it is evicted or deleted: {}", departing.decide(pod, None));
+                explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+            }
+        }
+    }
+
+    /// Adds the finalizers that keep the pod's object after a deletion.
+    fn explain_finalizers(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let names: Vec<&str> = pod.holding_finalizers().map(Name::as_str).collect();
+        if !names.is_empty() {
+            let text =
+                format!("a deletion does not end before {} is removed from its finalizers", names.join(", "));
+            explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+        }
+    }
+
+    /// Adds how a deletion that has begun ends, or why it does not end.
+    fn explain_termination(&self, pod: &Pod, termination: &Termination, explanation: &mut Vec<Step>) {
+        let end = self.end(pod, termination);
+        let mut text = match &end {
+            End::Grace => format!("Terminating, its grace period of {} ends", termination.grace),
+            End::Overdue => {
+                "Terminating: its grace period is over, and its kubelet has not confirmed the deletion".into()
+            }
+            End::NoKubelet { is_over: true } => {
+                "stuck Terminating: its grace period is over, and its kubelet is down".into()
+            }
+            End::NoKubelet { is_over: false } => {
+                format!(
+                    "Terminating; its kubelet is down, so it does not end with its grace period of {}",
+                    termination.grace
+                )
+            }
+            End::Collected { why, .. } => {
+                format!("Terminating: the pod garbage collector removes it by force: {why}")
+            }
+        };
+        if !pod.finalizers.is_empty() {
+            let names: Vec<&str> = pod.finalizers.iter().map(|name| name.as_str()).collect();
+            text += &format!("; held by {}", names.join(", "));
+        }
+        let deadline = self.cluster.local(termination.deadline);
+        let step = match end {
+            End::Grace => Step::new(Tense::Future, Topic::Termination, text).at(deadline),
+            End::Overdue | End::NoKubelet { is_over: true } => {
+                Step::new(Tense::Present, Topic::Termination, text).at(deadline)
+            }
+            End::NoKubelet { is_over: false } => Step::new(Tense::Present, Topic::Termination, text),
+            End::Collected { at, .. } => {
+                Step { at, estimated: true, ..Step::new(Tense::Future, Topic::Termination, text) }
+            }
+        };
+        let is_ended_by_kubelet = matches!(step.tense, Tense::Future) && step.at == Some(deadline);
+        explanation.push(step);
+        if !is_ended_by_kubelet {
+            self.explain_successor(pod, explanation);
+        }
+    }
+
+    /// Returns how the deletion of a pod ends.
+    fn end(&self, pod: &Pod, termination: &Termination) -> End {
+        let is_over = self.cluster.local(termination.deadline) <= self.now;
+        let rules = EvictionRules::from(self.engine.settings());
+        let collected = |why: String| End::Collected { at: self.removed(pod), why };
+        let Some(name) = &pod.node else { return collected("it was never scheduled".into()) };
+        match self.cluster.node(name) {
+            None => collected(format!("its node {name} is gone")),
+            Some(node) if removes_by_force(node, &rules) => {
+                collected(format!("its node {name} is out of service"))
+            }
+            Some(node) if has_running_kubelet(self.cluster, &node.name) && is_over => End::Overdue,
+            Some(node) if has_running_kubelet(self.cluster, &node.name) => End::Grace,
+            Some(_) => End::NoKubelet { is_over },
+        }
+    }
+
+    /// Returns when the pod garbage collector removes the object of a pod; `None` if that is not predicted.
+    fn removed(&self, pod: &Pod) -> Option<Timestamp> {
+        let is_removal = |step: &&ForecastStep| matches!(&step.kind, ForecastKind::Removed { pod: removed, .. } if *removed == pod.key);
+        let node = pod.node.clone().unwrap_or_default();
+        self.forecast?.of_node(&node).find(is_removal).map(|step| step.at).filter(|at| *at > self.now)
+    }
+
+    /// Adds what becomes of a pod that its kubelet does not end: its replacement, and its volume.
+    fn explain_successor(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let outcome = PodOutcome::for_terminating(self.cluster, pod);
+        explanation.push(Step::new(Tense::Present, Topic::Termination, format!("outcome: {outcome}")));
+        let rules = EvictionRules::from(self.engine.settings());
+        let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
+        let notes = match node.is_some_and(|node| removes_by_force(node, &rules)) {
+            true => EvictionNote::for_forced_removal(self.cluster, pod),
+            false => EvictionNote::for_pod(self.cluster, pod),
+        };
+        let is_of_volume = |note: &EvictionNote| {
+            matches!(note, EvictionNote::VolumeAttached { .. } | EvictionNote::VolumeDetached { .. })
+        };
+        let volumes = notes.into_iter().filter(is_of_volume).map(|note| note.to_string());
+        explanation.extend(volumes.map(|text| Step::new(Tense::Present, Topic::Volume, text)));
+    }
+
+    /// Adds the volume that a starting pod waits for, because another pod still holds it on another node.
+    fn explain_held_volume(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        if pod.phase != Phase::Pending {
+            return;
+        }
+        let Some((claim, holder)) = held_volume(self.cluster, pod) else { return };
+        let Some(node) = &holder.node else { return };
+        let key = &holder.key;
+        let until = if keeps_pods(self.cluster, node) {
+            format!(
+                "whose kubelet is down: detached by force 6m after {key} is gone, at once if {node} is Ready or tainted \
+                 out-of-service"
+            )
+        } else {
+            format!("detached once {key} is gone")
+        };
+        let text = format!("waits for ReadWriteOnce volume {claim}, which {key} holds on {node}, {until}");
+        explanation.push(Step::new(Tense::Present, Topic::Volume, text));
+    }
+
+    /// Adds the answer to an eviction request, if it would be refused: the verdict of the plan of an eviction.
+    fn explain_refusal(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
+        let rules = EvictionRules::from(self.engine.settings());
+        let verdict = refusal(self.cluster, pod, &rules, self.now).filter(|_| !pod.mirror);
+        let Some(verdict) = verdict else { return };
+        let code = eviction::answer(self.cluster, pod, &rules, self.now).code;
+        let text = format!("an eviction request, as a drain sends it, is answered with {code}: {verdict}");
+        explanation.push(Step::new(Tense::Present, Topic::Budget, text));
+    }
+
+    /// Adds the outcome of the pod's eviction, with reasons.
+    fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
+        let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
+        explanation.extend(texts.map(|text| Step::new(Tense::Future, Topic::Eviction, text)));
+    }
+
+    /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services.
+    fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
+        let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
+        let at = ready.last_transition.map(|at| self.cluster.local(at));
+        let text = "not ready: it has left the endpoints of its Services".to_owned();
+        explanation.push(Step { at, ..Step::new(Tense::Past, Topic::Endpoints, text) });
+    }
+
+    fn explain_eviction(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
+        let predicted = self.steps(node).find(|step| match &step.kind {
+            ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
+                *deleted == pod.key
+            }
+            ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => false,
+        });
+        if let Some(step) = self.device_eviction(pod) {
+            explanation.extend(step);
+            return;
+        }
+        let pending =
+            self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
+        match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
+            (Some((Due::At { at, certainty }, why)), _) => {
+                explanation
+                    .extend(toleration(&why).map(|text| Step::new(Tense::Present, Topic::Toleration, text)));
+                let (tense, text) = match at <= self.now {
+                    true => (Tense::Present, "its eviction is overdue"),
+                    false => (Tense::Future, "it is evicted"),
+                };
+                let step = Step::new(tense, Topic::Eviction, text.into());
+                explanation.push(step.at(at).estimated(certainty != Certainty::Observed));
+            }
+            (Some((Due::Never, _)), _) => {
+                let whose = match &pod.owner {
+                    Some(owner) if owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet) => {
+                        "it tolerates its node's taints, as all pods of its DaemonSet: never evicted"
+                    }
+                    Some(_) | None => "it tolerates its node's taints: never evicted",
+                };
+                explanation.push(Step::new(Tense::Never, Topic::Eviction, whose.into()));
+            }
+            (None, Some(step)) => {
+                explanation.extend(
+                    toleration(&step.why).map(|text| Step::new(Tense::Future, Topic::Toleration, text)),
+                );
+                let chance = step.chance.as_ref().map(|chance| format!(" ({chance})")).unwrap_or_default();
+                let text = format!("it is evicted{chance}");
+                explanation.push(Step::new(Tense::Future, Topic::Eviction, text).at(step.at).estimated(true));
+            }
+            (None, None) => explanation.push(self.not_evicted(node)),
+        }
+    }
+
+    /// Returns the steps about the eviction by a taint of a device; none if no device of the pod is tainted.
+    fn device_eviction(&self, pod: &Pod) -> Option<[Step; 2]> {
+        let evictions = device_evictions(self.cluster, self.engine.settings().version);
+        let DeviceEviction { at, why, .. } =
+            evictions.into_iter().find(|eviction| eviction.pod.key == pod.key)?;
+        let (tense, text) = match at <= self.now {
+            true => (Tense::Present, "its eviction is overdue"),
+            false => (Tense::Future, "it is evicted"),
+        };
+        let cause = Step::new(Tense::Present, Topic::Toleration, why.to_string());
+        Some([cause, Step::new(tense, Topic::Eviction, text.into()).at(at)])
+    }
+
+    fn not_evicted(&self, node: &Node) -> Step {
+        let taint_comes = self.steps(node).any(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
+        let step = |text: &str| Step::new(Tense::Never, Topic::Eviction, text.into());
+        match self.forecast {
+            Some(forecast) if taint_comes => {
+                step("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
+            }
+            _ => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
+        }
+    }
+}
