@@ -1,0 +1,747 @@
+//! One run of a simulation: a chain of events on a virtual timeline.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use super::{GroupResult, PodResult, RunResult, Simulation, SimulationInput, Task, TaskEnd, TaskStage};
+use crate::{
+    cluster::{Cluster, Key, NodeName, Pod},
+    plan::{
+        action::{RemovalMode, Retry},
+        budget::BudgetState,
+        environment::{Bound, Environment, Estimate, has_running_kubelet},
+        eviction::{self, EvictionBlock, EvictionDecision, FreeEviction},
+        forced_removal::FORCED_REMOVAL,
+        job_failures::{self, JobLedger},
+        landing::Landing,
+        operator_budgets::SWITCHOVER,
+        owner::{self, Recreation},
+        quota::{self, QuotaLedger},
+        replacement::{LivePods, Replacement},
+        starting::StartingPod,
+        timeline::{GiveUpReason, PlanEvent, PlanMoment},
+    },
+};
+use kordon_time::{Span, Timestamp};
+
+/// Time that the disruption controller takes to update the status of a budget after a change.
+const SYNC_DELAY: Span = Span::from_millis(200);
+
+/// Number of steps of the numeric integration over the probability of stragglers. Its error is less than half a
+/// percent.
+const STRAGGLER_STEPS: u32 = 256;
+
+/// Time for which kubectl's client retries by itself after a Retry-After of the server: ten times ten seconds. kubectl
+/// does not notice the refusal during this time.
+const CLIENT_RETRIES: Span = Span::from_secs(100);
+
+/// An event of a run. Numbers are indexes of tasks or groups.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Attempt(usize),
+    Gone(usize),
+    /// The pod's owner may create a replacement.
+    Created(usize),
+    /// The pod is still terminating, but quotas no longer count it.
+    NotCounted(usize),
+    /// The pod's owner creates a replacement that a quota had refused.
+    Admitted(usize),
+    Ready(usize),
+    /// A starting pod is Ready. `budgets` are the budgets that count it.
+    Started {
+        pod: Key,
+        budgets: Vec<Key>,
+    },
+    /// The disruption controller updates the status of the budget.
+    BudgetSynced(Key),
+    /// An entry of the budget's `disruptedPods` expires.
+    DisruptionExpired(Key),
+    /// The operator has moved the role that the budget protects to a pod on another node.
+    SwitchedOver(Key),
+    SkipWait(usize),
+    GiveUp(usize),
+    /// The timeout of the group expires.
+    Deadline(usize),
+    /// The last straggler of the group is gone.
+    GroupStraggled(usize),
+}
+
+/// One run of a simulation.
+pub(super) struct Run<'a, E> {
+    cluster: &'a Cluster,
+    input: &'a SimulationInput,
+    environment: E,
+    bound: Bound,
+    now: Timestamp,
+    /// Future events, sorted by time. Events at the same time are in the order in which they were scheduled.
+    agenda: BTreeMap<(Timestamp, u64), Event>,
+    scheduled: u64,
+    tasks: Vec<Task>,
+    budgets: BTreeMap<Key, BudgetState>,
+    live_pods: LivePods,
+    jobs: JobLedger,
+    /// Tasks whose replacements wait for pods of lower ordinals.
+    ordered: Vec<usize>,
+    /// Tasks whose replacements are Pending and have pod affinity. The scheduler tries them again when another pod is
+    /// placed.
+    lonely: Vec<usize>,
+    quotas: QuotaLedger,
+    /// Tasks whose replacements quotas refuse, with the time of the refusal.
+    refused: Vec<(usize, Timestamp)>,
+    /// Number of tasks in each group that have not ended.
+    open_tasks: Vec<usize>,
+    next_group: usize,
+    after_incomplete: bool,
+    /// For each budget, the pods whose eviction used one of its disruptions, in order of time.
+    evicted: BTreeMap<Key, Vec<Key>>,
+    /// For each budget, the tasks that wait because the budget refused them.
+    waiting: BTreeMap<Key, BTreeSet<usize>>,
+    /// For each budget, the number of its pods that became Ready during the run.
+    recoveries: BTreeMap<Key, u32>,
+    result: RunResult,
+}
+
+impl<'a, E: Environment> Run<'a, E> {
+    /// Starts a run of a simulation.
+    pub(super) fn new(simulation: &Simulation<'a>, environment: E, bound: Bound) -> Self {
+        let groups = simulation.input.groups.len();
+        let mut run = Self {
+            cluster: simulation.cluster,
+            input: simulation.input,
+            environment,
+            bound,
+            now: simulation.now,
+            agenda: BTreeMap::new(),
+            scheduled: 0,
+            tasks: simulation.tasks.clone(),
+            budgets: simulation.budgets.clone(),
+            live_pods: simulation.live_pods.clone(),
+            jobs: JobLedger::default(),
+            ordered: Vec::new(),
+            lonely: Vec::new(),
+            quotas: QuotaLedger::default(),
+            refused: Vec::new(),
+            open_tasks: vec![0; groups],
+            next_group: 0,
+            after_incomplete: false,
+            evicted: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            recoveries: BTreeMap::new(),
+            result: RunResult { groups: vec![GroupResult::default(); groups], ..RunResult::default() },
+        };
+        for (at, budget) in &simulation.disruptions_expire {
+            run.schedule(*at, Event::DisruptionExpired(budget.clone()));
+        }
+        run.schedule_starting(&simulation.starting);
+        for budget in &simulation.switchovers {
+            run.schedule(simulation.now + SWITCHOVER, Event::SwitchedOver(budget.clone()));
+        }
+        run
+    }
+
+    pub(super) fn finish(mut self) -> RunResult {
+        self.start_groups(self.input.parallel.max(1));
+        loop {
+            while let Some(((at, _), event)) = self.agenda.pop_first() {
+                self.now = at;
+                self.on_event(event);
+            }
+            // No event is left, so groups that have not ended never end. Later groups start only if the operator
+            // continues anyway.
+            if self.next_group == self.open_tasks.len() {
+                break;
+            }
+            self.after_incomplete = true;
+            self.start_groups(1);
+        }
+        self.result.ended = self.ended();
+        self.fail_jobs();
+        self.result.budgets = self.budgets;
+        self.result.trace = self.environment.trace();
+        self.result
+    }
+
+    /// Records why Jobs fail, for all their pods that left: those that were replaced before are deleted with the others.
+    fn fail_jobs(&mut self) {
+        for Task { pod, .. } in &self.tasks {
+            let Some(failure) = self.jobs.failure(self.cluster, pod) else { continue };
+            if let Some(result) = self.result.pods.get_mut(&pod.key).filter(|pod| pod.leaves.is_some()) {
+                (result.job_failure, result.replacement) = (Some(failure), None);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Attempt(task) => self.on_attempt(task),
+            Event::Gone(task) => self.on_gone(task),
+            Event::Created(task) => self.on_created(task),
+            Event::NotCounted(task) => self.stop_counting(task),
+            Event::Admitted(task) => self.create(task),
+            Event::Ready(task) => self.on_ready(task),
+            Event::Started { pod, budgets } => self.on_started(pod, budgets),
+            Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
+            Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
+            Event::SwitchedOver(budget) => self.count_healthy(vec![budget]),
+            Event::SkipWait(task) => self.on_skip_wait(task),
+            Event::GiveUp(task) => self.on_give_up(task),
+            Event::Deadline(group) => self.on_deadline(group),
+            Event::GroupStraggled(group) => self.end_group(group),
+        }
+    }
+
+    fn schedule(&mut self, at: Timestamp, event: Event) {
+        self.scheduled += 1;
+        self.agenda.insert((at, self.scheduled), event);
+    }
+
+    fn record(&mut self, event: PlanEvent) {
+        self.result.moments.push(PlanMoment { at: self.now, event });
+    }
+
+    fn result_of(&mut self, task: usize) -> &mut PodResult {
+        self.result.pods.entry(self.tasks[task].pod.key.clone()).or_default()
+    }
+
+    fn start_groups(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.next_group < self.open_tasks.len() {
+                let group = self.next_group;
+                self.next_group += 1;
+                self.start_group(group);
+            }
+        }
+    }
+
+    fn start_group(&mut self, group: usize) {
+        self.result.groups[group] =
+            GroupResult { started: self.now, ended: None, after_incomplete: self.after_incomplete };
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeStarts { node });
+        }
+        let members = self.members(group);
+        self.open_tasks[group] = members.len();
+        for task in members.clone() {
+            self.tasks[task].stage = TaskStage::Requesting;
+            self.tasks[task].next_attempt = Some(self.now);
+            self.schedule(self.now, Event::Attempt(task));
+        }
+        if let Some(deadline) = self.deadline(group) {
+            self.schedule(deadline, Event::Deadline(group));
+        }
+        if members.is_empty() {
+            self.end_group(group);
+        }
+    }
+
+    /// Returns the tasks of a group, which are adjacent in `tasks`.
+    fn members(&self, group: usize) -> Range<usize> {
+        let first = self.tasks.partition_point(|task| task.group < group);
+        first..first + self.input.groups[group].pods.len()
+    }
+
+    fn end_group(&mut self, group: usize) {
+        self.result.groups[group].ended = Some(self.now);
+        if let Some(node) = self.input.groups[group].node.clone() {
+            self.record(PlanEvent::NodeEnds { node });
+        }
+        self.start_groups(1);
+    }
+
+    fn deadline(&self, group: usize) -> Option<Timestamp> {
+        Some(self.result.groups[group].started + self.input.timeout?)
+    }
+
+    fn end_task(&mut self, task: usize, end: TaskEnd) {
+        let Task { stage, group, pod, .. } = &mut self.tasks[task];
+        if *stage == TaskStage::Ended {
+            return;
+        }
+        *stage = TaskStage::Ended;
+        let (group, pod) = (*group, pod.key.clone());
+        self.result_of(task).end = Some(end);
+        if let TaskEnd::GaveUp(reason) = end {
+            self.record(PlanEvent::GaveUp { pod, reason });
+        }
+        self.open_tasks[group] -= 1;
+        if self.open_tasks[group] == 0 {
+            match self.straggles_until(group) {
+                Some(at) if at > self.now => self.schedule(at, Event::GroupStraggled(group)),
+                Some(_) | None => self.end_group(group),
+            }
+        }
+    }
+
+    /// Returns the mean time at which the last straggler of a group is gone, but at most the group's deadline. This
+    /// mean is later than the likely time of each single pod. `None` in runs of the soonest or latest times, in which
+    /// there are no stragglers.
+    fn straggles_until(&self, group: usize) -> Option<Timestamp> {
+        let at = self.last_straggler(self.members(group), self.now)?;
+        Some(self.deadline(group).map_or(at, |deadline| at.min(deadline)))
+    }
+
+    /// Returns the mean time at which the last straggler of these tasks is gone. `others_gone` is the time at which all
+    /// other pods are gone.
+    ///
+    /// The mean is `others_gone` plus the integral of the probability that at least one straggler still exists.
+    /// Stragglers are independent of each other.
+    fn last_straggler(&self, tasks: Range<usize>, others_gone: Timestamp) -> Option<Timestamp> {
+        if self.bound != Bound::Likely {
+            return None;
+        }
+        let after = |at: Timestamp| at.since(others_gone).as_secs_f64();
+        // Returns the likely end of a pod and the end of its grace period, if the grace period ends later.
+        let straggles = |task: usize| {
+            let Task { pod, group, grace_ends, is_removed_by_force, .. } = &self.tasks[task];
+            let result = self.result.pods.get(&pod.key)?;
+            let end = (*grace_ends).filter(|_| !is_removed_by_force)?;
+            let end = self.deadline(*group).map_or(end, |deadline| end.min(deadline));
+            Some((after(result.gone?), after(end))).filter(|(gone, end)| gone < end && *end > 0.0)
+        };
+        let spans: Vec<(f64, f64)> = tasks.filter_map(straggles).collect();
+        let last = spans.iter().map(|(_, end)| *end).fold(0.0, f64::max);
+        let stragglers = self.environment.stragglers();
+        let one_is_left = |at: f64| {
+            let is_gone =
+                |(gone, end): &(f64, f64)| 1.0 - stragglers.remain_after((at - gone) / (end - gone));
+            1.0 - spans.iter().map(is_gone).product::<f64>()
+        };
+        let step = last / f64::from(STRAGGLER_STEPS);
+        let later = (0..STRAGGLER_STEPS).map(|number| one_is_left((f64::from(number) + 0.5) * step) * step);
+        Some(others_gone + Span::from_secs_f64(later.sum()))
+    }
+
+    /// Returns when the last group has ended. If groups run at the same time, the last straggler of all groups decides.
+    /// On average, this straggler is gone later than the last straggler of any single group.
+    fn ended(&self) -> Option<Timestamp> {
+        let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
+        let last = ends?.into_iter().max().unwrap_or(self.now);
+        let gone = self.result.pods.values().filter_map(|pod| pod.gone).max();
+        let straggler = gone.and_then(|gone| self.last_straggler(0..self.tasks.len(), gone));
+        let deadline = (0..self.input.groups.len()).filter_map(|group| self.deadline(group)).max();
+        let straggler = straggler.map(|at| deadline.map_or(at, |deadline| at.min(deadline)));
+        Some(straggler.map_or(last, |straggler| last.max(straggler)))
+    }
+
+    fn on_attempt(&mut self, task: usize) {
+        let Task { stage, group, next_attempt, .. } = self.tasks[task];
+        if stage != TaskStage::Requesting || next_attempt != Some(self.now) {
+            return;
+        }
+        self.tasks[task].next_attempt = None;
+        if self.deadline(group).is_some_and(|deadline| self.now >= deadline) {
+            return self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+        }
+        let decision = self.decide(task);
+        self.result_of(task).first_decision.get_or_insert_with(|| decision.clone());
+        match decision {
+            EvictionDecision::Free(_) => self.start_deletion(task),
+            EvictionDecision::Costs { budget } => {
+                self.use_disruption(&budget, task);
+                self.start_deletion(task);
+            }
+            EvictionDecision::Blocked(block) => self.refuse(task, block),
+        }
+    }
+
+    fn decide(&self, task: usize) -> EvictionDecision {
+        let Task { state, protected_by, .. } = &self.tasks[task];
+        match self.input.mode {
+            RemovalMode::Delete => EvictionDecision::Free(FreeEviction::NoBudget),
+            RemovalMode::Evict => {
+                let budgets: Vec<&BudgetState> = protected_by.iter().map(|key| &self.budgets[key]).collect();
+                eviction::decide(*state, &budgets)
+            }
+        }
+    }
+
+    fn use_disruption(&mut self, budget: &Key, task: usize) {
+        if let Some(state) = self.budgets.get_mut(budget) {
+            state.numbers.allowed -= 1;
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.evicted.entry(budget.clone()).or_default().push(pod);
+        self.schedule_sync(budget.clone());
+    }
+
+    fn schedule_sync(&mut self, budget: Key) {
+        self.schedule(self.now + SYNC_DELAY, Event::BudgetSynced(budget));
+    }
+
+    fn refuse(&mut self, task: usize, block: EvictionBlock) {
+        if let Some(budget) = block.budget() {
+            self.waiting.entry(budget.clone()).or_default().insert(task);
+        }
+        if self.result_of(task).block.is_none() {
+            self.record_first_refusal(task, &block);
+        }
+        self.result_of(task).block = Some(block.clone());
+        match block {
+            EvictionBlock::TwoBudgets { .. } | EvictionBlock::Broken { .. } => {
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::EvictionFailed));
+            }
+            EvictionBlock::NamespaceTerminating if self.tasks[task].state.terminating => {
+                self.tasks[task].stage = TaskStage::Terminating;
+                self.schedule_gone(task);
+            }
+            EvictionBlock::NamespaceTerminating
+            | EvictionBlock::Stale { .. }
+            | EvictionBlock::Exhausted { .. }
+            | EvictionBlock::UnknownPolicy { .. } => self.schedule_give_up(task, &block),
+        }
+    }
+
+    fn record_first_refusal(&mut self, task: usize, block: &EvictionBlock) {
+        if let Some(budget) = block.budget() {
+            self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
+            self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
+        }
+        let pod = self.tasks[task].pod.key.clone();
+        self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
+    }
+
+    /// Schedules the time at which the removal of a pod is given up. kubectl checks its timeout only when it retries,
+    /// so this is the first retry after the deadline.
+    fn schedule_give_up(&mut self, task: usize, block: &EvictionBlock) {
+        let Task { group, give_up_scheduled, .. } = self.tasks[task];
+        let Some(deadline) = self.deadline(group).filter(|_| !give_up_scheduled) else { return };
+        self.tasks[task].give_up_scheduled = true;
+        let client_retries =
+            self.input.retry == Retry::Kubectl && matches!(block, EvictionBlock::Stale { .. });
+        let reported =
+            if client_retries { self.now + CLIENT_RETRIES + Span::from_nanos(1) } else { self.now };
+        let at = self.next_retry(group, deadline.max(reported));
+        self.schedule(at, Event::GiveUp(task));
+    }
+
+    /// Returns the first retry of a group at `from` or later.
+    fn next_retry(&self, group: usize, from: Timestamp) -> Timestamp {
+        let Some(period) = self.input.retry.period() else { return from };
+        let started = self.result.groups[group].started;
+        let nanos = period.as_nanos().max(1);
+        let periods = (from.since(started).as_nanos() + nanos - 1).div_euclid(nanos);
+        started + period * periods
+    }
+
+    /// Starts the deletion of a pod after its removal was allowed. Does not start it again if the pod is already
+    /// terminating.
+    fn start_deletion(&mut self, task: usize) {
+        self.tasks[task].stage = TaskStage::Terminating;
+        for waiting in self.waiting.values_mut() {
+            waiting.remove(&task);
+        }
+        if !self.tasks[task].state.terminating {
+            self.on_deletion(task);
+        }
+        self.schedule_gone(task);
+    }
+
+    fn on_deletion(&mut self, task: usize) {
+        let Task { pod, counted_by, recreation, healthy, recoveries_before, .. } = self.tasks[task].clone();
+        self.tasks[task].state.terminating = true;
+        let now = self.now;
+        let waited_for = self.result_of(task).block.as_ref().and_then(EvictionBlock::budget).cloned();
+        let recoveries = waited_for.and_then(|budget| self.recoveries.get(&budget).copied()).unwrap_or(0);
+        let result = self.result_of(task);
+        result.leaves = Some(now);
+        result.recoveries = recoveries.saturating_sub(recoveries_before);
+        self.record(PlanEvent::Leaves { pod: pod.key.clone() });
+        self.environment.on_deletion(&pod);
+        self.live_pods.on_deletion(self.cluster, &pod);
+        if healthy {
+            self.tasks[task].healthy = false;
+            for budget in counted_by {
+                if let Some(state) = self.budgets.get_mut(&budget) {
+                    state.numbers.healthy -= 1;
+                }
+                self.schedule_sync(budget);
+            }
+        }
+        if recreation == Recreation::Immediately {
+            self.schedule_created(task);
+        }
+    }
+
+    /// Schedules when a terminating pod is gone, and when kubectl stops waiting for it.
+    fn schedule_gone(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        let (grace, deadline) = self.grace(&pod);
+        if quota::limits(self.cluster, &pod) {
+            let of = pod.termination.as_ref().map_or(grace, |termination| termination.grace);
+            self.schedule(
+                quota::stops_counting(deadline, of, self.bound).max(self.now),
+                Event::NotCounted(task),
+            );
+        }
+        let takes = if pod.is_held() || self.is_kept_by_job(task) {
+            None
+        } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
+            Some(Span::ZERO)
+        } else {
+            self.tasks[task].grace_ends = Some(deadline);
+            self.time_to_terminate(task, grace).at(self.bound)
+        };
+        if let Some(takes) = takes {
+            let at = self.now + takes;
+            self.tasks[task].gone_at = Some(at);
+            self.schedule(at, Event::Gone(task));
+        }
+        if let Some(limit) = self.input.skip_wait_for_delete {
+            // kubectl polls once a second. It therefore notices up to a second later that the deletion is overdue by
+            // more than the limit.
+            let at = deadline + limit + Span::from_secs(1);
+            self.schedule(at.max(self.now), Event::SkipWait(task));
+        }
+    }
+
+    /// Returns whether the Job controller keeps the object of a pod, because no kubelet ends the pod.
+    fn is_kept_by_job(&self, task: usize) -> bool {
+        let Task { pod, is_removed_by_force, .. } = &self.tasks[task];
+        let is_ended = |node: &NodeName| has_running_kubelet(self.cluster, node);
+        !is_removed_by_force
+            && !pod.node.as_ref().is_some_and(is_ended)
+            && job_failures::keeps_unfinished(self.cluster, pod)
+    }
+
+    fn time_to_terminate(&self, task: usize, grace: Span) -> Estimate {
+        let Task { pod, is_removed_by_force, .. } = &self.tasks[task];
+        let by_kubelet = self.environment.time_to_terminate(pod, grace);
+        if *is_removed_by_force { by_kubelet.shorter(FORCED_REMOVAL) } else { by_kubelet }
+    }
+
+    /// Returns the remaining grace period of a pod, and the time at which it ends. If the pod is already terminating, a
+    /// further request can only shorten the grace period.
+    fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
+        let is_idle = is_idle(pod);
+        let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
+        match &pod.termination {
+            Some(termination) => {
+                let deadline = self.cluster.local(termination.deadline);
+                let left = deadline.since(self.now);
+                let is_given = self.input.grace.is_some() || is_idle;
+                if is_given && requested < left {
+                    (requested, self.now + requested)
+                } else {
+                    (left.or_zero(), deadline)
+                }
+            }
+            None => (requested, self.now + requested),
+        }
+    }
+
+    /// Returns whether the API server removes the object of a pod at once, if no grace period remains. It does not if
+    /// the pod is terminating and its grace period has simply run out. Then the kubelet removes the object.
+    fn is_removed_immediately(&self, pod: &Pod) -> bool {
+        pod.termination.is_none() || is_idle(pod) || self.input.grace == Some(Span::ZERO)
+    }
+
+    fn on_gone(&mut self, task: usize) {
+        if self.tasks[task].gone_at != Some(self.now) {
+            return;
+        }
+        let now = self.now;
+        let pod = self.tasks[task].pod.clone();
+        if self.tasks[task].recreation == Recreation::WhenGone && !self.tasks[task].has_failed {
+            self.tasks[task].has_failed = true;
+            self.schedule_created(task);
+        }
+        if let Some(at) = self.jobs.keeps_until(self.cluster, &pod).filter(|at| *at > now) {
+            self.tasks[task].gone_at = Some(at);
+            return self.schedule(at, Event::Gone(task));
+        }
+        self.result_of(task).gone = Some(now);
+        self.record(PlanEvent::Gone { pod: pod.key.clone() });
+        self.environment.on_gone(&pod);
+        self.stop_counting(task);
+        self.end_task(task, TaskEnd::Gone);
+    }
+
+    /// Schedules the creation of a pod's replacement: now, or after the back-off of its Job.
+    fn schedule_created(&mut self, task: usize) {
+        let Task { pod, has_failed, is_removed_by_force, .. } = self.tasks[task].clone();
+        let is_ended_by_kubelet = has_failed && !is_removed_by_force;
+        let finished =
+            if is_ended_by_kubelet { self.now } else { job_failures::finished(self.cluster, &pod, self.now) };
+        self.jobs.on_failure(self.cluster, &pod, self.input.mode == RemovalMode::Evict, finished);
+        let at = self.jobs.created(self.cluster, &pod).unwrap_or(self.now);
+        self.schedule(at.max(self.now), Event::Created(task));
+    }
+
+    fn on_created(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        // Further failures of its Job may have prolonged the back-off.
+        let created = self.jobs.created(self.cluster, &pod);
+        if let Some(at) = created.filter(|at| *at > self.now) {
+            return self.schedule(at, Event::Created(task));
+        }
+        if self.jobs.failure(self.cluster, &pod).is_some() {
+            return;
+        }
+        if let Some(lower) = self.unready_below(&pod) {
+            self.result_of(task).waits_for = Some(lower);
+            return self.ordered.push(task);
+        }
+        self.result_of(task).waits_for = None;
+        if !self.live_pods.recreate(self.cluster, &pod) {
+            return;
+        }
+        match self.quotas.admit(self.cluster, &pod) {
+            Ok(()) => self.create(task),
+            Err(refusal) => {
+                self.record(PlanEvent::NotReplaced { of: pod.key.clone(), quota: refusal.quota.clone() });
+                self.result_of(task).quota = Some(*refusal);
+                self.refused.push((task, self.now));
+            }
+        }
+    }
+
+    /// Subtracts a pod from the usage of quotas. Replacements that were refused before may then be admitted.
+    fn stop_counting(&mut self, task: usize) {
+        if !std::mem::take(&mut self.tasks[task].counts) {
+            return;
+        }
+        self.quotas.release(self.cluster, &self.tasks[task].pod);
+        for (task, refused) in std::mem::take(&mut self.refused) {
+            if self.quotas.admit(self.cluster, &self.tasks[task].pod).is_err() {
+                self.refused.push((task, refused));
+                continue;
+            }
+            let at = quota::retry(refused, self.now, self.bound);
+            if let Some(refusal) = &mut self.result_of(task).quota {
+                refusal.admitted = Some(at);
+            }
+            self.schedule(at, Event::Admitted(task));
+        }
+    }
+
+    fn create(&mut self, task: usize) {
+        let pod = self.tasks[task].pod.clone();
+        let closed = &self.input.closed;
+        let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
+        let is_placed = matches!(new.landing, Landing::Node { .. });
+        self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
+        if let Some(ready) = new.ready {
+            self.schedule(ready, Event::Ready(task));
+        }
+        self.result_of(task).replacement = Some(new);
+        if is_placed {
+            for other in std::mem::take(&mut self.lonely) {
+                self.create(other);
+            }
+        } else if !owner::successor(self.cluster, &pod).scheduling.pod_affinity.is_empty() {
+            self.lonely.push(task);
+        }
+    }
+
+    fn on_ready(&mut self, task: usize) {
+        let Task { pod, counted_by, .. } = self.tasks[task].clone();
+        self.record(PlanEvent::Ready { of: pod.key.clone() });
+        self.count_healthy(counted_by);
+        self.create_next();
+    }
+
+    /// Retries the replacements that wait for pods of lower ordinals.
+    fn create_next(&mut self) {
+        for task in std::mem::take(&mut self.ordered) {
+            self.schedule(self.now, Event::Created(task));
+        }
+    }
+
+    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
+    fn unready_below(&self, pod: &Pod) -> Option<Key> {
+        let mut below = owner::created_after(self.cluster, pod);
+        below.find(|other| !self.is_ready(other)).map(|other| other.key.clone())
+    }
+
+    /// Returns whether a pod, or its replacement, is Ready now.
+    fn is_ready(&self, pod: &Pod) -> bool {
+        let task = self.tasks.iter().find(|task| task.pod.key == pod.key && task.state.terminating);
+        match task.map(|task| self.result.pods.get(&task.pod.key)) {
+            Some(result) => {
+                let ready = result.and_then(|result| result.replacement.as_ref()?.ready);
+                ready.is_some_and(|at| at <= self.now)
+            }
+            None => (pod.is_ready() && pod.termination.is_none()) || self.result.started.contains(&pod.key),
+        }
+    }
+
+    fn schedule_starting(&mut self, starting: &[StartingPod]) {
+        for new in starting {
+            if let Some(at) = new.ready_at(self.cluster, &self.environment, self.bound, self.now) {
+                let (pod, budgets) = (new.pod.key.clone(), new.budgets.clone());
+                self.schedule(at, Event::Started { pod, budgets });
+            }
+        }
+    }
+
+    fn on_started(&mut self, pod: Key, budgets: Vec<Key>) {
+        self.result.started.insert(pod.clone());
+        self.record(PlanEvent::Started { pod });
+        self.count_healthy(budgets);
+        self.create_next();
+    }
+
+    /// Adds one healthy pod to these budgets.
+    fn count_healthy(&mut self, budgets: Vec<Key>) {
+        for budget in budgets {
+            if let Some(state) = self.budgets.get_mut(&budget) {
+                state.numbers.healthy += 1;
+            }
+            *self.recoveries.entry(budget.clone()).or_default() += 1;
+            self.schedule_sync(budget);
+        }
+    }
+
+    fn on_disruption_expired(&mut self, budget: &Key) {
+        if let Some(state) = self.budgets.get_mut(budget) {
+            state.numbers.healthy += 1;
+        }
+        self.on_budget_synced(budget);
+    }
+
+    /// Updates a budget after the disruption controller has synced it. Schedules retries of the tasks that wait for the
+    /// budget, in the order of tasks.
+    fn on_budget_synced(&mut self, budget: &Key) {
+        let Some(state) = self.budgets.get_mut(budget) else { return };
+        state.sync();
+        let waiting: Vec<usize> = self.waiting.get(budget).into_iter().flatten().copied().collect();
+        for task in waiting {
+            if self.tasks[task].stage == TaskStage::Requesting && self.tasks[task].next_attempt.is_none() {
+                let after = match self.input.retry {
+                    Retry::Every(_) | Retry::Kubectl => Span::from_nanos(1),
+                    Retry::OnRecovery => Span::ZERO,
+                };
+                let at = self.next_retry(self.tasks[task].group, self.now + after);
+                self.tasks[task].next_attempt = Some(at);
+                self.schedule(at, Event::Attempt(task));
+            }
+        }
+    }
+
+    fn on_skip_wait(&mut self, task: usize) {
+        if self.tasks[task].stage == TaskStage::Terminating {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::LeftTerminating));
+        }
+    }
+
+    fn on_give_up(&mut self, task: usize) {
+        if self.tasks[task].stage == TaskStage::Requesting {
+            self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+        }
+    }
+
+    fn on_deadline(&mut self, group: usize) {
+        for task in self.members(group) {
+            if self.tasks[task].stage == TaskStage::Terminating {
+                self.end_task(task, TaskEnd::GaveUp(GiveUpReason::TimedOut));
+            }
+        }
+    }
+}
+
+/// Returns whether no container of a pod runs.
+fn is_idle(pod: &Pod) -> bool {
+    pod.node.is_none() || pod.is_finished()
+}
