@@ -29,9 +29,12 @@ const LONGEST_KEYFRAME: Duration = Duration::from_secs(300);
 /// Longest wait for headroom: it is computed in slices that take 3 % of a core, for some time after the last change of
 /// a pod.
 const LONGEST_WORK: Duration = Duration::from_secs(600);
-/// Longest time for which the dashboard still proves headroom after the last changes, although it shows headroom
-/// already.
-const PROVED_AGAIN: Duration = Duration::from_secs(30);
+/// Longest time in which the dashboard computes headroom again after the last changes, although it shows headroom already.
+const LONGEST_HEADROOM: Duration = Duration::from_secs(1200);
+/// The threads of work beside the loop are idle if they use less than this share of a core, in percent, for
+/// [`IDLE_FOR`].
+const IDLE: f64 = 1.0;
+const IDLE_FOR: Duration = Duration::from_secs(10);
 /// How long a frozen screen is measured.
 const FROZEN: Duration = Duration::from_secs(8);
 /// Length of a window in which nothing arrives, so that nothing may happen. When heartbeats stop, the last ones are up
@@ -114,7 +117,15 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
     }
     let note = if dashboard.knows_headroom() { "" } else { "it is not known yet" };
     report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, note);
-    sleep(PROVED_AGAIN);
+    let begun = Instant::now();
+    let mut share = f64::MAX;
+    while share >= IDLE && begun.elapsed() < LONGEST_HEADROOM {
+        let mut cpu = dashboard.process().count_cpu();
+        sleep(IDLE_FOR);
+        share = percent(cpu.used_by_name().remove("tokio-rt-worker").unwrap_or_default(), IDLE_FOR);
+    }
+    let note = if share < IDLE { "" } else { "it is still being computed" };
+    report.add("  until it was computed again", Figure::seconds(begun.elapsed()), Budget::None, note);
 }
 
 /// Measures a dashboard while nothing arrives.
