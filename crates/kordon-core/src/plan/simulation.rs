@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use self::run::Run;
+use self::run::SimulationRun;
 use super::{
     action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
@@ -162,7 +162,7 @@ struct Task {
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
-    /// Value of [`Run::recoveries`] for the budget when this pod was first refused.
+    /// Value of [`SimulationRun::recoveries`] for the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
     /// Whether the pod has ended, and its owner, which waits for that, knows. Its object may still be there.
@@ -273,7 +273,7 @@ impl<'a> Simulation<'a> {
 
     /// Simulates one run. Every estimate has the value that `bound` selects.
     pub fn run<E: Environment>(&self, environment: E, bound: Bound) -> RunResult {
-        Run::new(self, environment, bound).finish()
+        SimulationRun::new(self, environment, bound).finish()
     }
 }
 

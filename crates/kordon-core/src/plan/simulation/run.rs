@@ -69,7 +69,7 @@ enum Event {
 }
 
 /// One run of a simulation.
-pub(super) struct Run<'a, E> {
+pub(super) struct SimulationRun<'a, E> {
     cluster: &'a Cluster,
     input: &'a SimulationInput,
     environment: E,
@@ -103,7 +103,7 @@ pub(super) struct Run<'a, E> {
     result: RunResult,
 }
 
-impl<'a, E: Environment> Run<'a, E> {
+impl<'a, E: Environment> SimulationRun<'a, E> {
     /// Starts a run of a simulation.
     pub(super) fn new(simulation: &Simulation<'a>, environment: E, bound: Bound) -> Self {
         let groups = simulation.input.groups.len();
