@@ -1,6 +1,9 @@
 //! Objects that are laid over those of a cluster or of files, as if applied (`--with`).
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use http::Request;
 use kube::{Client, client::Body};
@@ -41,7 +44,11 @@ struct LaidOver {
 /// # Errors
 /// A file cannot be read, or has an object without a name or of a kind that kordon does not read.
 pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, ObjectsError> {
-    read(files)?.into_iter().map(|laid_over| laid_over.apply(set)).collect()
+    let overlay = Overlay::read(files)?;
+    let left_out = overlay.left_out();
+    let applied: Result<Vec<String>, ObjectsError> =
+        overlay.objects.into_iter().map(|laid_over| laid_over.apply(set)).collect();
+    Ok(applied?.into_iter().chain(left_out).collect())
 }
 
 /// Returns a connection on which the objects of files are laid over those of the cluster. Kinds with such objects are
@@ -51,9 +58,10 @@ pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, Obje
 /// A file cannot be read, or has an object that cannot be laid over the cluster; or the cluster's objects of these kinds
 /// cannot be listed.
 pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<Connection, ObjectsError> {
-    let laid_over = read(files)?;
+    let overlay = Overlay::read(files)?;
+    connection.notes.extend(overlay.left_out());
     let mut plurals: BTreeSet<&'static str> =
-        laid_over.iter().map(|laid_over| laid_over.kind.plural).collect();
+        overlay.objects.iter().map(|laid_over| laid_over.kind.plural).collect();
     if plurals.contains("deployments") {
         plurals.insert(REPLICA_SETS);
     }
@@ -61,7 +69,7 @@ pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<C
     for kind in KINDS.iter().filter(|kind| plurals.contains(kind.plural)) {
         list(&connection.client, kind, &mut set).await?;
     }
-    for laid_over in laid_over {
+    for laid_over in overlay.objects {
         connection.notes.push(laid_over.apply(&mut set)?);
     }
     let changed = serve(&set, connection.clock, connection.version).client();
@@ -75,37 +83,53 @@ pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<C
     Ok(connection)
 }
 
-fn read(files: &[PathBuf]) -> Result<Vec<LaidOver>, ObjectsError> {
-    let mut all = Vec::new();
-    for file in files {
-        for_each_file(file, &mut |file| {
-            let name = file.name;
-            let read = documents(&file.bytes);
-            let documents = read.map_err(|why| ObjectsError::NotObjects { file: name.clone(), why })?;
-            for document in documents {
-                add(document, &name, &mut all)?;
-            }
-            Ok(())
-        })?;
-    }
-    Ok(all)
+/// The objects of the files of `--with`.
+#[derive(Default)]
+struct Overlay {
+    objects: Vec<LaidOver>,
+    /// Kinds of objects that kordon does not read, with their numbers: a folder of manifests has such as well.
+    others: BTreeMap<String, usize>,
 }
 
-fn add(mut document: Value, file: &str, all: &mut Vec<LaidOver>) -> Result<(), ObjectsError> {
-    if let Some(Value::Array(items)) = document.get_mut("items").map(Value::take) {
-        if let Some(kind) = listed_kind(&document).filter(|_| items.is_empty()) {
-            all.push(LaidOver { file: file.into(), kind, object: None });
+impl Overlay {
+    fn read(files: &[PathBuf]) -> Result<Self, ObjectsError> {
+        let mut overlay = Self::default();
+        for file in files {
+            for_each_file(file, &mut |file| {
+                let name = file.name;
+                let read = documents(&file.bytes);
+                let documents = read.map_err(|why| ObjectsError::NotObjects { file: name.clone(), why })?;
+                documents.into_iter().try_for_each(|document| overlay.add(document, &name))
+            })?;
         }
-        return items.into_iter().try_for_each(|item| add(item, file, all));
+        Ok(overlay)
     }
-    let refused = |why: &str| ObjectsError::Overlay { file: file.into(), why: why.into() };
-    let Some(kind) = kind_of(&document) else {
-        let named = error::plain(document["kind"].as_str().unwrap_or("an object without a kind"));
-        return Err(refused(&format!("kordon reads no objects of kind {named}")));
-    };
-    name_of(kind, &document).ok_or_else(|| refused("an object has no name"))?;
-    all.push(LaidOver { file: file.into(), kind, object: Some(document) });
-    Ok(())
+
+    fn add(&mut self, mut document: Value, file: &str) -> Result<(), ObjectsError> {
+        if let Some(Value::Array(items)) = document.get_mut("items").map(Value::take) {
+            if let Some(kind) = listed_kind(&document).filter(|_| items.is_empty()) {
+                self.objects.push(LaidOver { file: file.into(), kind, object: None });
+            }
+            return items.into_iter().try_for_each(|item| self.add(item, file));
+        }
+        let refused = |why: &str| ObjectsError::Overlay { file: file.into(), why: why.into() };
+        let Some(kind) = kind_of(&document) else {
+            let named = document["kind"].as_str().ok_or_else(|| refused("an object has no kind"))?;
+            *self.others.entry(error::plain(named)).or_default() += 1;
+            return Ok(());
+        };
+        name_of(kind, &document).ok_or_else(|| refused("an object has no name"))?;
+        self.objects.push(LaidOver { file: file.into(), kind, object: Some(document) });
+        Ok(())
+    }
+
+    /// Says which objects are not laid over anything.
+    fn left_out(&self) -> Option<String> {
+        let kinds: Vec<String> =
+            self.others.iter().map(|(kind, objects)| format!("{objects} {kind}")).collect();
+        (!kinds.is_empty())
+            .then(|| format!("left out, because kordon reads no such kind: {}", kinds.join(", ")))
+    }
 }
 
 impl LaidOver {
