@@ -14,22 +14,11 @@ pub enum Grouping {
     #[default]
     None,
     Zone,
-    /// Node pool: the value of the node's first label among `POOLS`.
+    /// Node pool, as a label of the node names it.
     Pool,
     Role,
     Label(String),
 }
-
-/// Labels with which providers and autoscalers name the pool of a node.
-const POOLS: [&str; 7] = [
-    "karpenter.sh/nodepool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    "doks.digitalocean.com/node-pool",
-    "agentpool",
-    "pool",
-];
 
 impl Grouping {
     /// The grouping that a word names: `zone`, `pool`, `role`, or a label.
@@ -72,7 +61,7 @@ impl Grouping {
         let name = match self {
             Self::None => None,
             Self::Zone => Some(node.zone().short()),
-            Self::Pool => POOLS.iter().find_map(|label| node.label(label)).map(ToString::to_string),
+            Self::Pool => node.pool().map(ToString::to_string),
             Self::Role => Some(node.roles().collect::<Vec<_>>().join(",")),
             Self::Label(label) => node.label(label).map(ToString::to_string),
         };

@@ -75,6 +75,17 @@ pub struct Node {
     pub drained: Option<Arc<DrainedNote>>,
 }
 
+/// Labels with which providers and autoscalers name the pool of a node.
+const POOLS: [&str; 7] = [
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "doks.digitalocean.com/node-pool",
+    "agentpool",
+    "pool",
+];
+
 impl Node {
     /// Whether the node has some of an extended resource.
     pub fn has_extended(&self, resource: &Name) -> bool {
@@ -125,6 +136,11 @@ impl Node {
     /// The zone in which the node lifecycle controller counts the node.
     pub fn zone(&self) -> ZoneKey {
         ZoneKey::from_node(self)
+    }
+
+    /// The pool that a label of a provider or an autoscaler names.
+    pub fn pool(&self) -> Option<&Name> {
+        POOLS.iter().find_map(|label| self.label(label))
     }
 
     /// The roles named by the node's `node-role.kubernetes.io/` labels, sorted.
