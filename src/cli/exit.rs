@@ -18,7 +18,7 @@ use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
     k8s::connect::ConnectError,
-    model::VerdictLevel,
+    model::{FindingSeverity, VerdictLevel},
     objects::ObjectsError,
     recording::RecordingError,
     run::{RunError, controller::process::ControllerError},
@@ -69,7 +69,8 @@ pub enum Exit {
     Partly = 12,
     /// The operation was interrupted, or not confirmed.
     Interrupted = 13,
-    /// With `kordon status --exit-code`: level of the verdict on the cluster.
+    /// With `kordon status --exit-code`: level of the verdict on the cluster. From `kordon audit`: the worst finding is a
+    /// note, a warning, or an error (critical).
     Notice = 14,
     Warning = 15,
     Critical = 16,
@@ -137,6 +138,9 @@ pub enum CliError {
     /// The report of a cluster that is not healthy was printed, and `--exit-code` was given.
     #[error("the verdict on the cluster is {:?}", level.as_str())]
     NotHealthy { level: VerdictLevel },
+    /// `kordon audit` printed its report, with findings as severe as `--fail-on` or more.
+    #[error("the worst finding is of severity {:?}", worst.as_str())]
+    Findings { worst: FindingSeverity },
     /// `kordon doctor` printed its report, in which checks found problems.
     #[error("problems were found: {problems}")]
     Unwell { exit: Exit, problems: String },
@@ -212,6 +216,11 @@ impl CliError {
                 VerdictLevel::Warning => Exit::Warning,
                 VerdictLevel::Critical => Exit::Critical,
                 VerdictLevel::Disconnected => Exit::Disconnected,
+            },
+            Self::Findings { worst } => match worst {
+                FindingSeverity::Note => Exit::Notice,
+                FindingSeverity::Warning => Exit::Warning,
+                FindingSeverity::Error => Exit::Critical,
             },
             Self::Unwell { exit, .. } => *exit,
             Self::Journal(_) | Self::Recording(_) | Self::WatchesEnded | Self::Controller(_) => Exit::Failed,

@@ -1,6 +1,7 @@
 //! The command line: a file for each subcommand, and `act` for the operations. Arguments are converted to options once.
 
 mod act;
+mod audit;
 mod budgets;
 mod completions;
 mod confidence;
@@ -110,7 +111,8 @@ Exit codes:
   11  the operation timed out
   12  the operation was only partly done
   13  the operation was interrupted or not confirmed
-  14  `kordon status --exit-code`: notice; 15 warning, 16 critical, 17 disconnected";
+  14  `kordon status --exit-code`: notice; 15 warning, 16 critical, 17 disconnected
+      `kordon audit`: the worst finding is a note; 15 a warning, 16 an error";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -136,6 +138,8 @@ enum Command {
     Pending(pending::PendingArgs),
     /// List PodDisruptionBudgets: how many pods each lets go, which drains it holds up, and who drains there
     Budgets(budgets::BudgetsArgs),
+    /// Tell which nodes can be drained now, what holds up the others and how to fix it, and what would be lost
+    Audit(audit::AuditArgs),
     /// List the pods that left, and who removed each of them
     Departures(departures::DeparturesArgs),
     /// Run the node lifecycle controller without a screen, with /metrics: as a shadow, or with --enforce for real
@@ -299,6 +303,7 @@ impl Cli {
                 | Command::Pods(_)
                 | Command::Evictions(_)
                 | Command::Pending(_)
+                | Command::Audit(_)
                 | Command::Budgets(_)
                 | Command::Departures(_)
                 | Command::Timing(_)
@@ -358,6 +363,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Pods(args)) => lists::pods::run(args, connection).boxed_local(),
         Some(Command::Evictions(args)) => lists::evictions::run(args, connection).boxed_local(),
         Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
+        Some(Command::Audit(args)) => audit::run(args, connection).boxed_local(),
         Some(Command::Budgets(args)) => budgets::run(args, connection).boxed_local(),
         Some(Command::Departures(args)) => departures::run(args, connection).boxed_local(),
         Some(Command::Journal(args)) => journal::run(args, connection).boxed_local(),

@@ -1,6 +1,7 @@
 //! Communication with API servers: connect, watch, decode, write, access, errors.
 
 pub mod access;
+pub mod admission;
 pub mod cluster_id;
 pub mod connect;
 pub mod decode;

@@ -1,6 +1,7 @@
 //! The model: what is known of one cluster, and how changes update it. It has no screen. The dashboard, one-shot
 //! commands, the controller, the driver of an operation and the demo's scheduler each hold a [`Model`].
 
+pub mod audit;
 pub mod budget_list;
 pub mod cluster_verdict;
 pub mod departures;
@@ -36,6 +37,10 @@ pub mod zone_reason;
 
 use std::sync::Arc;
 
+pub use audit::{
+    AuditGroup, AuditWork, AuditedNode, DrainAudit, Finding, FindingKind, FindingSeverity, FindingSubject,
+    Fix,
+};
 pub use budget_list::{BudgetList, BudgetListJob, BudgetRoom, BudgetRow, DrainUnderBudget};
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};
 pub use departures::{DepartureEntry, DepartureId, DepartureStage, Departures};

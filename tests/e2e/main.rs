@@ -2,6 +2,7 @@
 //! are simulated.
 
 mod actions;
+mod audit;
 #[path = "../common/mod.rs"]
 mod common;
 mod control_plane;

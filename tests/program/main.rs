@@ -1,6 +1,7 @@
 //! The whole program: the command line, the dashboard and its screens.
 
 mod approvals;
+mod audit;
 mod case_objects;
 mod cases;
 mod cli;

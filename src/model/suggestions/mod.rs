@@ -15,11 +15,35 @@ pub use blocked::BlockingBudget;
 pub use effect::PlanEffect;
 pub use job::{Guarding, Numbers, SuggestionJob};
 
+use std::sync::Arc;
+
 use kordon_core::{
-    cluster::NodeName,
-    plan::{Action, kubectl},
+    cluster::{Cluster, Key, NodeName, Pod},
+    plan::{Action, EvictionRules, kubectl},
 };
 use kordon_time::Timestamp;
+
+/// Returns changes that would let the budget of a pod, which refuses its eviction now, allow a disruption.
+pub fn for_budget(
+    cluster: &Cluster,
+    pod: &Arc<Pod>,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Suggestion> {
+    let refusing = budgets::refusing(cluster, [pod], rules, now);
+    budgets::suggestions(&refusing, cluster, rules, now)
+}
+
+/// Returns changes that would leave a pod with one budget, if several select it.
+pub fn for_overlapping(
+    cluster: &Cluster,
+    pod: &Arc<Pod>,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Suggestion> {
+    let budgets: Vec<Key> = cluster.budgets_of(pod).map(|budget| budget.key.clone()).collect();
+    budgets::separate(&budgets, cluster, rules, now)
+}
 
 /// An action that an experienced operator considers for a node or a pod in its current state.
 #[derive(Clone, Debug, PartialEq)]

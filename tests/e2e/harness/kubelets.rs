@@ -82,6 +82,9 @@ impl Default for Heartbeats {
     }
 }
 
+/// Label of pods whose container crashes again and again: they run and are never Ready.
+pub const CRASHES: &str = "kordon.test/crashes";
+
 /// Maximum number of requests in flight, of all kubelets together.
 const AT_ONCE: usize = 16;
 
@@ -376,11 +379,20 @@ impl Kubelet {
     /// Posts that a pod is running and ready.
     async fn start_pod(&self, pod: &Pod) -> Result<()> {
         let now = self.clock.now().to_time();
-        let condition = |name: &str| json!({ "type": name, "status": "True", "lastTransitionTime": now });
+        let crashes = pod.labels().contains_key(CRASHES);
+        if crashes && pod.status.as_ref().is_some_and(|status| status.start_time.is_some()) {
+            return Ok(());
+        }
+        let ready = if crashes { "False" } else { "True" };
+        let condition =
+            |name: &str, status: &str| json!({ "type": name, "status": status, "lastTransitionTime": now });
+        let waiting = json!([{ "name": "c", "image": "img", "imageID": "", "ready": false, "restartCount": 5,
+            "state": { "waiting": { "reason": "CrashLoopBackOff" } } }]);
         let status = json!({ "metadata": { "uid": pod.uid() }, "status": {
             "phase": "Running",
             "startTime": pod.status.as_ref().and_then(|status| status.start_time.clone()).map_or(json!(now), |t| json!(t)),
-            "conditions": [condition("Initialized"), condition("Ready"), condition("ContainersReady")],
+            "conditions": [condition("Initialized", "True"), condition("Ready", ready), condition("ContainersReady", ready)],
+            "containerStatuses": if crashes { waiting } else { json!(null) },
         }});
         let patch = Patch::Strategic(&status);
         unless_gone(

@@ -124,7 +124,7 @@ pub(super) fn can_answer_eviction(cluster: &Cluster, pod: &Pod) -> bool {
 
 /// Returns whether all nodes and pods are known, so that placements are meaningful. If pods were missing, nodes would
 /// seem to have more free resources than they have.
-pub(super) fn can_place(cluster: &Cluster) -> bool {
+pub fn can_place(cluster: &Cluster) -> bool {
     [Scope::Nodes, Scope::Pods].iter().all(|scope| cluster.knows(scope))
 }
 

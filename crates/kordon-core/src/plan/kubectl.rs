@@ -58,6 +58,16 @@ pub fn patch_budget(budget: &Key, field: &str, value: i32) -> String {
         .to_string()
 }
 
+/// Returns the kubectl command that lets a PodDisruptionBudget allow every eviction of pods that are not healthy.
+pub fn always_allow_unhealthy(budget: &Key) -> String {
+    CommandLine::new("kubectl patch pdb")
+        .object(&budget.name)
+        .namespace(&budget.namespace)
+        .flag("type", "merge")
+        .flag("patch", r#"{"spec":{"unhealthyPodEvictionPolicy":"AlwaysAllow"}}"#)
+        .to_string()
+}
+
 /// Returns the kubectl command that deletes PodDisruptionBudgets of one namespace.
 pub fn delete_budgets<'a>(namespace: &Namespace, budgets: impl IntoIterator<Item = &'a Key>) -> String {
     let command = CommandLine::new("kubectl delete pdb");

@@ -398,7 +398,28 @@ pub const KINDS: &[Kind] = &[
         columns: columns::STORAGE_CLASS,
         ..PLAIN
     },
+    Kind {
+        plural: "validatingwebhookconfigurations",
+        singular: "validatingwebhookconfiguration",
+        name: "ValidatingWebhookConfiguration",
+        ..WEBHOOK_CONFIGURATION
+    },
+    Kind {
+        plural: "mutatingwebhookconfigurations",
+        singular: "mutatingwebhookconfiguration",
+        name: "MutatingWebhookConfiguration",
+        ..WEBHOOK_CONFIGURATION
+    },
 ];
+
+/// Webhooks that are asked before a write. The demo's API stores them and asks none.
+const WEBHOOK_CONFIGURATION: Kind = Kind {
+    group: "admissionregistration.k8s.io",
+    scope: ResourceScope::Cluster,
+    generation: true,
+    categories: &["api-extensions"],
+    ..PLAIN
+};
 
 /// The group of dynamic resource allocation.
 const DEVICES_GROUP: &str = "resource.k8s.io";

@@ -1,0 +1,150 @@
+//! `kordon audit`: which nodes can be drained now, what holds up the others, and what would be lost.
+
+mod baseline;
+mod junit;
+mod report;
+mod table;
+
+use std::{
+    io::{IsTerminal, Write as _},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    connection::ConnectionArgs,
+    exit::{CliError, note},
+    once::{OnceArgs, OneShot},
+};
+use crate::{
+    k8s::{admission, feed::FeedKind},
+    model::{AuditWork, DrainAudit, FindingSeverity},
+};
+use baseline::Baseline;
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Node, NodeName, Selector},
+    placement::Snapshot,
+    plan::{Cancellation, can_place},
+};
+use kordon_time::Span;
+use report::AuditReport;
+
+#[derive(Args, Debug)]
+pub struct AuditArgs {
+    /// Audit only these nodes
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Audit only the nodes with these labels
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// Report only what this report, made earlier by `kordon audit -o json`, does not have
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Also write the findings to this file as JUnit XML, which CI systems read
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// The least severity with which the command fails: 16 for an error, 15 for a warning, 14 for a note
+    #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    #[command(flatten)]
+    once: OnceArgs,
+}
+
+/// The least severity with which the command fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Error,
+    Warning,
+    Note,
+    Never,
+}
+
+impl FailOn {
+    fn fails(self, severity: FindingSeverity) -> bool {
+        match self {
+            Self::Error => severity <= FindingSeverity::Error,
+            Self::Warning => severity <= FindingSeverity::Warning,
+            Self::Note => severity <= FindingSeverity::Note,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Prints the audit.
+pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
+    let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let wanted = args.wanted(&shot)?;
+    let cluster = &shot.model.cluster;
+    let snapshot = can_place(cluster).then(|| Snapshot::new(cluster, shot.connection.version));
+    let work = shot.model.audit(|node| wanted.contains(node), snapshot, shot.at);
+    let mut audit = with_progress(work);
+    match admission::eviction_webhooks(&shot.connection.client).await {
+        Ok(webhooks) => audit.add_webhooks(&webhooks),
+        Err(why) => note(&format!("whether webhooks are asked about evictions is not known: {why}")),
+    }
+    let known = baseline.map_or(0, |baseline| baseline.remove_known(&mut audit));
+    let gaps = shot.model.cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS));
+    let report = AuditReport::new(&audit, &gaps, known, shot.at);
+    if let Some(file) = &args.junit {
+        junit::write(&audit, file)?;
+    }
+    args.once.output.print(&report, table::render)?;
+    shot.done()?;
+    args.verdict(&audit)
+}
+
+impl AuditArgs {
+    /// The nodes to audit.
+    ///
+    /// # Errors
+    /// A named node does not exist, or no node has the labels.
+    fn wanted(&self, shot: &OneShot) -> Result<Vec<NodeName>, CliError> {
+        let cluster = &shot.model.cluster;
+        if let Some(name) =
+            self.nodes.iter().find(|name| cluster.node(&NodeName::from(name.as_str())).is_none())
+        {
+            return Err(CliError::no_node(name, cluster));
+        }
+        let is_named =
+            |node: &Node| self.nodes.is_empty() || self.nodes.iter().any(|name| *name == *node.name);
+        let is_selected =
+            |node: &Node| self.selector.as_ref().is_none_or(|selector| selector.matches(&node.labels));
+        let mut nodes = cluster.nodes().iter().filter(|node| is_named(node) && is_selected(node)).peekable();
+        if nodes.peek().is_none() && !cluster.nodes().is_empty() {
+            return Err(CliError::Usage("--selector: no node has these labels".into()));
+        }
+        Ok(nodes.map(|node| node.name.clone()).collect())
+    }
+
+    /// Fails if something was found that is severe enough.
+    fn verdict(&self, audit: &DrainAudit) -> Result<(), CliError> {
+        match audit.worst().filter(|worst| self.fail_on.fails(*worst)) {
+            Some(worst) => Err(CliError::Findings { worst }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Time between two lines of progress.
+const PROGRESS: Span = Span::from_millis(500);
+
+/// Does the work. On a terminal, says how far it is.
+fn with_progress(mut work: AuditWork) -> DrainAudit {
+    let mut terminal = std::io::stderr();
+    let clock = Clock::system();
+    let (is_shown, mut said, mut has_said) = (terminal.is_terminal(), clock.now(), false);
+    while work.step(&Cancellation::default()) {
+        if is_shown && clock.now() >= said + PROGRESS {
+            let (done, all) = work.progress();
+            let _ = write!(terminal, "\r{done} of {all} nodes audited ");
+            (said, has_said) = (clock.now(), true);
+        }
+    }
+    if has_said {
+        let _ = write!(terminal, "\r\x1b[K");
+    }
+    work.finish()
+}

@@ -1,0 +1,262 @@
+//! Finds, in the plan of one node's drain, why it does not end and what is lost.
+
+use std::sync::Arc;
+
+use super::finding::{Finding, FindingKind, FindingSubject, Fix};
+use kordon_core::{
+    cluster::{Cluster, Key, NodeName, Pod},
+    placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
+    plan::{
+        BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Recreation, Verdict,
+        budget::BudgetNumbers,
+        operator_budgets::{OperatorBudget, operator_of_pod},
+        owner,
+        words::counted,
+    },
+};
+
+/// Returns the causes in the plan of a drain, a finding for each pod and cause. Without a snapshot, nothing is said of
+/// replacements that find no node, and of volumes.
+pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for row in plan.pods.iter().filter(|row| leaves_or_should(&row.verdict)) {
+        let (Some(pod), Some(node)) = (cluster.pod(&row.pod), &row.node) else { continue };
+        let causes = CausesOfPod { row, pod, node, cluster, snapshot };
+        for mut finding in causes.all() {
+            finding.pods.insert(row.pod.clone());
+            finding.nodes.insert(node.clone());
+            found.push(finding);
+        }
+    }
+    found
+}
+
+/// Whether the drain is about this pod: it does not stay with its node.
+const fn leaves_or_should(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled)
+}
+
+/// One pod of a drained node, and what its plan says.
+struct CausesOfPod<'a> {
+    row: &'a PodPlan,
+    pod: &'a Arc<Pod>,
+    node: &'a NodeName,
+    cluster: &'a Cluster,
+    snapshot: Option<&'a Snapshot>,
+}
+
+impl CausesOfPod<'_> {
+    fn all(&self) -> Vec<Finding> {
+        let mut found: Vec<Finding> = [self.hindrance(), self.loss(), self.destination(), self.returning()]
+            .into_iter()
+            .flatten()
+            .collect();
+        found.extend(self.row.warnings.iter().filter_map(|warning| self.warning(*warning)));
+        found.extend(self.topologies().iter().filter_map(|topology| self.volume(topology)));
+        found
+    }
+
+    /// Why the pod does not leave at once.
+    fn hindrance(&self) -> Option<Finding> {
+        let verdict = self.row.verdict.as_if_granted();
+        let about = |kind, budget: &Key, text: String| {
+            Finding::new(kind, FindingSubject::new("PodDisruptionBudget", budget), text)
+        };
+        Some(match verdict {
+            Verdict::Blocked { budget, .. } if self.row.warnings.contains(&PodWarning::NoReplica) => {
+                about(FindingKind::OperatorWithoutReplica, budget, PodWarning::NoReplica.to_string())
+            }
+            Verdict::Blocked { budget, numbers, pattern } => match operator_of_pod(self.pod) {
+                Some(OperatorBudget { does, .. }) => {
+                    about(FindingKind::OperatorBudget, budget, (*does).to_owned())
+                }
+                None => Finding {
+                    fixes: Fix::advice(pattern.advice()),
+                    ..about(kind_of(pattern), budget, blocked_text(pattern, numbers))
+                },
+            },
+            Verdict::TwoBudgets { budgets } => {
+                let names: Vec<&str> = budgets.iter().map(|budget| budget.name.as_str()).collect();
+                let key = Key { name: names.join(", ").into(), ..budgets.first()?.clone() };
+                let text = "select the same pods: the API server refuses their eviction";
+                Finding::new(
+                    FindingKind::OverlappingBudgets,
+                    FindingSubject::new("PodDisruptionBudget", &key),
+                    text,
+                )
+            }
+            Verdict::Waits { budget, .. } => {
+                let kind = match self.pod.is_ready() {
+                    true => FindingKind::BudgetHasNoRoom,
+                    false => FindingKind::UnhealthyUnderBudget,
+                };
+                about(kind, budget, verdict.details())
+            }
+            Verdict::WaitsForController { budget } => {
+                about(FindingKind::BudgetNotComputed, budget, verdict.details())
+            }
+            Verdict::WaitsForNamespace => Finding::new(
+                FindingKind::NamespaceTerminating,
+                FindingSubject::for_cluster_object("Namespace", &*self.pod.key.namespace),
+                verdict.details(),
+            ),
+            Verdict::Unknown { .. } | Verdict::Undecided { .. } => {
+                self.about_workload(FindingKind::NotKnown, verdict.details())
+            }
+            Verdict::Skipped(_)
+            | Verdict::Refused { .. }
+            | Verdict::Terminating
+            | Verdict::Leaves(_)
+            | Verdict::LeavesAfter { .. }
+            | Verdict::Deleted { .. }
+            | Verdict::Tolerates
+            | Verdict::DeletionCancelled => return None,
+        })
+    }
+
+    /// What is lost for good with the pod.
+    fn loss(&self) -> Option<Finding> {
+        match self.row.lost? {
+            NotRecreated::Finished => None,
+            NotRecreated::NoOwner => {
+                Some(self.about_workload(FindingKind::NotRecreated, "has no controller"))
+            }
+            NotRecreated::OwnerGone => {
+                Some(self.about_workload(FindingKind::NotRecreated, "its controller is gone"))
+            }
+            NotRecreated::JobFails(why) => Some(self.about_workload(FindingKind::JobFails, why.to_string())),
+            NotRecreated::RunFails => {
+                let text = "fails: its controller creates no second pod";
+                Some(self.about_workload(FindingKind::JobFails, text))
+            }
+        }
+    }
+
+    /// Why the replacement does not run, or is not known.
+    fn destination(&self) -> Option<Finding> {
+        match &self.row.outcome {
+            PodOutcome::Pending { cause, .. } => {
+                Some(self.about_workload(FindingKind::NoNodeForReplacement, cause.to_string()))
+            }
+            PodOutcome::Refused(refusal) => {
+                let subject = FindingSubject::new("ResourceQuota", &refusal.quota);
+                Some(Finding::new(FindingKind::QuotaRefuses, subject, refusal.numbers()))
+            }
+            PodOutcome::Unknown { why } => {
+                let is_known = self.snapshot.is_none()
+                    && owner::recreation(self.cluster, self.pod) != Recreation::Unknown;
+                (!is_known).then(|| self.about_workload(FindingKind::NotKnown, why.to_string()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the pod comes back to the node that it leaves.
+    fn returning(&self) -> Option<Finding> {
+        let named = owner::named_node(self.cluster, self.pod).is_some_and(|named| named == *self.node);
+        if named {
+            let text = format!("its template names node {}", self.node);
+            return Some(self.about_workload(FindingKind::ComesBack, text));
+        }
+        let is_back = self.row.outcome.kind() == OutcomeKind::SameNode;
+        is_back.then(|| self.about_workload(FindingKind::ComesBack, "it tolerates the cordon"))
+    }
+
+    fn warning(&self, warning: PodWarning) -> Option<Finding> {
+        let kind = match warning {
+            PodWarning::EmptyDirData | PodWarning::MemoryData | PodWarning::EphemeralVolume => {
+                FindingKind::DataLost
+            }
+            PodWarning::SingleReplica if self.cluster.budgets_of(self.pod).next().is_none() => {
+                FindingKind::SingleReplica
+            }
+            PodWarning::HeldByFinalizer => FindingKind::Finalizer,
+            PodWarning::HostPathData => FindingKind::HostPath,
+            PodWarning::SwitchesOver => FindingKind::Switchover,
+            PodWarning::KubeletDown => {
+                let subject = FindingSubject::for_cluster_object("Node", &**self.node);
+                let text = "pods that are deleted there stay Terminating";
+                return Some(Finding::new(FindingKind::KubeletDown, subject, text));
+            }
+            PodWarning::SingleReplica
+            | PodWarning::MayReturn
+            | PodWarning::LastReady
+            | PodWarning::Critical
+            | PodWarning::RemovedByForce
+            | PodWarning::DuplicateIdentity
+            | PodWarning::NotRecreatedWhileTainted
+            | PodWarning::OperatorRecreates
+            | PodWarning::NoReplica
+            | PodWarning::RolloutInProgress => return None,
+        };
+        Some(self.about_workload(kind, warning.to_string()))
+    }
+
+    fn topologies(&self) -> Vec<VolumeTopology> {
+        let Some(snapshot) = self.snapshot.filter(|_| !self.pod.scheduling.volumes.is_empty()) else {
+            return Vec::new();
+        };
+        snapshot.volume_topology(&SchedulingRequest::from_pod(self.pod, self.cluster))
+    }
+
+    fn volume(&self, topology: &VolumeTopology) -> Option<Finding> {
+        match &topology.place {
+            VolumeReach::Nodes(nodes) if nodes.len() == 1 => {
+                let key = Key { namespace: self.pod.key.namespace.clone(), name: topology.claim.clone() };
+                let subject = FindingSubject::new("PersistentVolumeClaim", &key);
+                Some(Finding::new(FindingKind::LocalVolume, subject, topology.place.to_string()))
+            }
+            VolumeReach::Zones(zones) if zones.len() == 1 => {
+                let subject = FindingSubject::for_cluster_object("Zone", zones[0].clone());
+                let text = "replacements start in this zone only, because of their volumes";
+                Some(Finding::new(FindingKind::ZonalVolume, subject, text))
+            }
+            VolumeReach::Nodes(_) | VolumeReach::Zones(_) | VolumeReach::Some => None,
+        }
+    }
+
+    /// A finding about the workload by which users know the pod, or about the pod if it has none.
+    fn about_workload(&self, kind: FindingKind, text: impl Into<String>) -> Finding {
+        let Self { cluster, pod, .. } = self;
+        let subject = match (owner::workload(cluster, pod), &pod.owner) {
+            (Some(workload), _) => FindingSubject::new(workload.kind.as_str(), &workload.key),
+            (None, Some(owner)) => {
+                let key = Key { namespace: pod.key.namespace.clone(), name: owner.name.clone() };
+                FindingSubject::new(owner.kind.as_str(), &key)
+            }
+            (None, None) => FindingSubject::new("Pod", &pod.key),
+        };
+        Finding::new(kind, subject, text)
+    }
+}
+
+/// Why a budget blocks an eviction, with its numbers.
+fn blocked_text(pattern: &BlockPattern, numbers: &BudgetNumbers) -> String {
+    match pattern {
+        BlockPattern::CannotBeMet { needs, max_healthy } => {
+            let needs = usize::try_from(*needs).unwrap_or_default();
+            format!("needs {}, and has {max_healthy} at most", counted(needs, "healthy pod", "healthy pods"))
+        }
+        pattern => {
+            let text = pattern.to_string();
+            let text = text.trim_start_matches("can never be allowed: ");
+            format!("needs {} healthy, has {}; {text}", numbers.desired, numbers.healthy)
+        }
+    }
+}
+
+/// The kind of finding for a pattern in which a budget blocks an eviction.
+const fn kind_of(pattern: &BlockPattern) -> FindingKind {
+    match pattern {
+        BlockPattern::CannotBeMet { .. }
+        | BlockPattern::NothingGiven
+        | BlockPattern::SyncFailed { .. }
+        | BlockPattern::ExpectsNone => FindingKind::BudgetNeverAllows,
+        BlockPattern::Unhealthy { .. } => FindingKind::UnhealthyUnderBudget,
+        BlockPattern::ReplacementPending { .. }
+        | BlockPattern::NotRecreated { .. }
+        | BlockPattern::StuckTerminating { .. }
+        | BlockPattern::NeverReady { .. } => FindingKind::ReplacementsNotHealthy,
+        BlockPattern::Broken { .. } => FindingKind::BudgetNotComputed,
+    }
+}

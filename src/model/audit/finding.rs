@@ -1,0 +1,315 @@
+//! Causes because of which a drain does not end, or something is lost by it.
+
+use std::{collections::BTreeSet, fmt};
+
+use kordon_core::cluster::{Key, Name, Namespace, NodeName};
+
+/// How bad a cause is. The order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingSeverity {
+    /// The drain does not empty the node until something is changed.
+    Error,
+    /// The drain may wait, or something is lost or down for a while.
+    Warning,
+    /// Nothing is lost, but it is good to know.
+    Note,
+}
+
+impl FindingSeverity {
+    pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
+
+    /// The name in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// A kind of cause. The order is that of urgency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FindingKind {
+    /// A budget can never allow an eviction, however healthy its pods are.
+    BudgetNeverAllows,
+    /// Several budgets select a pod. The API server refuses its eviction.
+    OverlappingBudgets,
+    /// A budget is held up by pods that are not healthy.
+    UnhealthyUnderBudget,
+    /// A budget stays used up, because the replacements of the pods that left first do not become healthy.
+    ReplacementsNotHealthy,
+    /// An operator that owns the budget needs a ready replica on another node, and has none.
+    OperatorWithoutReplica,
+    /// The drain does not empty the node: its pods come back.
+    ComesBack,
+    /// A finalizer keeps the pod's object.
+    Finalizer,
+    /// The kubelet of the node is down: pods stay Terminating.
+    KubeletDown,
+    /// The budget of an operator allows no eviction. The operator moves the pod itself.
+    OperatorBudget,
+    /// A budget allows no eviction now, but may later.
+    BudgetHasNoRoom,
+    /// The disruption controller has not computed the budget, or cannot.
+    BudgetNotComputed,
+    /// No controller creates the pod again.
+    NotRecreated,
+    /// A Job, or an index of it, fails.
+    JobFails,
+    /// The replacement finds no node.
+    NoNodeForReplacement,
+    /// A ResourceQuota refuses the replacement.
+    QuotaRefuses,
+    /// Data in a volume of the pod is lost with the pod: an emptyDir, or a generic ephemeral volume.
+    DataLost,
+    /// The pod's volume exists on its node only.
+    LocalVolume,
+    /// The only replica of a workload leaves, and no budget protects it.
+    SingleReplica,
+    /// The namespace is being deleted: the API server refuses evictions there.
+    NamespaceTerminating,
+    /// What becomes of the pod is not known.
+    NotKnown,
+    /// The pod's operator moves its role to another node first.
+    Switchover,
+    /// The pod's volume ties its replacement to a zone.
+    ZonalVolume,
+    /// The pod uses files of its node.
+    HostPath,
+    /// An admission webhook is asked about evictions.
+    EvictionWebhook,
+}
+
+impl FindingKind {
+    pub const ALL: [Self; 24] = [
+        Self::BudgetNeverAllows,
+        Self::OverlappingBudgets,
+        Self::UnhealthyUnderBudget,
+        Self::ReplacementsNotHealthy,
+        Self::OperatorWithoutReplica,
+        Self::ComesBack,
+        Self::Finalizer,
+        Self::KubeletDown,
+        Self::OperatorBudget,
+        Self::BudgetHasNoRoom,
+        Self::BudgetNotComputed,
+        Self::NotRecreated,
+        Self::JobFails,
+        Self::NoNodeForReplacement,
+        Self::QuotaRefuses,
+        Self::DataLost,
+        Self::LocalVolume,
+        Self::SingleReplica,
+        Self::NamespaceTerminating,
+        Self::NotKnown,
+        Self::Switchover,
+        Self::ZonalVolume,
+        Self::HostPath,
+        Self::EvictionWebhook,
+    ];
+
+    pub const fn severity(self) -> FindingSeverity {
+        match self {
+            Self::BudgetNeverAllows
+            | Self::OverlappingBudgets
+            | Self::UnhealthyUnderBudget
+            | Self::ReplacementsNotHealthy
+            | Self::OperatorWithoutReplica
+            | Self::ComesBack
+            | Self::Finalizer
+            | Self::KubeletDown => FindingSeverity::Error,
+            Self::OperatorBudget
+            | Self::BudgetHasNoRoom
+            | Self::BudgetNotComputed
+            | Self::NotRecreated
+            | Self::JobFails
+            | Self::NoNodeForReplacement
+            | Self::QuotaRefuses
+            | Self::DataLost
+            | Self::LocalVolume
+            | Self::SingleReplica
+            | Self::NamespaceTerminating
+            | Self::NotKnown => FindingSeverity::Warning,
+            Self::Switchover | Self::ZonalVolume | Self::HostPath | Self::EvictionWebhook => {
+                FindingSeverity::Note
+            }
+        }
+    }
+
+    /// The name in reports. It never changes.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BudgetNeverAllows => "budgetNeverAllows",
+            Self::OverlappingBudgets => "overlappingBudgets",
+            Self::UnhealthyUnderBudget => "unhealthyUnderBudget",
+            Self::ReplacementsNotHealthy => "replacementsNotHealthy",
+            Self::OperatorWithoutReplica => "operatorWithoutReplica",
+            Self::ComesBack => "comesBack",
+            Self::Finalizer => "finalizer",
+            Self::KubeletDown => "kubeletDown",
+            Self::OperatorBudget => "operatorBudget",
+            Self::BudgetHasNoRoom => "budgetHasNoRoom",
+            Self::BudgetNotComputed => "budgetNotComputed",
+            Self::NotRecreated => "notRecreated",
+            Self::JobFails => "jobFails",
+            Self::NoNodeForReplacement => "noNodeForReplacement",
+            Self::QuotaRefuses => "quotaRefuses",
+            Self::DataLost => "dataLost",
+            Self::LocalVolume => "localVolume",
+            Self::SingleReplica => "singleReplica",
+            Self::NamespaceTerminating => "namespaceTerminating",
+            Self::NotKnown => "notKnown",
+            Self::Switchover => "switchover",
+            Self::ZonalVolume => "zonalVolume",
+            Self::HostPath => "hostPath",
+            Self::EvictionWebhook => "evictionWebhook",
+        }
+    }
+
+    /// Heading of the findings of this kind.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BudgetNeverAllows => "Budgets that can never allow an eviction",
+            Self::OverlappingBudgets => "Pods with more than one budget",
+            Self::UnhealthyUnderBudget => "Budgets held up by pods that are not healthy",
+            Self::ReplacementsNotHealthy => "Budgets used up by replacements that do not become healthy",
+            Self::OperatorWithoutReplica => "Operators without a ready replica on another node",
+            Self::ComesBack => "Pods that come back to the drained node",
+            Self::Finalizer => "Pods held by a finalizer",
+            Self::KubeletDown => "Nodes whose kubelet is down",
+            Self::OperatorBudget => "Budgets that an operator lifts itself",
+            Self::BudgetHasNoRoom => "Budgets without room now",
+            Self::BudgetNotComputed => "Budgets that the disruption controller has not computed",
+            Self::NotRecreated => "Pods that no controller recreates",
+            Self::JobFails => "Jobs that fail",
+            Self::NoNodeForReplacement => "Replacements that find no node",
+            Self::QuotaRefuses => "Replacements that a quota refuses",
+            Self::DataLost => "Data that is lost with its pod",
+            Self::LocalVolume => "Volumes that exist on one node only",
+            Self::SingleReplica => "Single replicas without a budget",
+            Self::NamespaceTerminating => "Pods in namespaces that are being deleted",
+            Self::NotKnown => "Pods of which kordon cannot say what becomes of them",
+            Self::Switchover => "Roles that an operator moves first",
+            Self::ZonalVolume => "Volumes that tie pods to a zone",
+            Self::HostPath => "Pods that use files of their node",
+            Self::EvictionWebhook => "Webhooks that are asked about evictions",
+        }
+    }
+}
+
+/// The object that a cause is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FindingSubject {
+    /// Kind of the object, as in `PodDisruptionBudget`.
+    pub kind: Name,
+    /// Empty for objects without a namespace.
+    pub namespace: Namespace,
+    /// Several names are separated by commas.
+    pub name: Name,
+}
+
+impl FindingSubject {
+    pub fn new(kind: impl Into<Name>, key: &Key) -> Self {
+        Self { kind: kind.into(), namespace: key.namespace.clone(), name: key.name.clone() }
+    }
+
+    /// An object without a namespace.
+    pub fn for_cluster_object(kind: impl Into<Name>, name: impl Into<Name>) -> Self {
+        Self { kind: kind.into(), namespace: Namespace::default(), name: name.into() }
+    }
+}
+
+/// As in `PodDisruptionBudget shop/cart`.
+impl fmt::Display for FindingSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, namespace, name } = self;
+        match namespace.is_empty() {
+            true => write!(f, "{kind} {name}"),
+            false => write!(f, "{kind} {namespace}/{name}"),
+        }
+    }
+}
+
+/// A change that would help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    pub text: String,
+    /// The command that makes it; `None` for an edit.
+    pub command: Option<String>,
+}
+
+impl Fix {
+    pub(super) fn advice(text: &str) -> Vec<Self> {
+        vec![Self { text: text.into(), command: None }]
+    }
+}
+
+/// A cause, with all the pods and nodes that it concerns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub kind: FindingKind,
+    pub subject: FindingSubject,
+    /// What is the case, in words.
+    pub text: String,
+    pub pods: BTreeSet<Key>,
+    pub nodes: BTreeSet<NodeName>,
+    /// What would help, the smallest change first.
+    pub fixes: Vec<Fix>,
+}
+
+impl Finding {
+    pub fn new(kind: FindingKind, subject: FindingSubject, text: impl Into<String>) -> Self {
+        Self {
+            kind,
+            subject,
+            text: text.into(),
+            pods: BTreeSet::new(),
+            nodes: BTreeSet::new(),
+            fixes: Vec::new(),
+        }
+    }
+
+    pub const fn severity(&self) -> FindingSeverity {
+        self.kind.severity()
+    }
+
+    /// Identity of the finding in another audit, for `--baseline`.
+    pub fn id(&self) -> String {
+        format!("{} {}", self.kind.as_str(), self.subject)
+    }
+
+    /// Place in the order of findings.
+    pub(super) fn rank(&self) -> (FindingSeverity, FindingKind, std::cmp::Reverse<usize>, &FindingSubject) {
+        (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
+    }
+
+    /// Adds the pods and nodes of the same cause.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.pods.extend(other.pods);
+        self.nodes.extend(other.nodes);
+    }
+}
+
+/// Findings with the same key are one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FindingKey(FindingKind, FindingSubject);
+
+impl FindingKey {
+    pub(super) fn new(finding: &Finding) -> Self {
+        Self(finding.kind, finding.subject.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_in_the_order_of_their_severity_and_have_names_of_their_own() {
+        assert!(FindingKind::ALL.is_sorted());
+        assert!(FindingKind::ALL.is_sorted_by_key(|kind| kind.severity()));
+        let names: BTreeSet<&str> = FindingKind::ALL.map(FindingKind::as_str).into();
+        assert_eq!(names.len(), FindingKind::ALL.len());
+    }
+}

@@ -1,0 +1,254 @@
+//! The audit: what a drain of each node would meet today. Every drain is planned alone, over the cluster as it is, with
+//! all flags of kubectl drain; what holds it up or is lost is grouped by cause.
+//!
+//! [`AuditWork`] plans one node at a time, so that it can show its progress and be interrupted.
+
+mod causes;
+mod finding;
+mod fix;
+mod groups;
+mod webhooks;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use self::finding::FindingKey;
+pub use self::{
+    finding::{Finding, FindingKind, FindingSeverity, FindingSubject, Fix},
+    groups::AuditGroup,
+};
+use super::Model;
+use kordon_core::{
+    cluster::{Cluster, Gaps, Name, NodeName, Pod, ZoneKey},
+    placement::{Snapshot, SnapshotLease},
+    plan::{
+        Action, Cancellation, DrainFlag, DrainOptions, EvictionRules, PlanError, PlanJob, PlanTotals,
+        Prospect, filter,
+    },
+};
+use kordon_time::{Span, Timestamp};
+
+/// What drains would meet, in the whole cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrainAudit {
+    /// The nodes, by name.
+    pub nodes: Vec<AuditedNode>,
+    /// The causes: the most severe first, among them those that concern most nodes.
+    pub findings: Vec<Finding>,
+}
+
+/// What a drain of one node would meet, if only this node were drained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditedNode {
+    pub node: NodeName,
+    pub zone: ZoneKey,
+    /// The node's pool; `None` if no label names one.
+    pub pool: Option<Name>,
+    /// How the drain ends if all of its flags are given.
+    pub prospect: Prospect,
+    /// Flags without which kubectl drain refuses to start.
+    pub needs: BTreeSet<DrainFlag>,
+    /// Likely time until the last pod is gone; `None` if that is never, or unknown.
+    pub takes: Option<Span>,
+    /// Counts of the node's pods.
+    pub totals: PlanTotals,
+    /// What is not known, because of which there is no answer; empty if there is one.
+    pub gaps: Gaps,
+    /// Places of its causes in [`DrainAudit::findings`].
+    pub findings: Vec<usize>,
+}
+
+impl AuditedNode {
+    /// Whether the node can be drained now, with the flags that it needs.
+    pub const fn drains(&self) -> bool {
+        matches!(self.prospect, Prospect::Completes)
+    }
+
+    /// The answer in words: `drains in ~40s`, `needs --force`, `blocked`.
+    pub fn answer(&self) -> String {
+        let needs: Vec<String> = self.needs.iter().map(ToString::to_string).collect();
+        let with = if needs.is_empty() { String::new() } else { format!(" with {}", needs.join(" ")) };
+        let count = |pods: usize, one: &str, several: &str| match pods {
+            0 => String::new(),
+            1 => format!(": 1 pod {one}"),
+            pods => format!(": {pods} pods {several}"),
+        };
+        match self.prospect {
+            Prospect::Completes => match self.takes {
+                Some(Span::ZERO) => format!("drains at once{with}"),
+                Some(takes) => format!("drains in ~{takes}{with}"),
+                None => format!("drains{with}"),
+            },
+            Prospect::Stalls => format!("may never end{}", count(self.totals.wait, "waits", "wait")),
+            Prospect::Blocked => {
+                format!("blocked{}", count(self.totals.blocked, "cannot leave", "cannot leave"))
+            }
+            Prospect::Refused => "refused".into(),
+            Prospect::Unknown => "not known".into(),
+        }
+    }
+}
+
+impl DrainAudit {
+    /// The most severe finding; `None` if there is none.
+    pub fn worst(&self) -> Option<FindingSeverity> {
+        self.findings.iter().map(Finding::severity).min()
+    }
+
+    /// Number of nodes that can be drained now.
+    pub fn drainable(&self) -> usize {
+        self.nodes.iter().filter(|node| node.drains()).count()
+    }
+
+    /// Keeps the findings for which `keep` returns true. The answers for the nodes stay.
+    pub fn retain(&mut self, keep: impl Fn(&Finding) -> bool) {
+        self.findings.retain(keep);
+        self.arrange();
+    }
+
+    /// Sorts the findings, and notes for each node which are its own.
+    fn arrange(&mut self) {
+        self.findings.sort_by(|one, other| one.rank().cmp(&other.rank()));
+        let mut places: BTreeMap<&NodeName, Vec<usize>> = BTreeMap::new();
+        for (place, finding) in self.findings.iter().enumerate() {
+            finding.nodes.iter().for_each(|node| places.entry(node).or_default().push(place));
+        }
+        for node in &mut self.nodes {
+            node.findings = places.remove(&node.node).unwrap_or_default();
+        }
+    }
+}
+
+/// An audit in progress.
+#[derive(Debug)]
+pub struct AuditWork {
+    cluster: Cluster,
+    rules: EvictionRules,
+    now: Timestamp,
+    /// Snapshot for placements, returned by each plan for the next; `None` if placements are left out.
+    snapshot: Option<Snapshot>,
+    /// Nodes that are not planned yet, the next one last.
+    queue: Vec<NodeName>,
+    nodes: Vec<AuditedNode>,
+    findings: BTreeMap<FindingKey, Finding>,
+}
+
+impl AuditWork {
+    /// Starts an audit of these nodes of a cluster. Without a snapshot, it is left open where replacements land.
+    pub fn new(
+        cluster: Cluster,
+        nodes: Vec<NodeName>,
+        snapshot: Option<Snapshot>,
+        rules: EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        let mut queue = nodes;
+        queue.sort_by(|one, other| other.cmp(one));
+        Self { cluster, rules, now, snapshot, queue, nodes: Vec::new(), findings: BTreeMap::new() }
+    }
+
+    /// Number of nodes that are planned, and of all.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.nodes.len(), self.nodes.len() + self.queue.len())
+    }
+
+    /// Plans the drain of the next node. Returns whether there are more.
+    pub fn step(&mut self, cancellation: &Cancellation) -> bool {
+        if let Some(node) = self.queue.pop() {
+            self.plan(node, cancellation);
+        }
+        !self.queue.is_empty()
+    }
+
+    /// Ends the audit: works out what would help for each cause.
+    pub fn finish(self) -> DrainAudit {
+        let Self { cluster, rules, now, nodes, findings, .. } = self;
+        let mut findings: Vec<Finding> = findings.into_values().collect();
+        for finding in &mut findings {
+            let fixes = fix::fixes(finding, &cluster, &rules, now);
+            if !fixes.is_empty() {
+                finding.fixes = fixes;
+            }
+        }
+        let mut audit = DrainAudit { nodes, findings };
+        audit.arrange();
+        audit
+    }
+
+    fn plan(&mut self, name: NodeName, cancellation: &Cancellation) {
+        let Some(node) = self.cluster.node(&name).cloned() else { return };
+        let lease = self
+            .snapshot
+            .take()
+            .map(|snapshot| SnapshotLease { snapshot: Some(snapshot), since: Vec::new() });
+        let options = DrainOptions {
+            ignore_daemonsets: true,
+            force: true,
+            delete_emptydir_data: true,
+            ..DrainOptions::default()
+        };
+        let job = PlanJob {
+            action: Action::Drain { nodes: vec![name.clone()], options },
+            cluster: self.cluster.clone(),
+            rules: self.rules,
+            snapshot: lease,
+            now: self.now,
+        };
+        let result = job.work_until(cancellation);
+        self.snapshot = result.snapshot;
+        let mut audited = AuditedNode {
+            zone: node.zone(),
+            pool: node.pool().cloned(),
+            needs: self.needs(&name),
+            node: name,
+            prospect: Prospect::Unknown,
+            takes: None,
+            totals: PlanTotals::default(),
+            gaps: Gaps::default(),
+            findings: Vec::new(),
+        };
+        match result.plan {
+            Ok(plan) => {
+                audited.prospect = plan.prospect();
+                audited.takes = plan.totals.ends.likely.map(|end| end.since(plan.made));
+                audited.totals = plan.totals;
+                audited.gaps = plan.undecided();
+                let found = causes::find(&plan, &self.cluster, self.snapshot.as_ref());
+                for found in found {
+                    let key = FindingKey::new(&found);
+                    match self.findings.get_mut(&key) {
+                        Some(finding) => finding.absorb(found),
+                        None => drop(self.findings.insert(key, found)),
+                    }
+                }
+            }
+            Err(PlanError::Unknown(gaps)) => audited.gaps = gaps,
+            // The node was there a moment ago, in the same copy of the cluster.
+            Err(PlanError::NoSuchNode { .. } | PlanError::NoSuchPod { .. }) => return,
+        }
+        self.nodes.push(audited);
+    }
+
+    /// The flags without which kubectl drain refuses to start, `--ignore-daemonsets` excepted: no drain goes without it.
+    fn needs(&self, node: &NodeName) -> BTreeSet<DrainFlag> {
+        let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
+        let screen = |pod: &Arc<Pod>| filter::screen(&self.cluster, pod, &options, &self.rules, self.now);
+        self.cluster.pods_on(node).flat_map(|pod| screen(pod).needs()).collect()
+    }
+}
+
+impl Model {
+    /// Starts an audit of all nodes for which `selects` returns true.
+    pub fn audit(
+        &self,
+        selects: impl Fn(&NodeName) -> bool,
+        snapshot: Option<Snapshot>,
+        now: Timestamp,
+    ) -> AuditWork {
+        let nodes =
+            self.cluster.nodes().iter().map(|node| node.name.clone()).filter(|name| selects(name)).collect();
+        AuditWork::new(self.cluster.clone(), nodes, snapshot, EvictionRules::from(&self.settings), now)
+    }
+}
