@@ -284,13 +284,20 @@ mod tests {
     #[test]
     fn what_cannot_be_laid_over_is_an_error_that_names_the_file() {
         let refused = |text| laid(&mut ObjectSet::default(), text).expect_err("it is refused");
-        assert!(refused("{apiVersion: v1, kind: Secret, metadata: {name: s}}").contains("kind Secret"));
+        assert!(refused("{apiVersion: v1, metadata: {name: s}}").ends_with("an object has no kind"));
         assert!(refused("{apiVersion: v1, kind: Node}").ends_with("an object has no name"));
         assert!(
             refused("{apiVersion: v1, kind: Node, metadata: {name: n9}, $patch: delete}")
                 .contains("n9 does not exist")
         );
         assert!(refused("{").contains("has no Kubernetes objects"));
+    }
+
+    #[test]
+    fn kinds_that_kordon_does_not_read_are_left_out_and_counted() {
+        let secret = "{apiVersion: v1, kind: Secret, metadata: {name: s}}";
+        let done = laid(&mut ObjectSet::default(), &format!("{secret}\n---\n{secret}"));
+        assert_eq!(done, Ok(vec!["left out, because kordon reads no such kind: 2 Secret".into()]));
     }
 
     #[test]
