@@ -25,7 +25,9 @@ mod keys;
 mod kubectl_flags;
 mod lists;
 mod log;
+mod maintenance;
 mod man;
+mod node_choice;
 mod once;
 mod output;
 mod page;
@@ -156,6 +158,8 @@ enum Command {
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
     Drain(act::DrainActArgs),
+    /// Plan the maintenance of many nodes: in which waves they are drained, how long it takes, what moves; writes nothing
+    Maintenance(maintenance::MaintenanceArgs),
     /// Mark nodes as unschedulable
     Cordon(act::ActArgs<plan::NodesArgs>),
     /// Mark nodes as schedulable
@@ -304,6 +308,7 @@ impl Cli {
                 | Command::Evictions(_)
                 | Command::Pending(_)
                 | Command::Audit(_)
+                | Command::Maintenance(_)
                 | Command::Budgets(_)
                 | Command::Departures(_)
                 | Command::Timing(_)
@@ -363,6 +368,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Pods(args)) => lists::pods::run(args, connection).boxed_local(),
         Some(Command::Evictions(args)) => lists::evictions::run(args, connection).boxed_local(),
         Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
+        Some(Command::Maintenance(args)) => maintenance::run(args, connection).boxed_local(),
         Some(Command::Audit(args)) => audit::run(args, connection).boxed_local(),
         Some(Command::Budgets(args)) => budgets::run(args, connection).boxed_local(),
         Some(Command::Departures(args)) => departures::run(args, connection).boxed_local(),

@@ -202,7 +202,7 @@ async fn nodes_are_chosen_by_name_and_label() {
     let missing = shell.refused(&["audit", "ful", "--from", &file], case_objects::FAILED).await;
     assert!(missing.contains("did you mean full?"), "{missing}");
     let unlabelled = shell.refused(&["audit", "-l", "a=b", "--from", &file], USAGE).await;
-    assert!(unlabelled.contains("no node has these labels"), "{unlabelled}");
+    assert!(unlabelled.contains("none of 3 nodes is chosen"), "{unlabelled}");
 }
 
 /// The commands of the pipelines in `examples/ci`, over a server with the objects of a dump.

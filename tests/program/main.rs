@@ -29,6 +29,7 @@ mod keys;
 mod knowledge;
 mod listings;
 mod lists;
+mod maintenance;
 mod measured;
 mod mouse;
 mod lying_server;

@@ -12,12 +12,13 @@ pub const PROGRAM: [&str; 10] =
 
 /// The modules of `kordon-core`, top down. They are functions of their arguments: no clock, IO, randomness, async,
 /// logging or client types.
-pub const CORE: [&str; 11] = [
+pub const CORE: [&str; 12] = [
     "counterfactual",
     "why",
     "timing",
     "forecast",
     "operation",
+    "maintenance",
     "plan",
     "placement",
     "pressure",

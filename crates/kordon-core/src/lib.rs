@@ -13,6 +13,7 @@ pub mod why;
 pub mod timing;
 pub mod forecast;
 pub mod operation;
+pub mod maintenance;
 pub mod plan;
 pub mod placement;
 pub mod pressure;

@@ -6,6 +6,7 @@ mod report;
 mod table;
 
 use std::{
+    collections::BTreeSet,
     io::{IsTerminal, Write as _},
     path::PathBuf,
 };
@@ -15,6 +16,7 @@ use clap::{Args, ValueEnum};
 use super::{
     connection::ConnectionArgs,
     exit::{CliError, note},
+    node_choice::NodeChoice,
     once::{OnceArgs, OneShot},
 };
 use crate::{
@@ -24,7 +26,7 @@ use crate::{
 use baseline::Baseline;
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Node, NodeName, Selector},
+    cluster::NodeName,
     placement::Snapshot,
     plan::{Cancellation, can_place},
 };
@@ -33,12 +35,8 @@ use report::AuditReport;
 
 #[derive(Args, Debug)]
 pub struct AuditArgs {
-    /// Audit only these nodes
-    #[arg(value_name = "NODE")]
-    nodes: Vec<String>,
-    /// Audit only the nodes with these labels
-    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
-    selector: Option<Selector>,
+    #[command(flatten)]
+    nodes: NodeChoice,
     /// Report only what this report, made earlier by `kordon audit -o json`, does not have
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
@@ -76,7 +74,7 @@ impl FailOn {
 pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
-    let wanted = args.wanted(&shot)?;
+    let wanted: BTreeSet<NodeName> = args.nodes.names(&shot.model.cluster)?.into_iter().collect();
     let cluster = &shot.model.cluster;
     let snapshot = can_place(cluster).then(|| Snapshot::new(cluster, shot.connection.version));
     let work = shot.model.audit(|node| wanted.contains(node), snapshot, shot.at);
@@ -97,28 +95,6 @@ pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliE
 }
 
 impl AuditArgs {
-    /// The nodes to audit.
-    ///
-    /// # Errors
-    /// A named node does not exist, or no node has the labels.
-    fn wanted(&self, shot: &OneShot) -> Result<Vec<NodeName>, CliError> {
-        let cluster = &shot.model.cluster;
-        if let Some(name) =
-            self.nodes.iter().find(|name| cluster.node(&NodeName::from(name.as_str())).is_none())
-        {
-            return Err(CliError::no_node(name, cluster));
-        }
-        let is_named =
-            |node: &Node| self.nodes.is_empty() || self.nodes.iter().any(|name| *name == *node.name);
-        let is_selected =
-            |node: &Node| self.selector.as_ref().is_none_or(|selector| selector.matches(&node.labels));
-        let mut nodes = cluster.nodes().iter().filter(|node| is_named(node) && is_selected(node)).peekable();
-        if nodes.peek().is_none() && !cluster.nodes().is_empty() {
-            return Err(CliError::Usage("--selector: no node has these labels".into()));
-        }
-        Ok(nodes.map(|node| node.name.clone()).collect())
-    }
-
     /// Fails if something was found that is severe enough.
     fn verdict(&self, audit: &DrainAudit) -> Result<(), CliError> {
         match audit.worst().filter(|worst| self.fail_on.fails(*worst)) {

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 
+use super::node_choice::zone_named;
 use super::{
     connection::ConnectionArgs,
     exit::CliError,
@@ -15,9 +16,9 @@ use super::{
     scheduler_flags::SchedulerArgs,
     span,
 };
-use crate::model::{DepartureLoops, zone_names::ZoneNames};
+use crate::model::DepartureLoops;
 use kordon_core::{
-    cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey, nearest::nearest},
+    cluster::{Cluster, FeedKind, Gaps, NodeName, ZoneKey},
     forecast::{Assumptions, Forecast, Incident, IncidentKind},
     placement::Snapshot,
     plan::PlacingEnvironment,
@@ -187,37 +188,6 @@ fn check_node(cluster: &Cluster, node: &NodeName) -> Result<(), CliError> {
         Some(_) => Ok(()),
         None => Err(CliError::no_node(node, cluster)),
     }
-}
-
-/// The zone with this name: with or without its region, or as the dashboard shortens it.
-fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
-    let short = ZoneNames::for_zones(zones.iter());
-    let names: [&dyn Fn(&ZoneKey) -> String; 4] = [
-        &|zone| zone.to_string(),
-        &|zone| format!("{}:{}", zone.region, zone.zone),
-        &|zone| zone.zone.to_string(),
-        &|zone| short.short(zone),
-    ];
-    for name_of in names {
-        match zones.iter().filter(|zone| name_of(zone) == name).collect::<Vec<_>>()[..] {
-            [] => {}
-            [zone] => return Ok(zone.clone()),
-            [..] => {
-                let zones = zones.iter().filter(|zone| name_of(zone) == name).map(ZoneKey::to_string);
-                let zones = zones.collect::<Vec<_>>().join(", ");
-                return Err(CliError::Usage(format!(
-                    "zone {name} may be any of {zones}: name its region too"
-                )));
-            }
-        }
-    }
-    let known: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
-    let in_full = known.iter().map(String::as_str);
-    let without_region = zones.iter().map(|zone| &*zone.zone);
-    Err(CliError::NotFound {
-        what: format!("the zones are {}: zone {name}", known.join(", ")),
-        meant: nearest(name, without_region.chain(in_full)).into_iter().map(str::to_owned).collect(),
-    })
 }
 
 /// Parses `NODE` or `NODE@5m`.

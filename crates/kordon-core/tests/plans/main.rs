@@ -4,6 +4,7 @@ mod approval;
 mod forced_removal;
 mod headroom;
 mod landing;
+mod maintenance;
 mod needs;
 mod not_modelled;
 mod operation;

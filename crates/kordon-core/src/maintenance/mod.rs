@@ -1,0 +1,172 @@
+//! Maintenance of several nodes: in which waves they are drained, and what that costs.
+//!
+//! Each node is cordoned, drained, worked on, comes back, and is uncordoned. The nodes of a wave go at the same time; the
+//! next wave starts when all are back and every moved pod is Ready again. [`MaintenancePlan::new`] works out the waves by
+//! simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every pod finds a place, and no
+//! zone loses too many. Between waves the loss of any node or zone must be no worse than before the start.
+//!
+//! A pod should move once. So nodes that are still to be done are cordoned beforehand, and replacements land on others; but
+//! only where there is room for that.
+
+mod schedule;
+mod state;
+mod wave;
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cluster::{Cluster, Key, NodeName},
+    plan::{DrainOptions, EvictionRules},
+};
+use kordon_time::{Span, Timestamp};
+
+/// What is to be done, and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MaintenanceOptions {
+    /// The nodes. Their order does not matter.
+    pub nodes: Vec<NodeName>,
+    /// Flags of each drain.
+    pub drain: DrainOptions,
+    /// Most nodes at a time; `None` for as many as possible.
+    pub parallel: Option<usize>,
+    /// Most nodes of a zone at a time; `None` for no limit.
+    pub max_per_zone: Option<usize>,
+    /// How long the work on an empty node takes, until the node is back. It is assumed, not known.
+    pub work: Span,
+    /// How long a node has to be well before it counts as done.
+    pub settle: Span,
+    /// Whether the loss of a node or zone must be no worse between waves than before. That takes a simulation of each loss for
+    /// each wave.
+    pub keeps_headroom: bool,
+    /// Times at which waves may run: start and end of each, in order; empty for any time.
+    pub windows: Vec<(Timestamp, Timestamp)>,
+}
+
+/// The waves in which nodes are maintained.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaintenancePlan {
+    pub made: Timestamp,
+    pub waves: Vec<MaintenanceWave>,
+    /// Nodes that are in no wave, with the reason.
+    pub left_out: Vec<(NodeName, LeftOutReason)>,
+    /// The same nodes one after the other, by name, without anything cordoned beforehand.
+    pub by_name: MaintenanceCost,
+}
+
+/// Nodes that are maintained at the same time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaintenanceWave {
+    pub nodes: Vec<NodeName>,
+    pub starts: Timestamp,
+    /// When the last pod is likely gone.
+    pub drained: Timestamp,
+    /// When all nodes are back and settled, and every moved pod is likely Ready.
+    pub ends: Timestamp,
+    /// Whether the nodes of later waves are cordoned during this wave, so that no replacement lands there.
+    pub cordons_ahead: bool,
+    /// The pods that move, in order of their departure.
+    pub moves: Vec<PodMove>,
+    /// Pods that leave and do not run again: no controller recreates them, or their Job fails.
+    pub lost: Vec<Key>,
+    /// Times in which a workload has no Ready pod.
+    pub down: Vec<WorkloadDown>,
+    /// How many pods the worst loss of a node or zone strands after the wave; `None` if that is not worked out.
+    pub stranded: Option<usize>,
+}
+
+/// The move of a pod to another node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodMove {
+    /// The pod that leaves. A pod that replaces an earlier one of this plan has a name that is made up.
+    pub pod: Key,
+    pub from: NodeName,
+    /// Where its replacement likely lands.
+    pub to: NodeName,
+    /// Whether the pod has moved in an earlier wave already.
+    pub is_again: bool,
+}
+
+/// A workload without a Ready pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadDown {
+    /// Its last Ready pod.
+    pub pod: Key,
+    pub from: Timestamp,
+    /// When the replacement is likely Ready; `None` if never or unknown.
+    pub until: Option<Timestamp>,
+}
+
+/// Why a node is in no wave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeftOutReason {
+    /// Its drain does not complete, even if no other node is drained. The text says why.
+    Drain(String),
+    /// These pods would find no node.
+    NoRoom { pods: usize },
+    /// The loss of a node or zone would be worse afterwards: it would strand so many pods instead of so many before.
+    Headroom { stranded: usize, before: usize },
+    /// The wave fits into no window.
+    NoWindow { takes: Span },
+}
+
+/// What maintenance costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MaintenanceCost {
+    /// Number of nodes that are maintained.
+    pub nodes: usize,
+    /// From the start of the first wave to the end of the last.
+    pub takes: Span,
+    /// Number of moves of pods.
+    pub moves: usize,
+    /// Number of pods that move more than once.
+    pub moved_again: usize,
+}
+
+impl MaintenancePlan {
+    /// Works out the waves.
+    ///
+    /// Nodes that do not exist are ignored. `rules` are those of the drains.
+    pub fn new(
+        cluster: &Cluster,
+        options: &MaintenanceOptions,
+        rules: EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        schedule::plan(cluster, options, rules, now)
+    }
+
+    /// What it costs.
+    pub fn cost(&self) -> MaintenanceCost {
+        MaintenanceCost::new(&self.waves)
+    }
+
+    /// When the last wave ends; `None` if there is no wave.
+    pub fn ends(&self) -> Option<Timestamp> {
+        self.waves.last().map(|wave| wave.ends)
+    }
+}
+
+impl MaintenanceCost {
+    fn new(waves: &[MaintenanceWave]) -> Self {
+        let (Some(first), Some(last)) = (waves.first(), waves.last()) else { return Self::default() };
+        let moves = || waves.iter().flat_map(|wave| &wave.moves);
+        Self {
+            nodes: waves.iter().map(|wave| wave.nodes.len()).sum(),
+            takes: last.ends.since(first.starts),
+            moves: moves().count(),
+            moved_again: moves().filter(|pod| pod.is_again).count(),
+        }
+    }
+}
+
+/// Number of nodes of a list in each zone.
+fn by_zone<'a>(
+    cluster: &Cluster,
+    nodes: impl IntoIterator<Item = &'a NodeName>,
+) -> BTreeMap<crate::cluster::ZoneKey, usize> {
+    let mut zones = BTreeMap::new();
+    for node in nodes.into_iter().filter_map(|name| cluster.node(name)) {
+        *zones.entry(node.zone()).or_default() += 1;
+    }
+    zones
+}

@@ -1,0 +1,245 @@
+//! Which nodes go in which wave, and when.
+
+use std::collections::BTreeMap;
+
+use super::{
+    LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, by_zone,
+    state::WaveState,
+    wave::{Trial, WavePlan},
+};
+use crate::{
+    cluster::{Cluster, NodeName},
+    placement::Snapshot,
+    plan::{EvictionRules, Headroom, headroom},
+};
+use kordon_time::{Span, Timestamp};
+
+/// Works out the waves, and what the same nodes would cost one after the other.
+pub(super) fn plan(
+    cluster: &Cluster,
+    options: &MaintenanceOptions,
+    rules: EvictionRules,
+    now: Timestamp,
+) -> MaintenancePlan {
+    let mut schedule = Schedule::new(cluster, options, rules, now);
+    while schedule.next_wave() {}
+    let Schedule { waves, left_out, .. } = schedule;
+    let done: Vec<NodeName> = waves.iter().flat_map(|wave| wave.nodes.clone()).collect();
+    MaintenancePlan { made: now, by_name: by_name(cluster, done, options, rules, now), waves, left_out }
+}
+
+/// The waves so far, and what is left.
+struct Schedule<'a> {
+    options: &'a MaintenanceOptions,
+    rules: EvictionRules,
+    state: WaveState,
+    now: Timestamp,
+    /// Nodes that are not done, those with fewest pods first: what they lose moves again if it lands on another of them.
+    left: Vec<NodeName>,
+    /// Loss of a node or zone before the start; `None` if it does not matter.
+    before: Option<Stranded>,
+    waves: Vec<MaintenanceWave>,
+    left_out: Vec<(NodeName, LeftOutReason)>,
+}
+
+/// How many pods the worst loss of a node strands, and of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stranded {
+    node: usize,
+    zone: usize,
+}
+
+impl Stranded {
+    fn new(cluster: &Cluster, rules: EvictionRules) -> Option<Self> {
+        let snapshot = Snapshot::new(cluster, rules.version);
+        headroom(cluster, &snapshot, || true).map(|headroom| Self::from(&headroom))
+    }
+
+    const fn is_no_worse_than(self, before: Self) -> bool {
+        self.node <= before.node && self.zone <= before.zone
+    }
+
+    fn most(self) -> usize {
+        self.node.max(self.zone)
+    }
+}
+
+impl From<&Headroom> for Stranded {
+    fn from(headroom: &Headroom) -> Self {
+        Self { node: headroom.nodes.most_stranded(), zone: headroom.zones.most_stranded() }
+    }
+}
+
+/// A wave that may be, with the state after it.
+struct Found {
+    wave: MaintenanceWave,
+    after: WaveState,
+}
+
+impl<'a> Schedule<'a> {
+    fn new(cluster: &Cluster, options: &'a MaintenanceOptions, rules: EvictionRules, now: Timestamp) -> Self {
+        let mut left: Vec<NodeName> =
+            options.nodes.iter().filter(|name| cluster.node(name).is_some()).cloned().collect();
+        left.sort_by_cached_key(|name| (cluster.pods_on(name).count(), name.clone()));
+        left.dedup();
+        Self {
+            before: options.keeps_headroom.then(|| Stranded::new(cluster, rules)).flatten(),
+            state: WaveState::new(cluster),
+            options,
+            rules,
+            now,
+            left,
+            waves: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Adds the next wave. Returns false if no node is left that can be in one; those that remain are left out.
+    fn next_wave(&mut self) -> bool {
+        if self.left.is_empty() {
+            return false;
+        }
+        let (found, reasons) = self.find();
+        let Some(Found { mut wave, after }) = found else {
+            self.left_out.extend(reasons);
+            self.left.clear();
+            return false;
+        };
+        let takes = wave.ends.since(wave.starts);
+        let Some(starts) = self.start_of(takes) else {
+            let left = std::mem::take(&mut self.left).into_iter();
+            self.left_out.extend(left.map(|node| (node, LeftOutReason::NoWindow { takes })));
+            return false;
+        };
+        wave.delay(starts.since(wave.starts));
+        self.now = wave.ends;
+        self.left.retain(|node| !wave.nodes.contains(node));
+        self.state = after;
+        self.waves.push(wave);
+        true
+    }
+
+    /// Finds the largest wave that may be: with later nodes cordoned, or else without. Returns also why nodes are in none.
+    fn find(&self) -> (Option<Found>, Vec<(NodeName, LeftOutReason)>) {
+        let mut reasons = BTreeMap::new();
+        for ahead in [&self.left[..], &[]] {
+            let trial = Trial::new(&self.state, ahead, self.rules);
+            let mut drains = self.largest(&trial, &mut reasons);
+            while let Some(wave) = drains {
+                match self.accepted(&wave, trial.cordons_ahead) {
+                    Ok(found) => return (Some(found), Vec::new()),
+                    Err(reason) => {
+                        reasons.insert(wave.nodes[0].clone(), reason);
+                        drains = self.smaller(&trial, wave);
+                    }
+                }
+            }
+        }
+        let reason = |node: &NodeName| {
+            let unknown = || LeftOutReason::Drain("not everything is known that decides about it".into());
+            (node.clone(), reasons.get(node).cloned().unwrap_or_else(unknown))
+        };
+        (None, self.left.iter().map(reason).collect())
+    }
+
+    /// Adds node after node to a wave, as long as nothing speaks against it.
+    fn largest(&self, trial: &Trial, reasons: &mut BTreeMap<NodeName, LeftOutReason>) -> Option<WavePlan> {
+        let mut wave: Option<WavePlan> = None;
+        for node in &self.left {
+            if wave.as_ref().is_some_and(|wave| !self.may_join(&wave.nodes, node)) {
+                continue;
+            }
+            let Some(alone) = trial.drain(vec![node.clone()], self.options, self.now) else { continue };
+            if let Some(reason) = alone.objection() {
+                reasons.insert(node.clone(), reason);
+                continue;
+            }
+            let Some(before) = &wave else {
+                wave = Some(alone);
+                continue;
+            };
+            let nodes = before.nodes.iter().chain([node]).cloned().collect();
+            let Some(together) = trial.drain(nodes, self.options, self.now) else { continue };
+            // No pod waits for a budget because of another node of the wave.
+            if together.objection().is_none() && together.waiting() <= before.waiting() + alone.waiting() {
+                wave = Some(together);
+            }
+        }
+        wave
+    }
+
+    /// The same wave with half of its nodes; `None` if it has only one.
+    fn smaller(&self, trial: &Trial, mut wave: WavePlan) -> Option<WavePlan> {
+        let half = wave.nodes.len() / 2;
+        wave.nodes.truncate(half);
+        if wave.nodes.is_empty() { None } else { trial.drain(wave.nodes, self.options, self.now) }
+    }
+
+    /// Whether a node may be down at the same time as these, by the limits that were given.
+    fn may_join(&self, nodes: &[NodeName], node: &NodeName) -> bool {
+        let zones = by_zone(&self.state.cluster, nodes.iter().chain([node]));
+        self.options.parallel.is_none_or(|most| nodes.len() < most)
+            && self.options.max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most))
+    }
+
+    /// Returns the wave with the state after it, unless the loss of a node or zone would then be worse than before.
+    fn accepted(&self, drains: &WavePlan, cordons_ahead: bool) -> Result<Found, LeftOutReason> {
+        let mut wave = drains.wave(&self.state, self.options, cordons_ahead);
+        let after = self.state.after(&drains.plan);
+        if let Some(before) = self.before {
+            let left: Vec<&NodeName> =
+                self.left.iter().filter(|node| cordons_ahead && !drains.nodes.contains(node)).collect();
+            let cluster = after.with_cordoned(left);
+            let stranded = Stranded::new(&cluster, self.rules);
+            wave.stranded = stranded.map(Stranded::most);
+            if let Some(stranded) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
+                let (stranded, before) = (stranded.most(), before.most());
+                return Err(LeftOutReason::Headroom { stranded, before });
+            }
+        }
+        Ok(Found { wave, after })
+    }
+
+    /// When a wave that takes so long can start; `None` if it fits into no window.
+    fn start_of(&self, takes: Span) -> Option<Timestamp> {
+        if self.options.windows.is_empty() {
+            return Some(self.now);
+        }
+        let starts = self.options.windows.iter().map(|(start, end)| ((*start).max(self.now), *end));
+        starts.filter(|(start, end)| *start + takes <= *end).map(|(start, _)| start).next()
+    }
+}
+
+impl MaintenanceWave {
+    /// Moves all times of the wave.
+    fn delay(&mut self, by: Span) {
+        for time in [&mut self.starts, &mut self.drained, &mut self.ends] {
+            *time += by;
+        }
+        for down in &mut self.down {
+            down.from += by;
+            down.until = down.until.map(|until| until + by);
+        }
+    }
+}
+
+/// What these nodes cost one after the other, by name, with nothing cordoned beforehand and at any time.
+fn by_name(
+    cluster: &Cluster,
+    mut nodes: Vec<NodeName>,
+    options: &MaintenanceOptions,
+    rules: EvictionRules,
+    now: Timestamp,
+) -> MaintenanceCost {
+    nodes.sort();
+    let (mut state, mut now, mut waves) = (WaveState::new(cluster), now, Vec::new());
+    for node in nodes {
+        let trial = Trial::new(&state, &[], rules);
+        let Some(drains) = trial.drain(vec![node], options, now) else { continue };
+        let wave = drains.wave(&state, options, false);
+        now = wave.ends;
+        state = state.after(&drains.plan);
+        waves.push(wave);
+    }
+    MaintenanceCost::new(&waves)
+}

@@ -1,0 +1,252 @@
+//! Maintenance of many nodes: what must hold of the waves, whatever the cluster, and worked examples.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use proptest::{collection::vec, prelude::*};
+
+use kordon_core::{
+    cluster::{IntOrPercent, Key, NodeName, Requests, Resources, ZoneKey},
+    maintenance::{LeftOutReason, MaintenanceOptions, MaintenancePlan},
+    placement::Snapshot,
+    plan::{DrainOptions, headroom},
+};
+use kordon_time::{Span, Timestamp};
+
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Adds nodes of so many cores, in the zones a, b and c in turn.
+fn nodes(cores: &[i64]) -> PlanFixture {
+    let names: Vec<String> = (0..cores.len()).map(|number| format!("n{number}")).collect();
+    let mut fixture = PlanFixture::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for (number, cores) in cores.iter().enumerate() {
+        fixture.node(&names[number], |node| {
+            let zone = ["a", "b", "c"][number % 3];
+            node.labels = [(ZONE.into(), zone.into())].into();
+            node.allocatable = Resources { cpu_milli: cores * 1000, memory_bytes: 1 << 40, pods: 110 };
+        });
+    }
+    fixture
+}
+
+/// Adds a ReplicaSet whose pods request one core each, with a budget that lets so many go.
+fn workload(fixture: &mut PlanFixture, name: &str, on: &[&str], may_leave: Option<i32>) {
+    fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
+    for (place, node) in on.iter().enumerate() {
+        let requests = Requests { cpu_milli: 1000, ..Requests::default() };
+        fixture.pod(&format!("{name}-{place}"), node, |pod| pod.resources = Arc::new(requests.into()));
+    }
+    if let Some(most) = may_leave {
+        fixture.budget(name, |budget| budget.max_unavailable = Some(IntOrPercent::Int(most)));
+    }
+    fixture.sync();
+}
+
+fn options(nodes: &[&str]) -> MaintenanceOptions {
+    MaintenanceOptions {
+        nodes: nodes.iter().map(|node| NodeName::from(*node)).collect(),
+        drain: DrainOptions { ignore_daemonsets: true, force: true, ..DrainOptions::default() },
+        work: Span::from_secs(300),
+        settle: Span::from_secs(60),
+        ..MaintenanceOptions::default()
+    }
+}
+
+fn plan(fixture: &PlanFixture, options: &MaintenanceOptions) -> MaintenancePlan {
+    MaintenancePlan::new(&fixture.cluster, options, fixture.rules(), NOW)
+}
+
+fn waves(plan: &MaintenancePlan) -> Vec<Vec<&str>> {
+    plan.waves.iter().map(|wave| wave.nodes.iter().map(|node| &**node).collect()).collect()
+}
+
+#[test]
+fn nodes_whose_pods_share_a_budget_go_one_after_the_other() {
+    let mut fixture = nodes(&[8, 8, 8, 8, 8, 8]);
+    workload(&mut fixture, "web", &["n0", "n1"], Some(1));
+    workload(&mut fixture, "api", &["n2"], None);
+    let plan = plan(&fixture, &options(&["n0", "n1", "n2"]));
+    assert_eq!(waves(&plan), [vec!["n0", "n2"], vec!["n1"]]);
+    assert_eq!((plan.cost().moves, plan.cost().moved_again), (3, 0));
+    assert_eq!(plan.by_name.nodes, 3);
+    assert!(plan.by_name.takes > plan.cost().takes, "{plan:#?}");
+    assert_eq!(plan.waves[0].down.len(), 1, "the only pod of api is down for a while");
+}
+
+#[test]
+fn replacements_land_where_nothing_is_to_be_done_any_more() {
+    let mut fixture = nodes(&[2, 2, 2, 2, 2, 2]);
+    workload(&mut fixture, "web", &["n0", "n1", "n2"], Some(1));
+    workload(&mut fixture, "other", &["n3", "n3"], None);
+    let plan = plan(&fixture, &options(&["n0", "n1", "n2", "n3", "n4"]));
+    assert_eq!(plan.left_out, [], "{plan:#?}");
+    assert_eq!(plan.cost().moved_again, 0, "{plan:#?}");
+    assert!(plan.by_name.moved_again > 0, "by name, pods land on nodes that are still to be done: {plan:#?}");
+}
+
+#[test]
+fn a_node_that_cannot_be_drained_is_left_out_with_its_reason() {
+    let mut fixture = nodes(&[8, 8, 8]);
+    workload(&mut fixture, "db", &["n0"], Some(0));
+    workload(&mut fixture, "web", &["n1"], None);
+    let plan = plan(&fixture, &options(&["n0", "n1"]));
+    assert_eq!(waves(&plan), [vec!["n1"]]);
+    let [(node, LeftOutReason::Drain(why))] = &plan.left_out[..] else { panic!("{plan:#?}") };
+    assert_eq!(&**node, "n0");
+    assert!(why.contains("blocked by default/db"), "{why}");
+}
+
+#[test]
+fn pods_that_find_no_node_keep_theirs_out_of_the_waves() {
+    let mut fixture = nodes(&[4, 1]);
+    workload(&mut fixture, "web", &["n0", "n0", "n0"], None);
+    let plan = plan(&fixture, &options(&["n0"]));
+    assert_eq!(plan.left_out, [(NodeName::from("n0"), LeftOutReason::NoRoom { pods: 2 })]);
+}
+
+#[test]
+fn limits_of_zones_and_of_nodes_at_a_time_are_kept() {
+    let fixture = nodes(&[8; 9]);
+    let names: Vec<String> = (0..9).map(|number| format!("n{number}")).collect();
+    let all = options(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let sizes = |options: &MaintenanceOptions| {
+        plan(&fixture, options).waves.iter().map(|wave| wave.nodes.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(&all), [9]);
+    assert_eq!(sizes(&MaintenanceOptions { max_per_zone: Some(1), ..all.clone() }), [3, 3, 3]);
+    assert_eq!(sizes(&MaintenanceOptions { parallel: Some(2), ..all }), [2, 2, 2, 2, 1]);
+}
+
+#[test]
+fn waves_run_in_windows_only() {
+    let fixture = nodes(&[8, 8]);
+    let at = |seconds: i64| NOW + Span::from_secs(seconds);
+    let options = MaintenanceOptions {
+        parallel: Some(1),
+        windows: vec![(at(0), at(100)), (at(1_000), at(1_400)), (at(9_000), at(9_361))],
+        ..options(&["n0", "n1"])
+    };
+    let starts: Vec<Timestamp> = plan(&fixture, &options).waves.iter().map(|wave| wave.starts).collect();
+    assert_eq!(starts, [at(1_000), at(9_000)]);
+    let late = MaintenanceOptions { windows: vec![(at(1_000), at(1_400))], ..options };
+    let plan = plan(&fixture, &late);
+    let takes = Span::from_secs(360);
+    assert_eq!(
+        (plan.waves.len(), &plan.left_out[..]),
+        (1, &[("n1".into(), LeftOutReason::NoWindow { takes })][..])
+    );
+}
+
+#[derive(Clone, Debug)]
+struct RandomWorkload {
+    on: Vec<usize>,
+    may_leave: Option<i32>,
+}
+
+fn random_workload() -> impl Strategy<Value = RandomWorkload> {
+    (vec(0_usize..8, 1..5), prop::option::of(0_i32..3))
+        .prop_map(|(on, may_leave)| RandomWorkload { on, may_leave })
+}
+
+/// Where each pod runs, with its workload, as the moves of the waves say.
+type Places = BTreeMap<Key, (String, NodeName)>;
+
+fn places(fixture: &PlanFixture) -> Places {
+    let pods = fixture.cluster.pods().iter();
+    pods.filter_map(|pod| {
+        let owner = pod.owner.as_ref()?.name.to_string();
+        Some((pod.key.clone(), (owner, pod.node.clone()?)))
+    })
+    .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn waves_respect_budgets_zones_and_n_1(
+        cores in vec(2_i64..6, 4..8),
+        workloads in vec(random_workload(), 1..5),
+        chosen in vec(prop::bool::ANY, 8),
+        parallel in prop::option::of(1_usize..4),
+        max_per_zone in prop::option::of(1_usize..3),
+    ) {
+        let mut fixture = nodes(&cores);
+        let names: Vec<String> = (0..cores.len()).map(|number| format!("n{number}")).collect();
+        for (number, random) in workloads.iter().enumerate() {
+            let on: Vec<&str> = random.on.iter().map(|node| names[node % names.len()].as_str()).collect();
+            workload(&mut fixture, &format!("w{number}"), &on, random.may_leave);
+        }
+        let wanted: Vec<&str> =
+            names.iter().zip(&chosen).filter(|(_, chosen)| **chosen).map(|(name, _)| name.as_str()).collect();
+        let options =
+            MaintenanceOptions { parallel, max_per_zone, keeps_headroom: true, ..options(&wanted) };
+        let plan = plan(&fixture, &options);
+
+        let in_waves = plan.waves.iter().flat_map(|wave| &wave.nodes);
+        let mut all: Vec<&NodeName> = in_waves.chain(plan.left_out.iter().map(|(node, _)| node)).collect();
+        all.sort();
+        prop_assert_eq!(all.iter().map(|node| &***node).collect::<Vec<_>>(), wanted.clone(), "every node once");
+
+        let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+        let before = headroom(&fixture.cluster, &snapshot, || true).expect("it is not interrupted");
+        let before = before.nodes.most_stranded().max(before.zones.most_stranded());
+        let mut places = places(&fixture);
+        let mut done: BTreeSet<&NodeName> = BTreeSet::new();
+        let mut ended = NOW;
+        for wave in &plan.waves {
+            prop_assert!(wave.starts >= ended && wave.drained >= wave.starts && wave.ends >= wave.drained);
+            ended = wave.ends;
+            prop_assert!(parallel.is_none_or(|most| wave.nodes.len() <= most));
+            let mut zones: BTreeMap<ZoneKey, usize> = BTreeMap::new();
+            for node in &wave.nodes {
+                *zones.entry(fixture.cluster.node(node).expect("a node").zone()).or_default() += 1;
+            }
+            prop_assert!(max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most)));
+            // Pods of one budget on several nodes of a wave must all be allowed to leave at once.
+            for (number, random) in workloads.iter().enumerate() {
+                let Some(most) = random.may_leave else { continue };
+                let app = format!("w{number}");
+                let leaving = || places.values().filter(|(owner, node)| *owner == app && wave.nodes.contains(node));
+                let nodes: BTreeSet<&NodeName> = leaving().map(|(_, node)| node).collect();
+                prop_assert!(nodes.len() < 2 || leaving().count() <= usize::try_from(most).expect("not negative"));
+                prop_assert!(most > 0 || nodes.is_empty(), "a budget that allows nothing");
+            }
+            for moved in &wave.moves {
+                prop_assert!(wave.nodes.contains(&moved.from) && !wave.nodes.contains(&moved.to));
+                let is_to_be_done = wanted.contains(&&*moved.to) && !done.contains(&moved.to)
+                    && plan.left_out.iter().all(|(node, _)| *node != moved.to);
+                prop_assert!(!wave.cordons_ahead || !is_to_be_done, "{} is cordoned", moved.to);
+                let again = places.values().filter(|(_, node)| *node == moved.from).count();
+                prop_assert!(again > 0, "somebody moves from where nobody is");
+            }
+            // Every pod leaves its node, and none is left without one.
+            for (_, node) in places.values() {
+                let leaves = wave.moves.iter().filter(|moved| moved.from == *node).count();
+                let was_there = places.values().filter(|(_, other)| other == node).count();
+                prop_assert!(!wave.nodes.contains(node) || leaves == was_there);
+            }
+            let pods: Vec<(String, NodeName)> = wave
+                .moves
+                .iter()
+                .map(|moved| {
+                    let owner = moved.pod.name.split('-').next().expect("a part").to_owned();
+                    (owner, moved.to.clone())
+                })
+                .collect();
+            places.retain(|_, (_, node)| !wave.nodes.contains(node));
+            for (number, place) in pods.into_iter().enumerate() {
+                places.insert(Key::new("default", &format!("moved-{}-{number}", wave.nodes[0])), place);
+            }
+            done.extend(&wave.nodes);
+            prop_assert!(wave.stranded.is_none_or(|stranded| stranded <= before), "N-1 is no worse");
+        }
+        let cost = plan.cost();
+        prop_assert_eq!(cost.moves, plan.waves.iter().map(|wave| wave.moves.len()).sum::<usize>());
+        prop_assert_eq!(fixture.cluster.pods().iter().count(), places.len(), "no pod is lost");
+    }
+}

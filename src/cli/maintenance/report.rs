@@ -1,0 +1,214 @@
+//! The report of `kordon maintenance`.
+
+use serde::Serialize;
+
+use kordon_core::{
+    cluster::NodeName,
+    maintenance::{
+        LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, PodMove,
+        WorkloadDown,
+    },
+};
+use kordon_time::{Span, Timestamp};
+
+/// The waves in which nodes are maintained (`docs/reference/maintenance.md`). Every field is always present; unknown values
+/// are null.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MaintenanceReport {
+    /// `kordon.maintenance/v1`: fields are added, never removed or renamed.
+    schema: &'static str,
+    /// When the plan was made.
+    pub taken_at: Timestamp,
+    /// What the waves cost together.
+    pub cost: CostReport,
+    /// What the same nodes would cost one after the other, by name, with nothing cordoned beforehand and at any time.
+    pub by_name: CostReport,
+    /// The waves, in order.
+    pub waves: Vec<WaveReport>,
+    /// Nodes that are in no wave.
+    pub left_out: Vec<LeftOutReport>,
+    /// What is assumed; text.
+    pub assumptions: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CostReport {
+    /// Number of nodes that are maintained.
+    pub nodes: usize,
+    /// Time from the start of the first wave to the end of the last, in seconds.
+    takes_seconds: i64,
+    /// Number of moves of pods.
+    pub moves: usize,
+    /// Number of moves of pods that have moved before.
+    pub moved_again: usize,
+    #[serde(skip)]
+    pub takes: Span,
+}
+
+/// Nodes that are maintained at the same time.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WaveReport {
+    /// The nodes.
+    pub nodes: Vec<NodeName>,
+    /// When their drains start.
+    pub starts: Timestamp,
+    /// When the last pod is likely gone.
+    pub drained: Timestamp,
+    /// When all nodes are back and settled, and every moved pod is likely Ready.
+    pub ends: Timestamp,
+    /// Whether the nodes of later waves are cordoned during this wave, so that no replacement lands there.
+    pub cordons_ahead: bool,
+    /// The pods that move, in order of their departure.
+    pub moves: Vec<MoveReport>,
+    /// Pods that no controller recreates, or whose Job fails, as `namespace/name`.
+    pub lost: Vec<String>,
+    /// Times in which a workload has no Ready pod.
+    pub down: Vec<DownReport>,
+    /// How many pods the worst loss of a node or zone strands after the wave; `null` if that is not worked out.
+    pub stranded: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MoveReport {
+    /// The pod that leaves, as `namespace/name`. The name of a pod that replaces an earlier one of this plan is made up.
+    pod: String,
+    /// The node that it leaves.
+    from: NodeName,
+    /// Where its replacement likely lands.
+    to: NodeName,
+    /// Whether the pod has moved in an earlier wave already.
+    again: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DownReport {
+    /// The last Ready pod of the workload, as `namespace/name`.
+    pub pod: String,
+    /// When it leaves.
+    from: Timestamp,
+    /// When its replacement is likely Ready; `null` if never or unknown.
+    until: Option<Timestamp>,
+    #[serde(skip)]
+    pub lasts: Option<Span>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LeftOutReport {
+    /// The node.
+    pub node: NodeName,
+    /// `drain` (its drain does not complete), `noRoom` (its pods would find no node), `headroom` (the loss of a node or zone
+    /// would be worse afterwards) or `noWindow` (the wave fits into no window, or not into `--max-duration`).
+    kind: &'static str,
+    /// The reason in words; text, not for parsing.
+    pub says: String,
+}
+
+impl MaintenanceReport {
+    pub fn new(plan: &MaintenancePlan, options: &MaintenanceOptions) -> Self {
+        Self {
+            schema: "kordon.maintenance/v1",
+            taken_at: plan.made,
+            cost: plan.cost().into(),
+            by_name: plan.by_name.into(),
+            waves: plan.waves.iter().map(WaveReport::from).collect(),
+            left_out: plan.left_out.iter().map(LeftOutReport::from).collect(),
+            assumptions: assumptions(options),
+        }
+    }
+}
+
+fn assumptions(options: &MaintenanceOptions) -> Vec<String> {
+    let headroom = match options.keeps_headroom {
+        true => "the loss of any node or zone is no worse between waves than now",
+        false => {
+            "whether the loss of a node or zone is worse between waves is not worked out: too many nodes"
+        }
+    };
+    vec![
+        format!("the work on a node takes {}, until it is back", options.work),
+        "nothing else changes pods, budgets, scales or nodes meanwhile".into(),
+        "replacements land as predicted, and are Ready as fast as their siblings were".into(),
+        headroom.into(),
+    ]
+}
+
+impl From<MaintenanceCost> for CostReport {
+    fn from(cost: MaintenanceCost) -> Self {
+        let MaintenanceCost { nodes, takes, moves, moved_again } = cost;
+        Self { nodes, takes_seconds: takes.as_secs(), moves, moved_again, takes }
+    }
+}
+
+impl From<&MaintenanceWave> for WaveReport {
+    fn from(wave: &MaintenanceWave) -> Self {
+        Self {
+            nodes: wave.nodes.clone(),
+            starts: wave.starts,
+            drained: wave.drained,
+            ends: wave.ends,
+            cordons_ahead: wave.cordons_ahead,
+            moves: wave.moves.iter().map(MoveReport::from).collect(),
+            lost: wave.lost.iter().map(ToString::to_string).collect(),
+            down: wave.down.iter().map(DownReport::from).collect(),
+            stranded: wave.stranded,
+        }
+    }
+}
+
+impl From<&PodMove> for MoveReport {
+    fn from(moved: &PodMove) -> Self {
+        let PodMove { pod, from, to, is_again } = moved;
+        Self { pod: pod.to_string(), from: from.clone(), to: to.clone(), again: *is_again }
+    }
+}
+
+impl From<&WorkloadDown> for DownReport {
+    fn from(down: &WorkloadDown) -> Self {
+        let WorkloadDown { pod, from, until } = down;
+        Self {
+            pod: pod.to_string(),
+            from: *from,
+            until: *until,
+            lasts: until.map(|until| until.since(*from)),
+        }
+    }
+}
+
+impl From<&(NodeName, LeftOutReason)> for LeftOutReport {
+    fn from((node, reason): &(NodeName, LeftOutReason)) -> Self {
+        let (kind, says) = match reason {
+            LeftOutReason::Drain(why) => ("drain", why.clone()),
+            LeftOutReason::NoRoom { pods } => ("noRoom", format!("{pods} of its pods would find no node")),
+            LeftOutReason::Headroom { stranded, before } => {
+                ("headroom", format!("losing a node or zone would then strand {stranded} pods, now {before}"))
+            }
+            LeftOutReason::NoWindow { takes } => {
+                ("noWindow", format!("no window has room for a wave of {takes}"))
+            }
+        };
+        Self { node: node.clone(), kind, says }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::documented;
+
+    #[test]
+    fn the_page_documents_every_field() {
+        documented::check::<MaintenanceReport>("maintenance");
+    }
+}

@@ -1,0 +1,121 @@
+//! The plan of a maintenance for people: what it costs, a chart of the waves, and what each does.
+
+use super::report::{CostReport, DownReport, MaintenanceReport, WaveReport};
+use crate::cli::{
+    page::{Emphasis, Page, none},
+    table::PageTable,
+};
+use kordon_core::plan::words::counted;
+use kordon_time::{Span, Timestamp};
+
+/// Width of the chart in cells.
+const CHART: i64 = 48;
+
+/// Workloads without a Ready pod that are listed for each wave.
+const NAMED: usize = 4;
+
+pub fn render(report: &MaintenanceReport, out: &mut Page) {
+    let waves = counted(report.waves.len(), "wave", "waves");
+    let cost = text(&report.cost);
+    out.line(Emphasis::Good, &format!("{cost}, in {waves}"));
+    if report.cost.nodes > 1 {
+        out.line(Emphasis::Dim, &format!("one after the other by name: {}", text(&report.by_name)));
+    }
+    if !report.left_out.is_empty() {
+        let nodes = counted(report.left_out.len(), "node is", "nodes are");
+        out.line(Emphasis::Warning, &format!("{nodes} in no wave, see below"));
+    }
+    if out.export().is_none() && !report.waves.is_empty() {
+        out.line(Emphasis::Plain, "");
+        out.drawing(&chart(report));
+    }
+    let numbered: Vec<(usize, &WaveReport)> =
+        report.waves.iter().enumerate().map(|(place, wave)| (place + 1, wave)).collect();
+    PageTable::new(&numbered)
+        .key("WAVE", |(number, _)| number.to_string())
+        .right()
+        .essential("STARTS", |(_, wave)| wave.starts.to_time())
+        .essential("TAKES", |(_, wave)| seconds(wave.ends.since(wave.starts)))
+        .right()
+        .useful("DRAINED", |(_, wave)| format!("after {}", seconds(wave.drained.since(wave.starts))))
+        .essential("MOVES", |(_, wave)| wave.moves.len().to_string())
+        .right()
+        .useful("LOST", |(_, wave)| wave.lost.len().to_string())
+        .right()
+        .detail("N-1 STRANDS", |(_, wave)| wave.stranded.map_or_else(none, |pods| pods.to_string()))
+        .right()
+        .useful("CORDONED AHEAD", |(_, wave)| if wave.cordons_ahead { "yes" } else { "no" })
+        .essential("NODES", |(_, wave)| {
+            wave.nodes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        })
+        .flexible()
+        .useful("DOWN MEANWHILE", |(_, wave)| down(wave))
+        .flexible()
+        .print(out);
+    PageTable::new(&report.left_out)
+        .key("LEFT OUT", |left_out| left_out.node.to_string())
+        .essential("WHY", |left_out| left_out.says.clone())
+        .flexible()
+        .print(out);
+    if out.export().is_none() {
+        out.line(Emphasis::Plain, "");
+        report.assumptions.iter().for_each(|text| out.line(Emphasis::Dim, &format!("assumed: {text}")));
+    }
+}
+
+/// `12 nodes in 38m, 96 pods move, 3 of them again`.
+fn text(cost: &CostReport) -> String {
+    let nodes = counted(cost.nodes, "node", "nodes");
+    let moves = counted(cost.moves, "pod moves", "pods move");
+    let again = match cost.moved_again {
+        0 => String::new(),
+        again => format!(", {again} of them again"),
+    };
+    format!("{nodes} in {}, {moves}{again}", seconds(cost.takes))
+}
+
+fn seconds(span: Span) -> String {
+    Span::from_secs(span.as_secs()).to_string()
+}
+
+/// The workloads that have no Ready pod for a time, and for how long.
+fn down(wave: &WaveReport) -> String {
+    let is_seen = |down: &&DownReport| down.lasts.is_none_or(|lasts| lasts.as_secs() > 0);
+    let down: Vec<&DownReport> = wave.down.iter().filter(is_seen).collect();
+    let named = down.iter().take(NAMED).map(|down| match down.lasts {
+        Some(lasts) => format!("{} {}", down.pod, seconds(lasts)),
+        None => format!("{} for an unknown time", down.pod),
+    });
+    let more = match down.len().saturating_sub(NAMED) {
+        0 => None,
+        more => Some(format!("{more} more")),
+    };
+    let all: Vec<String> = named.chain(more).collect();
+    if all.is_empty() { none() } else { all.join(", ") }
+}
+
+/// A lane for each wave: `▒` the drains, `█` the work until all is well again.
+fn chart(report: &MaintenanceReport) -> Vec<String> {
+    let begins = report.waves.first().map_or(report.taken_at, |wave| wave.starts);
+    let ends = report.waves.last().map_or(begins, |wave| wave.ends);
+    let whole = ends.since(begins).as_secs().max(1);
+    let place = |at: Timestamp| at.since(begins).as_secs() * CHART / whole;
+    let lane = |(number, wave): (usize, &WaveReport)| {
+        let (starts, drained, end) = (place(wave.starts), place(wave.drained), place(wave.ends));
+        let cell = |cell: i64| match cell {
+            cell if cell < starts || cell >= end.max(starts + 1) => '·',
+            cell if cell < drained.max(starts + 1) => '▒',
+            _ => '█',
+        };
+        let bar: String = (0..CHART).map(cell).collect();
+        let nodes = counted(wave.nodes.len(), "node", "nodes");
+        format!("wave {:>3} {bar} {nodes}, {} moves", number + 1, wave.moves.len())
+    };
+    let mut lines: Vec<String> = report.waves.iter().enumerate().map(lane).collect();
+    lines.push(format!(
+        "         ▒ drains  █ work, back and settled; from {} to {}",
+        begins.to_time(),
+        ends.to_time()
+    ));
+    lines
+}

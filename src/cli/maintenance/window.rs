@@ -1,0 +1,99 @@
+//! Times of day at which maintenance may run: `22:00-06:00 Europe/Berlin`.
+
+use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
+use chrono_tz::Tz;
+
+use kordon_time::Timestamp;
+
+/// Days ahead for which windows are worked out.
+const DAYS: u64 = 14;
+
+/// A window of each day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DailyWindow {
+    from: NaiveTime,
+    /// Before `from`: on the next day.
+    to: NaiveTime,
+    zone: Tz,
+}
+
+/// Parses `HH:MM-HH:MM`, with the name of a time zone or in UTC.
+pub fn window(text: &str) -> Result<DailyWindow, String> {
+    let (times, zone) = text.split_once(' ').unwrap_or((text, "UTC"));
+    let zone =
+        zone.trim().parse::<Tz>().map_err(|_| format!("{zone} is no time zone such as Europe/Berlin"))?;
+    let time = |text: &str| {
+        NaiveTime::parse_from_str(text.trim(), "%H:%M")
+            .map_err(|_| format!("{text} is no time such as 22:00"))
+    };
+    let (from, to) = times.split_once('-').ok_or("not a window such as '22:00-06:00 Europe/Berlin'")?;
+    let window = DailyWindow { from: time(from)?, to: time(to)?, zone };
+    if window.from == window.to {
+        return Err("a window of no length".into());
+    }
+    Ok(window)
+}
+
+impl DailyWindow {
+    /// The windows of the next days that have not ended: start and end of each, in order.
+    pub fn upcoming(self, now: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+        let today = self.zone.from_utc_datetime(&now.utc().naive_utc()).date_naive();
+        // The window of yesterday may still be open.
+        let first = today.checked_sub_days(Days::new(1)).unwrap_or(today);
+        let days = (0..=DAYS + 1).filter_map(|day| first.checked_add_days(Days::new(day)));
+        days.filter_map(|day| self.on(day)).filter(|(_, end)| *end > now).collect()
+    }
+
+    fn on(self, day: NaiveDate) -> Option<(Timestamp, Timestamp)> {
+        let last = if self.to < self.from { day.checked_add_days(Days::new(1))? } else { day };
+        Some((self.at(day, self.from)?, self.at(last, self.to)?))
+    }
+
+    /// The point in time of a time of day. Where a change of the clocks leaves it out, one hour later.
+    fn at(self, day: NaiveDate, time: NaiveTime) -> Option<Timestamp> {
+        let local = day.and_time(time);
+        let found = self.zone.from_local_datetime(&local).earliest();
+        let found: DateTime<Tz> = found
+            .or_else(|| self.zone.from_local_datetime(&(local + chrono::TimeDelta::hours(1))).earliest())?;
+        found.timestamp_nanos_opt().map(Timestamp::from_nanos)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).expect("a time")
+    }
+
+    #[test]
+    fn windows_follow_the_clocks_of_their_zone() {
+        let berlin = window("22:00-06:00 Europe/Berlin").expect("a window");
+        let windows = berlin.upcoming(at("2026-10-23T12:00:00Z"));
+        let text = |place: usize| {
+            let (start, end): (Timestamp, Timestamp) = windows[place];
+            format!("{} {}", start.to_time(), end.to_time())
+        };
+        assert_eq!(text(0), "2026-10-23T20:00:00Z 2026-10-24T04:00:00Z");
+        assert_eq!(text(1), "2026-10-24T20:00:00Z 2026-10-25T05:00:00Z", "summer time ends in this night");
+        assert_eq!(text(2), "2026-10-25T21:00:00Z 2026-10-26T05:00:00Z");
+        assert_eq!(windows.len(), 15);
+    }
+
+    #[test]
+    fn a_window_that_is_open_is_the_first() {
+        let nights = window("22:00-06:00").expect("a window");
+        let (start, end) = nights.upcoming(at("2026-11-29T03:00:00Z"))[0];
+        assert_eq!((start, end), (at("2026-11-28T22:00:00Z"), at("2026-11-29T06:00:00Z")));
+    }
+
+    #[test]
+    fn what_is_no_window_is_refused_with_a_reason() {
+        let error = |text| window(text).expect_err("no window");
+        assert_eq!(error("22:00"), "not a window such as '22:00-06:00 Europe/Berlin'");
+        assert_eq!(error("25:00-06:00"), "25:00 is no time such as 22:00");
+        assert_eq!(error("22:00-06:00 Mars"), "Mars is no time zone such as Europe/Berlin");
+        assert_eq!(error("06:00-06:00"), "a window of no length");
+    }
+}

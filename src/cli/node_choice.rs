@@ -1,0 +1,94 @@
+//! Nodes that a command is about: by name, label, pool or zone.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+
+use super::exit::CliError;
+use crate::model::zone_names::ZoneNames;
+use kordon_core::{
+    cluster::{Cluster, Node, NodeName, Selector, ZoneKey, nearest::nearest},
+    plan::words::counted,
+};
+
+#[derive(Args, Debug)]
+pub struct NodeChoice {
+    /// Names of nodes
+    #[arg(value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Only nodes with these labels
+    #[arg(long, short = 'l', value_name = "SELECTOR", value_parser = Selector::parse)]
+    selector: Option<Selector>,
+    /// Only nodes of this pool, as labels of providers and autoscalers name it
+    #[arg(long, value_name = "POOL")]
+    pool: Option<String>,
+    /// Only nodes of this zone
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<String>,
+}
+
+impl NodeChoice {
+    /// Whether nothing was chosen, so that all nodes are meant.
+    pub const fn is_all(&self) -> bool {
+        self.nodes.is_empty() && self.selector.is_none() && self.pool.is_none() && self.zone.is_none()
+    }
+
+    /// The chosen nodes, by name.
+    ///
+    /// # Errors
+    /// A named node or zone does not exist, or no node is left.
+    pub fn names(&self, cluster: &Cluster) -> Result<Vec<NodeName>, CliError> {
+        let missing = |name: &&String| cluster.node(&NodeName::from(name.as_str())).is_none();
+        if let Some(name) = self.nodes.iter().find(missing) {
+            return Err(CliError::no_node(name, cluster));
+        }
+        let zones: BTreeSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
+        let zone = self.zone.as_ref().map(|name| zone_named(name, &zones)).transpose()?;
+        let is_chosen = |node: &Node| {
+            (self.nodes.is_empty() || self.nodes.iter().any(|name| *name == *node.name))
+                && self.selector.as_ref().is_none_or(|selector| selector.matches(&node.labels))
+                && self.pool.as_ref().is_none_or(|pool| node.pool().is_some_and(|own| **own == **pool))
+                && zone.as_ref().is_none_or(|zone| node.zone() == *zone)
+        };
+        let chosen: Vec<NodeName> =
+            cluster.nodes().iter().filter(|node| is_chosen(node)).map(|node| node.name.clone()).collect();
+        if chosen.is_empty() && !cluster.nodes().is_empty() {
+            let nodes = counted(cluster.nodes().len(), "node", "nodes");
+            return Err(CliError::Usage(format!(
+                "none of {nodes} is chosen by these names, labels, pool and zone"
+            )));
+        }
+        Ok(chosen)
+    }
+}
+
+/// The zone with this name: with or without its region, or as the dashboard shortens it.
+pub fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliError> {
+    let short = ZoneNames::for_zones(zones.iter());
+    let names: [&dyn Fn(&ZoneKey) -> String; 4] = [
+        &|zone| zone.to_string(),
+        &|zone| format!("{}:{}", zone.region, zone.zone),
+        &|zone| zone.zone.to_string(),
+        &|zone| short.short(zone),
+    ];
+    for name_of in names {
+        match zones.iter().filter(|zone| name_of(zone) == name).collect::<Vec<_>>()[..] {
+            [] => {}
+            [zone] => return Ok(zone.clone()),
+            [..] => {
+                let zones = zones.iter().filter(|zone| name_of(zone) == name).map(ZoneKey::to_string);
+                let zones = zones.collect::<Vec<_>>().join(", ");
+                return Err(CliError::Usage(format!(
+                    "zone {name} may be any of {zones}: name its region too"
+                )));
+            }
+        }
+    }
+    let known: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
+    let in_full = known.iter().map(String::as_str);
+    let without_region = zones.iter().map(|zone| &*zone.zone);
+    Err(CliError::NotFound {
+        what: format!("the zones are {}: zone {name}", known.join(", ")),
+        meant: nearest(name, without_region.chain(in_full)).into_iter().map(str::to_owned).collect(),
+    })
+}

@@ -1,0 +1,59 @@
+//! `kordon maintenance` over objects of a real control plane, and what it refuses.
+
+use serde_json::Value;
+
+use super::case_objects::{self, BLOCKED, DONE, Objects, USAGE};
+use crate::common::program::Shell;
+
+fn waves(plan: &Value) -> Vec<Vec<&str>> {
+    let waves = plan["waves"].as_array().expect("waves").iter();
+    waves
+        .map(|wave| wave["nodes"].as_array().expect("nodes").iter().filter_map(Value::as_str).collect())
+        .collect()
+}
+
+#[tokio::test]
+async fn nodes_that_drain_are_in_waves_and_the_others_are_named_with_the_reason() {
+    let plan = Objects::of("audit-budgets").answer("maintenance full fine twice", BLOCKED).await;
+    assert_eq!(waves(&plan), [["fine"]]);
+    let left_out = plan["leftOut"].as_array().expect("nodes");
+    let left_out: Vec<[&str; 2]> = left_out
+        .iter()
+        .map(|node| ["node", "kind"].map(|field| node[field].as_str().expect("a text")))
+        .collect();
+    assert_eq!(left_out, [["full", "drain"], ["twice", "drain"]]);
+    let moves = plan["waves"][0]["moves"].as_array().expect("moves");
+    assert_eq!(plan["cost"]["moves"].as_u64(), u64::try_from(moves.len()).ok());
+}
+
+/// Of four nodes, no two lose pods to each other: a wave has what can go together.
+#[tokio::test]
+async fn one_at_a_time_takes_as_many_waves_as_nodes() {
+    let losses = Objects::of("audit-losses");
+    let flags =
+        "maintenance -l kubernetes.io/os=linux --force --delete-emptydir-data --work-takes 8m --settle 30s";
+    let together = losses.answer(flags, DONE).await;
+    let alone = losses.answer(&format!("{flags} --parallel 1"), DONE).await;
+    assert_eq!(alone["cost"]["nodes"], 4);
+    assert_eq!(waves(&alone).len(), 4);
+    assert!(waves(&together).len() < 4, "{together:#}");
+    let takes = |plan: &Value| plan["cost"]["takesSeconds"].as_i64().expect("a number");
+    assert!(takes(&alone) >= 4 * (8 * 60 + 30) && takes(&together) < takes(&alone));
+}
+
+#[tokio::test]
+async fn what_cannot_be_planned_is_refused_with_a_reason() {
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &Objects::of("audit-budgets").list());
+    let refused = async |words: &[&str], code: i32| {
+        shell.refused(&[&["maintenance", "--from", &file, "--complete"], words].concat(), code).await
+    };
+    assert!(refused(&[], USAGE).await.contains("name the nodes, or choose them"));
+    assert!(refused(&["--stale-kubelet"], USAGE).await.contains("every kubelet is as new as the API server"));
+    assert!(refused(&["ful"], case_objects::FAILED).await.contains("did you mean full?"));
+    assert!(refused(&["--zone", "b"], case_objects::FAILED).await.contains("zone b not found"));
+    assert!(refused(&["full", "--window", "22:00"], USAGE).await.contains("22:00-06:00 Europe/Berlin"));
+    assert!(
+        refused(&["full", "--parallel", "0"], USAGE).await.contains("neither auto nor a number of nodes")
+    );
+}
