@@ -3,8 +3,7 @@
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
-    overlays::Overlay,
-    preview::{PlanKind, PlanRequest, Preview, Targets},
+    preview::{PlanKind, PlanRequest, Targets},
 };
 use kordon_core::cluster::{
     Key, NodeName,
@@ -29,9 +28,7 @@ impl App {
         match action {
             UserAction::Plan(kind) => {
                 let targets = self.named_targets(kind, argument)?;
-                let request = PlanRequest::new(kind, targets);
-                let preview = Preview::new(request, self.screen.focus, &self.shown().cluster);
-                self.screen.open_view(Overlay::Plan(Box::new(preview)));
+                self.show_plan(PlanRequest::new(kind, targets));
             }
             UserAction::Focus(digit) => {
                 let pane = digit.checked_sub(1).and_then(|place| self.screen.panes().get(place).copied());

@@ -43,6 +43,7 @@ pub mod preferences;
 pub mod preview;
 pub mod progress;
 pub mod reaction;
+pub mod rights;
 pub mod screen;
 pub mod screen_part;
 pub mod snapshot_cache;
@@ -71,6 +72,7 @@ pub use playback::{Playback, PlaybackKind};
 pub use preferences::{AppOptions, Preferences};
 pub use preview::Preview;
 pub use reaction::{Reaction, WatchReaction};
+pub use rights::Rights;
 pub use screen::{Glyphs, Screen};
 pub use snapshot_cache::SnapshotCache;
 pub use update::update;
@@ -90,6 +92,8 @@ pub struct App {
     /// What the configuration says for this context. `operations` knows what may be written.
     pub preferences: Preferences,
     pub operations: Operations,
+    /// What the user may not do in this context.
+    pub rights: Rights,
     /// Playback that is shown instead of the present; `None` unless a recording or the history is shown.
     pub playback: Option<Playback>,
     /// State of the history.
@@ -116,6 +120,7 @@ impl App {
             screen: Screen::new(themes),
             operations: Operations::new(mode, preferences.read_only.clone()),
             preferences,
+            rights: Rights::default(),
             playback: None,
             history: HistoryState::None,
             contexts: Vec::new(),

@@ -7,6 +7,7 @@ use super::{
     detail::DetailSubject,
     dialog::Dialog,
     groups::NodeRow,
+    overlays::Overlay,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
         PreviewWork, Targets,
@@ -24,6 +25,13 @@ use kordon_time::Timestamp;
 const MOST_NODES: usize = 50;
 
 impl App {
+    /// Opens the plan of a request, and says which right it needs that the user does not have.
+    pub(super) fn show_plan(&mut self, request: PlanRequest) {
+        let preview = Preview::new(request, self.screen.focus, &self.shown().cluster);
+        self.screen.open_view(Overlay::Plan(Box::new(preview)));
+        self.say_missing_right();
+    }
+
     /// Returns the job that updates the open plan; `None` if the plan already has the result for the present request
     /// and cluster.
     pub fn next_plan(&mut self, now: Timestamp) -> Option<PreviewJob> {

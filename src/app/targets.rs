@@ -58,7 +58,7 @@ impl App {
         }
     }
 
-    fn target_pods(&self) -> Box<dyn Iterator<Item = &Key> + '_> {
+    pub(super) fn target_pods(&self) -> Box<dyn Iterator<Item = &Key> + '_> {
         let screen = &self.screen;
         match screen.focus {
             Pane::Pods if !screen.marked_pods.is_empty() => Box::new(screen.marked_pods.iter()),

@@ -430,8 +430,7 @@ fn open_plan(app: &mut App, kind: PlanKind) {
     let mut request = PlanRequest::new(kind, targets);
     request.drain.ignore_daemonsets = app.screen.ignore_daemonsets;
     request.whole_zones = app.screen.focus == Pane::Zones;
-    let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
-    app.screen.open_view(Overlay::Plan(Box::new(preview)));
+    app.show_plan(request);
 }
 
 /// Opens the plan of the selected suggestion.
@@ -441,8 +440,7 @@ fn open_suggested(app: &mut App) {
         Some(Means::WhatIf(node)) => PlanRequest::new(PlanKind::Failure, Targets::Nodes(vec![node.clone()])),
         Some(Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit) | None => return,
     };
-    let preview = Preview::new(request, app.screen.focus, &app.shown().cluster);
-    app.screen.open_view(Overlay::Plan(Box::new(preview)));
+    app.show_plan(request);
 }
 
 fn toggle_option(app: &mut App, option: PlanOption) {
@@ -450,6 +448,9 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     preview.toggle(option);
     if preview.request.kind == PlanKind::Drain {
         app.screen.ignore_daemonsets = preview.request.drain.ignore_daemonsets;
+    }
+    if option == PlanOption::DisableEviction {
+        app.say_missing_right();
     }
 }
 

@@ -275,6 +275,7 @@ impl Loop {
         }
         if !app.is_replay() {
             app.find_interrupted();
+            app.rights.ask();
         }
         Self {
             display: Display::new(app, clock),

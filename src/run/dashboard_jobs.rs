@@ -132,6 +132,16 @@ impl OperationsDriver {
                     DoneJob { result: JobResult::Checked { number, checks }, lock: None, guards }
                 });
             }
+            Job::Rights(asked) => {
+                let context = self.context.clone();
+                self.spawn(async move {
+                    let missing = match context {
+                        Some(context) => context.missing_permissions(&asked).await,
+                        None => Err(NO_CONTEXT.into()),
+                    };
+                    JobResult::Rights { asked, missing }
+                });
+            }
             Job::Start { number, request } => {
                 let context = self.context.clone();
                 self.spawn_job(async move {

@@ -39,7 +39,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.app.offers(command));
     for (place, command) in hints.enumerate() {
         let key = scene.app.preferences.keymap.first_key(command);
-        let runs = Runs::new(&key, scene.style(Role::Key)).and(" ", scene.style(Role::Dim));
+        // A key whose right is missing does not stand out; the help and the key itself name the right.
+        let is_missing = scene.app.missing_right(command.action).is_some();
+        let role = if is_missing { Role::Dim } else { Role::Key };
+        let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));
         let returns = command.action == UserAction::Freeze && scene.app.is_in_history();
         let runs = runs.and(if returns { "live" } else { command.hint }, scene.style(Role::Dim));
         // Help and quit are dropped last, because help leads to all other commands. In the history, the key that

@@ -81,9 +81,13 @@ fn cells(scene: &Scene, command: &Command, group: HelpGroup) -> Vec<Cell> {
     let keymap = &scene.app.preferences.keymap;
     let keys: Vec<String> = keymap.keys(command).map(|chord| chord.to_string()).collect();
     let keys = if keys.is_empty() { keymap.shortcuts(command) } else { keys };
+    let missing = scene.app.missing_right(command.action);
+    let (key, base) = if missing.is_some() { (Role::Dim, Role::Dim) } else { (Role::Key, Role::Base) };
+    let right = missing.map_or_else(String::new, |missing| format!("({missing}) "));
     let mut cells = vec![
-        Cell::new("  ", scene.style(Role::Dim)).and(&keys.join(" "), scene.style(Role::Key)),
-        Cell::new(&visible::text(command.doc).replace('`', ""), scene.style(Role::Base)),
+        Cell::new("  ", scene.style(Role::Dim)).and(&keys.join(" "), scene.style(key)),
+        Cell::new(&right, scene.style(Role::LevelWarning))
+            .and(&visible::text(command.doc).replace('`', ""), scene.style(base)),
     ];
     // Without a context column, the text extends to the edge.
     if !context.is_empty() {

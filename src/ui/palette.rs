@@ -58,14 +58,18 @@ pub fn draw(scene: &Scene, palette: &Palette, footer: Rect, area: Rect, buf: &mu
 
 fn cells(scene: &Scene, palette: &Palette, command: &Command) -> Vec<Cell> {
     let applies = palette.applies(command);
-    let (name, doc) = if applies { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
+    let missing = scene.app.missing_right(command.action);
+    let stands_out = applies && missing.is_none();
+    let (name, doc) = if stands_out { (Role::Key, Role::Base) } else { (Role::Dim, Role::Dim) };
     let takes = command.takes.unwrap_or_default();
     let keys: Vec<String> =
         scene.app.preferences.keymap.keys(command).map(|chord| chord.to_string()).collect();
     let place = if applies { String::new() } else { format!("{}: ", command.context) };
+    let right = missing.map_or_else(String::new, |missing| format!("({missing}) "));
     vec![
         Cell::new(command.name, scene.style(name)).and(&format!(" {takes}"), scene.style(Role::Dim)),
         Cell::new(&place, scene.style(Role::Dim))
+            .and(&right, scene.style(Role::LevelWarning))
             .and(&visible::text(command.doc).replace('`', ""), scene.style(doc)),
         Cell::new(&keys.join(" "), scene.style(Role::Dim)),
     ]

@@ -720,6 +720,11 @@ impl DashboardFixture {
                 JobResult::Planned { number, plan: job.work().plan.map_err(|error| error.to_string()) }
             }
             Job::Check { number, .. } => JobResult::Checked { number, checks: Ok(self.checks.clone()) },
+            Job::Rights(asked) => {
+                let missing = asked.iter().filter(|right| self.checks.missing.contains(right));
+                let missing = Ok(missing.cloned().collect());
+                JobResult::Rights { asked, missing }
+            }
             Job::Start { number, request } => {
                 let started = match *request {
                     StartRequest::Apply { plan, .. } => {

@@ -208,6 +208,76 @@ async fn missing_permissions_are_named_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_one_may_not_do_is_named_before_it_is_tried_until_it_is_granted() {
+    let harness = Harness::start(SPEED).await;
+    harness.server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[Verb::Patch], "nodes"));
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.press("?").await;
+            dashboard.wait("(may not patch nodes) Plan to cordon").await;
+            let screen = dashboard.screen();
+            assert!(!screen.contains("(may not patch nodes) Predict"), "a what-if writes nothing: {screen}");
+            dashboard.press("<Esc>:evict").await;
+            dashboard.wait("Plan to evict the marked pods").await;
+            assert!(!dashboard.screen().contains("may not"), "{}", dashboard.screen());
+            // The preview stays possible. Pressing the key asks the server again.
+            harness.server.api.clear_faults();
+            dashboard.press("<Esc>2c").await;
+            dashboard.wait("may not patch nodes: this is a preview").await;
+            dashboard.wait("unschedulable").await;
+            dashboard.press("<Esc>?").await;
+            dashboard.wait("Plan to cordon").await;
+            dashboard.wait_gone("may not patch nodes").await;
+        })
+        .await;
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_right_that_is_missing_in_one_namespace_is_named_for_its_pods_only() {
+    let harness = Harness::start(SPEED).await;
+    let forbidden = || Fault::always(FaultAnswer::Forbidden).on(&[Verb::Create], "pods/eviction");
+    harness.server.api.inject(forbidden());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            dashboard.press("2/general-1a-02<Enter><Enter>").await;
+            dashboard.wait("2 Pods").await;
+            dashboard.press("?").await;
+            dashboard.wait("(may not create pods/eviction in ").await;
+            let screen = dashboard.screen();
+            assert!(
+                screen.contains("(may not create pods/eviction in all namespaces) Plan to drain"),
+                "{screen}"
+            );
+            dashboard.press("<Esc>e").await;
+            dashboard.wait("may not create pods/eviction in ").await;
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_does_not_review_access_leaves_every_right_unknown() {
+    let harness = Harness::start(SPEED).await;
+    let reviews = Fault::always(FaultAnswer::InternalError).on(&[Verb::Create], "selfsubjectaccessreviews");
+    harness.server.api.inject(reviews);
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.ready().await;
+            harness
+                .until(|harness| {
+                    harness.server.api.log().iter().any(|logged| logged.uri.contains("selfsubjectaccess"))
+                })
+                .await;
+            dashboard.press("?").await;
+            dashboard.wait("Plan to cordon").await;
+            assert!(!dashboard.screen().contains("may not"), "{}", dashboard.screen());
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drain_that_was_killed_is_offered_and_resumed_in_enforce_only() {
     let harness = Harness::start(SPEED).await;
     let line =

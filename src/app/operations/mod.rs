@@ -114,6 +114,8 @@ pub enum Job {
     Plan { number: u64, job: Box<PlanJob> },
     /// Checks guard rails and permissions. The result is [`JobResult::Checked`].
     Check { number: u64, permissions: Vec<Permission> },
+    /// Asks which of these rights the user lacks. The result is [`JobResult::Rights`].
+    Rights(Vec<Permission>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
     /// Writes a notice to the journal.
@@ -138,6 +140,11 @@ pub enum JobResult {
     Checked {
         number: u64,
         checks: Result<Checks, String>,
+    },
+    /// The rights that were asked for, and those of them that are missing.
+    Rights {
+        asked: Vec<Permission>,
+        missing: Result<Vec<Permission>, String>,
     },
     Started {
         number: u64,
@@ -257,7 +264,7 @@ impl Operations {
 
 impl App {
     pub fn next_job(&mut self) -> Option<Job> {
-        self.operations.jobs.pop_front()
+        self.operations.jobs.pop_front().or_else(|| self.next_rights().map(Job::Rights))
     }
 
     /// Operations with requests to send.
@@ -319,6 +326,9 @@ impl App {
     pub fn on_job_result(&mut self, result: JobResult, now: Timestamp) {
         match result {
             JobResult::Request { operation, id, outcome } => {
+                if matches!(outcome, RequestOutcome::Forbidden(_)) {
+                    self.rights.ask();
+                }
                 self.with_one(&operation, now, |operation, cluster, now| {
                     operation.handle_outcome(cluster, id, outcome, now);
                 });
@@ -335,6 +345,7 @@ impl App {
                     approval.handle_checks(checks, situation, now);
                 });
             }
+            JobResult::Rights { asked, missing } => self.on_rights(asked, missing),
             JobResult::Started { number, started } => self.on_started(number, started, now),
             JobResult::Written { id, error, closed } => self.on_written(&id, error, closed, now),
         }

@@ -1,14 +1,19 @@
 //! Checks of permissions: what kordon reads, and what each operation writes.
 
+use std::collections::BTreeSet;
+
 use futures::{StreamExt, stream};
 
 use super::{super::once::Patience, check::DoctorCheck};
-use crate::k8s::{
-    access,
-    connect::{Connection, FIRST_ANSWER},
-    feed::FeedKind,
+use crate::{
+    app::{preview::PlanKind, rights::rights_for},
+    k8s::{
+        access,
+        connect::{Connection, FIRST_ANSWER},
+        feed::FeedKind,
+    },
 };
-use kordon_core::plan::Permission;
+use kordon_core::{cluster::Namespace, plan::Permission};
 
 /// The checks of permissions, in order.
 pub const CHECKS: [&str; 7] = [
@@ -80,7 +85,8 @@ fn of_missing(need: &Need, missing: &[Permission]) -> DoctorCheck {
 fn needs() -> [Need; 7] {
     let is_pods = |kind: &FeedKind| !matches!(kind, FeedKind::Nodes | FeedKind::Leases | FeedKind::Leader);
     let others = FeedKind::ALWAYS.into_iter().filter(is_pods).flat_map(read);
-    let to_drain = [Permission::on_node("patch", &"".into()), on_pods("create", "eviction")];
+    let everywhere = BTreeSet::from([Namespace::default()]);
+    let to = |kind| rights_for(kind, false, &everywhere);
     [
         Need {
             id: "rights.nodes",
@@ -114,30 +120,26 @@ fn needs() -> [Need; 7] {
         },
         Need {
             id: "rights.nodeChanges",
-            permissions: to_drain[..1].to_vec(),
+            permissions: to(PlanKind::Cordon),
             allows: "cordon, uncordon, taint and label nodes",
             without: format!("kordon plan cordon (taint, label) works without; {OPERATOR}"),
             is_vital: false,
         },
         Need {
             id: "rights.eviction",
-            permissions: to_drain.to_vec(),
+            permissions: to(PlanKind::Drain),
             allows: "drain nodes and evict pods",
             without: format!("kordon plan drain works without; {OPERATOR}"),
             is_vital: false,
         },
         Need {
             id: "rights.deletion",
-            permissions: vec![on_pods("delete", "")],
+            permissions: to(PlanKind::Delete),
             allows: "delete pods, as drain --disable-eviction does",
             without: format!("kordon plan delete works without; {OPERATOR}"),
             is_vital: false,
         },
     ]
-}
-
-fn on_pods(verb: &'static str, subresource: &'static str) -> Permission {
-    Permission::on_pods(verb, subresource, &"".into())
 }
 
 /// Permissions to list and watch a kind.

@@ -108,6 +108,7 @@ pub(super) async fn run_contexts(
         left.extend(Some(next).filter(Loop::is_busy));
         shown.display.app.elsewhere = left.iter().map(Loop::elsewhere).collect();
         shown.display.app.screen.message = Some(format!("context {}", shown.context()));
+        shown.display.app.rights.ask();
         surface.repaint().map_err(RunError::Draw)?;
         shown.display.draw(surface)?;
         was_warned = false;
