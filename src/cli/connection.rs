@@ -117,9 +117,14 @@ impl ConnectionArgs {
         }
     }
 
+    /// Whether no connection flag was given.
+    pub fn names_no_cluster(&self) -> bool {
+        (Self { config: Config::default(), ..self.clone() }) == Self::default()
+    }
+
     /// Fails with `reason` if connection flags were given to a command that does not use them.
     pub fn refuse(&self, reason: &str) -> Result<(), CliError> {
-        if (Self { config: Config::default(), ..self.clone() }) == Self::default() {
+        if self.names_no_cluster() {
             return Ok(());
         }
         Err(CliError::Usage(format!(

@@ -87,6 +87,25 @@ pub struct DemoArgs {
 }
 
 impl DemoArgs {
+    /// The default scenario, shown as the dashboard was asked to show a cluster.
+    pub fn instead_of_dashboard(show: ShowArgs, settings: SettingsArgs) -> Self {
+        Self {
+            scenario: &SCENARIOS[0],
+            seed: 0,
+            speed: 1.0,
+            nodes: None,
+            pods: None,
+            pod_changes: None,
+            listen: None,
+            serve_only: false,
+            record: None,
+            record_for: None,
+            no_controller: false,
+            show,
+            settings,
+        }
+    }
+
     /// Records that the theme was given on the command line.
     pub const fn set_theme_given(&mut self) {
         self.show.set_theme_given();

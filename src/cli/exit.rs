@@ -88,7 +88,7 @@ impl From<Exit> for ExitCode {
 pub enum CliError {
     #[error("{0}")]
     Usage(String),
-    #[error(transparent)]
+    #[error("{0}{next}", next = next_step(.0))]
     Connect(#[from] ConnectError),
     #[error(transparent)]
     Objects(#[from] ObjectsError),
@@ -230,6 +230,33 @@ impl CliError {
             | Self::NothingTo(_)
             | Self::Io { .. } => Exit::Failed,
         }
+    }
+}
+
+/// What finds the cause of an error between here and the server; nothing if the error itself says what to do.
+const fn next_step(error: &ConnectError) -> &'static str {
+    match error {
+        ConnectError::Unreachable { .. }
+        | ConnectError::Timeout { .. }
+        | ConnectError::Certificate { .. }
+        | ConnectError::NotKubernetes { .. } => {
+            "; `kordon doctor` with the same flags checks each step of the connection"
+        }
+        ConnectError::NoKubeconfig { .. }
+        | ConnectError::MissingKubeconfig { .. }
+        | ConnectError::BadKubeconfig { .. }
+        | ConnectError::InCluster { .. }
+        | ConnectError::NoCurrentContext { .. }
+        | ConnectError::UnknownContext { .. }
+        | ConnectError::UnknownCluster { .. }
+        | ConnectError::UnknownUser { .. }
+        | ConnectError::NoServer { .. }
+        | ConnectError::BadServer { .. }
+        | ConnectError::BadProxy { .. }
+        | ConnectError::Credentials { .. }
+        | ConnectError::Plugin { .. }
+        | ConnectError::Unauthorized { .. }
+        | ConnectError::Forbidden { .. } => "",
     }
 }
 

@@ -11,6 +11,7 @@ mod connection;
 mod controller;
 mod dashboard;
 mod demo;
+mod demo_offer;
 mod departures;
 mod doctor;
 #[cfg(test)]

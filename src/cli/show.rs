@@ -139,6 +139,11 @@ impl ShowArgs {
         self.look.is_theme_given = true;
     }
 
+    /// Whether one frame is written to a file, and nothing is shown.
+    pub const fn is_snapshot(&self) -> bool {
+        self.look.snapshot.is_some()
+    }
+
     /// Starts the watches that the dashboard shows.
     pub fn watch(&self, connection: &Connection, clock: Clock) -> RunningWatches {
         RunningWatches::start(&FeedKind::ALL, connection, self.no_pods, clock, CancellationToken::new())

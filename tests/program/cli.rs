@@ -39,6 +39,30 @@ async fn without_any_kubeconfig_the_demo_is_suggested() {
     assert!(output.contains("/nowhere/config") && output.contains("`kordon demo`"), "{output}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_terminal_the_demo_is_offered_where_there_is_no_kubeconfig() {
+    let shell = Shell::new();
+    tokio::task::block_in_place(|| {
+        let mut declined = Terminal::with(shell.under_terminal(&[]));
+        declined.wait("Press Enter for the demo, q to quit");
+        declined.type_in("xq");
+        assert_eq!(declined.end().exit_code(), NO_CONNECTION as u32);
+        assert!(declined.text().contains("--kubeconfig"), "{}", declined.text());
+
+        let mut accepted = Terminal::with(shell.under_terminal(&["--theme", "light"]));
+        accepted.wait("No kubeconfig found (looked for");
+        accepted.type_in("\r");
+        accepted.wait("control-plane-1a-01");
+        accepted.type_in("q");
+        assert!(accepted.end().success());
+
+        // Somebody who names a context wants a cluster.
+        let mut named = Terminal::with(shell.under_terminal(&["--context", "prod"]));
+        assert_eq!(named.end().exit_code(), NO_CONNECTION as u32);
+        assert!(!named.text().contains("Press Enter"), "{}", named.text());
+    });
+}
+
 #[tokio::test]
 async fn a_kubeconfig_that_is_not_there_or_makes_no_sense_is_named() {
     let shell = Shell::new();
@@ -90,6 +114,7 @@ async fn a_server_that_does_not_answer_is_given_up_in_time() {
         output.contains("did not respond within 1 s") && output.contains("--request-timeout"),
         "{output}"
     );
+    assert!(output.contains("`kordon doctor`"), "the next step: {output}");
 }
 
 #[tokio::test]

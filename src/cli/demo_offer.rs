@@ -1,0 +1,79 @@
+//! Offers the demo to somebody who has no kubeconfig.
+
+use std::io::{self, IsTerminal, Write};
+
+use crossterm::{
+    event::{Event, EventStream, KeyCode, KeyEventKind, KeyModifiers},
+    terminal,
+};
+use futures::StreamExt;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::exit::CliError;
+use kordon_core::visible;
+
+/// Asks whether to open the demo. Returns `false` without a question if there is no terminal to ask on.
+///
+/// # Errors
+/// The terminal cannot be read or written.
+pub async fn is_demo_wanted(looked: &str) -> Result<bool, CliError> {
+    if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+        return Ok(false);
+    }
+    let looked = visible::text(looked);
+    print(&format!("No kubeconfig found (looked for {looked}).\nPress Enter for the demo, q to quit: "))?;
+    let answer = {
+        let _raw = RawMode::enable()?;
+        answer().await
+    };
+    print("\n")?;
+    answer
+}
+
+/// Waits for Enter or for a key that declines. The end of the input and a signal that ends the program decline, too.
+async fn answer() -> Result<bool, CliError> {
+    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+    let mut keys = EventStream::new();
+    loop {
+        let event = tokio::select! {
+            event = keys.next() => event,
+            _ = terminated.recv() => None,
+        };
+        let key = match event.transpose().map_err(failed)? {
+            None => return Ok(false),
+            Some(Event::Key(key)) if key.kind != KeyEventKind::Release => key,
+            Some(_) => continue,
+        };
+        match key.code {
+            KeyCode::Enter => return Ok(true),
+            KeyCode::Esc | KeyCode::Char('q') => return Ok(false),
+            KeyCode::Char('c' | 'd') if key.modifiers == KeyModifiers::CONTROL => return Ok(false),
+            _ => {}
+        }
+    }
+}
+
+/// Keys are read as they are typed, until this is dropped.
+struct RawMode;
+
+impl RawMode {
+    fn enable() -> Result<Self, CliError> {
+        terminal::enable_raw_mode().map_err(failed)?;
+        Ok(Self)
+    }
+}
+
+impl Drop for RawMode {
+    fn drop(&mut self) {
+        let _ = terminal::disable_raw_mode();
+    }
+}
+
+fn print(text: &str) -> Result<(), CliError> {
+    let mut out = io::stderr().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
+}
+
+fn failed(error: io::Error) -> CliError {
+    CliError::Io { doing: "asking on the terminal".into(), error }
+}
