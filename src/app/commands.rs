@@ -91,6 +91,9 @@ pub enum UserAction {
     Undo,
     Resume,
     Dismiss,
+    /// Go to the next step of the tour, or end it after the last.
+    NextStep,
+    PreviousStep,
 }
 
 impl UserAction {
@@ -124,6 +127,8 @@ pub enum TypedCommand {
     /// Write what is shown to a file.
     Export,
     NotifyTest,
+    /// Start the tour.
+    Tour,
 }
 
 /// One row of the table.
@@ -155,6 +160,8 @@ pub enum KeyContext {
     Typing,
     /// Applies while text is typed into this input.
     TypingOf(InputTarget),
+    /// Applies while the tour is shown.
+    Tour,
 }
 
 /// Consequences of a command beyond the screen.
@@ -266,6 +273,10 @@ impl Command {
 
     const fn while_typing(self, target: InputTarget) -> Self {
         Self { context: KeyContext::TypingOf(target), ..self }
+    }
+
+    const fn in_tour(self) -> Self {
+        Self { context: KeyContext::Tour, ..self }
     }
 
     const fn with_danger(self, danger: Danger) -> Self {
@@ -414,6 +425,12 @@ pub const COMMANDS: &[Command] = &[
         TypedCommand::Namespace),
     typed_only("notify-test", "", "Send a notice to everyone whom [notify] of the configuration names.", TypedCommand::NotifyTest),
     typed_only("group", "[LABEL]", "Group the nodes by a label; without one, no longer group them.", TypedCommand::Group),
+    typed_only("tour", "", "Explain the screen in six steps.", TypedCommand::Tour),
+    view("next-step", "Go to the next step of the tour; after the last, end it.",
+        "next", &[key(KeyCode::Enter), char('n')], UserAction::NextStep).in_tour(),
+    view("previous-step", "Go to the previous step of the tour.",
+        "back", &[char('p'), key(KeyCode::Backspace)], UserAction::PreviousStep).in_tour(),
+    view("end-tour", "End the tour.", "end", ESC, UserAction::Back).in_tour(),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view("detail", "Show everything about the selected node or pod, the cause of its state first.",
         "why", &[char('d')], UserAction::Detail),
@@ -476,11 +493,14 @@ impl KeyContext {
     /// Whether a key can run a command of this context with this focus.
     pub fn applies(self, focus: KeyFocus) -> bool {
         match (self, focus) {
-            (Self::Everywhere | Self::Always, KeyFocus::Pane(_)) | (Self::Typing, KeyFocus::Input(_)) => true,
+            (Self::Everywhere | Self::Always, KeyFocus::Pane(_))
+            | (Self::Typing, KeyFocus::Input(_))
+            | (Self::Always | Self::Tour, KeyFocus::Tour) => true,
             (Self::In(panes), KeyFocus::Pane(pane)) => panes.contains(&pane),
             (Self::TypingOf(own), KeyFocus::Input(target)) => own == target,
-            (Self::Everywhere | Self::Always | Self::In(_), KeyFocus::Input(_))
-            | (Self::Typing | Self::TypingOf(_), KeyFocus::Pane(_)) => false,
+            (Self::Everywhere | Self::Always | Self::In(_) | Self::Tour, KeyFocus::Input(_))
+            | (Self::Typing | Self::TypingOf(_) | Self::Tour, KeyFocus::Pane(_))
+            | (Self::Everywhere | Self::In(_) | Self::Typing | Self::TypingOf(_), KeyFocus::Tour) => false,
         }
     }
 
@@ -488,6 +508,7 @@ impl KeyContext {
     pub(super) fn overlaps(self, other: Self, chord: Chord) -> bool {
         let is_typing = |context| matches!(context, Self::Typing | Self::TypingOf(_));
         match (self, other) {
+            (Self::Tour, other) | (other, Self::Tour) => matches!(other, Self::Tour | Self::Always),
             (Self::TypingOf(one), Self::TypingOf(other)) => one == other,
             (Self::In(one), Self::In(other)) => one.iter().any(|pane| other.contains(pane)),
             (Self::Always, context) | (context, Self::Always) if is_typing(context) => {
@@ -509,6 +530,7 @@ impl fmt::Display for KeyContext {
                 }
                 Ok(())
             }
+            Self::Tour => f.write_str("in the tour"),
             Self::Typing => f.write_str("while anything is typed"),
             Self::TypingOf(InputTarget::Filter) => f.write_str("while a filter is typed"),
             Self::TypingOf(InputTarget::Edits) => f.write_str("while taints or labels are typed"),

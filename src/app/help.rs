@@ -101,6 +101,7 @@ impl HelpGroup {
             | UserAction::Undo
             | UserAction::Resume
             | UserAction::Dismiss => Self::Act,
+            UserAction::NextStep | UserAction::PreviousStep => Self::Session,
             UserAction::Theme
             | UserAction::Help
             | UserAction::Redraw

@@ -292,6 +292,7 @@ mod tests {
                 KeyContext::In(panes) => panes.iter().copied().map(KeyFocus::Pane).collect(),
                 KeyContext::Typing => InputTarget::ALL.map(KeyFocus::Input).into(),
                 KeyContext::TypingOf(target) => vec![KeyFocus::Input(target)],
+                KeyContext::Tour => vec![KeyFocus::Tour],
             };
             assert!(!command.keys.is_empty() || command.takes.is_some(), "{}", command.name);
             assert!(command.doc.ends_with('.'), "{}", command.name);

@@ -51,6 +51,7 @@ pub mod sorting;
 mod subject;
 mod targets;
 pub mod timing;
+pub mod tour;
 mod typed_commands;
 pub mod update;
 

@@ -114,6 +114,8 @@ impl App {
             UserAction::PreviousPlace => screen.places.has_more(true),
             UserAction::NextPlace => screen.places.has_more(false),
             UserAction::FoldAll => !screen.groups.grouping().is_none(),
+            UserAction::PreviousStep => screen.overlays.tour().is_some_and(|step| step.previous().is_some()),
+            UserAction::NextStep => screen.overlays.tour().is_some(),
             UserAction::Back => screen.can_go_back(),
             UserAction::Move(_)
             | UserAction::Focus(_)
@@ -205,8 +207,12 @@ impl App {
 
     /// Says in the footer that a key does nothing here, and where it does something.
     pub fn on_unknown_key(&mut self, key: KeyEvent) {
-        if let KeyFocus::Pane(_) = self.screen.key_focus() {
-            self.screen.message = Some(self.preferences.keymap.unknown(key));
+        match self.screen.key_focus() {
+            KeyFocus::Pane(_) => self.screen.message = Some(self.preferences.keymap.unknown(key)),
+            KeyFocus::Tour => {
+                self.screen.message = Some("Esc ends the tour, then every key does what it does".into());
+            }
+            KeyFocus::Input(_) => {}
         }
     }
 

@@ -211,7 +211,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
             | Overlay::Question(_)
             | Overlay::Help(_)
             | Overlay::Info(_)
-            | Overlay::Timing(_) => {}
+            | Overlay::Timing(_)
+            | Overlay::Tour(_) => {}
         }
     }
 }

@@ -17,6 +17,7 @@ use super::{
     preview::Preview,
     progress::Progress,
     timing::TimingSheet,
+    tour::TourStep,
 };
 
 /// An overlay.
@@ -40,6 +41,8 @@ pub enum Overlay {
     Info(usize),
     /// The timing of this cluster and of the profiles.
     Timing(Box<TimingSheet>),
+    /// A step of the tour.
+    Tour(TourStep),
 }
 
 /// The overlays that are open, the topmost last. Views are always below the others.
@@ -58,7 +61,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => None,
+            | Self::Timing(_)
+            | Self::Tour(_) => None,
         }
     }
 
@@ -73,7 +77,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => None,
+            | Self::Timing(_)
+            | Self::Tour(_) => None,
         }
     }
 
@@ -85,7 +90,7 @@ impl Overlay {
             Self::Palette(_) => Some(InputTarget::Command),
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) => None,
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => None,
         }
     }
 
@@ -105,7 +110,8 @@ impl Overlay {
             | Self::Palette(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => true,
+            | Self::Timing(_)
+            | Self::Tour(_) => true,
         }
     }
 
@@ -119,7 +125,7 @@ impl Overlay {
             Self::Palette(palette) => palette.edit(request),
             Self::Question(dialog) => dialog.edit(request),
             Self::Help(sheet) => sheet.edit(request),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) => {}
+            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => {}
         }
     }
 
@@ -135,7 +141,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => {}
+            | Self::Timing(_)
+            | Self::Tour(_) => {}
         }
     }
 
@@ -150,7 +157,8 @@ impl Overlay {
             | Self::Filter(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => {}
+            | Self::Timing(_)
+            | Self::Tour(_) => {}
         }
     }
 
@@ -165,7 +173,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => {}
+            | Self::Timing(_)
+            | Self::Tour(_) => {}
         }
     }
 
@@ -178,7 +187,7 @@ impl Overlay {
             Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Timing(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) => {}
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Tour(_) => {}
         }
     }
 
@@ -193,7 +202,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => 0,
+            | Self::Timing(_)
+            | Self::Tour(_) => 0,
         }
     }
 
@@ -208,7 +218,8 @@ impl Overlay {
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
-            | Self::Timing(_) => {}
+            | Self::Timing(_)
+            | Self::Tour(_) => {}
         }
     }
 }
@@ -279,6 +290,14 @@ impl Overlays {
         self.iter().rfind(|overlay| overlay.pane().is_some())
     }
 
+    /// The step of the tour, while it has the keys.
+    pub fn tour(&self) -> Option<TourStep> {
+        match self.top()? {
+            Overlay::Tour(step) => Some(*step),
+            _ => None,
+        }
+    }
+
     /// The detail, if it is the shown view.
     pub fn shown_detail(&self) -> Option<&Detail> {
         match self.view()? {
@@ -302,7 +321,10 @@ impl Overlays {
     /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
     /// detail opened from a plan or progress lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
-        self.0.retain(|other| !matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_)));
+        let gives_way = |other: &Overlay| {
+            matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_) | Overlay::Tour(_))
+        };
+        self.0.retain(|other| !gives_way(other));
         match &overlay {
             Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress) => {}
             Overlay::Detail(_) | Overlay::Progress(_) => self.close_views(),
@@ -312,7 +334,8 @@ impl Overlays {
             | Overlay::Palette(_)
             | Overlay::Help(_)
             | Overlay::Info(_)
-            | Overlay::Timing(_) => {}
+            | Overlay::Timing(_)
+            | Overlay::Tour(_) => {}
         }
         let place = if overlay.pane().is_some() { self.views() } else { self.0.len() };
         self.0.insert(place, overlay);

@@ -145,8 +145,9 @@ fn misspelt(name: &str) -> Option<&'static Command> {
 
 /// Whether the command can be run from the line.
 fn is_typed(command: &&Command) -> bool {
-    let is_of_typing = matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_));
-    !is_of_typing && command.name != "palette"
+    let needs_overlay =
+        matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
+    !needs_overlay && command.name != "palette"
 }
 
 /// Rank of a match, lower for better matches; `None` if a word is missing.
@@ -190,7 +191,8 @@ mod tests {
     #[test]
     fn every_command_that_is_not_part_of_typing_is_found_by_its_name() {
         for command in COMMANDS {
-            let is_typing = matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_));
+            let is_typing =
+                matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_) | KeyContext::Tour);
             let expected = if is_typing || command.name == "palette" { None } else { Some(command.name) };
             let found = typed(command.name).found.first().map(|found| found.name);
             assert_eq!(found.filter(|found| *found == command.name), expected, "{}", command.name);

@@ -91,4 +91,6 @@ pub enum KeyFocus {
     Pane(Pane),
     /// A text input: keys are typed into it.
     Input(InputTarget),
+    /// The tour: keys go from step to step.
+    Tour,
 }

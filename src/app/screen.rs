@@ -295,6 +295,9 @@ impl Screen {
 
     /// Destination of the next key.
     pub fn key_focus(&self) -> KeyFocus {
+        if self.overlays.tour().is_some() {
+            return KeyFocus::Tour;
+        }
         let input = self.focused_overlay().and_then(Overlay::input);
         input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
     }

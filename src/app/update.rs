@@ -20,6 +20,7 @@ use super::{
     reaction::Reaction,
     screen::Frozen,
     subject::subject_of_row,
+    tour::TourStep,
 };
 use crate::model::{Model, suggestions::Means};
 use kordon_core::{cluster::ZoneKey, forecast::LaneFold};
@@ -140,10 +141,22 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Undo => app.undo(),
         UserAction::Resume => app.resume(now),
         UserAction::Dismiss => app.dismiss(),
+        UserAction::NextStep => go_on_with_tour(app, TourStep::next),
+        UserAction::PreviousStep => go_on_with_tour(app, |step| step.previous().or(Some(step))),
     }
     app.screen.leave_closed_pane();
     app.arrange(now);
     Reaction::Draw
+}
+
+/// Goes to another step of the tour, or ends it.
+fn go_on_with_tour(app: &mut App, other: impl Fn(TourStep) -> Option<TourStep>) {
+    let overlays = &mut app.screen.overlays;
+    let Some(step) = overlays.tour() else { return };
+    overlays.close_top();
+    if let Some(step) = other(step) {
+        overlays.open(Overlay::Tour(step));
+    }
 }
 
 fn with_overlay(app: &mut App, change: impl FnOnce(&mut Overlay)) {

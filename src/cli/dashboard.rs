@@ -119,7 +119,7 @@ async fn show_files(
     let (settings, notes) = settings_of(&connection, config, flags, &args.settings);
     let notes = notes.into_iter().map(|note| ("settings", note));
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
-    let show = show.read_only();
+    let show = show.read_only().without_tour();
     let no_journal = Err(JournalError::Files);
     let dashboard = show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal);
     show::show(show, dashboard).await

@@ -48,6 +48,7 @@ mod span;
 mod status;
 mod table;
 mod timing;
+mod tour_state;
 mod tune;
 mod why;
 

@@ -1,13 +1,13 @@
 //! Shows the dashboard on the terminal, or writes one frame of it to a file.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
 use clap::builder::TypedValueParser;
 use clap::{Args, builder::PossibleValuesParser};
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{config::Config, exit::CliError, glyphs::glyphs, keys, span};
+use super::{config::Config, exit::CliError, glyphs::glyphs, keys, span, tour_state};
 use crate::{
     app::{AppOptions, Glyphs, Mode, Preferences, ThemeName},
     executor::{effects::EffectExecutor, write_context::WriteContext},
@@ -38,6 +38,10 @@ pub struct ShowArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false",
         hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     read_only: bool,
+    /// Explain the screen in six steps at the first start on this machine; `:tour` does it again
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "true",
+        hide_possible_values = true, action = clap::ArgAction::Set)]
+    tour: bool,
     #[command(flatten)]
     history: HistoryArgs,
     #[command(flatten)]
@@ -126,6 +130,11 @@ impl ShowArgs {
         Self { read_only: true, ..self }
     }
 
+    /// Returns the same arguments, but without the tour.
+    pub fn without_tour(self) -> Self {
+        Self { tour: false, ..self }
+    }
+
     /// Returns the same arguments with the preferences for a context. A theme on the command line comes before theirs.
     pub fn with_preferences(mut self, config: &Config, context: &str) -> Self {
         let preferences = config.preferences(context);
@@ -160,7 +169,7 @@ pub fn dashboard(
     clock: Clock,
     context: Result<WriteContext, JournalError>,
 ) -> Dashboard {
-    let ShowArgs { no_pods: _, read_only, history, look, preferences, config, context: name } = args;
+    let ShowArgs { no_pods: _, read_only, tour: _, history, look, preferences, config, context: name } = args;
     let themes = look.themes();
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
@@ -186,9 +195,12 @@ pub fn dashboard(
 }
 
 /// Shows a dashboard until the user quits, or writes one frame.
-pub async fn show(args: ShowArgs, dashboard: Dashboard) -> Result<(), CliError> {
+pub async fn show(args: ShowArgs, mut dashboard: Dashboard) -> Result<(), CliError> {
     let look = args.look;
     let Some(file) = look.snapshot.clone() else {
+        if args.tour && std::io::stdout().is_terminal() && tour_state::is_first_start() {
+            dashboard.app.start_tour();
+        }
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
     };
     let (start, theme) = (dashboard.clock.now(), dashboard.app.screen.theme());

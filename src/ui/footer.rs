@@ -108,7 +108,8 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         | Overlay::Question(_)
         | Overlay::Help(_)
         | Overlay::Info(_)
-        | Overlay::Timing(_) => None,
+        | Overlay::Timing(_)
+        | Overlay::Tour(_) => None,
     })
 }
 

@@ -23,6 +23,7 @@ pub mod text;
 mod text_sheet;
 pub mod theme;
 mod timing;
+mod tour;
 pub mod widgets;
 
 use std::{cell::RefCell, collections::BTreeMap};
@@ -127,6 +128,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Help(sheet) => help::draw(&scene, sheet, area, buf),
             Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
             Overlay::Timing(sheet) => timing::draw(&scene, sheet, area, buf),
+            Overlay::Tour(step) => tour::draw(&scene, *step, &plan, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
             // Views are drawn as panes, and the filter as part of the footer.

@@ -71,6 +71,7 @@ impl Shell {
         command.args(arguments);
         command.env_clear();
         command.env("HOME", self.home.path());
+        command.env("KORDON_TOUR", "false");
         for (name, value) in &self.environment {
             command.env(name, value);
         }

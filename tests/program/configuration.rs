@@ -204,6 +204,35 @@ async fn an_edited_file_replaces_the_old_one_only_if_it_is_valid() {
 }
 
 #[test]
+fn the_tour_is_shown_at_the_first_start_and_not_again() {
+    let shell = configured("");
+    let on_a_terminal = |tour: Option<&str>| {
+        let mut command = shell.under_terminal(&["demo"]);
+        match tour {
+            Some(value) => command.env("KORDON_TOUR", value),
+            None => command.env_remove("KORDON_TOUR"),
+        }
+        Terminal::with(command)
+    };
+    let plain = |mut terminal: Terminal| {
+        terminal.wait("control-plane-1a-01");
+        assert!(!terminal.text().contains("Tour 1 of 6"), "{}", terminal.text());
+        terminal.type_in("q");
+        assert!(terminal.end().success());
+    };
+    plain(on_a_terminal(Some("false")));
+    let mut first = on_a_terminal(None);
+    first.wait("Tour 1 of 6");
+    first.type_in("\r");
+    first.wait("Tour 2 of 6");
+    first.type_in("\x1b");
+    first.wait_gone("Tour 2 of 6");
+    first.type_in("q");
+    assert!(first.end().success());
+    plain(on_a_terminal(None));
+}
+
+#[test]
 fn a_running_dashboard_reads_the_file_again_and_only_becomes_stricter() {
     let shell = configured("");
     let file = shell.home.path().join(".config/kordon/config.toml");

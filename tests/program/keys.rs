@@ -63,6 +63,7 @@ const SITUATIONS: &[Situation] = &[
     ("pods, marked", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter><Enter><Space>")),
     ("zones", || pressed(DashboardFixture::incident(), "1j")),
     ("evictions", || pressed(DashboardFixture::incident(), "3j")),
+    ("tour", || pressed(DashboardFixture::incident(), ":tour<Enter>n")),
     ("no evictions", || pressed(DashboardFixture::well(), "3")),
     ("forecast", || pressed(DashboardFixture::incident(), "4j")),
     ("no forecast", || pressed(DashboardFixture::well(), "4")),

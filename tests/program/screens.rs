@@ -7,12 +7,14 @@ use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 use crossterm::event::KeyCode;
 use kordon::{
     app::{
-        Detail, Glyphs, Mode, Pane, ThemeName, commands,
+        Detail, Glyphs, Mode, Pane, ThemeName, UserAction, commands,
         detail::SubjectReport,
         overlays::Overlay,
         pane::{InputTarget, KeyFocus},
         preferences::{ContextMark, MarkColour},
         preview::Preview,
+        tour::TourStep,
+        update,
     },
     journal::{JournalLine, JournaledOperation, LineKind, OperationStart, operations},
     k8s::feed::{FeedEvent, FeedKind, FeedState},
@@ -28,7 +30,7 @@ use kordon_core::{
     forecast::LaneFold,
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, PlacingEnvironment, Plan,
+        Action, DrainOptions, Permission, PlacingEnvironment, Plan,
         undo::{NodeUndo, UndoStep},
     },
 };
@@ -671,6 +673,79 @@ fn help_is_the_command_table_with_what_applies_here_first() {
     assert!(all.contains(" Keys ") && !all.contains("/drain pods"), "{all}");
     fixture.press("<Esc>");
     assert!(!snapshot::plain(&drawn(&mut fixture, (120, 48))).contains(" Keys "));
+}
+
+#[test]
+fn the_help_and_the_footer_show_beforehand_what_one_may_not_do() {
+    let mut fixture = DashboardFixture::well();
+    let patch = Permission::on_node("patch", &"".into());
+    let key = |fixture: &mut DashboardFixture| {
+        let buffer = drawn(fixture, (120, 48));
+        let at = |text: &str| {
+            let last = buffer.area.bottom() - 1;
+            let line: Vec<&str> = (0..buffer.area.width).map(|x| buffer[(x, last)].symbol()).collect();
+            let place = line.concat().find(text).expect("the hint");
+            buffer[(u16::try_from(place).expect("on screen"), last)].style()
+        };
+        (at("c cordon"), at("x what-if"))
+    };
+    fixture.press("2");
+    let before = key(&mut fixture);
+    assert_eq!(before.0, before.1, "nothing was asked");
+    fixture.checks.missing = vec![patch];
+    fixture.app.rights.ask();
+    fixture.serve();
+    let after = key(&mut fixture);
+    assert_ne!(after.0, before.0, "the key of a cordon is dimmed");
+    assert_eq!(after.1, before.1);
+    fixture.press("?");
+    expect(&mut fixture, "help-without-rights", (120, 40));
+    fixture.press("/cordon<Enter>");
+    expect(&mut fixture, "help-without-rights", (80, 24));
+    fixture.press("<Esc><Esc>:cordon");
+    expect(&mut fixture, "palette-without-rights", (80, 24));
+    fixture.press("<Enter>");
+    expect(&mut fixture, "plan-without-rights", (80, 24));
+}
+
+#[test]
+fn the_tour_explains_what_is_on_the_screen_step_by_step() {
+    for (width, height) in [(80, 24), (120, 40)] {
+        let mut fixture = DashboardFixture::incident();
+        fixture.press(":tour<Enter>");
+        for step in TourStep::ALL {
+            expect(&mut fixture, &format!("tour-{}", step.number()), (width, height));
+            fixture.press("n");
+        }
+        assert_eq!(fixture.app.screen.overlays.tour(), None, "it ends after the last step");
+    }
+}
+
+#[test]
+fn the_tour_goes_back_ends_at_once_and_gives_way_to_a_question() {
+    let mut fixture = DashboardFixture::incident();
+    let step = |fixture: &DashboardFixture| fixture.app.screen.overlays.tour();
+    fixture.app.start_tour();
+    fixture.press("p");
+    assert_eq!(step(&fixture), Some(TourStep::Strip), "there is none before the first");
+    fixture.press("<Enter>n");
+    assert_eq!(step(&fixture), Some(TourStep::Why));
+    fixture.press("<Backspace>");
+    assert_eq!(step(&fixture), Some(TourStep::Verdict));
+    fixture.press("r");
+    assert_eq!(step(&fixture), Some(TourStep::Verdict), "other keys do nothing meanwhile");
+    assert!(fixture.app.screen.overlays.plan().is_none());
+    assert!(snapshot::plain(&drawn(&mut fixture, (80, 24))).contains("Esc ends the tour"));
+    fixture.press("<Esc>");
+    assert_eq!(step(&fixture), None);
+
+    let mut fixture = about_to_drain();
+    fixture.app.start_tour();
+    fixture.app.screen.overlays.plan().expect("the tour lies over the plan");
+    update(&mut fixture.app, UserAction::Apply, START);
+    fixture.serve();
+    assert_eq!(step(&fixture), None, "a question is never below the tour");
+    assert!(fixture.app.screen.overlays.question().is_some());
 }
 
 #[test]

@@ -243,6 +243,7 @@ fn start(what: &str, environment: &[(&str, &str)]) -> Terminal {
 fn demo() -> Terminal {
     let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_kordon"));
     command.arg("demo");
+    command.env("KORDON_TOUR", "false");
     command.env_remove("NO_COLOR");
     Terminal::with(command)
 }

@@ -6,8 +6,9 @@ use crate::cli::definition;
 use kordon_core::engine::{Origin, ServerVersion, Settings};
 
 /// Flags of several commands that the file may set.
-pub const FLAGS: [&str; 10] = [
+pub const FLAGS: [&str; 11] = [
     "theme",
+    "tour",
     "ascii",
     "no-mouse",
     "no-pods",

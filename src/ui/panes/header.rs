@@ -93,7 +93,7 @@ pub const fn level_role(level: VerdictLevel) -> Role {
 
 /// Text of the mode: what may be written, and for how long. During playback of the history, the text is the age of the
 /// shown moment.
-fn mode(scene: &Scene) -> (String, Role) {
+pub fn mode(scene: &Scene) -> (String, Role) {
     if scene.app.is_in_history() {
         return (format!(" HISTORY {} ago ", text::age(scene.present, scene.now)), Role::ModeReplay);
     }
@@ -147,7 +147,7 @@ fn in_progress_here(scene: &Scene) -> Runs {
 }
 
 /// Freshness of the shown state: `live 0s`, `disconnected 12s`. The verdict says what a lost connection means.
-fn freshness(scene: &Scene) -> (String, Role) {
+pub fn freshness(scene: &Scene) -> (String, Role) {
     if scene.app.playback.is_some() {
         // Times in a recording have no age from now, so other words are used.
         return replayed_freshness(scene);
