@@ -121,6 +121,9 @@ impl App {
             UserAction::Plan(_) | UserAction::Enter => {
                 Box::new(cluster.nodes().iter().map(|node| node.name.to_string()))
             }
+            UserAction::Typed(TypedCommand::Theme) => {
+                Box::new(self.screen.themes().iter().map(|theme| theme.name().to_owned()))
+            }
             UserAction::Typed(TypedCommand::Context) => Box::new(self.contexts.iter().cloned()),
             _ => return true,
         };

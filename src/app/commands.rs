@@ -67,6 +67,8 @@ pub enum UserAction {
     ChooseNext,
     ChoosePrevious,
     KeepFilter,
+    /// Keep the theme under the cursor of the list.
+    KeepTheme,
     /// Keep the typed taints or labels.
     KeepEdits,
     /// Open the line in which commands are typed.
@@ -416,7 +418,7 @@ pub const COMMANDS: &[Command] = &[
         TypedCommand::Reason),
     typed_only("until", "[SPAN]", "Set how long the next cordons are expected to last, for others to read.", TypedCommand::Until),
     typed_only("within", "[SPAN]", "Set how long the next operations may take in total.", TypedCommand::Within),
-    typed_only("theme", "[NAME]", "Change to a theme by its name: nord, solarized-light, …; without one, list the names.",
+    typed_only("theme", "[NAME]", "Change to a theme by its name: nord, solarized-light, …; without one, choose by sight.",
         TypedCommand::Theme),
     typed_only("context", "[NAME]", "Go to another context of the kubeconfig; without a name, list them.", TypedCommand::Context),
     typed_only("view", "[NAME]", "Show a saved view of the configuration; without a name, list them.", TypedCommand::View),
@@ -426,11 +428,6 @@ pub const COMMANDS: &[Command] = &[
     typed_only("notify-test", "", "Send a notice to everyone whom [notify] of the configuration names.", TypedCommand::NotifyTest),
     typed_only("group", "[LABEL]", "Group the nodes by a label; without one, no longer group them.", TypedCommand::Group),
     typed_only("tour", "", "Explain the screen in six steps.", TypedCommand::Tour),
-    view("next-step", "Go to the next step of the tour; after the last, end it.",
-        "next", &[key(KeyCode::Enter), char('n')], UserAction::NextStep).in_tour(),
-    view("previous-step", "Go to the previous step of the tour.",
-        "back", &[char('p'), key(KeyCode::Backspace)], UserAction::PreviousStep).in_tour(),
-    view("end-tour", "End the tour.", "end", ESC, UserAction::Back).in_tour(),
     view("palette", "Type a command, or find one by words.", "command", &[char(':')], UserAction::Palette),
     view("detail", "Show everything about the selected node or pod, the cause of its state first.",
         "why", &[char('d')], UserAction::Detail),
@@ -449,6 +446,11 @@ pub const COMMANDS: &[Command] = &[
     view("timing", "Show how soon a dead node is noticed, here and with other profiles, or close that.",
         "", &[char('m')], UserAction::Timing),
     view("help", "Show the keys, what applies here first, or close that; `/` searches.", "help", &[char('?')], UserAction::Help),
+    view("next-step", "Go to the next step of the tour; after the last, end it.",
+        "next", &[key(KeyCode::Enter), char('n')], UserAction::NextStep).in_tour(),
+    view("previous-step", "Go to the previous step of the tour.",
+        "back", &[char('p'), key(KeyCode::Backspace)], UserAction::PreviousStep).in_tour(),
+    view("end-tour", "End the tour.", "end", ESC, UserAction::Back).in_tour(),
     view("redraw", "Draw the whole screen again.", "", &[ctrl('l')], UserAction::Redraw).always(),
     view("suspend", "Suspend the program; `fg` resumes it.", "", &[ctrl('z')], UserAction::Suspend).always().with_danger(Danger::Leaves),
     view("quit", "Quit.", "quit", &[char('q'), ctrl('c')], UserAction::Quit).always().with_danger(Danger::Leaves),
@@ -477,6 +479,13 @@ pub const COMMANDS: &[Command] = &[
     typing("other-answer", "Choose the next answer.",
         "other", &[key(KeyCode::Tab)], UserAction::ChooseNext).while_typing(InputTarget::Answer),
     typing("decline", "Cancel.", "cancel", ESC, UserAction::Back).while_typing(InputTarget::Answer),
+    typing("keep-theme", "Keep the shown theme.", "keep", ENTER, UserAction::KeepTheme).while_typing(InputTarget::Theme),
+    typing("next-in-list", "Show the next theme.",
+        "next", &[key(KeyCode::Down)], UserAction::ChooseNext).while_typing(InputTarget::Theme),
+    typing("previous-in-list", "Show the previous theme.",
+        "", &[key(KeyCode::Up)], UserAction::ChoosePrevious).while_typing(InputTarget::Theme),
+    typing("restore-theme", "Go back to the theme before.",
+        "as before", ESC, UserAction::Back).while_typing(InputTarget::Theme),
     typing("delete-word", "Delete the word before the cursor.", "", &[ctrl('w')], UserAction::Edit(InputRequest::DeletePrevWord)),
     typing("delete-line", "Delete everything typed.", "", &[ctrl('u')], UserAction::Edit(InputRequest::DeleteLine)),
     typing("delete-left", "Delete the character before the cursor.",
@@ -536,6 +545,7 @@ impl fmt::Display for KeyContext {
             Self::TypingOf(InputTarget::Edits) => f.write_str("while taints or labels are typed"),
             Self::TypingOf(InputTarget::Command) => f.write_str("while a command is typed"),
             Self::TypingOf(InputTarget::Answer) => f.write_str("while a question is asked"),
+            Self::TypingOf(InputTarget::Theme) => f.write_str("while a theme is chosen"),
         }
     }
 }

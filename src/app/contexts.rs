@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{App, Filter, NodeColumn, Pane, Sort, groups::Grouping, options::ThemeName};
+use super::{App, Filter, NodeColumn, Pane, Sort, groups::Grouping, options::ThemeChoice};
 use kordon_core::cluster::{
     NodeName,
     nearest::{did_you_mean, nearest},
@@ -40,7 +40,7 @@ pub struct ScreenMemory {
     wide: bool,
     zoomed: bool,
     recent: Vec<Pane>,
-    theme: ThemeName,
+    theme: ThemeChoice,
 }
 
 impl App {
@@ -87,7 +87,7 @@ impl App {
             wide: screen.wide,
             zoomed: screen.zoomed,
             recent: screen.recent.clone(),
-            theme: screen.theme(),
+            theme: screen.theme().clone(),
         }
     }
 
@@ -99,7 +99,7 @@ impl App {
         (screen.nodes.sort, screen.wide, screen.zoomed, screen.recent) = (sort, wide, zoomed, recent);
         screen.group_by(grouping);
         // The terminal has not lost a theme since.
-        let _ = screen.use_theme(theme.as_str());
+        let _ = screen.use_theme(theme.name());
     }
 
     /// Says that operations run in another context, which quitting would stop.

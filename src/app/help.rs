@@ -114,6 +114,7 @@ impl HelpGroup {
             | UserAction::ChooseNext
             | UserAction::ChoosePrevious
             | UserAction::KeepFilter
+            | UserAction::KeepTheme
             | UserAction::KeepEdits
             | UserAction::RunCommand
             | UserAction::Answer => Self::Typing,

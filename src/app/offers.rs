@@ -102,6 +102,7 @@ impl App {
             UserAction::ChooseNext | UserAction::ChoosePrevious => match screen.overlays.top() {
                 Some(Overlay::Question(dialog)) => matches!(dialog.prompt(), Some(DialogPrompt::Choice(_))),
                 Some(Overlay::Palette(palette)) => palette.found.len() > 1,
+                Some(Overlay::Themes(chooser)) => chooser.found().len() > 1,
                 _ => self.proposals() > 1,
             },
             UserAction::Complete => match screen.overlays.top() {
@@ -133,6 +134,7 @@ impl App {
             | UserAction::Quit
             | UserAction::Edit(_)
             | UserAction::KeepFilter
+            | UserAction::KeepTheme
             | UserAction::KeepEdits
             | UserAction::Palette
             | UserAction::RunCommand

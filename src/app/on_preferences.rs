@@ -22,8 +22,14 @@ impl App {
 
     /// Applies preferences. Returns what to say of it.
     fn apply(&mut self, preferences: Preferences, now: Timestamp) -> String {
-        let themed = match preferences.theme.filter(|theme| Some(*theme) != self.preferences.theme) {
-            Some(theme) => self.screen.use_theme(theme.as_str()),
+        let themed = match preferences
+            .theme
+            .as_ref()
+            .filter(|theme| Some(*theme) != self.preferences.theme.as_ref())
+        {
+            // The terminal is asked at the next start.
+            Some(theme) if theme == "auto" => Ok(()),
+            Some(theme) => self.screen.use_theme(theme),
             None => Ok(()),
         };
         let read_only = self.tighten(preferences.read_only.clone(), now);

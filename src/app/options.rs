@@ -1,5 +1,9 @@
 //! What the dashboard may write, and its themes.
 
+use std::sync::Arc;
+
+use ratatui::style::Style;
+
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -87,5 +91,56 @@ impl ThemeName {
             (false, 0..256) => vec![Self::Ansi16, Self::Mono],
             (false, 256..) => Self::ALL.to_vec(),
         }
+    }
+}
+
+/// A theme that the user made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnTheme {
+    pub name: String,
+    /// The bundled theme that it inherits from in the end.
+    pub root: ThemeName,
+    /// Styles of all roles (`ui::Role`), in their order.
+    pub styles: Vec<Style>,
+}
+
+/// A theme that can be chosen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThemeChoice {
+    Bundled(ThemeName),
+    Own(Arc<OwnTheme>),
+}
+
+impl ThemeChoice {
+    /// All bundled themes.
+    pub fn bundled() -> Vec<Self> {
+        ThemeName::ALL.iter().copied().map(Self::Bundled).collect()
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Bundled(name) => name.as_str(),
+            Self::Own(own) => &own.name,
+        }
+    }
+
+    /// The bundled theme, or the one that an own theme inherits from in the end.
+    pub fn root(&self) -> ThemeName {
+        match self {
+            Self::Bundled(name) => *name,
+            Self::Own(own) => own.root,
+        }
+    }
+}
+
+impl Default for ThemeChoice {
+    fn default() -> Self {
+        Self::Bundled(ThemeName::default())
+    }
+}
+
+impl PartialEq<ThemeName> for ThemeChoice {
+    fn eq(&self, other: &ThemeName) -> bool {
+        matches!(self, Self::Bundled(name) if name == other)
     }
 }

@@ -212,7 +212,8 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
             | Overlay::Help(_)
             | Overlay::Info(_)
             | Overlay::Timing(_)
-            | Overlay::Tour(_) => {}
+            | Overlay::Tour(_)
+            | Overlay::Themes(_) => {}
         }
     }
 }

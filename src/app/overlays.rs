@@ -16,6 +16,7 @@ use super::{
     pane::{InputTarget, Pane},
     preview::Preview,
     progress::Progress,
+    theme_chooser::ThemeChooser,
     timing::TimingSheet,
     tour::TourStep,
 };
@@ -43,6 +44,8 @@ pub enum Overlay {
     Timing(Box<TimingSheet>),
     /// A step of the tour.
     Tour(TourStep),
+    /// The list of themes, while one is chosen.
+    Themes(ThemeChooser),
 }
 
 /// The overlays that are open, the topmost last. Views are always below the others.
@@ -62,7 +65,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => None,
+            | Self::Tour(_)
+            | Self::Themes(_) => None,
         }
     }
 
@@ -78,7 +82,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => None,
+            | Self::Tour(_)
+            | Self::Themes(_) => None,
         }
     }
 
@@ -90,6 +95,7 @@ impl Overlay {
             Self::Palette(_) => Some(InputTarget::Command),
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
+            Self::Themes(_) => Some(InputTarget::Theme),
             Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => None,
         }
     }
@@ -111,7 +117,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => true,
+            | Self::Tour(_)
+            | Self::Themes(_) => true,
         }
     }
 
@@ -125,6 +132,7 @@ impl Overlay {
             Self::Palette(palette) => palette.edit(request),
             Self::Question(dialog) => dialog.edit(request),
             Self::Help(sheet) => sheet.edit(request),
+            Self::Themes(chooser) => chooser.edit(request),
             Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => {}
         }
     }
@@ -142,7 +150,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => {}
+            | Self::Tour(_)
+            | Self::Themes(_) => {}
         }
     }
 
@@ -152,6 +161,7 @@ impl Overlay {
             Self::Plan(preview) => preview.choose(by),
             Self::Palette(palette) => palette.choose(by),
             Self::Question(dialog) => dialog.choose(by),
+            Self::Themes(chooser) => chooser.choose(by),
             Self::Detail(_)
             | Self::Progress(_)
             | Self::Filter(_)
@@ -174,7 +184,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => {}
+            | Self::Tour(_)
+            | Self::Themes(_) => {}
         }
     }
 
@@ -187,7 +198,7 @@ impl Overlay {
             Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Timing(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
-            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Tour(_) => {}
+            Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Tour(_) | Self::Themes(_) => {}
         }
     }
 
@@ -203,7 +214,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => 0,
+            | Self::Tour(_)
+            | Self::Themes(_) => 0,
         }
     }
 
@@ -219,7 +231,8 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Tour(_) => {}
+            | Self::Tour(_)
+            | Self::Themes(_) => {}
         }
     }
 }
@@ -335,7 +348,8 @@ impl Overlays {
             | Overlay::Help(_)
             | Overlay::Info(_)
             | Overlay::Timing(_)
-            | Overlay::Tour(_) => {}
+            | Overlay::Tour(_)
+            | Overlay::Themes(_) => {}
         }
         let place = if overlay.pane().is_some() { self.views() } else { self.0.len() };
         self.0.insert(place, overlay);

@@ -78,10 +78,12 @@ pub enum InputTarget {
     Command,
     /// The answer to a question.
     Answer,
+    /// Letters of the names in the list of themes.
+    Theme,
 }
 
 impl InputTarget {
-    pub const ALL: [Self; 4] = [Self::Filter, Self::Edits, Self::Command, Self::Answer];
+    pub const ALL: [Self; 5] = [Self::Filter, Self::Edits, Self::Command, Self::Answer, Self::Theme];
 }
 
 /// Destination of the next key.

@@ -9,7 +9,7 @@ use super::{
     aliases::Aliases,
     chosen_columns::ChosenColumn,
     keymap::Keymap,
-    options::{Mode, ThemeName},
+    options::{Mode, ThemeChoice},
     pane::Pane,
 };
 
@@ -18,7 +18,7 @@ use super::{
 pub struct AppOptions {
     pub mode: Mode,
     /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
-    pub themes: Vec<ThemeName>,
+    pub themes: Vec<ThemeChoice>,
     /// What the configuration says for this context.
     pub preferences: Preferences,
 }
@@ -26,8 +26,8 @@ pub struct AppOptions {
 /// Preferences for one context. Its own override those for all contexts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preferences {
-    /// The theme of the configuration; `None` if it has none.
-    pub theme: Option<ThemeName>,
+    /// Name of the theme of the configuration, or `auto`, which leaves it to the terminal; `None` if it has none.
+    pub theme: Option<String>,
     pub keymap: Keymap,
     /// Commands of the user: the name that is typed, and the command line that it stands for.
     pub aliases: Aliases,

@@ -16,7 +16,7 @@ use super::{
     key_prefix::KeyPrefix,
     listing::{ListUse, Listing, Movement},
     opening::Opening,
-    options::ThemeName,
+    options::{ThemeChoice, ThemeName},
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
     places::Places,
@@ -24,6 +24,7 @@ use super::{
     progress::Progress,
     screen_part::MouseTarget,
     snapshot_cache::SnapshotCache,
+    theme_chooser::ThemeChooser,
 };
 use crate::model::{DepartureId, Horizon, Model};
 use kordon_core::{
@@ -96,7 +97,7 @@ pub struct Screen {
     /// Snapshot kept while a plan is open.
     pub plan_snapshot: SnapshotCache,
     pub glyphs: Glyphs,
-    themes: Vec<ThemeName>,
+    themes: Vec<ThemeChoice>,
     theme: usize,
 }
 
@@ -220,16 +221,22 @@ const RECENT: [Pane; 7] = [
 ];
 
 impl Screen {
-    pub fn new(themes: Vec<ThemeName>) -> Self {
-        let themes = if themes.is_empty() { vec![ThemeName::Dark] } else { themes };
+    pub fn new(themes: Vec<ThemeChoice>) -> Self {
+        let themes = if themes.is_empty() { vec![ThemeChoice::default()] } else { themes };
         let openings =
             [Pane::Evictions, Pane::Forecast, Pane::Journal, Pane::Pending, Pane::Departures, Pane::Budgets]
                 .map(|pane| (pane, Opening::default()));
         Self { themes, recent: RECENT.to_vec(), openings: openings.into(), ..Self::default() }
     }
 
-    pub fn theme(&self) -> ThemeName {
-        self.themes.get(self.theme).copied().unwrap_or_default()
+    pub fn theme(&self) -> &ThemeChoice {
+        const DEFAULT: &ThemeChoice = &ThemeChoice::Bundled(ThemeName::Dark);
+        self.themes.get(self.theme).unwrap_or(DEFAULT)
+    }
+
+    /// Themes of this terminal, in the order in which they follow each other.
+    pub fn themes(&self) -> &[ThemeChoice] {
+        &self.themes
     }
 
     pub fn next_theme(&mut self) {
@@ -239,19 +246,29 @@ impl Screen {
     /// Changes to the theme of this name.
     ///
     /// # Errors
-    /// The terminal has no such theme. Without a name, the text lists the names.
+    /// The terminal has no such theme.
     pub(super) fn use_theme(&mut self, name: &str) -> Result<(), String> {
-        let names = self.themes.iter().map(|theme| theme.as_str());
-        match self.themes.iter().position(|theme| theme.as_str() == name) {
+        let names = self.themes.iter().map(ThemeChoice::name);
+        match self.themes.iter().position(|theme| theme.name() == name) {
             Some(place) => self.theme = place,
-            None if name.is_empty() => {
-                return Err(format!("themes: {}", names.collect::<Vec<_>>().join(", ")));
-            }
             None => {
                 return Err(format!("there is no theme {name} here{}", did_you_mean(nearest(name, names))));
             }
         }
         Ok(())
+    }
+
+    /// Opens the list of themes; the one under the cursor is shown at once.
+    pub(super) fn choose_theme(&mut self) {
+        let names = self.themes.iter().map(|theme| theme.name().to_owned()).collect();
+        self.overlays.open(Overlay::Themes(ThemeChooser::new(names, self.theme)));
+    }
+
+    /// Shows the theme under the cursor of the list of themes, if that is open.
+    pub(super) fn show_chosen_theme(&mut self) {
+        if let Some(Overlay::Themes(chooser)) = self.overlays.top() {
+            self.theme = chooser.shown();
+        }
     }
 
     pub fn focus_on(&mut self, pane: Pane) {
@@ -382,8 +399,10 @@ impl Screen {
         if let Some(from) = closed.as_ref().and_then(Overlay::opened_from) {
             self.focus = from;
         }
-        if matches!(closed, Some(Overlay::Filter(_))) {
-            self.filters.remove(&self.focus);
+        match closed {
+            Some(Overlay::Filter(_)) => drop(self.filters.remove(&self.focus)),
+            Some(Overlay::Themes(chooser)) => self.theme = chooser.before(),
+            _ => {}
         }
     }
 
@@ -401,7 +420,7 @@ impl Screen {
     pub(super) fn edit(&mut self, request: InputRequest) {
         let Some(overlay) = self.focused_overlay_mut() else { return };
         overlay.edit(request);
-        let Overlay::Filter(input) = overlay else { return };
+        let Overlay::Filter(input) = overlay else { return self.show_chosen_theme() };
         let filter = input.value().to_owned();
         self.set_filter(self.focus, &filter);
     }

@@ -42,6 +42,7 @@ impl App {
             TypedCommand::Export => self.taken_along = Some(TakenAlong::File(argument.into())),
             TypedCommand::Tour => self.start_tour(),
             TypedCommand::NotifyTest => self.test_notice = true,
+            TypedCommand::Theme if argument.is_empty() => self.screen.choose_theme(),
             TypedCommand::Theme => self.screen.use_theme(argument)?,
             TypedCommand::Sort => {
                 self.screen.sort_by(argument)?;

@@ -111,8 +111,9 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
-        UserAction::ChooseNext => with_overlay(app, |overlay| overlay.choose(1)),
-        UserAction::ChoosePrevious => with_overlay(app, |overlay| overlay.choose(-1)),
+        UserAction::ChooseNext => choose(app, 1),
+        UserAction::ChoosePrevious => choose(app, -1),
+        UserAction::KeepTheme => drop(app.screen.overlays.close_top()),
         UserAction::KeepFilter => match app.screen.overlays.help_mut() {
             Some(help) => help.is_typing = false,
             None => app.screen.keep_filter(),
@@ -157,6 +158,12 @@ fn go_on_with_tour(app: &mut App, other: impl Fn(TourStep) -> Option<TourStep>) 
     if let Some(step) = other(step) {
         overlays.open(Overlay::Tour(step));
     }
+}
+
+/// Moves the choice among proposals, answers or themes.
+fn choose(app: &mut App, by: isize) {
+    with_overlay(app, |overlay| overlay.choose(by));
+    app.screen.show_chosen_theme();
 }
 
 fn with_overlay(app: &mut App, change: impl FnOnce(&mut Overlay)) {

@@ -43,8 +43,9 @@ impl DashboardArgs {
     }
 }
 
-pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let config = connection.config.clone();
+    args.show.ask_background();
     if args.source.has_files() {
         return show_files(args, connection, &config).await;
     }
@@ -92,7 +93,7 @@ async fn open(args: DashboardArgs, connection: ConnectionArgs) -> Result<Dashboa
     let notice = context.as_ref().ok().and_then(|context| context.notice.clone());
     let notes = notes.into_iter().map(|note| ("settings", note)).chain(notice.map(|note| ("journal", note)));
     let mut dashboard =
-        show::dashboard(show, &connection, watches, settings, notes.collect(), clock, context);
+        show::dashboard(show, &connection, watches, settings, notes.collect(), clock, context)?;
     dashboard.app.contexts = connection.contexts;
     Ok(dashboard)
 }
@@ -121,7 +122,7 @@ async fn show_files(
     let notes = notes.chain(connection.notes.iter().map(|note| ("files", note.clone()))).collect();
     let show = show.read_only().without_tour();
     let no_journal = Err(JournalError::Files);
-    let dashboard = show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal);
+    let dashboard = show::dashboard(show.clone(), &connection, watches, settings, notes, clock, no_journal)?;
     show::show(show, dashboard).await
 }
 

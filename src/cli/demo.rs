@@ -198,11 +198,13 @@ impl EmbeddedCluster {
         let settings = settings(&args);
         let journal = Journal::within(&self.folder, NAME);
         let context = WriteContext::with(&connection, journal, self.clock);
-        let show = args.show.with_preferences(config, NAME);
+        let mut show = args.show;
+        show.ask_background();
+        let show = show.with_preferences(config, NAME);
         let watches = show.watch(&connection, self.clock);
         let (clock, notes) = (self.clock, Vec::new());
         let dashboard =
-            show::dashboard(show.clone(), &connection, watches, settings, notes, clock, Ok(context));
+            show::dashboard(show.clone(), &connection, watches, settings, notes, clock, Ok(context))?;
         show::show(show, dashboard).await
     }
 

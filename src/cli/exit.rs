@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 use serde::Serialize;
 use serde_json::json;
 
-use super::config::ConfigError;
+use super::{config::ConfigError, theme::OwnThemeError};
 use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,
@@ -126,6 +126,8 @@ pub enum CliError {
     #[error(transparent)]
     Guards(#[from] GuardsError),
     #[error(transparent)]
+    Theme(#[from] OwnThemeError),
+    #[error(transparent)]
     Config(#[from] ConfigError),
     /// The configuration forbids writing in this context. `why` is the key and its place.
     #[error("nothing was written: {why} makes context {context} read-only")]
@@ -198,7 +200,8 @@ impl CliError {
                 | WriteContextError::Write(_),
             ) => Exit::Failed,
             Self::Guards(GuardsError::Bad { .. })
-            | Self::Config(ConfigError::Bad { .. } | ConfigError::Variable { .. }) => Exit::Usage,
+            | Self::Config(ConfigError::Bad { .. } | ConfigError::Variable { .. })
+            | Self::Theme(_) => Exit::Usage,
             Self::Guards(GuardsError::Io { .. }) | Self::Config(ConfigError::Io { .. }) => Exit::Failed,
             Self::ReadOnly { .. } => Exit::Guarded,
             Self::Declined => Exit::Interrupted,

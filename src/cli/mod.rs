@@ -47,6 +47,7 @@ mod source;
 mod span;
 mod status;
 mod table;
+mod theme;
 mod timing;
 mod tour_state;
 mod tune;
@@ -180,6 +181,8 @@ enum Command {
     Journal(journal::JournalArgs),
     /// Print the configuration: each setting, its value, and where that comes from; check and edit it
     Config(configuration::ConfigArgs),
+    /// Make themes of other programs' into themes of kordon
+    Theme(theme::ThemeArgs),
     /// Check what kordon depends on, from kubeconfig to terminal, and say how to fix what is wrong
     Doctor(doctor::DoctorArgs),
     /// Print shell completions
@@ -323,6 +326,7 @@ impl Cli {
                 | Command::Journal(_)
                 | Command::Config(_)
                 | Command::Doctor(_)
+                | Command::Theme(_)
                 | Command::Completions(_)
                 | Command::Man,
             )
@@ -340,7 +344,7 @@ impl Cli {
     /// Whether the command needs no configuration: it is about the program, or about the file itself.
     const fn is_about_itself(&self) -> bool {
         match &self.command {
-            Some(Command::Completions(_) | Command::Man) => true,
+            Some(Command::Completions(_) | Command::Man | Command::Theme(_)) => true,
             Some(Command::Config(args)) => args.is_about_the_file(),
             _ => false,
         }
@@ -358,6 +362,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
     let work = match command {
         // These commands wait for nothing, so they need neither a log nor the runtime.
         Some(Command::Config(args)) => return configuration::run(&args, &connection.config),
+        Some(Command::Theme(args)) => return theme::run(&args),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
         None => dashboard::run(dashboard, connection).boxed_local(),

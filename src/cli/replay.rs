@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{
     config::Config,
-    exit::CliError,
+    exit::{self, CliError},
     recorded::{RecordedTime, open, recorded_time},
     settings::SettingsArgs,
     show::{LookArgs, show_replay},
@@ -80,7 +80,11 @@ pub async fn run(args: ReplayArgs, config: Config) -> Result<(), CliError> {
     playback.go_to(at);
     // A recording is of no context, so it has the preferences for all of them.
     let preferences = config.preferences("");
-    let options = AppOptions { mode: Mode::Replay, themes: look.themes(), preferences };
+    let mut look = look;
+    look.ask_background();
+    let (themes, bad_themes) = look.themes()?;
+    bad_themes.iter().for_each(|text| exit::note(text));
+    let options = AppOptions { mode: Mode::Replay, themes, preferences };
     let dashboard =
         Dashboard::for_recording(playback, Player::new(played, searched), options, Clock::system());
     show_replay(look, dashboard).await

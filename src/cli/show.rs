@@ -2,14 +2,20 @@
 
 use std::{io::IsTerminal, path::PathBuf, sync::Arc};
 
-use clap::builder::TypedValueParser;
-use clap::{Args, builder::PossibleValuesParser};
+use clap::Args;
 use crossterm::event::KeyEvent;
 use tokio_util::sync::CancellationToken;
 
-use super::{config::Config, exit::CliError, glyphs::glyphs, keys, span, tour_state};
+use super::{
+    config::Config,
+    exit::CliError,
+    glyphs::glyphs,
+    keys, span,
+    theme::{self, AUTO, OwnThemes, ThemeNameParser},
+    tour_state,
+};
 use crate::{
-    app::{AppOptions, Glyphs, Mode, Preferences, ThemeName},
+    app::{AppOptions, Glyphs, Mode, Preferences, ThemeChoice, ThemeName},
     executor::{effects::EffectExecutor, write_context::WriteContext},
     journal::JournalError,
     k8s::{connect::Connection, feed::FeedKind},
@@ -79,9 +85,12 @@ impl Default for HistoryArgs {
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Dashboard")]
 pub struct LookArgs {
-    /// Theme to start with; T switches to the next
-    #[arg(long, value_name = "NAME", value_parser = theme())]
-    theme: Option<ThemeName>,
+    /// Theme to start with: auto takes dark or light as the terminal's background is, NAME also one of ~/.config/kordon/themes
+    #[arg(long, value_name = "NAME", value_parser = ThemeNameParser)]
+    theme: Option<String>,
+    /// Whether the terminal's background is light, if it was asked.
+    #[arg(skip)]
+    is_light: bool,
     /// Whether the theme was given on the command line.
     #[arg(skip)]
     is_theme_given: bool,
@@ -148,6 +157,11 @@ impl ShowArgs {
         self.look.is_theme_given = true;
     }
 
+    /// Asks the terminal for its background, if the theme is left to it.
+    pub fn ask_background(&mut self) {
+        self.look.ask_background();
+    }
+
     /// Whether one frame is written to a file, and nothing is shown.
     pub const fn is_snapshot(&self) -> bool {
         self.look.snapshot.is_some()
@@ -160,6 +174,9 @@ impl ShowArgs {
 }
 
 /// Creates the dashboard of a cluster.
+///
+/// # Errors
+/// The file of the requested theme is invalid.
 pub fn dashboard(
     args: ShowArgs,
     connection: &Connection,
@@ -168,14 +185,14 @@ pub fn dashboard(
     notes: Vec<(&'static str, String)>,
     clock: Clock,
     context: Result<WriteContext, JournalError>,
-) -> Dashboard {
+) -> Result<Dashboard, CliError> {
     let ShowArgs { no_pods: _, read_only, tour: _, history, look, preferences, config, context: name } = args;
-    let themes = look.themes();
+    let (themes, bad_themes) = look.themes()?;
     let options =
         ModelOptions { connection: connection_info(connection), settings, role: ControllerRole::Shadow };
     let mut session = Session::over(watches, connection, options, EffectExecutor::Recorder, clock);
-    for note in notes {
-        let (source, text) = note;
+    let notes = notes.into_iter().chain(bad_themes.into_iter().map(|text| ("theme", text)));
+    for (source, text) in notes {
         session.model.journal.trouble(clock.now(), source, &text);
     }
     let (context, locked) = match context {
@@ -191,7 +208,7 @@ pub fn dashboard(
     dashboard.notify = config.notify();
     dashboard.preferences = preferences_file(*config, name);
     dashboard.app.screen.glyphs = look.glyphs();
-    dashboard
+    Ok(dashboard)
 }
 
 /// Shows a dashboard until the user quits, or writes one frame.
@@ -203,10 +220,10 @@ pub async fn show(args: ShowArgs, mut dashboard: Dashboard) -> Result<(), CliErr
         }
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
     };
-    let (start, theme) = (dashboard.clock.now(), dashboard.app.screen.theme());
+    let (start, theme) = (dashboard.clock.now(), Theme::chosen(dashboard.app.screen.theme()));
     let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
     let frame = run::headless(dashboard, look.size.cells(), start + look.after, keys).await?;
-    Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+    Ok(snapshot::write(&file, &frame, &theme)?)
 }
 
 /// The file of the preferences of a context; `None` if there is no place for one.
@@ -226,10 +243,10 @@ pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(),
     let Some(file) = look.snapshot.clone() else {
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
     };
-    let theme = dashboard.app.screen.theme();
+    let theme = Theme::chosen(dashboard.app.screen.theme());
     let typing = VirtualTyping { keys: look.typed(), until: look.after };
     let frame = run::replay_frame(dashboard, look.size.cells(), typing).await?;
-    Ok(snapshot::write(&file, &frame, Theme::bundled(theme))?)
+    Ok(snapshot::write(&file, &frame, &theme)?)
 }
 
 impl HistoryArgs {
@@ -251,24 +268,56 @@ impl HistoryArgs {
 
 impl LookArgs {
     /// Starts with the theme of the preferences, unless one was given on the command line.
-    pub const fn prefer(&mut self, preferences: &Preferences) {
+    pub fn prefer(&mut self, preferences: &Preferences) {
         if !self.is_theme_given && preferences.theme.is_some() {
-            self.theme = preferences.theme;
+            self.theme.clone_from(&preferences.theme);
         }
     }
 
-    /// Themes that suit the terminal, starting with the requested one. A frame that is written to a file can use all
-    /// colours.
-    pub fn themes(&self) -> Vec<ThemeName> {
-        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let colours =
-            if self.snapshot.is_some() { u16::MAX } else { crossterm::style::available_color_count() };
-        let mut themes = ThemeName::for_terminal(no_color, colours);
-        if let Some(first) = self.theme {
-            themes.retain(|theme| *theme != first);
-            themes.insert(0, first);
+    /// Asks the terminal for its background, if the theme is left to it. This takes half a second at most, if the terminal
+    /// does not answer.
+    pub fn ask_background(&mut self) {
+        self.is_light =
+            self.wished().is_none() && self.snapshot.is_none() && has_all_colours() && theme::is_light();
+    }
+
+    /// Name of the theme that somebody asked for; `None` if it is left to the terminal.
+    fn wished(&self) -> Option<&str> {
+        self.theme.as_deref().filter(|name| *name != AUTO)
+    }
+
+    /// Themes that suit the terminal, starting with the requested one, and notes about files that are no themes. A frame
+    /// that is written to a file can use all colours.
+    ///
+    /// # Errors
+    /// The requested theme is one of the user's, and its file is invalid.
+    pub fn themes(&self) -> Result<(Vec<ThemeChoice>, Vec<String>), CliError> {
+        let colours = if self.snapshot.is_some() { u16::MAX } else { terminal_colours() };
+        let suitable = ThemeName::for_terminal(is_colourless(), colours);
+        let has_own = suitable.len() == ThemeName::ALL.len();
+        let mut themes: Vec<ThemeChoice> = suitable.into_iter().map(ThemeChoice::Bundled).collect();
+        let mut notes = Vec::new();
+        let own = OwnThemes::find();
+        for name in own.names() {
+            let is_wished = self.wished() == Some(&*name);
+            match own.read(&name) {
+                Ok(theme) if has_own || is_wished => {
+                    themes.retain(|other| other.name() != name);
+                    themes.push(theme);
+                }
+                Ok(_) => {}
+                Err(error) if is_wished => return Err(error.into()),
+                Err(error) => notes.push(error.to_string()),
+            }
         }
-        themes
+        let first = self.wished().or(self.is_light.then_some(ThemeName::Light.as_str()));
+        if let Some(first) = first {
+            let suits =
+                themes.iter().position(|theme| theme.name() == first).map(|place| themes.remove(place));
+            let first = suits.or_else(|| ThemeName::parse(first).map(ThemeChoice::Bundled));
+            themes.splice(0..0, first);
+        }
+        Ok((themes, notes))
     }
 
     /// Glyphs for the screen. For a frame that is written to a file, the capabilities of the terminal do not matter.
@@ -329,9 +378,18 @@ fn history_size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| "not a size of 1MiB or more, such as 512MiB or 2GiB".into())
 }
 
-fn theme() -> impl TypedValueParser<Value = ThemeName> {
-    PossibleValuesParser::new(ThemeName::ALL.iter().map(|theme| theme.as_str()))
-        .map(|name| ThemeName::parse(&name).expect("the parser accepts only names of themes"))
+/// Whether the environment asks for no colours.
+fn is_colourless() -> bool {
+    std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+}
+
+fn terminal_colours() -> u16 {
+    crossterm::style::available_color_count()
+}
+
+/// Whether every bundled theme suits the terminal.
+fn has_all_colours() -> bool {
+    ThemeName::for_terminal(is_colourless(), terminal_colours()).len() == ThemeName::ALL.len()
 }
 
 fn size(text: &str) -> Result<Size, String> {

@@ -109,7 +109,8 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         | Overlay::Help(_)
         | Overlay::Info(_)
         | Overlay::Timing(_)
-        | Overlay::Tour(_) => None,
+        | Overlay::Tour(_)
+        | Overlay::Themes(_) => None,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 
-use super::{Scene, theme::Role};
+use super::{Scene, contrast::luminance, theme::Role};
 use crate::app::{
     ThemeName,
     preferences::{ContextMark, MarkColour},
@@ -37,7 +37,7 @@ pub fn mark(scene: &Scene) -> Option<(String, Style)> {
 /// Style of a mark. A mark without a colour, or on a terminal without colours, is reversed.
 fn style(mark: &ContextMark, scene: &Scene) -> Style {
     let strong = scene.style(Role::Strong).add_modifier(Modifier::BOLD);
-    match (mark.colour, scene.screen.theme()) {
+    match (mark.colour, scene.screen.theme().root()) {
         (None, _) | (_, ThemeName::Mono) => strong.add_modifier(Modifier::REVERSED),
         (Some(colour), ThemeName::Ansi16) => on(MarkColour::Ansi(nearest(colour))),
         (Some(colour), _) => on(colour),
@@ -69,15 +69,6 @@ fn components(colour: MarkColour) -> (u8, u8, u8) {
 fn needs_black(colour: (u8, u8, u8)) -> bool {
     let light = luminance(colour) + 0.05;
     light / 0.05 > 1.05 / light
-}
-
-/// Relative luminance of a colour, by WCAG 2.
-pub(super) fn luminance((red, green, blue): (u8, u8, u8)) -> f64 {
-    let linear = |part: u8| match f64::from(part) / 255.0 {
-        part if part <= 0.039_28 => part / 12.92,
-        part => ((part + 0.055) / 1.055).powf(2.4),
-    };
-    0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
 }
 
 /// The terminal's colour that is nearest to a colour.

@@ -3,6 +3,7 @@
 pub mod ascii;
 pub mod banner;
 mod column_choice;
+pub mod contrast;
 pub mod dialog;
 pub mod footer;
 pub mod help;
@@ -22,6 +23,7 @@ pub mod snapshot;
 pub mod text;
 mod text_sheet;
 pub mod theme;
+mod theme_choice;
 mod timing;
 mod tour;
 pub mod widgets;
@@ -128,6 +130,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Help(sheet) => help::draw(&scene, sheet, area, buf),
             Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
             Overlay::Timing(sheet) => timing::draw(&scene, sheet, area, buf),
+            Overlay::Themes(chooser) => theme_choice::draw(&scene, chooser, plan.footer, area, buf),
             Overlay::Tour(step) => tour::draw(&scene, *step, &plan, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),

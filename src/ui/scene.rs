@@ -39,7 +39,8 @@ pub struct Scene<'a> {
     /// Present time, whatever is shown.
     pub present: Timestamp,
     pub verdict: &'a ClusterVerdict,
-    pub theme: &'static Theme,
+    /// Styles of the theme, by role.
+    pub styles: &'a [Style],
     /// Whether panes have full frames instead of only a rule above them.
     pub framed: bool,
     /// Slots of the screen below the header.
@@ -85,7 +86,7 @@ impl<'a> Scene<'a> {
             now: app.shown_at(now),
             present: app.model_time(now),
             verdict,
-            theme: Theme::bundled(app.screen.theme()),
+            styles: Theme::styles_of(app.screen.theme()),
             framed: true,
             slots: &[],
             targets,
@@ -100,7 +101,7 @@ impl<'a> Scene<'a> {
     }
 
     pub fn style(&self, role: Role) -> Style {
-        self.theme.style(role)
+        self.styles[role as usize]
     }
 
     /// Role of frames. In enforce mode they have another colour.

@@ -1,10 +1,19 @@
 //! Themes: a style for each role. Panes only use roles, never colours.
 
-use std::{str::FromStr, sync::LazyLock};
+use std::{borrow::Cow, str::FromStr, sync::LazyLock};
 
 use ratatui::style::{Color, Modifier, Style};
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
 
-use crate::{app::ThemeName, model::StateRole};
+use super::contrast;
+use crate::{
+    app::{ThemeChoice, ThemeName},
+    model::StateRole,
+};
+use kordon_core::cluster::nearest::{did_you_mean, nearest};
 
 /// Declares the roles, with their names in theme files.
 macro_rules! roles {
@@ -101,6 +110,26 @@ impl Role {
 }
 
 impl Role {
+    /// Minimum contrast: that of text, less for marks, none for decoration such as borders.
+    pub const fn least_contrast(self) -> f64 {
+        match self {
+            Self::Faint | Self::GaugeFill | Self::GaugeHigh => 3.0,
+            Self::Border
+            | Self::BorderFocus
+            | Self::BorderEnforce
+            | Self::BorderFocusEnforce
+            | Self::GaugeRest => 1.0,
+            _ => contrast::LEAST,
+        }
+    }
+
+    /// Whether the role is the background of rows, on which text of other roles stands.
+    pub fn is_row(self) -> bool {
+        self.as_str().starts_with("row.") || self.as_str().starts_with("selected")
+    }
+}
+
+impl Role {
     /// Role of a node's row, from the role of the node's state.
     pub const fn for_row(role: StateRole) -> Self {
         match role {
@@ -119,21 +148,42 @@ pub struct Theme {
     styles: Vec<Style>,
 }
 
-/// An error in a theme.
+/// An error in a theme. `line` is the line of its file, from 1.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ThemeError {
-    #[error("the theme is not TOML: {0}")]
-    Toml(String),
-    #[error("the theme has a role {role:?} that does not exist")]
-    UnknownRole { role: String },
+    #[error("the theme is not TOML: {why}")]
+    Toml { line: usize, why: String },
+    #[error("the theme has a role {role:?} that does not exist{}", did_you_mean(*meant))]
+    UnknownRole { line: usize, role: String, meant: Option<&'static str> },
     #[error("the theme lacks the role {role:?}")]
     MissingRole { role: &'static str },
     #[error(
         "the theme's role {role:?} has {value}, which is neither a colour (as \"#c0ffee\", \"208\" or \"red\") nor a \
          table of fg, bg, bold, dim, italic, underline, reverse"
     )]
-    BadValue { role: String, value: String },
+    BadValue { line: usize, role: String, value: String },
+    #[error("{INHERITS} is not the name of a theme")]
+    BadParent { line: usize },
 }
+
+impl ThemeError {
+    /// Line of the theme's file, from 1.
+    pub const fn line(&self) -> usize {
+        match self {
+            Self::Toml { line, .. }
+            | Self::UnknownRole { line, .. }
+            | Self::BadValue { line, .. }
+            | Self::BadParent { line } => *line,
+            Self::MissingRole { .. } => 1,
+        }
+    }
+}
+
+/// Key of the theme from which a theme has the roles that it does not set.
+const INHERITS: &str = "inherits";
+
+/// A theme that another one inherits from, and the line that says so, from 1.
+pub type ThemeParent = (String, usize);
 
 impl Theme {
     /// A bundled theme.
@@ -146,48 +196,113 @@ impl Theme {
         &THEMES[name as usize]
     }
 
+    /// The theme of a choice.
+    pub fn chosen(choice: &ThemeChoice) -> Self {
+        Self { styles: Self::styles_of(choice).to_vec() }
+    }
+
+    /// Styles of a choice, by role.
+    pub fn styles_of(choice: &ThemeChoice) -> &[Style] {
+        match choice {
+            ThemeChoice::Bundled(name) => &Self::bundled(*name).styles,
+            ThemeChoice::Own(own) => &own.styles,
+        }
+    }
+
     /// Parses a theme: roles in tables (`[node] ready = …`), each a colour or a table of attributes.
     ///
     /// # Errors
     /// The text is not a valid theme, or a role is missing.
     pub fn parse(text: &str) -> Result<Self, ThemeError> {
-        let table: toml::Table = text.parse().map_err(|error| ThemeError::Toml(format!("{error}")))?;
-        let mut styles = vec![None; Role::ALL.len()];
-        for (name, value) in &table {
-            read_role(name, value, &mut styles)?;
-        }
-        let whole = Role::ALL
-            .iter()
-            .zip(styles)
-            .map(|(role, style)| style.ok_or(ThemeError::MissingRole { role: role.as_str() }));
+        let styles = read(text)?.styles.into_iter().zip(Role::ALL);
+        let whole = styles.map(|(style, role)| style.ok_or(ThemeError::MissingRole { role: role.as_str() }));
         Ok(Self { styles: whole.collect::<Result<_, _>>()? })
+    }
+
+    /// Parses a theme that has the styles of another one where it sets none.
+    ///
+    /// # Errors
+    /// The text is not a valid theme.
+    pub fn parse_over(text: &str, parent: &Self) -> Result<Self, ThemeError> {
+        let styles = read(text)?.styles.into_iter().zip(&parent.styles);
+        Ok(Self { styles: styles.map(|(style, inherited)| style.unwrap_or(*inherited)).collect() })
+    }
+
+    /// The theme that a theme inherits from; `None` if it names none.
+    ///
+    /// # Errors
+    /// The text is not a valid theme.
+    pub fn parent(text: &str) -> Result<Option<ThemeParent>, ThemeError> {
+        Ok(read(text)?.parent)
     }
 
     pub fn style(&self, role: Role) -> Style {
         self.styles[role as usize]
     }
-}
 
-/// Reads a role, or a table of roles.
-fn read_role(name: &str, value: &toml::Value, styles: &mut [Option<Style>]) -> Result<(), ThemeError> {
-    if let Some(role) = Role::ALL.iter().find(|role| role.as_str() == name) {
-        let bad = || ThemeError::BadValue { role: name.into(), value: shown(value) };
-        styles[*role as usize] = Some(read_style(value).ok_or_else(bad)?);
-        return Ok(());
+    /// Styles of all roles, in their order.
+    pub fn into_styles(self) -> Vec<Style> {
+        self.styles
     }
-    let group = format!("{name}.");
-    let is_group = Role::ALL.iter().any(|role| role.as_str().starts_with(&group));
-    let (true, Some(table)) = (is_group, value.as_table()) else {
-        return Err(ThemeError::UnknownRole { role: name.into() });
-    };
-    table.iter().try_for_each(|(part, value)| read_role(&format!("{group}{part}"), value, styles))
 }
 
-fn read_style(value: &toml::Value) -> Option<Style> {
+/// What the file of a theme sets.
+struct ThemeFile<'a> {
+    text: &'a str,
+    parent: Option<ThemeParent>,
+    styles: Vec<Option<Style>>,
+}
+
+fn read(text: &str) -> Result<ThemeFile<'_>, ThemeError> {
+    let mut file = ThemeFile { text, parent: None, styles: vec![None; Role::ALL.len()] };
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        ThemeError::Toml { line: file.line(at), why: error.message().to_owned() }
+    })?;
+    for (key, value) in table.get_ref() {
+        if key.get_ref() == INHERITS {
+            let line = file.line(key.span().start);
+            let name = value.get_ref().as_str().ok_or(ThemeError::BadParent { line })?;
+            file.parent = Some((name.to_owned(), line));
+        } else {
+            file.read_role(key.get_ref(), key.span().start, value.get_ref())?;
+        }
+    }
+    Ok(file)
+}
+
+impl ThemeFile<'_> {
+    /// Line of a place in the text, from 1.
+    fn line(&self, at: usize) -> usize {
+        1 + self.text.bytes().take(at).filter(|byte| *byte == b'\n').count()
+    }
+
+    /// Reads a role, or a table of roles, whose key is at this place.
+    fn read_role(&mut self, name: &str, at: usize, value: &DeValue<'_>) -> Result<(), ThemeError> {
+        let line = self.line(at);
+        if let Some(role) = Role::ALL.iter().find(|role| role.as_str() == name) {
+            let bad = || ThemeError::BadValue { line, role: name.into(), value: shown(value) };
+            self.styles[*role as usize] = Some(read_style(value).ok_or_else(bad)?);
+            return Ok(());
+        }
+        let group = format!("{name}.");
+        let is_group = Role::ALL.iter().any(|role| role.as_str().starts_with(&group));
+        let (true, Some(table)) = (is_group, value.as_table()) else {
+            let meant = nearest(name, Role::ALL.iter().map(|role| role.as_str()));
+            return Err(ThemeError::UnknownRole { line, role: name.into(), meant });
+        };
+        table.iter().try_for_each(|(part, value)| {
+            self.read_role(&format!("{group}{}", part.get_ref()), part.span().start, value.get_ref())
+        })
+    }
+}
+
+fn read_style(value: &DeValue<'_>) -> Option<Style> {
     let Some(table) = value.as_table() else { return Some(Style::new().fg(read_color(value)?)) };
     let mut style = Style::new();
     for (attribute, value) in table {
-        let modifier = match attribute.as_str() {
+        let value = value.get_ref();
+        let modifier = match attribute.get_ref().as_ref() {
             "fg" => {
                 style = style.fg(read_color(value)?);
                 continue;
@@ -209,30 +324,30 @@ fn read_style(value: &toml::Value) -> Option<Style> {
 }
 
 /// A value roughly as it is written in the file.
-fn shown(value: &toml::Value) -> String {
+fn shown(value: &DeValue<'_>) -> String {
     match value {
-        toml::Value::String(text) => format!("{text:?}"),
-        toml::Value::Table(table) => {
-            let entries: Vec<String> =
-                table.iter().map(|(key, value)| format!("{key} = {}", shown(value))).collect();
-            format!("{{ {} }}", entries.join(", "))
+        DeValue::String(text) => format!("{text:?}"),
+        DeValue::Table(table) => {
+            let entry = |(key, value): (&Spanned<Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
+                format!("{} = {}", key.get_ref(), shown(value.get_ref()))
+            };
+            format!("{{ {} }}", table.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(truth) => truth.to_string(),
-        toml::Value::Datetime(_) => "a date".into(),
-        toml::Value::Array(_) => "a list".into(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(truth) => truth.to_string(),
+        DeValue::Datetime(_) => "a date".into(),
+        DeValue::Array(_) => "a list".into(),
     }
 }
 
-fn read_color(value: &toml::Value) -> Option<Color> {
+fn read_color(value: &DeValue<'_>) -> Option<Color> {
     Color::from_str(value.as_str()?).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ui::mark;
 
     #[test]
     fn every_bundled_theme_loads_whole() {
@@ -244,28 +359,9 @@ mod tests {
         }
     }
 
-    /// Relative luminance of a colour that does not depend on the terminal.
-    fn luminance(color: Color) -> f64 {
+    fn rgb(color: Color) -> contrast::Rgb {
         let Color::Rgb(red, green, blue) = color else { panic!("{color} depends on the terminal") };
-        mark::luminance((red, green, blue))
-    }
-
-    fn contrast(one: Color, other: Color) -> f64 {
-        let (one, other) = (luminance(one), luminance(other));
-        (one.max(other) + 0.05) / (one.min(other) + 0.05)
-    }
-
-    /// Minimum contrast of a role: highest for text, lower for marks, none for decoration such as borders.
-    fn wanted_contrast(role: Role) -> f64 {
-        match role {
-            Role::Faint | Role::GaugeFill | Role::GaugeHigh => 3.0,
-            Role::Border
-            | Role::BorderFocus
-            | Role::BorderEnforce
-            | Role::BorderFocusEnforce
-            | Role::GaugeRest => 1.0,
-            _ => 4.5,
-        }
+        (red, green, blue)
     }
 
     #[test]
@@ -275,22 +371,20 @@ mod tests {
         for name in ThemeName::ALL.iter().filter(is_rgb) {
             let theme = Theme::bundled(*name);
             let base = theme.style(Role::Base);
-            let is_row =
-                |role: &&Role| role.as_str().starts_with("row.") || role.as_str().starts_with("selected");
-            let rows = Role::ALL.iter().filter(is_row).filter_map(|role| theme.style(*role).bg);
+            let rows = Role::ALL.iter().filter(|role| role.is_row()).filter_map(|role| theme.style(*role).bg);
             let rows: Vec<Color> = rows.chain(base.bg).collect();
             assert!(rows.len() > 5, "{rows:?}");
             for role in Role::ALL {
                 let style = theme.style(*role);
                 let Some(text) = style.fg.or(base.fg) else { panic!("{role:?} has no colour") };
-                let wanted = wanted_contrast(*role);
+                let wanted = role.least_contrast();
                 let behind = match style.bg {
                     Some(own) => vec![own],
                     None if wanted < 4.5 => base.bg.into_iter().collect(),
                     None => rows.clone(),
                 };
                 for behind in behind {
-                    let found = contrast(text, behind);
+                    let found = contrast::contrast(rgb(text), rgb(behind));
                     assert!(found >= wanted, "{}: {role:?} on {behind}: {found:.2}", name.as_str());
                 }
             }
@@ -308,6 +402,32 @@ mod tests {
         assert!(error("base = 7").contains('7'));
         assert!(error("base = \"red\"").contains("lacks the role \"dim\""));
         assert!(error("base").contains("not TOML"));
+        assert!(error("[node]\nraedy = \"red\"").contains("did you mean node.ready"));
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        let line = |text: &str| Theme::parse(text).expect_err("a mistake").line();
+        assert_eq!(line("\n[node]\nraedy = \"red\""), 3);
+        assert_eq!(line("dim = \"red\"\n\nbase = 7"), 3);
+        assert_eq!(line("dim = \"red\"\nbase"), 2);
+        assert_eq!(line("\ninherits = 1"), 2);
+    }
+
+    #[test]
+    fn a_theme_has_the_styles_of_the_one_it_inherits_from_where_it_sets_none() {
+        let nord = Theme::bundled(ThemeName::Nord);
+        let text = "inherits = \"nord\"\nnode.ready = \"#ffffff\"";
+        assert_eq!(Theme::parent(text), Ok(Some(("nord".into(), 1))));
+        assert_eq!(Theme::parent("base = \"red\""), Ok(None));
+        let own = Theme::parse_over(text, nord).expect("valid");
+        for role in Role::ALL {
+            let expected = match role {
+                Role::NodeReady => Style::new().fg(Color::Rgb(255, 255, 255)),
+                _ => nord.style(*role),
+            };
+            assert_eq!(own.style(*role), expected, "{role:?}");
+        }
     }
 
     #[test]

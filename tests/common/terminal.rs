@@ -69,6 +69,15 @@ impl Terminal {
         self.wait_until(&format!("no {text:?}"), |screen| screen.contains(text));
     }
 
+    /// Waits until the program has sent these bytes.
+    pub fn wait_for_raw(&self, bytes: &str) {
+        let deadline = Instant::now() + Duration::from_secs(180);
+        while !self.raw().contains(bytes) {
+            assert!(Instant::now() < deadline, "{bytes:?} was not sent");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     pub fn wait_gone(&self, text: &str) {
         self.wait_until(&format!("still {text:?}"), |screen| !screen.contains(text));
     }

@@ -2,7 +2,12 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
+use kordon::{
+    app::ThemeName,
+    ui::{Role, Theme},
+};
 use kordon_demo::api::ApiOptions;
+use ratatui::style::Color;
 use serde_json::{Value, json};
 
 use crate::common::{
@@ -133,7 +138,11 @@ async fn check_prints_every_error_of_a_file_with_its_line() {
     assert_eq!(output.code, USAGE);
     let lines: Vec<&str> = output.out.lines().collect();
     assert_eq!(lines.len(), 2, "{}", output.out);
-    assert!(lines[0].contains("config.toml:1: theme = \"pink\" is not one of dark, light"), "{}", lines[0]);
+    assert!(
+        lines[0].contains("config.toml:1: theme = \"pink\" is not one of auto, dark, light"),
+        "{}",
+        lines[0]
+    );
     assert!(
         lines[1].ends_with("config.toml:3: unknown key \"paralel\": did you mean \"parallel\"?"),
         "{}",
@@ -230,6 +239,98 @@ fn the_tour_is_shown_at_the_first_start_and_not_again() {
     first.type_in("q");
     assert!(first.end().success());
     plain(on_a_terminal(None));
+}
+
+#[tokio::test]
+async fn own_themes_inherit_and_their_mistakes_name_file_and_line() {
+    let shell = configured("theme = \"mine\"\n[contexts.demo]\ntheme = \"team\"");
+    let folder = shell.home.path().join(".config/kordon/themes");
+    fs::create_dir_all(&folder).expect("a folder");
+    let write = |name: &str, text: &str| fs::write(folder.join(name), text).expect("written");
+    let frame = async |arguments: &[&str]| {
+        let line = [&["demo", "--snapshot", "frame.ansi", "--after", "1s"], arguments].concat();
+        let output = shell.run(&line).await;
+        (
+            output.code,
+            output.err,
+            fs::read_to_string(shell.home.path().join("frame.ansi")).unwrap_or_default(),
+        )
+    };
+    let output = shell.run(&["config"]).await;
+    assert_eq!(output.code, 2, "there is none yet: {}", output.err);
+    assert!(
+        output.err.contains("config.toml:1: theme = \"mine\" is not one of auto, dark, light"),
+        "{}",
+        output.err
+    );
+
+    write("mine.toml", "inherits = \"team\"\nbase = { fg = \"#010203\", bg = \"#fdfefd\" }");
+    write("team.toml", "inherits = \"nord\"\nbase = { fg = \"#040506\", bg = \"#fcfdfc\" }");
+    let (code, err, team) = frame(&[]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(team.contains("48;2;252;253;252"), "the context's theme: {team}");
+    let (_, _, mine) = frame(&["--theme", "mine"]).await;
+    assert!(mine.contains("38;2;1;2;3") && mine.contains("48;2;253;254;253"), "{mine}");
+
+    write("team.toml", "inherits = \"mine\"\nbase = \"red\"");
+    let (code, err, _) = frame(&[]).await;
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("themes/mine.toml:1: the theme inherits from itself: team → mine → team"), "{err}");
+    write("team.toml", "inherits = \"nord\"\n\n[node]\nraedy = \"red\"");
+    let (_, err, _) = frame(&[]).await;
+    assert!(err.contains("themes/team.toml:4: the theme has a role \"node.raedy\""), "{err}");
+    // One that is not asked for disturbs nobody.
+    let (code, err, _) = frame(&["--theme", "dark"]).await;
+    assert_eq!((code, err.as_str()), (0, ""));
+}
+
+/// `default` and `lightslategray` as in k9s's own skins.
+#[tokio::test]
+async fn a_skin_of_k9s_becomes_a_theme_whose_text_can_be_read() {
+    let shell = configured("");
+    let skin = "k9s:\n  body: {fgColor: dodgerblue, bgColor: white}\n  frame:\n    status: {completedColor: lightslategray}\n";
+    let file = shell.file("navy.yaml", skin);
+    let output = shell.run(&["theme", "convert", &file]).await;
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("inherits = \"light\""), "{}", output.out);
+    assert!(output.err.contains("note: base: #1e90ff has a contrast of "), "{}", output.err);
+    let folder = shell.home.path().join(".config/kordon/themes");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("navy.toml"), &output.out).expect("written");
+    let line = ["demo", "--snapshot", "frame.ansi", "--after", "1s", "--theme", "navy"];
+    shell.run(&line).await.done();
+    let frame = fs::read_to_string(shell.home.path().join("frame.ansi")).expect("a frame");
+    assert!(frame.contains("48;2;255;255;255"), "{frame}");
+
+    let other = shell.file("other.yaml", "theme: dark");
+    let refused = shell.refused(&["theme", "convert", &other], 2).await;
+    assert!(refused.contains("other.yaml is not a skin of k9s"), "{refused}");
+}
+
+#[test]
+fn without_a_configured_theme_the_terminal_is_asked_for_its_background() {
+    let shell = configured("");
+    let background = |text: &str| {
+        // Answers as xterm does: OSC 10, OSC 11, then the device attributes.
+        let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
+        terminal.wait_for_raw("\x1b]11;?");
+        terminal.type_in(&format!("\x1b]10;rgb:8080/8080/8080\x1b\\\x1b]11;rgb:{text}\x1b\\\x1b[?62;c"));
+        terminal.wait("control-plane-1a-01");
+        let raw = terminal.raw();
+        terminal.type_in("q");
+        assert!(terminal.end().success());
+        raw
+    };
+    let light = background("ffff/ffff/ffff");
+    let dark = background("0000/0000/0000");
+    let sets = |raw: &str, theme: ThemeName| {
+        let Some(Color::Rgb(red, green, blue)) = Theme::bundled(theme).style(Role::Base).bg else {
+            panic!("a colour")
+        };
+        raw.contains(&format!("48;2;{red};{green};{blue}"))
+    };
+    assert!(sets(&light, ThemeName::Light) && !sets(&light, ThemeName::Dark));
+    assert!(sets(&dark, ThemeName::Dark) && !sets(&dark, ThemeName::Light));
 }
 
 #[test]

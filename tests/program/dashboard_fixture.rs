@@ -77,7 +77,7 @@ pub enum Withheld {
 impl DashboardFixture {
     /// Creates a fixture whose watches have not reported anything yet.
     pub fn new() -> Self {
-        let themes = kordon::app::ThemeName::ALL.to_vec();
+        let themes = kordon::app::ThemeChoice::bundled();
         let app = App::new(Self::model(), AppOptions { themes, ..AppOptions::default() });
         Self {
             app,

@@ -64,6 +64,7 @@ const SITUATIONS: &[Situation] = &[
     ("zones", || pressed(DashboardFixture::incident(), "1j")),
     ("evictions", || pressed(DashboardFixture::incident(), "3j")),
     ("tour", || pressed(DashboardFixture::incident(), ":tour<Enter>n")),
+    ("themes", || pressed(DashboardFixture::incident(), ":theme<Enter>so")),
     ("no evictions", || pressed(DashboardFixture::well(), "3")),
     ("forecast", || pressed(DashboardFixture::incident(), "4j")),
     ("no forecast", || pressed(DashboardFixture::well(), "4")),

@@ -10,7 +10,7 @@ use std::{
 use crossterm::event::Event;
 use futures::{StreamExt, stream};
 use kordon::{
-    app::{App, AppOptions, ThemeName},
+    app::{App, AppOptions, ThemeChoice},
     executor::effects::EffectExecutor,
     k8s::connect::Connection,
     model::{ConnectionInfo, ControllerRole, ModelOptions},
@@ -170,7 +170,7 @@ pub fn open_dashboard(api: &Api, clock: Clock, cancel: &CancellationToken) -> Da
         clock,
         cancel.clone(),
     );
-    let themes = ThemeName::ALL.to_vec();
+    let themes = ThemeChoice::bundled();
     Dashboard::over(session, AppOptions { themes, ..AppOptions::default() }, None)
 }
 

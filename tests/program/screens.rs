@@ -982,7 +982,7 @@ fn no_size_makes_a_panic() {
 fn a_theme_is_chosen_by_its_name() {
     let mut fixture = DashboardFixture::well();
     fixture.press(":theme solarized-light<Enter>");
-    assert_eq!(fixture.app.screen.theme(), ThemeName::SolarizedLight);
+    assert_eq!(*fixture.app.screen.theme(), ThemeName::SolarizedLight);
     fixture.press(":theme solarised<Enter>");
     let said = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(said.contains("there is no theme solarised"), "{said}");
@@ -1009,7 +1009,7 @@ fn a_filter_compares_and_says_what_is_wrong_beside_it() {
 #[test]
 fn a_plan_reads_without_colours() {
     let mut fixture = at_work();
-    while fixture.app.screen.theme() != ThemeName::Mono {
+    while *fixture.app.screen.theme() != ThemeName::Mono {
         fixture.press("T");
     }
     fixture.press("rDEF");
@@ -1181,7 +1181,7 @@ pub fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
 fn every_theme_draws_every_state() {
     for theme in ThemeName::ALL.iter().copied() {
         let mut fixture = DashboardFixture::incident();
-        while fixture.app.screen.theme() != theme {
+        while *fixture.app.screen.theme() != theme {
             fixture.press("T");
         }
         let buffer = drawn(&mut fixture, (160, 48));
@@ -1287,7 +1287,7 @@ fn expect_ascii(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
 fn expect(fixture: &mut DashboardFixture, name: &str, size: (u16, u16)) {
     let buffer = drawn(fixture, size);
     let name = format!("{name}-{}x{}", size.0, size.1);
-    gallery(&name, &buffer, Theme::bundled(fixture.app.screen.theme()));
+    gallery(&name, &buffer, &Theme::chosen(fixture.app.screen.theme()));
     let text = snapshot::plain(&buffer);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/screens").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE").is_some() {

@@ -197,7 +197,7 @@ fn show_dashboard() {
     runtime.block_on(async {
         let mut fixture = DashboardFixture::incident();
         if std::env::var_os("NO_COLOR").is_some() {
-            while fixture.app.screen.theme() != kordon::app::ThemeName::Mono {
+            while *fixture.app.screen.theme() != kordon::app::ThemeName::Mono {
                 fixture.app.screen.next_theme();
             }
         }

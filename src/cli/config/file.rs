@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     app::{
-        Aliases, ChosenColumn, Pane, Preferences, ThemeName,
+        Aliases, ChosenColumn, Pane, Preferences,
         key_presets::KeyPreset,
         keymap::{ConfiguredKeys, Keymap, KeymapError},
         preferences::{ContextMark, MarkColour, SavedView, list_named},
@@ -84,7 +84,7 @@ struct ContextFile {
     /// Whether every command refuses to write to the cluster of this context.
     read_only: bool,
     /// Theme to start with in this context.
-    #[schemars(with = "String", extend("enum" = flag_schema(&definition(), "theme")["enum"]))]
+    #[schemars(with = "String", extend("examples" = flag_schema(&definition(), "theme")["examples"]))]
     theme: Option<String>,
     /// Colour that marks the context: one of the terminal's sixteen colours, or `#rrggbb`.
     #[schemars(with = "String", extend("examples" = MarkColour::names()))]
@@ -123,7 +123,7 @@ impl ConfigFile {
             Some((list, chosen))
         });
         Preferences {
-            theme: own.and_then(|own| ThemeName::parse(own.theme.as_deref()?)),
+            theme: own.and_then(|own| own.theme.clone()),
             keymap,
             columns: columns.collect(),
             aliases: Aliases::new(look.aliases),
@@ -272,7 +272,9 @@ fn argument_schema(arg: &clap::Arg) -> Value {
         schema["default"] = parsed.unwrap_or_else(|| json!(default));
     }
     if kind == "string" && !values.is_empty() {
-        schema["enum"] = json!(values);
+        // There are also the themes of the user.
+        let is_open = arg.get_id() == "theme";
+        schema[if is_open { "examples" } else { "enum" }] = json!(values);
     }
     schema
 }

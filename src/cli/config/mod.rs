@@ -18,7 +18,7 @@ pub use flags::{check as check_value, controller_defaults};
 
 use super::definition;
 use crate::{
-    app::{Preferences, ThemeName, keymap::KeymapError},
+    app::{Preferences, keymap::KeymapError},
     executor::guards,
     run::notify::NotifyOptions,
 };
@@ -226,7 +226,7 @@ impl Config {
     pub fn preferences(&self, context: &str) -> Preferences {
         let preferences = self.file.preferences(context);
         let general = self.values.iter().find(|value| value.path() == ["theme"]);
-        let general_theme = general.and_then(|value| ThemeName::parse(&value.text));
+        let general_theme = general.map(|value| value.text.clone());
         let theme = match general.map(|value| &value.source) {
             // The environment overrides the file.
             Some(ConfigSource::Environment(_)) => general_theme,
@@ -387,7 +387,9 @@ mod tests {
             error("[controller]\nnode-eviction-rate = \"fast\""),
             ":2: node-eviction-rate = \"fast\" is not a number of zero or more"
         );
-        assert!(error("theme = \"pink\"").starts_with(":1: theme = \"pink\" is not one of dark, light"));
+        assert!(
+            error("theme = \"pink\"").starts_with(":1: theme = \"pink\" is not one of auto, dark, light")
+        );
         assert!(error("placement = \"now\"").contains("is not one of wait, skip, auto"));
         assert!(error("[drain]\nparallel = 0").starts_with(":2: parallel = \"0\" is not valid"));
         for table in ["drain", "controller", "contexts", "keys", "aliases", "columns", "views"] {
@@ -434,7 +436,9 @@ mod tests {
         assert!(
             context("colour = \"pink\"").starts_with(":2: colour = \"pink\" is not a colour: #rrggbb, black")
         );
-        assert!(context("theme = \"pink\"").starts_with(":2: theme = \"pink\" is not one of dark, light"));
+        assert!(
+            context("theme = \"pink\"").starts_with(":2: theme = \"pink\" is not one of auto, dark, light")
+        );
         assert!(context("word = \"\"").contains("is not a word of 1 to 24"));
         assert_eq!(context("colr = \"red\""), ":2: unknown key \"colr\": did you mean \"colour\"?");
     }
@@ -464,10 +468,7 @@ mod tests {
         assert!(prod.views["bad"].wide && prod.views["bad"].filter == "state!=Ready");
         let mark = prod.mark.expect("it has a colour");
         assert_eq!((&*mark.word, mark.colour), ("prod", Some(MarkColour::Rgb(255, 0, 0))));
-        assert_eq!(
-            (prod.theme.map(|theme| theme.as_str()), test.theme, test.mark),
-            (Some("light"), None, None)
-        );
+        assert_eq!((prod.theme.as_deref(), test.theme, test.mark), (Some("light"), None, None));
         assert_eq!(prod.read_only.as_deref(), Some("contexts.prod.read-only (config.toml:15)"));
         assert_eq!(test.read_only, None);
     }

@@ -168,6 +168,7 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
         [flag] | ["drain", flag] => return check_flag(flag, text),
         ["controller", flag] | ["contexts", _, "controller", flag] => return check_setting(flag, text),
         ["notify", key] => return check_notify(key, text),
+        ["contexts", _, "theme"] => return check_flag("theme", text),
         ["contexts", _, "colour"] if MarkColour::parse(text).is_none() => {
             return Err(format!("not a colour: #rrggbb, {}", MarkColour::names().join(", ")));
         }

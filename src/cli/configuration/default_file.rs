@@ -118,7 +118,7 @@ fn example(path: &[&str], schema: &Value) -> String {
         _ if !default.is_null() => default.to_string(),
         Some("boolean") => "false".into(),
         Some("integer") => "50".into(),
-        _ => match schema["enum"].get(0) {
+        _ => match schema["enum"].get(0).or_else(|| schema["examples"].get(0)) {
             Some(first) => first.to_string(),
             None if check_value(path, "30s").is_ok() => "\"30s\"".into(),
             None => "\"50\"".into(),

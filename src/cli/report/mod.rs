@@ -125,7 +125,7 @@ fn pictures(
         app.screen.drawn(&drawn.rows);
         app.arrange(at);
         screen.draw_app(&app, at).map_err(failed)?;
-        let svg = snapshot::svg(screen.backend().buffer(), Theme::bundled(app.screen.theme()));
+        let svg = snapshot::svg(screen.backend().buffer(), &Theme::chosen(app.screen.theme()));
         pictures.push(Picture { at, caption, svg });
     }
     Ok(pictures)

@@ -57,8 +57,8 @@ impl Loop {
         let (width, height) = app.screen.size;
         let mut screen = Terminal::new(TestBackend::new(width, height)).map_err(|error| error.to_string())?;
         screen.draw_app(app, self.display.now()).map_err(|error| error.to_string())?;
-        let theme = Theme::bundled(app.screen.theme());
-        snapshot::write(path, screen.backend().buffer(), theme).map_err(|error| error.to_string())
+        let theme = Theme::chosen(app.screen.theme());
+        snapshot::write(path, screen.backend().buffer(), &theme).map_err(|error| error.to_string())
     }
 }
 

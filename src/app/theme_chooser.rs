@@ -1,0 +1,60 @@
+//! The list of themes, while one is chosen.
+
+use tui_input::{Input, InputRequest};
+
+/// The list of themes. The theme under the cursor is shown at once.
+#[derive(Clone, Debug)]
+pub struct ThemeChooser {
+    /// Letters that the names must contain.
+    pub input: Input,
+    /// Names of all themes of this terminal.
+    names: Vec<String>,
+    /// Indices of the names that match.
+    found: Vec<usize>,
+    /// Index of the chosen one among those.
+    cursor: usize,
+    /// Index of the theme before.
+    before: usize,
+}
+
+impl ThemeChooser {
+    /// Returns the list with the cursor on the theme `before`.
+    pub(super) fn new(names: Vec<String>, before: usize) -> Self {
+        let found = (0..names.len()).collect();
+        Self { input: Input::default(), names, found, cursor: before, before }
+    }
+
+    /// Names that match, in their order.
+    pub fn found(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.found.iter().map(|place| &*self.names[*place])
+    }
+
+    pub const fn cursor(&self) -> usize {
+        self.cursor
+    }
+
+    /// Index of the theme before, which is shown again if nothing is chosen.
+    pub(super) const fn before(&self) -> usize {
+        self.before
+    }
+
+    /// Index of the theme under the cursor; while no name matches, of the one before.
+    pub(super) fn shown(&self) -> usize {
+        self.found.get(self.cursor).copied().unwrap_or(self.before)
+    }
+
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        let shown = self.shown();
+        self.input.handle(request);
+        let letters = self.input.value().to_lowercase();
+        let matches = |place: &usize| self.names[*place].to_lowercase().contains(&letters);
+        self.found = (0..self.names.len()).filter(matches).collect();
+        self.cursor = self.found.iter().position(|place| *place == shown).unwrap_or(0);
+    }
+
+    /// Moves the cursor by this many places, around the ends.
+    pub(super) fn choose(&mut self, by: isize) {
+        let count = self.found.len().max(1);
+        self.cursor = self.cursor.wrapping_add_signed(by).wrapping_add(count) % count;
+    }
+}
