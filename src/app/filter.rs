@@ -133,6 +133,17 @@ impl Filter {
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
+    /// Each condition as it was typed, with the filter that has all others.
+    pub fn without_each(&self) -> Vec<(String, Self)> {
+        let words = words(&self.text);
+        let without = |place: usize| {
+            let others = words.iter().enumerate().filter(|(other, _)| *other != place);
+            let others: Vec<&str> = others.map(|(_, word)| word.as_str()).collect();
+            (words[place].clone(), Self::parse(&others.join(" ")))
+        };
+        (0..words.len()).map(without).collect()
+    }
+
     /// The filter's text as it was typed.
     pub fn text(&self) -> &str {
         &self.text
@@ -406,6 +417,17 @@ mod tests {
 
     fn holds(text: &str) -> bool {
         Filter::parse(text).matches(&Row)
+    }
+
+    #[test]
+    fn each_condition_can_be_left_out() {
+        let filter = Filter::parse("zone:a /x y/ !age<2h");
+        let rest: Vec<(String, String)> =
+            filter.without_each().into_iter().map(|(word, rest)| (word, rest.text().to_owned())).collect();
+        let expected =
+            [("zone:a", "/x y/ !age<2h"), ("/x y/", "zone:a !age<2h"), ("!age<2h", "zone:a /x y/")];
+        assert_eq!(rest, expected.map(|(word, rest)| (word.to_owned(), rest.to_owned())));
+        assert!(Filter::NONE.without_each().is_empty());
     }
 
     #[test]

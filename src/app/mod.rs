@@ -26,6 +26,7 @@ pub mod key_presets;
 pub mod keymap;
 pub mod listing;
 mod mouse;
+pub mod near_miss;
 mod offers;
 mod on_preferences;
 mod on_screen;

@@ -986,7 +986,68 @@ fn a_theme_is_chosen_by_its_name() {
     fixture.press(":theme solarised<Enter>");
     let said = snapshot::plain(&drawn(&mut fixture, (120, 40)));
     assert!(said.contains("there is no theme solarised"), "{said}");
-    assert_eq!(fixture.app.screen.theme(), ThemeName::SolarizedLight);
+    assert_eq!(*fixture.app.screen.theme(), ThemeName::SolarizedLight);
+}
+
+#[test]
+fn a_theme_is_seen_before_it_is_chosen_and_the_one_before_comes_back() {
+    let mut fixture = DashboardFixture::well();
+    let theme = |fixture: &DashboardFixture| fixture.app.screen.theme().name().to_owned();
+    fixture.press(":theme<Enter>");
+    assert_eq!(theme(&fixture), "dark");
+    fixture.press("<Down>");
+    assert_eq!(theme(&fixture), "light", "it is shown at once");
+    fixture.press("<Up><Up>");
+    assert_eq!(theme(&fixture), "mono", "around the end");
+    fixture.press("sol<Down>");
+    assert_eq!(theme(&fixture), "solarized-light");
+    expect(&mut fixture, "themes", (80, 24));
+    expect(&mut fixture, "themes", (120, 40));
+    fixture.press("<Esc>");
+    assert_eq!(theme(&fixture), "dark");
+    fixture.press(":theme<Enter>nor");
+    fixture.press("x");
+    assert_eq!(theme(&fixture), "dark", "no name has these letters");
+    fixture.press("<Backspace><Enter>");
+    assert_eq!(theme(&fixture), "nord");
+    assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
+fn a_filter_without_a_match_says_what_would_match() {
+    let mut fixture = DashboardFixture::incident();
+    let mut said = |keys: &str| {
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (120, 40)))
+    };
+    let screen = said("2/zone:a pods>500<Enter>");
+    assert!(screen.contains("no node matches; without \"pods>500\": 10 (Esc clears the filter)"), "{screen}");
+    let screen = said("/<Ctrl-u>nowhere<Enter>");
+    assert!(screen.contains("no node matches (Esc clears the filter: 30 of them)"), "{screen}");
+    let screen = said("<Esc>3/nowhere shop<Enter>");
+    assert!(screen.contains("no pod matches; without \"nowhere\": "), "{screen}");
+    let screen = said("<Esc>5/nowhere<Enter>");
+    assert!(screen.contains("no entry matches (Esc clears the filter: "), "{screen}");
+    let screen = said("<Esc>4/nowhere<Enter>");
+    assert!(screen.contains("no lane matches (Esc clears the filter)"), "{screen}");
+}
+
+#[test]
+fn an_empty_pane_says_what_to_do_next() {
+    let mut fixture = DashboardFixture::well();
+    let mut said = |keys: &str| {
+        fixture.press(keys);
+        snapshot::plain(&drawn(&mut fixture, (120, 40)))
+    };
+    for (keys, expected) in [
+        ("3z", "no evictions · x on a node shows what its failure would cause"),
+        ("4", "all nodes healthy, no evictions · x on a node"),
+        ("5", "no entries yet · what happens from now on is listed here"),
+        ("7", "no pod left in this session · pods that leave from now on"),
+    ] {
+        let screen = said(keys);
+        assert!(screen.contains(expected), "{keys}: {screen}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, open, say, sort_on_click, table_of};
+use super::{Nothing, column, draw_cause, open, say_nothing, sort_on_click, table_of};
 use crate::{
     app::{BudgetColumn, Pane},
     k8s::feed::FeedKind,
@@ -30,8 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.budgets.list;
     let inner = open(scene, Pane::Budgets, area, facts(scene), buf);
     if list.is_empty() {
-        let (glyph, text, role) = nothing(scene);
-        say(scene, glyph, &text, role, inner, buf);
+        say_nothing(scene, Pane::Budgets, nothing(scene), inner, buf);
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| scene.shown.predictions.budgets()?.get(key));

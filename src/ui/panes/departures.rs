@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span};
 
-use super::{Nothing, draw_cause, journal::sign, open, say, table_of};
+use super::{Nothing, draw_cause, journal::sign, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -42,8 +42,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.departures;
     let inner = open(scene, Pane::Departures, area, facts(scene), buf);
     if list.is_empty() {
-        let (glyph, text, role) = nothing(scene);
-        say(scene, glyph, &text, role, inner, buf);
+        say_nothing(scene, Pane::Departures, nothing(scene), inner, buf);
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|id| scene.shown.departures.entry(*id));

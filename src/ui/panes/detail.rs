@@ -55,7 +55,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_below(scene, Pane::Detail, "", selected, inner, buf);
     let page = usize::from(inner.height);
     if detail.list.is_empty() {
-        say(scene, "○", "no longer in the cluster", Role::Dim, inner, buf);
+        say(scene, "○", "no longer in the cluster: Esc goes back", Role::Dim, inner, buf);
         return page;
     }
     let columns = vec![

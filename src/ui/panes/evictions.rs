@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, column, draw_cause, nodes::mark, open, say, sort_on_click, table_of, tabs};
+use super::{Nothing, column, draw_cause, nodes::mark, open, say_nothing, sort_on_click, table_of, tabs};
 use crate::{
     app::{EvictionColumn, Pane},
     k8s::feed::{FeedKind, FeedState},
@@ -34,8 +34,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.evictions.list;
     let inner = open(scene, Pane::Evictions, area, facts(scene, area), buf);
     if list.is_empty() {
-        let (glyph, text, role) = nothing(scene);
-        say(scene, glyph, &text, role, inner, buf);
+        say_nothing(scene, Pane::Evictions, nothing(scene), inner, buf);
         return TableWidget::page(inner);
     }
     let selected = list.selected().and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
-use super::{Nothing, draw_cause, evictions, open, say};
+use super::{Nothing, draw_cause, evictions, open, say_nothing};
 use crate::{
     app::Pane,
     model::Horizon,
@@ -48,8 +48,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let parts = Parts::for_area(inner);
     let lanes = &scene.screen.forecast.lanes;
     if lanes.is_empty() || parts.chart.width < NARROW {
-        let (glyph, words, role) = nothing(scene);
-        say(scene, glyph, &words, role, inner, buf);
+        say_nothing(scene, Pane::Forecast, nothing(scene), inner, buf);
         return usize::from(parts.chart.height);
     }
     let axis = TimeAxis::around(scene.now, scene.screen.forecast.horizon.span(), parts.chart.width);
@@ -108,7 +107,7 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     let loops = scene.shown.eviction_loops(scene.now);
     let (glyph, text, role) = match scene.shown.views.confidence {
         Some(Confidence::Live | Confidence::Assumed) if !scene.screen.filter(Pane::Forecast).is_empty() => {
-            ("○", "no lanes match the filter (Esc clears it)", Role::Dim)
+            return super::no_match(scene, Pane::Forecast);
         }
         Some(Confidence::Live | Confidence::Assumed) if !loops.is_empty() => {
             let loops: Vec<String> = loops.iter().map(ToString::to_string).collect();

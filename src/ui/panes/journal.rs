@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_full_text, open, say, table_of};
+use super::{Nothing, draw_full_text, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     model::JournalEntry,
@@ -33,8 +33,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_full_text(scene, Pane::Journal, selected.map(full_text), inner, buf);
     let page = usize::from(inner.height);
     if list.is_empty() {
-        let (glyph, text, role) = nothing();
-        say(scene, glyph, &text, role, inner, buf);
+        say_nothing(scene, Pane::Journal, nothing(scene), inner, buf);
         return page;
     }
     let first = list.first_shown(page);
@@ -57,7 +56,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 }
 
 /// Why the list is empty.
-pub(super) fn nothing() -> Nothing {
+pub(super) fn nothing(scene: &Scene) -> Nothing {
+    if !scene.screen.filter(Pane::Journal).is_empty() {
+        return super::no_match(scene, Pane::Journal);
+    }
     ("○", "no entries yet".into(), Role::Dim)
 }
 

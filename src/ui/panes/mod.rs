@@ -32,7 +32,10 @@ use super::{
     },
 };
 use crate::{
-    app::{Listing, Pane, Sort, SortColumn, overlays::Overlay, screen_part::ScreenPart},
+    app::{
+        Listing, Pane, Sort, SortColumn, UserAction, near_miss::NearMiss, overlays::Overlay,
+        preview::PlanKind, screen_part::ScreenPart,
+    },
     k8s::feed::{FeedKind, FeedState},
     model::NodeUpgrade,
 };
@@ -67,7 +70,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
     let nothing = match pane {
         Pane::Evictions => Some(evictions::nothing(scene)),
         Pane::Forecast => Some(forecast::nothing(scene)),
-        Pane::Journal => Some(journal::nothing()),
+        Pane::Journal => Some(journal::nothing(scene)),
         Pane::Pending => Some(pending::nothing(scene)),
         Pane::Departures => Some(departures::nothing(scene)),
         Pane::Budgets => Some(budgets::nothing(scene)),
@@ -303,29 +306,80 @@ type Nothing = (&'static str, String, Role);
 /// ```
 /// Draws why a list is empty: the state of its watch, or `empty` if the watch is live.
 fn draw_nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str, area: Rect, buf: &mut Buffer) {
-    let (glyph, text, role) = nothing(scene, kind, pane, empty);
-    say(scene, glyph, &text, role, area, buf);
+    say_nothing(scene, pane, nothing(scene, kind, pane, empty), area, buf);
+}
+
+/// Draws why a list is empty, and what to do next.
+fn say_nothing(scene: &Scene, pane: Pane, nothing: Nothing, area: Rect, buf: &mut Buffer) {
+    let (glyph, text, role) = nothing;
+    let is_calm = role == Role::Dim && scene.screen.filter(pane).is_empty();
+    let next = next_step(scene, pane).filter(|_| is_calm);
+    say(scene, glyph, &next.map_or(text.clone(), |next| format!("{text} · {next}")), role, area, buf);
+}
+
+/// What the user can do about a pane that has nothing to show, or when it will have something.
+fn next_step(scene: &Scene, pane: Pane) -> Option<String> {
+    let key = |action| scene.app.preferences.keymap.key_for(action);
+    match pane {
+        Pane::Nodes if !scene.app.contexts.is_empty() => Some(":ctx goes to another context".into()),
+        Pane::Pods => Some(format!("{} goes back to the nodes", key(UserAction::Back))),
+        Pane::Evictions | Pane::Forecast => {
+            let what_if = key(UserAction::Plan(PlanKind::Failure));
+            Some(format!("{what_if} on a node shows what its failure would cause"))
+        }
+        Pane::Journal => Some("what happens from now on is listed here".into()),
+        Pane::Departures => Some("pods that leave from now on are listed here, with who removed them".into()),
+        Pane::Budgets => Some("nothing limits how many pods a drain evicts at a time".into()),
+        Pane::Nodes | Pane::Zones | Pane::Pending | Pane::Detail | Pane::Plan | Pane::Progress => None,
+    }
 }
 
 fn nothing(scene: &Scene, kind: FeedKind, pane: Pane, empty: &str) -> Nothing {
     let filtered = !scene.screen.filter(pane).is_empty();
     match scene.shown.feeds.state(kind) {
-        Some(FeedState::Live) if filtered => {
-            ("○", "no rows match the filter (Esc clears it)".into(), Role::Dim)
-        }
+        Some(FeedState::Live) if filtered => no_match(scene, pane),
         Some(FeedState::Live) => ("○", empty.into(), Role::Dim),
         None | Some(FeedState::Connecting) => ("◌", format!("waiting for {kind}"), Role::FeedBusy),
         Some(FeedState::Listing { received, expected }) => {
             ("◌", format!("listing: {}", listing(kind, *received, *expected)), Role::FeedBusy)
         }
-        Some(FeedState::Off) => ("○", format!("{kind} are not watched"), Role::Dim),
+        Some(FeedState::Off) => ("○", format!("{kind} are not watched (--no-pods)"), Role::Dim),
         Some(FeedState::Broken { error, .. }) => {
-            ("✗", format!("no {kind}: {error}; retrying"), Role::FeedBroken)
+            let info = scene.app.preferences.keymap.key_for(UserAction::Info);
+            ("✗", format!("no {kind}: {error}; retrying ({info} shows all watches)"), Role::FeedBroken)
         }
         Some(FeedState::Forbidden { error }) => {
-            ("✗", format!("listing {kind} is forbidden: {error}"), Role::FeedBroken)
+            let text = format!("listing {kind} is forbidden: {error} (kordon doctor checks all rights)");
+            ("✗", text, Role::FeedBroken)
         }
     }
+}
+
+/// Says that no row matches the filter, and what would: `no node matches; without "age<2h": 5`.
+fn no_match(scene: &Scene, pane: Pane) -> Nothing {
+    let row = match pane {
+        Pane::Zones => "zone",
+        Pane::Nodes => "node",
+        Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => "pod",
+        Pane::Budgets => "budget",
+        Pane::Journal => "entry",
+        Pane::Forecast => "lane",
+        Pane::Detail | Pane::Plan | Pane::Progress => "row",
+    };
+    let back = scene.app.preferences.keymap.key_for(UserAction::Back);
+    let text = match scene.app.near_miss(pane) {
+        Some(NearMiss { without: Some((condition, matches)), .. }) => {
+            format!(
+                "no {row} matches; without \"{condition}\": {} ({back} clears the filter)",
+                text::count(matches)
+            )
+        }
+        Some(NearMiss { all, without: None }) => {
+            format!("no {row} matches ({back} clears the filter: {} of them)", text::count(all))
+        }
+        None => format!("no {row} matches ({back} clears the filter)"),
+    };
+    ("○", text, Role::Dim)
 }
 
 /// Appends the number of marked rows.

@@ -2,7 +2,7 @@
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
-use super::{Nothing, draw_cause, open, say, table_of};
+use super::{Nothing, draw_cause, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
@@ -30,8 +30,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let list = &scene.screen.pending;
     let inner = open(scene, Pane::Pending, area, facts(scene), buf);
     if list.is_empty() {
-        let (glyph, text, role) = nothing(scene);
-        say(scene, glyph, &text, role, inner, buf);
+        say_nothing(scene, Pane::Pending, nothing(scene), inner, buf);
         return TableWidget::page(inner);
     }
     let why = list.selected().and_then(|key| scene.shown.cluster.pod(key)).map(|pod| why(scene, pod));

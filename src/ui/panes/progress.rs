@@ -55,7 +55,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let Some(shown) = scene.screen.overlays.progress() else { return 0 };
     let Some(entry) = scene.app.operations.entry(&shown.operation) else {
         let inner = open(scene, Pane::Progress, area, Runs::default(), buf);
-        say(scene, "○", "no operation", Role::Dim, inner, buf);
+        say(scene, "○", "no operation: Esc goes back", Role::Dim, inner, buf);
         return usize::from(inner.height);
     };
     let inner = open(scene, Pane::Progress, area, title(scene, entry), buf);
@@ -64,7 +64,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_full_text(scene, Pane::Progress, whole, inner, buf);
     let page = usize::from(inner.height);
     if shown.list.is_empty() {
-        say(scene, "○", "no rows match the filter (Esc clears it)", Role::Dim, inner, buf);
+        say(scene, "○", "no row matches (Esc clears the filter)", Role::Dim, inner, buf);
         return page;
     }
     let table = table_of(scene, Pane::Progress, &shown.list, EventRow::columns(STATE), inner);

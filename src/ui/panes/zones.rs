@@ -50,7 +50,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         return page;
     }
     if zones.is_empty() {
-        draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones yet", inner, buf);
+        draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones: the cluster has no nodes", inner, buf);
         return page;
     }
     let table = TableWidget {

@@ -156,7 +156,7 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
         return ("◌", "computing".into(), Role::FeedBusy);
     }
     let Some(fault) = preview.fault() else {
-        return ("○", "no rows match the filter (Esc clears it)".into(), Role::Dim);
+        return ("○", "no row matches (Esc clears the filter)".into(), Role::Dim);
     };
     let is_blank = preview.request.edits.trim().is_empty();
     match preview.request.kind {

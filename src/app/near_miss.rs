@@ -1,0 +1,66 @@
+//! What would match if one condition of a filter were left out, for a list without a match.
+
+use super::{App, Filter, Pane, Sort, order};
+use crate::model::BudgetList;
+
+/// Maximum number of rows that are counted, for every condition and at every draw.
+const MOST_ROWS: usize = 20_000;
+
+/// Rows without a filter, and the condition that hides most of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NearMiss {
+    /// Number of rows without a filter.
+    pub all: usize,
+    /// The condition without which most rows match, and how many; `None` if none does alone.
+    pub without: Option<(String, usize)>,
+}
+
+impl App {
+    /// What would match in a pane whose filter matches no row; `None` if the pane has too many rows to count them, or
+    /// rows of another kind.
+    pub fn near_miss(&self, pane: Pane) -> Option<NearMiss> {
+        let all = self.count_matches(pane, &Filter::NONE).filter(|all| *all <= MOST_ROWS)?;
+        let filter = self.screen.filter(pane);
+        let counted = filter.without_each().into_iter().filter_map(|(condition, rest)| {
+            let matches = self.count_matches(pane, &rest).filter(|matches| *matches > 0)?;
+            (!rest.is_empty()).then_some((condition, matches))
+        });
+        // Of equal ones, the first.
+        let without = counted.reduce(|best, other| if other.1 > best.1 { other } else { best });
+        Some(NearMiss { all, without })
+    }
+
+    /// Number of rows of a pane that pass a filter.
+    fn count_matches(&self, pane: Pane, filter: &Filter) -> Option<usize> {
+        let shown = self.shown();
+        Some(match pane {
+            Pane::Zones => order::zone_rows(shown, filter, Sort::default()).len(),
+            Pane::Nodes if shown.cluster.nodes().len() <= MOST_ROWS => {
+                order::node_rows(shown, filter, Sort::default()).len()
+            }
+            Pane::Pods => {
+                let pods = shown.cluster.pods_on(self.screen.pods_of.as_ref()?);
+                order::pod_rows(shown, pods, filter, Sort::default()).len()
+            }
+            Pane::Evictions if shown.views.leaving.evictions.len() <= MOST_ROWS => {
+                order::eviction_rows(shown, filter, Sort::default()).len()
+            }
+            Pane::Pending if shown.cluster.unscheduled_count() <= MOST_ROWS => {
+                order::pending_rows(shown, filter).len()
+            }
+            Pane::Departures => shown.departures.newest().filter(|(_, entry)| filter.matches(*entry)).count(),
+            Pane::Journal => shown.journal.numbered().filter(|(_, entry)| filter.matches(*entry)).count(),
+            Pane::Budgets => {
+                let rows = shown.predictions.budgets().into_iter().flat_map(BudgetList::rows);
+                rows.filter(|row| filter.matches(*row)).count()
+            }
+            Pane::Nodes
+            | Pane::Evictions
+            | Pane::Pending
+            | Pane::Forecast
+            | Pane::Detail
+            | Pane::Plan
+            | Pane::Progress => return None,
+        })
+    }
+}
