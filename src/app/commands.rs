@@ -334,6 +334,7 @@ pub const COMMANDS: &[Command] = &[
     view("pending", "Focus the pods that wait for a node.", "", &[char('6')], UserAction::Focus(6)).takes(FILTER),
     view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)).takes(FILTER),
     view("budgets", "Focus the budgets.", "", &[char('8')], UserAction::Focus(8)).takes(FILTER),
+    view("audit", "Focus the audit: which drains would be held up, and what would be lost.", "", &[char('9')], UserAction::Focus(9)).takes(FILTER),
     view("filter-zone", "Show only the nodes of the selected zone.",
         "its nodes", ENTER, UserAction::Enter).within(&[Pane::Zones]),
     view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NODE]"),

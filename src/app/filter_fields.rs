@@ -5,7 +5,7 @@ use super::{
     pane::Pane,
 };
 use crate::model::{
-    BudgetRow, DepartureEntry, EvictionRow, EvictionState, JournalEntry, JournalSubject, Model,
+    BudgetRow, DepartureEntry, EvictionRow, EvictionState, Finding, JournalEntry, JournalSubject, Model,
 };
 use kordon_core::{
     cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
@@ -76,6 +76,16 @@ const ZONE: &[FilterField] = &[word("zone"), word("state"), number("nodes"), num
 const BUDGET: &[FilterField] =
     &[word("budget"), word("ns"), word("node"), word("drain"), number("pods"), number("blocks")];
 
+const FINDING: &[FilterField] = &[
+    word("severity"),
+    word("cause"),
+    word("object"),
+    word("ns"),
+    word("node"),
+    number("pods"),
+    number("nodes"),
+];
+
 const ENTRY: &[FilterField] = &[word("level"), word("node"), word("pod")];
 
 /// The fields of the rows of a pane. Nodes and pods also have their labels as fields.
@@ -89,6 +99,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
         Pane::Zones => ZONE,
         Pane::Journal => ENTRY,
         Pane::Budgets => BUDGET,
+        Pane::Audit => FINDING,
         Pane::Detail | Pane::Plan | Pane::Progress => &[],
     }
 }
@@ -311,6 +322,34 @@ impl Filterable for BudgetRow {
         found(&self.key.to_string());
         found(&self.room.to_string());
         self.drains.iter().for_each(|drain| found(&drain.node));
+    }
+}
+
+impl Filterable for Finding {
+    fn field(&self, key: &str) -> Option<String> {
+        Some(match key {
+            "severity" => self.severity().as_str().into(),
+            "cause" => self.kind.as_str().into(),
+            "object" | "name" => self.subject.name.to_string(),
+            "ns" | "namespace" => self.subject.namespace.to_string(),
+            "node" => self.nodes.iter().map(|node| node.to_string()).collect::<Vec<_>>().join(" "),
+            _ => return None,
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        match key {
+            "pods" => Some(count(self.pods.len())),
+            "nodes" => Some(count(self.nodes.len())),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        found(self.kind.title());
+        found(&self.subject.to_string());
+        found(&self.text);
+        self.nodes.iter().for_each(|node| found(node));
     }
 }
 

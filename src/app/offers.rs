@@ -203,7 +203,8 @@ impl App {
             | Pane::Journal
             | Pane::Pending
             | Pane::Departures
-            | Pane::Budgets => false,
+            | Pane::Budgets
+            | Pane::Audit => false,
         }
     }
 

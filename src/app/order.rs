@@ -14,7 +14,9 @@ use super::{
     pane::Pane,
     screen::{LanesBasis, Screen},
 };
-use crate::model::{BudgetList, BudgetRow, DepartureId, EvictionRow, Model, NextEvent, NodeState, Revision};
+use crate::model::{
+    BudgetList, BudgetRow, DepartureId, EvictionRow, Finding, Model, NextEvent, NodeState, Revision,
+};
 use kordon_core::{
     cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::ZoneView,
@@ -118,6 +120,13 @@ impl Screen {
             any = true;
         }
         any |= self.arrange_budgets(shown);
+        if let Some(filter) = self.outdated(Pane::Audit, shown.predictions.audit_revision()) {
+            let known = shown.predictions.audit().into_iter();
+            let findings = known.flat_map(|known| &known.audit.findings);
+            self.audit
+                .replace(findings.filter(|finding| filter.matches(*finding)).map(Finding::id).collect());
+            any = true;
+        }
         let is_empty = [
             (Pane::Budgets, shown.cluster.budgets().is_empty()),
             (Pane::Evictions, shown.views.leaving.evictions.is_empty()),

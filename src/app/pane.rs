@@ -23,11 +23,13 @@ pub enum Pane {
     Departures,
     /// PodDisruptionBudgets, and which drains they hold up.
     Budgets,
+    /// What drains would meet, by cause.
+    Audit,
 }
 
 impl Pane {
     /// The panes whose rows can be filtered and sorted.
-    pub const LISTS: [Self; 7] = [
+    pub const LISTS: [Self; 8] = [
         Self::Zones,
         Self::Nodes,
         Self::Pods,
@@ -35,6 +37,7 @@ impl Pane {
         Self::Pending,
         Self::Departures,
         Self::Budgets,
+        Self::Audit,
     ];
 
     pub const fn title(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Pane {
             Self::Pending => "Pending",
             Self::Departures => "Departures",
             Self::Budgets => "Budgets",
+            Self::Audit => "Audit",
         }
     }
 
@@ -65,6 +69,7 @@ impl Pane {
             Self::Pending => '6',
             Self::Departures => '7',
             Self::Budgets => '8',
+            Self::Audit => '9',
         }
     }
 }

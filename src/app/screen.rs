@@ -83,6 +83,8 @@ pub struct Screen {
     pub budgets: SortedList<Key, BudgetColumn>,
     /// Pods that wait for a node, longest waiting first.
     pub pending: Listing<Key>,
+    /// Identities of the findings of the audit, the most severe first.
+    pub audit: Listing<String>,
     /// Pods that left, latest first.
     pub departures: Listing<DepartureId>,
     /// Numbers of journal entries, newest first.
@@ -210,7 +212,7 @@ impl<K, C: Default> Default for SortedList<K, C> {
 }
 
 /// Initial order of the tabs, before any pane had the focus.
-const RECENT: [Pane; 7] = [
+const RECENT: [Pane; 8] = [
     Pane::Evictions,
     Pane::Forecast,
     Pane::Zones,
@@ -218,6 +220,7 @@ const RECENT: [Pane; 7] = [
     Pane::Pending,
     Pane::Departures,
     Pane::Budgets,
+    Pane::Audit,
 ];
 
 impl Screen {
@@ -280,7 +283,7 @@ impl Screen {
     }
 
     /// Panes that can have the focus now, in the order of their digits.
-    pub fn panes(&self) -> [Pane; 8] {
+    pub fn panes(&self) -> [Pane; 9] {
         let middle = self.overlays.view().and_then(Overlay::pane).unwrap_or(self.node_pane());
         [
             Pane::Zones,
@@ -291,6 +294,7 @@ impl Screen {
             Pane::Pending,
             Pane::Departures,
             Pane::Budgets,
+            Pane::Audit,
         ]
     }
 
@@ -303,6 +307,11 @@ impl Screen {
     pub fn shows_budgets(&self) -> bool {
         let is_drawn = |pane| self.drawn.contains(&pane) || self.focus == pane;
         is_drawn(Pane::Budgets) || self.overlays.detail().is_some()
+    }
+
+    /// Whether the audit is shown.
+    pub fn shows_audit(&self) -> bool {
+        self.drawn.contains(&Pane::Audit) || self.focus == Pane::Audit
     }
 
     /// Whether a pane is open. A closed pane is a single line; panes without open state are always open.
@@ -442,6 +451,7 @@ impl Screen {
             Pane::Journal,
             Pane::Departures,
             Pane::Budgets,
+            Pane::Audit,
         ] {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
@@ -459,6 +469,7 @@ impl Screen {
             Pane::Evictions => self.evictions.list.on_use(list_use),
             Pane::Pending => self.pending.on_use(list_use),
             Pane::Budgets => self.budgets.list.on_use(list_use),
+            Pane::Audit => self.audit.on_use(list_use),
             Pane::Departures => self.departures.on_use(list_use),
             Pane::Forecast => self.forecast.list.on_use(list_use),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
@@ -482,6 +493,7 @@ impl Screen {
             Pane::Evictions => self.evictions.list.choose_first(),
             Pane::Pending => self.pending.choose_first(),
             Pane::Budgets => self.budgets.list.choose_first(),
+            Pane::Audit => self.audit.choose_first(),
             Pane::Departures => self.departures.choose_first(),
             Pane::Forecast => self.forecast.list.choose_first(),
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(Preview::choose_first),
@@ -504,6 +516,7 @@ impl Screen {
             Pane::Evictions => self.evictions.list.is_row_gone(),
             Pane::Pending => self.pending.is_row_gone(),
             Pane::Budgets => self.budgets.list.is_row_gone(),
+            Pane::Audit => self.audit.is_row_gone(),
             Pane::Departures => self.departures.is_row_gone(),
             Pane::Forecast => self.forecast.list.is_row_gone(),
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
@@ -603,6 +616,7 @@ impl Screen {
             Pane::Evictions => self.evictions.list.step(step),
             Pane::Pending => self.pending.step(step),
             Pane::Budgets => self.budgets.list.step(step),
+            Pane::Audit => self.audit.step(step),
             Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
@@ -619,6 +633,7 @@ impl Screen {
             Pane::Evictions => self.evictions.list.select_place(row),
             Pane::Pending => self.pending.select_place(row),
             Pane::Budgets => self.budgets.list.select_place(row),
+            Pane::Audit => self.audit.select_place(row),
             Pane::Departures => self.departures.select_place(row),
             Pane::Journal => self.journal.select_place(row),
             Pane::Forecast => self.forecast.list.select_place(row),
@@ -641,6 +656,7 @@ impl Screen {
                 Pane::Evictions => self.evictions.list.set_drawn(*rows),
                 Pane::Pending => self.pending.set_drawn(*rows),
                 Pane::Budgets => self.budgets.list.set_drawn(*rows),
+                Pane::Audit => self.audit.set_drawn(*rows),
                 Pane::Departures => self.departures.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),

@@ -90,7 +90,8 @@ impl Screen {
             | Pane::Journal
             | Pane::Forecast
             | Pane::Pending
-            | Pane::Departures => return None,
+            | Pane::Departures
+            | Pane::Audit => return None,
         })
     }
 
@@ -107,7 +108,8 @@ impl Screen {
             | Pane::Journal
             | Pane::Forecast
             | Pane::Pending
-            | Pane::Departures => return None,
+            | Pane::Departures
+            | Pane::Audit => return None,
         })
     }
 

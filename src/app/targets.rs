@@ -54,7 +54,8 @@ impl App {
             | Pane::Journal
             | Pane::Pending
             | Pane::Departures
-            | Pane::Budgets => Box::new(iter::empty()),
+            | Pane::Budgets
+            | Pane::Audit => Box::new(iter::empty()),
         }
     }
 
@@ -76,7 +77,8 @@ impl App {
             | Pane::Forecast
             | Pane::Pending
             | Pane::Departures
-            | Pane::Budgets => Box::new(iter::empty()),
+            | Pane::Budgets
+            | Pane::Audit => Box::new(iter::empty()),
         }
     }
 }

@@ -261,7 +261,13 @@ fn enter(app: &mut App) {
         }
         Pane::Plan => type_edits(app),
         Pane::Detail => open_suggested(app),
-        Pane::Pods | Pane::Progress | Pane::Journal | Pane::Pending | Pane::Departures | Pane::Budgets => {}
+        Pane::Pods
+        | Pane::Progress
+        | Pane::Journal
+        | Pane::Pending
+        | Pane::Departures
+        | Pane::Budgets
+        | Pane::Audit => {}
     }
 }
 
@@ -382,7 +388,8 @@ fn mark(app: &mut App) {
         | Pane::Forecast
         | Pane::Pending
         | Pane::Departures
-        | Pane::Budgets => {}
+        | Pane::Budgets
+        | Pane::Audit => {}
     }
 }
 
@@ -403,7 +410,8 @@ fn mark_all(app: &mut App) {
         | Pane::Forecast
         | Pane::Pending
         | Pane::Departures
-        | Pane::Budgets => {}
+        | Pane::Budgets
+        | Pane::Audit => {}
     }
 }
 

@@ -38,8 +38,8 @@ pub mod zone_reason;
 use std::sync::Arc;
 
 pub use audit::{
-    AuditGroup, AuditWork, AuditedNode, DrainAudit, Finding, FindingKind, FindingSeverity, FindingSubject,
-    Fix,
+    AuditGroup, AuditJob, AuditWork, AuditedNode, DrainAudit, Finding, FindingKind, FindingSeverity,
+    FindingSubject, Fix, KnownAudit,
 };
 pub use budget_list::{BudgetList, BudgetListJob, BudgetRoom, BudgetRow, DrainUnderBudget};
 pub use cluster_verdict::{ClusterVerdict, VerdictLevel};

@@ -6,6 +6,7 @@ use std::{
 };
 
 use super::{
+    audit::KnownAudit,
     budget_list::BudgetList,
     eviction_outcomes::EvictionOutcomes,
     headroom::HeadroomSnapshot,
@@ -38,6 +39,8 @@ pub struct Predictions {
     pending: Option<Arc<PendingPods>>,
     /// All budgets, while they are shown.
     budgets: Option<Arc<BudgetList>>,
+    /// What drains would meet, while that is shown.
+    audit: Option<Arc<KnownAudit>>,
     /// What the cluster can lose.
     headroom: Option<HeadroomSnapshot>,
     /// How right the forecasts of this session were.
@@ -48,6 +51,8 @@ pub struct Predictions {
     outcome_results: ChangeCount,
     /// Number of results that are lists of budgets.
     budget_results: ChangeCount,
+    /// Number of results that are audits.
+    audit_results: ChangeCount,
 }
 
 impl Predictions {
@@ -59,11 +64,13 @@ impl Predictions {
             outcomes: None,
             pending: None,
             budgets: None,
+            audit: None,
             headroom: None,
             accuracy: Accuracy::new(period),
             results: ChangeCount::default(),
             outcome_results: ChangeCount::default(),
             budget_results: ChangeCount::default(),
+            audit_results: ChangeCount::default(),
         }
     }
 
@@ -116,6 +123,23 @@ impl Predictions {
         self.results.count(true);
         self.budget_results.count(true);
         self.budgets.replace(Arc::new(budgets))
+    }
+
+    /// What drains would meet; `None` while that is being computed.
+    pub fn audit(&self) -> Option<&KnownAudit> {
+        self.audit.as_deref()
+    }
+
+    /// Number of results that are audits.
+    pub const fn audit_revision(&self) -> u64 {
+        self.audit_results.get()
+    }
+
+    /// Stores a new audit and returns the previous one.
+    pub fn set_audit(&mut self, audit: KnownAudit) -> Option<Arc<KnownAudit>> {
+        self.results.count(true);
+        self.audit_results.count(true);
+        self.audit.replace(Arc::new(audit))
     }
 
     /// Returns the advice for a pod that waits for a node; `None` while the advice is being computed.
@@ -225,18 +249,20 @@ impl Predictions {
         self.results.set_apart(moment);
         self.outcome_results.set_apart(moment);
         self.budget_results.set_apart(moment);
+        self.audit_results.set_apart(moment);
     }
 
     /// Takes over results from `before`, the model of a moment shortly before this one, until they are recomputed.
     pub(super) fn continue_from(&mut self, before: &Self, now: Timestamp) {
-        let Self { forecast, outlook, outcomes, pending, budgets, headroom, .. } = before;
+        let Self { forecast, outlook, outcomes, pending, budgets, audit, headroom, .. } = before;
         self.forecast = forecast.clone().filter(|forecast| now.since(forecast.made) <= STILL_NEW);
         self.outlook.clone_from(outlook);
         self.outcomes.clone_from(outcomes);
         self.pending.clone_from(pending);
         self.budgets.clone_from(budgets);
+        self.audit.clone_from(audit);
         self.headroom.clone_from(headroom);
         (self.results, self.outcome_results) = (before.results, before.outcome_results);
-        self.budget_results = before.budget_results;
+        (self.budget_results, self.audit_results) = (before.budget_results, before.audit_results);
     }
 }

@@ -51,8 +51,8 @@ use crate::{
     executor::{guards, write_context::WriteContext},
     k8s::feed::FeedEvent,
     model::{
-        BudgetList, CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon, Model,
-        PendingPods, suggestions::Guarding,
+        BudgetList, CountedLeaving, Effects, EvictionOutcomes, HORIZON, HeadroomSnapshot, Horizon,
+        KnownAudit, Model, PendingPods, suggestions::Guarding,
     },
 };
 use kordon_clock::Clock;

@@ -10,7 +10,7 @@ pub const LEAST: (u16, u16) = (60, 15);
 const BESIDE: (u16, u16) = (150, 44);
 
 /// Tabs of the lower slot in layouts with one slot below the nodes.
-const LOWER: [Pane; 7] = [
+const LOWER: [Pane; 8] = [
     Pane::Zones,
     Pane::Evictions,
     Pane::Forecast,
@@ -18,9 +18,10 @@ const LOWER: [Pane; 7] = [
     Pane::Pending,
     Pane::Departures,
     Pane::Budgets,
+    Pane::Audit,
 ];
-/// Tabs of the left slot: pods that leave, that wait for a node, and that left; and budgets.
-const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets];
+/// Tabs of the left slot: pods that leave, that wait for a node, and that left; budgets, and the audit.
+const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets, Pane::Audit];
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -666,6 +666,9 @@ impl DashboardFixture {
         self.app.model.run_outcomes(self.now);
         self.app.model.run_pending();
         self.app.model.run_budgets(self.now);
+        if self.app.screen.shows_audit() {
+            self.app.model.run_audit(self.now);
+        }
         self.app.arrange(self.now);
     }
 

@@ -101,6 +101,16 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 }
 
 #[test]
+fn the_audit_lists_causes_with_what_would_help() {
+    let mut fixture = DashboardFixture::maintenance();
+    fixture.press("9");
+    expect(&mut fixture, "audit", (80, 24));
+    expect(&mut fixture, "audit", (160, 48));
+    fixture.press("z");
+    expect(&mut fixture, "audit-whole", (220, 60));
+}
+
+#[test]
 fn budgets_are_listed_with_the_drains_that_they_hold_up() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("8");

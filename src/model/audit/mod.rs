@@ -7,6 +7,7 @@ mod causes;
 mod finding;
 mod fix;
 mod groups;
+mod job;
 mod webhooks;
 
 use std::{
@@ -18,6 +19,7 @@ use self::finding::FindingKey;
 pub use self::{
     finding::{Finding, FindingKind, FindingSeverity, FindingSubject, Fix},
     groups::AuditGroup,
+    job::{AuditJob, KnownAudit},
 };
 use super::Model;
 use kordon_core::{

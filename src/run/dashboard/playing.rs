@@ -50,11 +50,15 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
         app.on_timing(job.work());
     }
     let is_worked_on = !app.is_frozen() || app.is_in_history();
+    let is_audit_shown = app.screen.shows_audit();
     if is_worked_on {
         let (model, now) = app.worked_on(now);
         model.run_outcomes(now);
         model.run_pending();
         model.run_budgets(now);
+        if is_audit_shown {
+            model.run_audit(now);
+        }
     }
     if let Some(job) = app.next_detail_job(now) {
         app.on_detail_result(job.work(&own_guards()), now);

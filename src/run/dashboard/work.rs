@@ -12,6 +12,9 @@ const HEADROOM: Duration = display::SECOND;
 /// are made only after a change that they depend on.
 const OUTCOMES: Duration = display::SECOND;
 
+/// Shortest interval between two audits.
+const AUDIT: Duration = Duration::from_secs(5);
+
 /// The background work on the model that is shown, one piece of each kind at a time.
 pub(super) struct Work {
     forecast: Background<Forecast>,
@@ -23,6 +26,7 @@ pub(super) struct Work {
     outcomes: Background<EvictionOutcomes>,
     pending: Background<PendingPods>,
     budgets: Background<BudgetList>,
+    audit: Background<KnownAudit>,
     timing: Background<TimingResult>,
     /// Reads the preferences again when their file changes.
     preferences: Option<PreferencesReader>,
@@ -39,6 +43,7 @@ pub(super) enum WorkEvent {
     Outcomes(Result<EvictionOutcomes, Failed>),
     Pending(Result<PendingPods, Failed>),
     Budgets(Result<BudgetList, Failed>),
+    Audit(Result<KnownAudit, Failed>),
     Timing(Result<TimingResult, Failed>),
     Preferences(Box<ReadPreferences>),
     /// The next slice of headroom is due.
@@ -57,6 +62,7 @@ impl Work {
             outcomes: Background::new(OUTCOMES),
             pending: Background::new(OUTCOMES),
             budgets: Background::new(OUTCOMES),
+            audit: Background::new(AUDIT),
             timing: Background::new(OUTCOMES),
             preferences: preferences.map(PreferencesReader::start),
         }
@@ -64,7 +70,7 @@ impl Work {
 
     /// Cancels the work about another moment, whose results are of no use. The usual forecast is about the present.
     pub(super) fn restart(&mut self) {
-        let Self { outlook, plan, detail, leaving, outcomes, pending, budgets, timing, .. } = self;
+        let Self { outlook, plan, detail, leaving, outcomes, pending, budgets, audit, timing, .. } = self;
         self.headroom.restart(HEADROOM);
         *outlook = BackgroundAbout::new(FORECAST);
         *plan = BackgroundAbout::new(FORECAST);
@@ -73,6 +79,7 @@ impl Work {
         *outcomes = Background::new(OUTCOMES);
         *pending = Background::new(OUTCOMES);
         *budgets = Background::new(OUTCOMES);
+        *audit = Background::new(AUDIT);
         *timing = Background::new(OUTCOMES);
     }
 
@@ -90,6 +97,7 @@ impl Work {
             outcomes = self.outcomes.finished() => WorkEvent::Outcomes(outcomes),
             pending = self.pending.finished() => WorkEvent::Pending(pending),
             budgets = self.budgets.finished() => WorkEvent::Budgets(budgets),
+            audit = self.audit.finished() => WorkEvent::Audit(audit),
             timing = self.timing.finished() => WorkEvent::Timing(timing),
             read = next_preferences(&mut self.preferences) => WorkEvent::Preferences(Box::new(read)),
             () = at(slice) => WorkEvent::Slice,
@@ -108,6 +116,7 @@ impl Work {
             WorkEvent::Outcomes(outcomes) => on_outcomes(outcomes, display),
             WorkEvent::Pending(pending) => on_pending(pending, display),
             WorkEvent::Budgets(budgets) => on_budgets(budgets, display),
+            WorkEvent::Audit(audit) => on_audit(audit, display),
             WorkEvent::Timing(timing) => on_timing(timing, display),
             WorkEvent::Preferences(read) => on_preferences(*read, display),
             WorkEvent::Slice => self.start_headroom(display),
@@ -122,6 +131,7 @@ impl Work {
         self.start_headroom(display);
         self.start_placing(display);
         self.start_budgets(display);
+        self.start_audit(display);
         self.start_timing(display);
     }
 
@@ -131,6 +141,7 @@ impl Work {
         self.start_detail(display);
         self.start_outlook(display);
         self.start_budgets(display);
+        self.start_audit(display);
         self.start_timing(display);
     }
 
@@ -271,6 +282,17 @@ impl Work {
         let (model, now) = display.worked_on();
         if let Some(job) = model.next_budgets_job(now) {
             self.budgets.start(move |_| job.work());
+        }
+    }
+
+    /// Starts to plan the drain of each node if the audit is shown and out of date.
+    fn start_audit(&mut self, display: &mut Display) {
+        if !display.app.screen.shows_audit() || !self.audit.is_due() {
+            return;
+        }
+        let (model, now) = display.worked_on();
+        if let Some(job) = model.next_audit_job(now) {
+            self.audit.start(move |cancelled| job.work_until(cancelled.cancellation()));
         }
     }
 
@@ -424,6 +446,21 @@ fn on_budgets(budgets: Result<BudgetList, Failed>, display: &mut Display) {
             display.draw_soon();
         }
         Err(Failed) => display.report_fault("working out the budgets failed"),
+    }
+}
+
+/// Stores the audit, and shows it.
+fn on_audit(audit: Result<KnownAudit, Failed>, display: &mut Display) {
+    match audit {
+        Ok(audit) => {
+            if let Some(before) = display.worked_on().0.predictions.set_audit(audit) {
+                drop_in_background(before);
+            }
+            let now = display.now();
+            display.app.arrange(now);
+            display.draw_soon();
+        }
+        Err(Failed) => display.report_fault("planning the drains of the audit failed"),
     }
 }
 

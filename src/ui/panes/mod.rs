@@ -1,5 +1,6 @@
 //! The panes, one file each.
 
+pub mod audit;
 pub mod budgets;
 pub mod departures;
 pub mod detail;
@@ -58,6 +59,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Pending => pending::draw(scene, area, buf),
         Pane::Departures => departures::draw(scene, area, buf),
         Pane::Budgets => budgets::draw(scene, area, buf),
+        Pane::Audit => audit::draw(scene, area, buf),
         Pane::Forecast => forecast::draw(scene, area, buf),
     }
 }
@@ -74,6 +76,7 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Pending => Some(pending::nothing(scene)),
         Pane::Departures => Some(departures::nothing(scene)),
         Pane::Budgets => Some(budgets::nothing(scene)),
+        Pane::Audit => Some(audit::nothing(scene)),
         Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
     };
     let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
@@ -224,6 +227,7 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Pending => screen.pending.len(),
         Pane::Departures => screen.departures.len(),
         Pane::Budgets => screen.budgets.list.len(),
+        Pane::Audit => screen.audit.len(),
         Pane::Forecast => screen.forecast.list.len(),
     }
 }
@@ -233,7 +237,7 @@ const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
         Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
-        Pane::Budgets => &[FeedKind::Budgets, FeedKind::Pods],
+        Pane::Budgets | Pane::Audit => &[FeedKind::Budgets, FeedKind::Pods],
         Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => &[FeedKind::Pods],
     }
 }
@@ -330,7 +334,13 @@ fn next_step(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Journal => Some("what happens from now on is listed here".into()),
         Pane::Departures => Some("pods that leave from now on are listed here, with who removed them".into()),
         Pane::Budgets => Some("nothing limits how many pods a drain evicts at a time".into()),
-        Pane::Nodes | Pane::Zones | Pane::Pending | Pane::Detail | Pane::Plan | Pane::Progress => None,
+        Pane::Nodes
+        | Pane::Zones
+        | Pane::Pending
+        | Pane::Audit
+        | Pane::Detail
+        | Pane::Plan
+        | Pane::Progress => None,
     }
 }
 
@@ -362,6 +372,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         Pane::Nodes => "node",
         Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => "pod",
         Pane::Budgets => "budget",
+        Pane::Audit => "finding",
         Pane::Journal => "entry",
         Pane::Forecast => "lane",
         Pane::Detail | Pane::Plan | Pane::Progress => "row",

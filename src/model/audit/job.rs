@@ -1,0 +1,66 @@
+//! The audit while it is shown: computed in the background, again after changes.
+
+use super::{AuditWork, DrainAudit};
+use crate::model::Model;
+use kordon_core::{
+    cluster::Cluster,
+    engine::ServerVersion,
+    placement::Snapshot,
+    plan::{Cancellation, EvictionRules, can_place},
+};
+use kordon_time::Timestamp;
+
+/// An audit of all nodes, as of a point in time.
+#[derive(Clone, Debug, Default)]
+pub struct KnownAudit {
+    pub audit: DrainAudit,
+    pub at: Timestamp,
+    /// Number of changes that may alter plans, at that time.
+    changes: u64,
+}
+
+/// Copies of all inputs of the audit.
+#[derive(Debug)]
+pub struct AuditJob {
+    cluster: Cluster,
+    version: ServerVersion,
+    rules: EvictionRules,
+    now: Timestamp,
+    changes: u64,
+}
+
+impl Model {
+    /// Returns the next job that computes the audit; `None` if it is up to date.
+    pub fn next_audit_job(&self, now: Timestamp) -> Option<AuditJob> {
+        let changes = self.changes.plans();
+        if self.predictions.audit().is_some_and(|known| known.changes == changes) {
+            return None;
+        }
+        Some(AuditJob {
+            cluster: self.cluster.clone(),
+            version: self.settings.version,
+            rules: EvictionRules::from(&self.settings),
+            now,
+            changes,
+        })
+    }
+
+    /// Computes the audit at once, unless it is up to date.
+    pub fn run_audit(&mut self, now: Timestamp) {
+        if let Some(job) = self.next_audit_job(now) {
+            self.predictions.set_audit(job.work_until(&Cancellation::default()));
+        }
+    }
+}
+
+impl AuditJob {
+    /// Does the work. If it is cancelled, returns soon; the result must then be discarded.
+    pub fn work_until(self, cancellation: &Cancellation) -> KnownAudit {
+        let Self { cluster, version, rules, now, changes } = self;
+        let snapshot = can_place(&cluster).then(|| Snapshot::new(&cluster, version));
+        let nodes = cluster.nodes().iter().map(|node| node.name.clone()).collect();
+        let mut work = AuditWork::new(cluster, nodes, snapshot, rules, now);
+        while work.step(cancellation) && !cancellation.is_cancelled() {}
+        KnownAudit { audit: work.finish(), at: now, changes }
+    }
+}

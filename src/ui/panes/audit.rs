@@ -1,0 +1,110 @@
+//! What drains would meet today, by cause: what holds them up, what is lost, and what would help.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{Nothing, draw_cause, open, say_nothing, table_of};
+use crate::{
+    app::Pane,
+    k8s::feed::FeedKind,
+    model::{Finding, FindingSeverity},
+    ui::{
+        Scene, text,
+        theme::Role,
+        widgets::{Cell, Column, TableWidget, Width, segments::Runs},
+    },
+};
+
+/// Nodes that are named in the line about the selected finding.
+const NAMED: usize = 8;
+
+/// ```text
+/// ─ 9 Audit  21 of 24 nodes can be drained, 2 are blocked, 1 may never end ─────────────────────────
+///   cause                                     object                        pods  nodes  what
+/// ✗ Budgets that can never allow an eviction  PodDisruptionBudget data/db      3      3  needs 3 healthy pods, and has 3 at most
+/// ▲ Data that is lost with its pod            Deployment shop/cache            4      4  emptyDir data is lost
+/// why on n-1, n-2, n-3 · StatefulSet db gets a pod more: kubectl scale statefulset/db -n data --replicas=4
+/// ```
+/// Draws the findings. Returns the number of rows that fit.
+pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
+    let list = &scene.screen.audit;
+    let inner = open(scene, Pane::Audit, area, facts(scene), buf);
+    if list.is_empty() {
+        say_nothing(scene, Pane::Audit, nothing(scene), inner, buf);
+        return TableWidget::page(inner);
+    }
+    let selected = list.selected().and_then(|id| find(scene, id));
+    let inner = draw_cause(scene, Pane::Audit, selected.map(why), inner, buf);
+    let page = TableWidget::page(inner);
+    let table = table_of(scene, Pane::Audit, list, columns(), TableWidget::body(inner));
+    let cells_of = |row| {
+        let finding = list.keys().get(row).and_then(|id: &String| find(scene, id));
+        finding.map(|finding| cells(scene, finding)).unwrap_or_default()
+    };
+    scene.record(Pane::Audit, &table, cells_of);
+    table.render(inner, buf, cells_of);
+    page
+}
+
+fn find<'a>(scene: &'a Scene, id: &str) -> Option<&'a Finding> {
+    scene.shown.predictions.audit()?.audit.findings.iter().find(|finding| finding.id() == id)
+}
+
+/// Why the list is empty.
+pub(super) fn nothing(scene: &Scene) -> Nothing {
+    if scene.shown.predictions.audit().is_none() {
+        return ("◌", "planning the drain of each node".into(), Role::FeedBusy);
+    }
+    super::nothing(scene, FeedKind::Pods, Pane::Audit, "nothing holds up a drain, and nothing is lost")
+}
+
+/// How many nodes can be drained, and since when that is known.
+fn facts(scene: &Scene) -> Runs {
+    let Some(known) = scene.shown.predictions.audit() else { return Runs::default() };
+    let total = known.audit.total();
+    let role = if total.drains == total.nodes { Role::Dim } else { Role::NodeWarning };
+    let age = format!("as of {}", text::clock(known.at));
+    Runs::new(&total.text(), scene.style(role))
+        .and(" · ", scene.style(Role::Faint))
+        .and(&age, scene.style(Role::Dim))
+}
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::plain("  cause", Width::Fit(18, 46)).gives_way(2),
+        Column::plain("object", Width::Fit(16, 48)),
+        Column::plain("pods", Width::Fit(4, 7)).right().gives_way(3),
+        Column::plain("nodes", Width::Fit(5, 7)).right(),
+        Column::plain("what", Width::Grow(12, 3)).gives_way(1),
+    ]
+}
+
+fn cells(scene: &Scene, finding: &Finding) -> Vec<Cell> {
+    let dim = scene.style(Role::Dim);
+    let (sign, role) = match finding.severity() {
+        FindingSeverity::Error => ("✗", Role::NodeWarning),
+        FindingSeverity::Warning => ("▲", Role::NodeNotice),
+        FindingSeverity::Note => ("·", Role::Dim),
+    };
+    vec![
+        Cell::new(sign, scene.style(role)).and(" ", dim).and(finding.kind.title(), scene.style(role)),
+        Cell::new(&finding.subject.to_string(), scene.style(Role::Base)),
+        Cell::new(&text::count(finding.pods.len()), dim),
+        Cell::new(&text::count(finding.nodes.len()), scene.style(Role::Base)),
+        Cell::new(&finding.text, dim),
+    ]
+}
+
+/// Where it is, and what would help.
+fn why(finding: &Finding) -> String {
+    let named: Vec<String> = finding.nodes.iter().take(NAMED).map(ToString::to_string).collect();
+    let more = match finding.nodes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let fix = finding.fixes.first().map(|fix| match &fix.command {
+        Some(command) => format!("{}: {command}", fix.text),
+        None => fix.text.clone(),
+    });
+    let place = format!("{}: on {}{more}", finding.subject, named.join(", "));
+    [place, finding.text.clone()].into_iter().chain(fix).collect::<Vec<_>>().join(" · ")
+}
