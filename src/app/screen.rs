@@ -25,6 +25,7 @@ use super::{
     screen_part::MouseTarget,
     snapshot_cache::SnapshotCache,
     theme_chooser::ThemeChooser,
+    tour::TourStep,
 };
 use crate::model::{DepartureId, Horizon, Model};
 use kordon_core::{
@@ -259,6 +260,11 @@ impl Screen {
             }
         }
         Ok(())
+    }
+
+    /// Shows the first step of the tour.
+    pub fn start_tour(&mut self) {
+        self.overlays.open(Overlay::Tour(TourStep::default()));
     }
 
     /// Opens the list of themes; the one under the cursor is shown at once.

@@ -1,7 +1,5 @@
 //! The tour: six steps that explain what is on the screen.
 
-use super::{App, overlays::Overlay};
-
 /// A step of the tour, in its order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TourStep {
@@ -42,13 +40,6 @@ impl TourStep {
     /// The step before this one; `None` before the first.
     pub fn previous(self) -> Option<Self> {
         Self::ALL.get((self as usize).checked_sub(1)?).copied()
-    }
-}
-
-impl App {
-    /// Shows the first step of the tour.
-    pub fn start_tour(&mut self) {
-        self.screen.overlays.open(Overlay::Tour(TourStep::default()));
     }
 }
 

@@ -40,7 +40,7 @@ impl App {
                 return Err("name a file that does not exist: export nodes.csv".into());
             }
             TypedCommand::Export => self.taken_along = Some(TakenAlong::File(argument.into())),
-            TypedCommand::Tour => self.start_tour(),
+            TypedCommand::Tour => self.screen.start_tour(),
             TypedCommand::NotifyTest => self.test_notice = true,
             TypedCommand::Theme if argument.is_empty() => self.screen.choose_theme(),
             TypedCommand::Theme => self.screen.use_theme(argument)?,

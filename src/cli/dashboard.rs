@@ -7,8 +7,6 @@ use clap::Args;
 use super::{
     config::Config,
     connection::ConnectionArgs,
-    demo::{self, DemoArgs},
-    demo_offer,
     exit::{self, CliError},
     settings::SettingsArgs,
     show::{self, ShowArgs},
@@ -18,7 +16,7 @@ use crate::{
     executor::write_context::WriteContext,
     journal::JournalError,
     k8s::{
-        connect::{self, ConnectError, Connection},
+        connect::{self, Connection},
         settings::{ControllerFlags, controller_flags},
     },
     run::{ContextOpener, Dashboard},
@@ -41,6 +39,11 @@ impl DashboardArgs {
     pub const fn set_theme_given(&mut self) {
         self.show.set_theme_given();
     }
+
+    /// The arguments that do not depend on the cluster.
+    pub fn without_cluster(&self) -> (&ShowArgs, &SettingsArgs) {
+        (&self.show, &self.settings)
+    }
 }
 
 pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
@@ -49,32 +52,9 @@ pub async fn run(mut args: DashboardArgs, connection: ConnectionArgs) -> Result<
     if args.source.has_files() {
         return show_files(args, connection, &config).await;
     }
-    let mut dashboard = match open(args.clone(), connection.clone()).await {
-        Ok(dashboard) => dashboard,
-        Err(error) if is_demo_wanted(&error, &args, &connection).await? => {
-            let DashboardArgs { show, settings, source: _ } = args;
-            return demo::run(DemoArgs::instead_of_dashboard(show, settings), config).await;
-        }
-        Err(error) => return Err(error),
-    };
+    let mut dashboard = open(args.clone(), connection.clone()).await?;
     dashboard.opener = Some(opener(args.clone(), connection));
     show::show(args.show, dashboard).await
-}
-
-/// Whether there is no kubeconfig, no cluster was named, and the user answers that the demo will do.
-async fn is_demo_wanted(
-    error: &CliError,
-    args: &DashboardArgs,
-    connection: &ConnectionArgs,
-) -> Result<bool, CliError> {
-    match error {
-        CliError::Connect(ConnectError::NoKubeconfig { looked })
-            if connection.names_no_cluster() && !args.show.is_snapshot() =>
-        {
-            demo_offer::is_demo_wanted(looked).await
-        }
-        _ => Ok(false),
-    }
 }
 
 /// Opens the dashboard of a cluster.

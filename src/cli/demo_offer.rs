@@ -1,4 +1,4 @@
-//! Offers the demo to somebody who has no kubeconfig.
+//! `kordon` without a subcommand: the dashboard of a cluster, or the demo for somebody who has no kubeconfig.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,21 +9,46 @@ use crossterm::{
 use futures::StreamExt;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::exit::CliError;
+use super::{
+    connection::ConnectionArgs,
+    dashboard::{self, DashboardArgs},
+    demo::{self, DemoArgs},
+    exit::CliError,
+};
+use crate::k8s::connect::ConnectError;
 use kordon_core::visible;
+
+/// Runs the dashboard. Where there is no kubeconfig and no cluster was named, it offers the demo.
+pub async fn run(args: DashboardArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let (show, settings) = args.without_cluster();
+    let names_none = connection.names_no_cluster() && !show.is_snapshot();
+    let (demo, config) =
+        (DemoArgs::instead_of_dashboard(show.clone(), settings.clone()), connection.config.clone());
+    match dashboard::run(args, connection).await {
+        Err(CliError::Connect(ConnectError::NoKubeconfig { looked }))
+            if names_none && is_demo_wanted(&looked).await? =>
+        {
+            demo::run(demo, config).await
+        }
+        done => done,
+    }
+}
 
 /// Asks whether to open the demo. Returns `false` without a question if there is no terminal to ask on.
 ///
 /// # Errors
 /// The terminal cannot be read or written.
-pub async fn is_demo_wanted(looked: &str) -> Result<bool, CliError> {
+async fn is_demo_wanted(looked: &str) -> Result<bool, CliError> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Ok(false);
     }
     let looked = visible::text(looked);
-    print(&format!("No kubeconfig found (looked for {looked}).\nPress Enter for the demo, q to quit: "))?;
     let answer = {
+        // Before the question, so that an answer to it is read as keys.
         let _raw = RawMode::enable()?;
+        print(&format!(
+            "No kubeconfig found (looked for {looked}).\r\nPress Enter for the demo, q to quit: "
+        ))?;
         answer().await
     };
     print("\n")?;

@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{config::ConfigError, theme::OwnThemeError};
+use super::{config::ConfigError, themes::OwnThemeError};
 use crate::{
     executor::{guards::GuardsError, write_context::WriteContextError},
     journal::JournalError,

@@ -48,6 +48,7 @@ mod span;
 mod status;
 mod table;
 mod theme;
+mod themes;
 mod timing;
 mod tour_state;
 mod tune;
@@ -365,7 +366,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Theme(args)) => return theme::run(&args),
         Some(Command::Completions(args)) => return completions::print(&args, &mut definition()),
         Some(Command::Man) => return man::print(definition()),
-        None => dashboard::run(dashboard, connection).boxed_local(),
+        None => demo_offer::run(dashboard, connection).boxed_local(),
         Some(Command::Doctor(args)) => doctor::run(args, connection).boxed_local(),
         Some(Command::Status(args)) => status::run(args, connection).boxed_local(),
         Some(Command::Why(args)) => why::run(args, connection).boxed_local(),

@@ -11,7 +11,7 @@ use super::{
     exit::CliError,
     glyphs::glyphs,
     keys, span,
-    theme::{self, AUTO, OwnThemes, ThemeNameParser},
+    themes::{self, AUTO, OwnThemes, ThemeNameParser},
     tour_state,
 };
 use crate::{
@@ -216,7 +216,7 @@ pub async fn show(args: ShowArgs, mut dashboard: Dashboard) -> Result<(), CliErr
     let look = args.look;
     let Some(file) = look.snapshot.clone() else {
         if args.tour && std::io::stdout().is_terminal() && tour_state::is_first_start() {
-            dashboard.app.start_tour();
+            dashboard.app.screen.start_tour();
         }
         return Ok(run::terminal(dashboard, !look.no_mouse).await?);
     };
@@ -278,7 +278,7 @@ impl LookArgs {
     /// does not answer.
     pub fn ask_background(&mut self) {
         self.is_light =
-            self.wished().is_none() && self.snapshot.is_none() && has_all_colours() && theme::is_light();
+            self.wished().is_none() && self.snapshot.is_none() && has_all_colours() && themes::is_light();
     }
 
     /// Name of the theme that somebody asked for; `None` if it is left to the terminal.

@@ -735,7 +735,7 @@ fn the_tour_explains_what_is_on_the_screen_step_by_step() {
 fn the_tour_goes_back_ends_at_once_and_gives_way_to_a_question() {
     let mut fixture = DashboardFixture::incident();
     let step = |fixture: &DashboardFixture| fixture.app.screen.overlays.tour();
-    fixture.app.start_tour();
+    fixture.app.screen.start_tour();
     fixture.press("p");
     assert_eq!(step(&fixture), Some(TourStep::Strip), "there is none before the first");
     fixture.press("<Enter>n");
@@ -750,7 +750,7 @@ fn the_tour_goes_back_ends_at_once_and_gives_way_to_a_question() {
     assert_eq!(step(&fixture), None);
 
     let mut fixture = about_to_drain();
-    fixture.app.start_tour();
+    fixture.app.screen.start_tour();
     fixture.app.screen.overlays.plan().expect("the tour lies over the plan");
     update(&mut fixture.app, UserAction::Apply, START);
     fixture.serve();

@@ -1,4 +1,4 @@
-//! The named colours of CSS Color Module Level 4, section 6.1, which skins of k9s use.
+//! The named colours of CSS (Color Module Level 4), which skins of k9s use.
 
 use crate::ui::contrast::Rgb;
 

@@ -1,9 +1,6 @@
-//! Themes on the command line: their names, the user's own files, the background of the terminal, and `kordon theme`.
+//! `kordon theme`: makes themes of those of other programs.
 
-mod background;
 mod colour_names;
-mod name;
-mod own;
 mod skin;
 
 use std::{fs, path::PathBuf};
@@ -11,10 +8,6 @@ use std::{fs, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::exit::{self, CliError};
-
-pub use background::is_light;
-pub use name::{AUTO, ThemeNameParser};
-pub use own::{OwnThemeError, OwnThemes};
 
 #[derive(Args, Clone, Debug)]
 pub struct ThemeArgs {

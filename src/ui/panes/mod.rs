@@ -328,7 +328,7 @@ fn next_step(scene: &Scene, pane: Pane) -> Option<String> {
         Pane::Nodes if !scene.app.contexts.is_empty() => Some(":ctx goes to another context".into()),
         Pane::Pods => Some(format!("{} goes back to the nodes", key(UserAction::Back))),
         Pane::Evictions | Pane::Forecast => {
-            let what_if = key(UserAction::Plan(PlanKind::Failure));
+            let what_if = Some(key(UserAction::Plan(PlanKind::Failure))).filter(|key| !key.is_empty())?;
             Some(format!("{what_if} on a node shows what its failure would cause"))
         }
         Pane::Journal => Some("what happens from now on is listed here".into()),
