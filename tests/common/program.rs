@@ -1,7 +1,13 @@
 //! The built binary, and an API server of the demo for it to connect to.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use std::{ffi::OsString, fs, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    ffi::OsString,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Node, Pod};
 use kordon::{k8s::connect::Connection, run::controller::Controller};
@@ -65,18 +71,25 @@ impl Shell {
         command
     }
 
-    /// Returns a command that runs the program on a pseudo terminal.
+    /// Returns a command that runs the program on a pseudo terminal. The tour counts as seen.
     pub fn under_terminal(&self, arguments: &[&str]) -> CommandBuilder {
+        let seen = self.tour_seen();
+        fs::create_dir_all(seen.parent().expect("a folder")).expect("a folder");
+        fs::write(seen, "").expect("written");
         let mut command = CommandBuilder::new(binary());
         command.args(arguments);
         command.env_clear();
         command.env("HOME", self.home.path());
-        command.env("KORDON_TOUR", "false");
         for (name, value) in &self.environment {
             command.env(name, value);
         }
         command.cwd(self.home.path());
         command
+    }
+
+    /// The file that says that the tour was seen.
+    pub fn tour_seen(&self) -> PathBuf {
+        self.home.path().join(".local/state/kordon/tour-seen")
     }
 
     pub async fn run(&self, arguments: &[&str]) -> Output {

@@ -215,11 +215,10 @@ async fn an_edited_file_replaces_the_old_one_only_if_it_is_valid() {
 #[test]
 fn the_tour_is_shown_at_the_first_start_and_not_again() {
     let shell = configured("");
-    let on_a_terminal = |tour: Option<&str>| {
-        let mut command = shell.under_terminal(&["demo"]);
-        match tour {
-            Some(value) => command.env("KORDON_TOUR", value),
-            None => command.env_remove("KORDON_TOUR"),
+    let start = |is_first: bool, tour: &str| {
+        let command = shell.under_terminal(&["demo", tour]);
+        if is_first {
+            fs::remove_file(shell.tour_seen()).expect("it was there");
         }
         Terminal::with(command)
     };
@@ -229,8 +228,8 @@ fn the_tour_is_shown_at_the_first_start_and_not_again() {
         terminal.type_in("q");
         assert!(terminal.end().success());
     };
-    plain(on_a_terminal(Some("false")));
-    let mut first = on_a_terminal(None);
+    plain(start(true, "--tour=false"));
+    let mut first = start(true, "--tour");
     first.wait("Tour 1 of 6");
     first.type_in("\r");
     first.wait("Tour 2 of 6");
@@ -238,7 +237,8 @@ fn the_tour_is_shown_at_the_first_start_and_not_again() {
     first.wait_gone("Tour 2 of 6");
     first.type_in("q");
     assert!(first.end().success());
-    plain(on_a_terminal(None));
+    assert!(shell.tour_seen().exists());
+    plain(start(false, "--tour"));
 }
 
 #[tokio::test]
