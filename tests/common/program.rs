@@ -118,7 +118,7 @@ impl Shell {
 
 /// Returns the path of the program: the one built for this test, or the one that `KORDON_BINARY` names, for example a
 /// copy that no build replaces during a long test.
-pub fn path_of_binary() -> std::path::PathBuf {
+pub fn path_of_binary() -> PathBuf {
     binary().into()
 }
 
