@@ -104,6 +104,7 @@ fn pods_that_wait_for_a_node_are_listed_with_what_would_help() {
 fn the_audit_lists_causes_with_what_would_help() {
     let mut fixture = DashboardFixture::maintenance();
     fixture.press("9");
+    fixture.run(1);
     expect(&mut fixture, "audit", (80, 24));
     expect(&mut fixture, "audit", (160, 48));
     fixture.press("z");

@@ -19,10 +19,10 @@ const NAMED: usize = 8;
 
 /// ```text
 /// ─ 9 Audit  21 of 24 nodes can be drained, 2 are blocked, 1 may never end ─────────────────────────
-///   cause                                     object                        pods  nodes  what
-/// ✗ Budgets that can never allow an eviction  PodDisruptionBudget data/db      3      3  needs 3 healthy pods, and has 3 at most
-/// ▲ Data that is lost with its pod            Deployment shop/cache            4      4  emptyDir data is lost
-/// why on n-1, n-2, n-3 · StatefulSet db gets a pod more: kubectl scale statefulset/db -n data --replicas=4
+///   object                       cause                                       pods  nodes  what
+/// ✗ PodDisruptionBudget data/db  Budgets that can never allow an eviction       3      3  needs 3 healthy pods, and has 3 at most
+/// ▲ Deployment shop/cache        Data that is lost with its pod                 4      4  emptyDir data is lost
+/// why needs 3 healthy pods, and has 3 at most · StatefulSet db gets a pod more: kubectl scale … · on n-1, n-2, n-3
 /// ```
 /// Draws the findings. Returns the number of rows that fit.
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
@@ -70,8 +70,8 @@ fn facts(scene: &Scene) -> Runs {
 
 fn columns() -> Vec<Column> {
     vec![
-        Column::plain("  cause", Width::Fit(18, 46)).gives_way(2),
-        Column::plain("object", Width::Fit(16, 48)),
+        Column::plain("  object", Width::Fit(18, 48)),
+        Column::plain("cause", Width::Fit(18, 46)).gives_way(2),
         Column::plain("pods", Width::Fit(4, 7)).right().gives_way(3),
         Column::plain("nodes", Width::Fit(5, 7)).right(),
         Column::plain("what", Width::Grow(12, 3)).gives_way(1),
@@ -86,15 +86,17 @@ fn cells(scene: &Scene, finding: &Finding) -> Vec<Cell> {
         FindingSeverity::Note => ("·", Role::Dim),
     };
     vec![
-        Cell::new(sign, scene.style(role)).and(" ", dim).and(finding.kind.title(), scene.style(role)),
-        Cell::new(&finding.subject.to_string(), scene.style(Role::Base)),
+        Cell::new(sign, scene.style(role))
+            .and(" ", dim)
+            .and(&finding.subject.to_string(), scene.style(Role::Base)),
+        Cell::new(finding.kind.title(), scene.style(role)),
         Cell::new(&text::count(finding.pods.len()), dim),
         Cell::new(&text::count(finding.nodes.len()), scene.style(Role::Base)),
         Cell::new(&finding.text, dim),
     ]
 }
 
-/// Where it is, and what would help.
+/// What is the case, what would help, and where it is.
 fn why(finding: &Finding) -> String {
     let named: Vec<String> = finding.nodes.iter().take(NAMED).map(ToString::to_string).collect();
     let more = match finding.nodes.len().saturating_sub(NAMED) {
@@ -105,6 +107,6 @@ fn why(finding: &Finding) -> String {
         Some(command) => format!("{}: {command}", fix.text),
         None => fix.text.clone(),
     });
-    let place = format!("{}: on {}{more}", finding.subject, named.join(", "));
-    [place, finding.text.clone()].into_iter().chain(fix).collect::<Vec<_>>().join(" · ")
+    let place = format!("on {}{more}", named.join(", "));
+    [finding.text.clone()].into_iter().chain(fix).chain([place]).collect::<Vec<_>>().join(" · ")
 }
