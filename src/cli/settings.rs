@@ -47,6 +47,9 @@ pub struct SettingsArgs {
     /// Controllers that run: names, -names to exclude, * for all others
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, value_parser = checked("controllers"))]
     controllers: Option<String>,
+    /// Zones in which no node is ready while others have ready nodes: evict as upstream does, or pause (kordon's own)
+    #[arg(long, value_name = "evict|pause", value_parser = checked("full-disruption"))]
+    full_disruption: Option<String>,
 }
 
 impl SettingsArgs {
@@ -86,6 +89,7 @@ impl SettingsArgs {
             ("pod-eviction-timeout", &self.pod_eviction_timeout),
             ("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold),
             ("controllers", &self.controllers),
+            ("full-disruption", &self.full_disruption),
         ];
         flags.into_iter().filter_map(|(flag, text)| Some((flag, text.as_ref()?)))
     }

@@ -536,7 +536,10 @@ fn zones_down(zones: &[ZoneView], names: &ZoneNames) -> Vec<Finding> {
     match down.as_slice() {
         [] => {}
         _ if is_every_zone_down(zones) => texts.extend(pause(zones)),
-        [zone] => texts.push(format!("zone {} down ({})", names.short(&zone.key), total(&down))),
+        [zone] => {
+            let paused = if zone.rate == 0.0 { ", evictions paused" } else { "" };
+            texts.push(format!("zone {} down ({}){paused}", names.short(&zone.key), total(&down)));
+        }
         several => texts.push(format!("{} zones down ({})", several.len(), total(&down))),
     }
     for zone in in_state(ZoneState::PartialDisruption) {

@@ -1,7 +1,7 @@
 //! Why a zone has its state and its eviction rate.
 
 use super::cluster_verdict::is_every_zone_down;
-use kordon_core::engine::{Settings, ZoneState, ZoneView};
+use kordon_core::engine::{FullDisruptionPolicy, Settings, ZoneState, ZoneView};
 
 /// Why a zone has its eviction rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum RateReason {
     SmallZonePartlyDown,
     /// No node of the zone is ready, but nodes of other zones are.
     OtherZonesHealthy,
+    /// The same, and its nodes get no NoExecute taint: by `--full-disruption=pause`, or at an eviction rate of 0.
+    ZonePaused,
     NotDisrupted,
 }
 
@@ -24,6 +26,7 @@ impl RateReason {
             _ if is_every_zone_down(zones) => Self::AllZonesDown,
             ZoneState::PartialDisruption if zone.rate > 0.0 => Self::LargeZonePartlyDown,
             ZoneState::PartialDisruption => Self::SmallZonePartlyDown,
+            ZoneState::FullDisruption if zone.rate == 0.0 => Self::ZonePaused,
             ZoneState::FullDisruption => Self::OtherZonesHealthy,
             ZoneState::Normal | ZoneState::Initial => Self::NotDisrupted,
         }
@@ -32,7 +35,7 @@ impl RateReason {
     /// What the rate is: `paused`, `reduced`, `stopped` or `normal`.
     pub const fn word(self) -> &'static str {
         match self {
-            Self::AllZonesDown => "paused",
+            Self::AllZonesDown | Self::ZonePaused => "paused",
             Self::LargeZonePartlyDown => "reduced",
             Self::SmallZonePartlyDown => "stopped",
             Self::OtherZonesHealthy | Self::NotDisrupted => "normal",
@@ -46,6 +49,7 @@ impl RateReason {
             Self::LargeZonePartlyDown => Some("large zone partly down"),
             Self::SmallZonePartlyDown => Some("small zone partly down"),
             Self::OtherZonesHealthy => Some("other zones healthy"),
+            Self::ZonePaused => Some("zone wholly down"),
             Self::NotDisrupted => None,
         }
     }
@@ -87,6 +91,12 @@ pub fn zone_reason(zone: &ZoneView, zones: &[ZoneView], settings: &Settings, sil
             "{not_ready} of {size} nodes are not ready: at least {threshold:.0}%; in a zone of at most {large} nodes no \
              node gets a NoExecute taint until fewer are not ready"
         ),
+        ZoneState::FullDisruption if settings.full_disruption.value == FullDisruptionPolicy::Pause => {
+            format!(
+                "none of its {size} nodes is ready, and --full-disruption=pause keeps their pods: no node gets a NoExecute taint \
+             until one of them is ready"
+            )
+        }
         ZoneState::FullDisruption => format!(
             "none of its {size} nodes is ready, but nodes of other zones are: its nodes get their NoExecute taint at the \
              normal rate"

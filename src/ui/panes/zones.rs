@@ -290,7 +290,7 @@ fn share(scene: &Scene, zone: &ZoneView) -> Cell {
 fn rate(scene: &Scene, zone: &ZoneView) -> Cell {
     let rate = RateReason::new(zone, &scene.shown.views.zones);
     let role = match rate {
-        RateReason::AllZonesDown => Role::ZoneFull,
+        RateReason::AllZonesDown | RateReason::ZonePaused => Role::ZoneFull,
         RateReason::LargeZonePartlyDown | RateReason::SmallZonePartlyDown => Role::ZonePartial,
         RateReason::OtherZonesHealthy | RateReason::NotDisrupted => Role::Dim,
     };

@@ -1,12 +1,13 @@
 //! How a pass sets the states and eviction rates of the zones, after it assessed the nodes
 //! (docs/upstream/node-lifecycle.md#5.3; upstream `handleDisruption`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Engine, HeartbeatSource,
     effect::Severity,
     outbox::EffectSubject,
+    settings::FullDisruptionPolicy,
     why::{Cause, Why},
     zone::{self, Census, Disruption, ZoneState},
 };
@@ -43,9 +44,9 @@ impl Engine {
                     }
                 }
                 self.scope.on_general_change();
-                self.set_zones(census, Changed::All, now);
+                self.set_zones(cluster, census, Changed::All, now);
             }
-            Disruption::PerZone => self.set_zones(census, Changed::Only, now),
+            Disruption::PerZone => self.set_zones(cluster, census, Changed::Only, now),
         }
         self.report_uncertain(open);
     }
@@ -68,8 +69,16 @@ impl Engine {
 
     /// Sets the new states and rates of the zones. A zone without counted nodes gets upstream's empty state and keeps
     /// its rate (docs/upstream/node-lifecycle.md#12.15).
-    fn set_zones(&mut self, census: &BTreeMap<ZoneKey, Census>, changed: Changed, now: Timestamp) {
+    fn set_zones(
+        &mut self,
+        cluster: &Cluster,
+        census: &BTreeMap<ZoneKey, Census>,
+        changed: Changed,
+        now: Timestamp,
+    ) {
         let threshold = self.settings.unhealthy_zone_threshold.value;
+        let pauses = self.settings.full_disruption.value == FullDisruptionPolicy::Pause;
+        let mut paused = BTreeSet::new();
         for (key, zone) in &mut self.zones {
             let state = census.get(key).map(|census| census.state(threshold));
             if changed == Changed::Only && zone.state == state {
@@ -77,6 +86,9 @@ impl Engine {
             }
             if let Some(state) = state {
                 zone.set_limiter(state, &self.settings, now);
+                if pauses && state == ZoneState::FullDisruption && zone.state != Some(state) {
+                    paused.insert(key.clone());
+                }
                 if zone.state != Some(state)
                     && (zone.state, state) != (Some(ZoneState::Initial), ZoneState::Normal)
                 {
@@ -91,6 +103,17 @@ impl Engine {
             }
             zone.state = state;
         }
+        if !paused.is_empty() {
+            self.pause(cluster, &paused, now);
+        }
+    }
+
+    /// Removes the NoExecute taints not-ready and unreachable from the nodes of these zones, so that their pods stay.
+    fn pause(&mut self, cluster: &Cluster, zones: &BTreeSet<ZoneKey>, now: Timestamp) {
+        for node in self.in_order(cluster).iter().filter(|node| zones.contains(&node.zone())) {
+            self.cancel_planned(cluster, node, Cause::ZonePaused, now);
+        }
+        self.scope.on_general_change();
     }
 }
 

@@ -49,7 +49,8 @@ pub use heartbeats::{Heartbeats, Silence, longest_interval};
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
 pub use settings::{
-    BadSetting, ControllerRules, Controllers, Origin, Profile, ServerVersion, Setting, Settings,
+    BadSetting, ControllerRules, Controllers, FullDisruptionPolicy, Origin, Profile, ServerVersion, Setting,
+    Settings,
 };
 pub use taints::{NOT_READY, UNREACHABLE, condition_taint_key, controllers_own, is_maintained};
 pub use uncertain_taints::UncertainTaints;

@@ -101,6 +101,27 @@ pub struct Settings {
     pub terminated_pod_gc_threshold: Setting<i32>,
     /// `--controllers`: which controllers run.
     pub controllers: Setting<Controllers>,
+    /// `--full-disruption`: what happens to a zone in which no node is ready while others have ready nodes. A setting of
+    /// kordon's own: kube-controller-manager always evicts.
+    pub full_disruption: Setting<FullDisruptionPolicy>,
+}
+
+/// What happens to a zone in which no node is ready, while other zones have ready nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FullDisruptionPolicy {
+    /// Its nodes get their NoExecute taint at the normal rate, as upstream does.
+    Evict,
+    /// It is not emptied: its nodes get no NoExecute taint, and lose those that they have.
+    Pause,
+}
+
+impl fmt::Display for FullDisruptionPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Evict => "evict",
+            Self::Pause => "pause",
+        })
+    }
 }
 
 /// Which controllers run in kube-controller-manager, as far as kordon simulates them.
@@ -204,6 +225,7 @@ impl Settings {
             pod_eviction_timeout: default(Span::from_secs(300)),
             terminated_pod_gc_threshold: default(12_500),
             controllers: default(Controllers::ALL),
+            full_disruption: default(FullDisruptionPolicy::Evict),
         }
     }
 
@@ -244,12 +266,20 @@ impl Settings {
                 self.terminated_pod_gc_threshold.replace(pods, origin);
             }
             "controllers" => self.controllers.replace(Controllers::parse(text), origin),
+            FULL_DISRUPTION => {
+                let policy = match text {
+                    "evict" => FullDisruptionPolicy::Evict,
+                    "pause" => FullDisruptionPolicy::Pause,
+                    _ => return Err(bad("evict or pause")),
+                };
+                self.full_disruption.replace(policy, origin);
+            }
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Every flag of the release, with its value in words, and its origin.
+    /// Every flag of the release, with its value in words, and its origin. A flag of kordon's own is listed if it is set.
     pub fn rows(&self) -> Vec<(&'static str, String, Origin)> {
         self.rows_with(|span| span.to_string())
     }
@@ -261,7 +291,7 @@ impl Settings {
 
     /// Whether the release has a flag of this name.
     pub fn has_flag(&self, flag: &str) -> bool {
-        self.rows().iter().any(|(name, ..)| *name == flag)
+        flag == FULL_DISRUPTION || self.rows().iter().any(|(name, ..)| *name == flag)
     }
 
     fn rows_with(&self, duration: impl Fn(Span) -> String) -> Vec<(&'static str, String, Origin)> {
@@ -284,6 +314,9 @@ impl Settings {
         }
         rows.push(row("terminated-pod-gc-threshold", &self.terminated_pod_gc_threshold));
         rows.push(row("controllers", &self.controllers));
+        if self.full_disruption.origin != Origin::Default {
+            rows.push(row(FULL_DISRUPTION, &self.full_disruption));
+        }
         rows
     }
 
@@ -310,6 +343,9 @@ impl Settings {
         }
     }
 }
+
+/// The flag of kordon's own.
+const FULL_DISRUPTION: &str = "full-disruption";
 
 /// The first release without legacy mode.
 const TAINTS_ONLY: ServerVersion = ServerVersion::new(1, 27);

@@ -74,6 +74,8 @@ pub enum Cause {
     Token { zone: ZoneKey },
     /// Every zone is fully disrupted: master disruption mode.
     AllZonesDown,
+    /// No node of the zone is ready, and `--full-disruption=pause` keeps its pods.
+    ZonePaused,
     /// The NoExecute taint on the node, and how well its start is known.
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
     /// A device of the pod has a NoExecute taint: the device, the key of the taint, who set it, and since when.
@@ -188,6 +190,7 @@ impl fmt::Display for Cause {
                 write!(f, "queued in zone {zone} ({state}, eviction rate {rate}/s)")
             }
             Self::Token { zone } => write!(f, "eviction slot of zone {zone}"),
+            Self::ZonePaused => write!(f, "its zone is down: evictions paused (--full-disruption=pause)"),
             Self::AllZonesDown => write!(f, "all zones down: evictions paused (master disruption mode)"),
             Self::Tainted { key, since, certainty } => {
                 let (about, bound) = match certainty {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt};
 use super::{
     limiter::Limiter,
     queue::Queue,
-    settings::{ControllerRules, Settings},
+    settings::{ControllerRules, FullDisruptionPolicy, Settings},
 };
 use crate::cluster::{Cluster, ConditionStatus, Delta, Labels, Node, ZoneKey};
 use kordon_time::Timestamp;
@@ -221,6 +221,7 @@ impl Zone {
     /// Sets the eviction rate for the zone's new state (upstream `setLimiterInZone`).
     pub fn set_limiter(&mut self, state: ZoneState, settings: &Settings, now: Timestamp) {
         let rate = match state {
+            ZoneState::FullDisruption if settings.full_disruption.value == FullDisruptionPolicy::Pause => 0.0,
             ZoneState::Normal | ZoneState::FullDisruption => settings.node_eviction_rate.value,
             ZoneState::PartialDisruption if self.is_large(settings) => {
                 settings.secondary_node_eviction_rate.value

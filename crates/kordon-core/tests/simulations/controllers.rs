@@ -391,6 +391,43 @@ fn metrics_count_zones_taintings_and_deletions() {
     assert!(metrics.pod_deletion_delay.sum < 1.0, "it was deleted when it was due");
 }
 
+/// Upstream empties a zone without ready nodes at the normal rate (kubernetes#70501); with `--full-disruption=pause` nothing
+/// leaves it, not even from nodes that were tainted before the last one failed.
+#[test]
+fn a_zone_that_is_wholly_down_is_emptied_or_kept_as_the_setting_says() {
+    let taints_left_in_b = |policy: &str| {
+        let mut sim = peaceful(&settings(36, &[("full-disruption", policy)]));
+        let in_b: Vec<NodeName> = sim
+            .cluster
+            .nodes()
+            .iter()
+            .filter(|node| node.zone().zone == *"b")
+            .map(|node| node.name.clone())
+            .collect();
+        assert!(in_b.len() > 1 && in_b.len() < sim.cluster.nodes().len());
+        let tainted = |sim: &Sim| {
+            let has_taint = |node: &&NodeName| {
+                let node = sim.cluster.node(node).expect("a node of ours");
+                node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute)
+            };
+            in_b.iter().filter(has_taint).count()
+        };
+        sim.silence(&in_b[0]);
+        sim.run(Span::from_secs(90));
+        assert_eq!(tainted(&sim), 1, "one node failed");
+        in_b[1..].iter().for_each(|node| sim.silence(node));
+        sim.run(Span::from_secs(400));
+        let down = tainted(&sim);
+        sim.wake(&in_b[0]);
+        sim.run(Span::from_secs(60));
+        (down, tainted(&sim), in_b.len())
+    };
+    let (down, after, all) = taints_left_in_b("evict");
+    assert_eq!((down, after), (all, all - 1));
+    let (down, after, all) = taints_left_in_b("pause");
+    assert_eq!((down, after), (0, all - 1), "evictions go on once a node is ready");
+}
+
 /// Quirk 12 (docs/upstream/node-lifecycle.md#12.12): up to 1.37, a Node inherits the health of a deleted Node with the
 /// same name.
 #[test]
