@@ -54,7 +54,7 @@ impl WavePlan {
     pub fn objection(&self) -> Option<LeftOutReason> {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
-            let row = self.plan.pods.iter().find(|row| holds_up(&row.verdict));
+            let row = self.plan.pods.iter().find(|row| holds_up(row));
             let why = row.map(|row| format!("{} {}", row.pod, row.verdict));
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
@@ -125,19 +125,9 @@ impl WavePlan {
     }
 }
 
-/// Whether a drain does not end because of this verdict.
-fn holds_up(verdict: &Verdict) -> bool {
-    matches!(
-        verdict,
-        Verdict::Refused { .. }
-            | Verdict::Waits { .. }
-            | Verdict::WaitsForController { .. }
-            | Verdict::WaitsForNamespace
-            | Verdict::Blocked { .. }
-            | Verdict::TwoBudgets { .. }
-            | Verdict::Unknown { .. }
-            | Verdict::Undecided { .. }
-    )
+/// Whether a drain does not end because of this pod, or may not.
+fn holds_up(row: &PodPlan) -> bool {
+    row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
 }
 
 /// The time in which the workload of a pod has no Ready pod.
