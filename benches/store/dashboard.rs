@@ -55,7 +55,7 @@ impl Dashboard {
         let size = PtySize { rows: ROWS, cols: COLUMNS, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a pseudo terminal");
         let mut command = CommandBuilder::new(cluster::binary());
-        command.args(["--theme", "dark"]);
+        command.args(["--theme", "dark", "--tour=false"]);
         command.args(arguments);
         command.env("HOME", cluster.folder.path());
         command.env("KUBECONFIG", &cluster.kubeconfig);
