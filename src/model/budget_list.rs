@@ -10,7 +10,7 @@ use std::{
 use super::{Model, NodeState, NodeWatchlist};
 use crate::k8s::feed::FeedKind;
 use kordon_core::{
-    cluster::{Budget, Cluster, Gaps, IntOrPercent, Key, NodeName, Pod},
+    cluster::{Budget, Cluster, ForeignDrain, Gaps, IntOrPercent, Key, NodeName, Pod},
     plan::{
         BlockPattern, BlockedDrain, EvictionRules,
         budget::{self, BudgetNumbers, BudgetState},
@@ -256,7 +256,8 @@ impl BudgetListJob {
         let drain = |node: &NodeName| {
             let object = self.cluster.node(node);
             let claimed = object.and_then(|node| Some(node.drain_claim.as_ref()?.by.clone()));
-            let by = claimed.or_else(|| Some(object?.cordon()?.by.clone()));
+            let foreign = || Some(ForeignDrain::find(&self.cluster, object?)?.by.to_owned());
+            let by = claimed.or_else(foreign).or_else(|| Some(object?.cordon()?.by.clone()));
             DrainUnderBudget { node: node.clone(), by, blocked_since: blocked_since(node) }
         };
         nodes.into_iter().filter(is_drained).map(drain).collect()

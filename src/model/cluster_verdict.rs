@@ -15,7 +15,7 @@ use super::{
 };
 use crate::k8s::feed::FeedState;
 use kordon_core::{
-    cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
+    cluster::{FeedKind, ForeignDrain, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, controllers_own, taint_rule_previews},
     plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
 };
@@ -349,7 +349,10 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
 /// scale up its workload, or relax the budget`.
 fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
-        let phrase = Phrase::from(format!("drain of {} blocked ", drain.node));
+        let foreign =
+            model.cluster.node(&drain.node).and_then(|node| ForeignDrain::find(&model.cluster, node));
+        let by = foreign.map(|drain| format!(" by {}", drain.by)).unwrap_or_default();
+        let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
         let phrase = phrase.time(seconds(now.since(drain.since)));
         Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
     };

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fmt};
 
 use super::Model;
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, Node, NodeName, Scope},
+    cluster::{Cluster, ConditionStatus, ForeignDrain, Node, NodeName, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
-    plan::cordoned_at,
+    plan::{cordoned_at, drain_began},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -29,7 +29,7 @@ pub enum NodeState {
     Pressure,
     /// The node's kubelet has never posted a status.
     Starting,
-    /// A drain claims the node.
+    /// A drain claims the node, or a component of another project drains it.
     Draining,
     /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left.
     Drained,
@@ -82,7 +82,9 @@ impl NodeState {
             Self::Late
         } else if node.problems().next().is_some() {
             Self::Pressure
-        } else if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now)) {
+        } else if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now))
+            || ForeignDrain::is_of(node)
+        {
             Self::Draining
         } else if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) {
             Self::Drained
@@ -231,6 +233,8 @@ pub struct NodeStateView {
     pub since: Option<Timestamp>,
     /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
+    /// The other project that drains the node, as in `Karpenter`; `None` if kordon or nobody known does.
+    pub drained_by: Option<&'static str>,
 }
 
 impl NodeStateView {
@@ -240,12 +244,13 @@ impl NodeStateView {
         self.drain.map(StateDetail::Progress).or(self.since.map(lasting))
     }
 
-    /// The state with its detail: `Evicting 12s`, `Draining 3/8`, `Ready`.
+    /// The state with its detail: `Evicting 12s`, `Draining 3/8`, `Draining by Karpenter 9d`, `Ready`.
     pub fn text(&self, now: Timestamp) -> String {
+        let by = self.drained_by.map(|by| format!(" by {by}")).unwrap_or_default();
         match self.detail(now) {
-            Some(StateDetail::Progress(count)) => format!("{} {count}", self.state),
-            Some(StateDetail::Lasting(span)) => format!("{} {span}", self.state),
-            None => self.state.to_string(),
+            Some(StateDetail::Progress(count)) => format!("{}{by} {count}", self.state),
+            Some(StateDetail::Lasting(span)) => format!("{}{by} {span}", self.state),
+            None => format!("{}{by}", self.state),
         }
     }
 }
@@ -263,7 +268,9 @@ impl Model {
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
-        Some(NodeStateView { state, since: self.state_since(node, state), drain })
+        let foreign = || ForeignDrain::find(&self.cluster, node).map(|drain| drain.by);
+        let drained_by = (state == NodeState::Draining && drain.is_none()).then(foreign).flatten();
+        Some(NodeStateView { state, since: self.state_since(node, state), drain, drained_by })
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, the progress comes from the operation,
@@ -287,7 +294,8 @@ impl Model {
             }
             NodeState::Starting => Some(local(node.created)),
             NodeState::Drained => node.drained.as_ref().map(|drained| drained.at),
-            NodeState::Draining | NodeState::Cordoned => cordoned_at(&self.cluster, node),
+            NodeState::Draining => drain_began(&self.cluster, node),
+            NodeState::Cordoned => cordoned_at(&self.cluster, node),
             NodeState::Unknown | NodeState::NotReady | NodeState::Ready => ready(),
         }
     }
@@ -478,7 +486,7 @@ mod tests {
 
     #[test]
     fn a_status_says_how_far_its_drain_is_or_since_when() {
-        let status = |state, since, drain| NodeStateView { state, since, drain }.text(NOW);
+        let status = |state, since, drain| NodeStateView { state, since, drain, drained_by: None }.text(NOW);
         let since = Some(NOW - Span::from_millis(12_900));
         assert_eq!(status(NodeState::Unknown, since, None), "Unknown 12s");
         let count = DrainCount { gone: 3, terminating: 1, waiting: 4, ..DrainCount::default() };

@@ -36,6 +36,28 @@ async fn an_operator_moves_the_role_of_its_primary_before_the_budget_lets_it_go(
     assert!(has_warning(&cordon, "switchover"), "{cordon:#}");
 }
 
+/// Karpenter had been trying for nine days.
+#[tokio::test]
+async fn a_drain_by_karpenter_is_told_with_its_age_and_what_holds_it() {
+    let case = "11-foreign-drain-karpenter";
+    let status = answer(case, "status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "warning");
+    assert!(text.contains("3 drains blocked by PodDisruptionBudgets, up to 8d23h"), "{text}");
+    let node = &status["nodes"][0];
+    assert_eq!(
+        (node["state"].as_str(), node["name"].as_str()),
+        (Some("Draining"), Some("c11-n1")),
+        "{node:#}"
+    );
+    let why = answer(case, "why node c11-n1", DONE).await.to_string();
+    let step =
+        "drain by Karpenter (taint karpenter.sh/disrupted) blocked by PodDisruptionBudget c11/db1-primary";
+    assert!(why.contains(step), "{why}");
+    let table = Objects::of(case).table("status").await;
+    assert!(table.contains("Draining by Karpenter 8d23h"), "{table}");
+}
+
 /// Every eviction failed with 500.
 #[tokio::test]
 async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {

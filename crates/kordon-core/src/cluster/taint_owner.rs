@@ -18,6 +18,11 @@ impl TaintOwner {
         Some(Self { name, meaning })
     }
 
+    /// Whether the taint says that its owner drains the node.
+    pub fn drains(self) -> bool {
+        self.meaning == DRAINED
+    }
+
     /// Whether the taint's owner creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
@@ -38,6 +43,9 @@ impl Pattern {
         }
     }
 }
+
+/// Meaning of the taints with which a component marks a node that it drains.
+const DRAINED: &str = "being drained, will be removed";
 
 const LIFECYCLE: &str = "node lifecycle controller";
 const CLOUD: &str = "cloud controller manager";
@@ -64,10 +72,10 @@ const KNOWN: [(Pattern, &str, &str); 29] = [
         "not initialized by the cloud provider",
     ),
     (Pattern::Key("node.cloudprovider.kubernetes.io/shutdown"), CLOUD, "its instance is shut down"),
-    (Pattern::Key("ToBeDeletedByClusterAutoscaler"), AUTOSCALER, "being drained, will be removed"),
+    (Pattern::Key("ToBeDeletedByClusterAutoscaler"), AUTOSCALER, DRAINED),
     (Pattern::Key("DeletionCandidateOfClusterAutoscaler"), AUTOSCALER, "may be removed soon"),
-    (Pattern::Key("karpenter.sh/disrupted"), KARPENTER, "being drained, will be removed"),
-    (Pattern::Key("karpenter.sh/disruption"), KARPENTER, "being drained, will be removed"),
+    (Pattern::Key("karpenter.sh/disrupted"), KARPENTER, DRAINED),
+    (Pattern::Key("karpenter.sh/disruption"), KARPENTER, DRAINED),
     (Pattern::Key("karpenter.sh/unregistered"), KARPENTER, "not registered yet"),
     (Pattern::Under("karpenter.sh"), KARPENTER, "managed by it"),
     (Pattern::Key("node.cluster.x-k8s.io/uninitialized"), "Cluster API", "its labels are not set yet"),

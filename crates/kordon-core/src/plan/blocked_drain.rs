@@ -7,7 +7,7 @@ use super::{
     eviction::{self, EvictionBlock, EvictionDecision},
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, Key, Node, NodeName, Pod, Scope};
+use crate::cluster::{Cluster, ForeignDrain, Key, Node, NodeName, Pod, Scope};
 use kordon_time::{Span, Timestamp};
 
 /// A drain that PodDisruptionBudgets block.
@@ -30,7 +30,7 @@ pub struct BlockedDrain {
 const PATIENCE: Span = Span::from_secs(30);
 
 impl BlockedDrain {
-    /// Returns the blocked drain of a cordoned node. `last_left` is the time at which the deletion of the last pod
+    /// Returns the blocked drain of a node that is being drained. `last_left` is the time at which the deletion of the last pod
     /// started.
     ///
     /// `None` if the drain is not blocked: at least one remaining pod may leave now, no pod remains, or there has been
@@ -42,7 +42,7 @@ impl BlockedDrain {
         rules: &EvictionRules,
         now: Timestamp,
     ) -> Option<Self> {
-        let since = cordoned_at(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
+        let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
         let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
         let left = cluster.workload_pods(&node.name).filter(runs);
         let left: Vec<&Arc<Pod>> = left.collect();
@@ -82,6 +82,13 @@ impl fmt::Display for BlockedDrain {
         let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
         write!(f, "{word} {}", budgets.join(", "))
     }
+}
+
+/// Returns when the drain of a node began: when a component of another project said so, or else when the node was
+/// cordoned. `None` if neither has the time.
+pub fn drain_began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
+    let foreign = ForeignDrain::find(cluster, node).and_then(|drain| drain.since);
+    foreign.or_else(|| cordoned_at(cluster, node))
 }
 
 /// Returns when the node was cordoned, as kordon's note or the taint of the cordon shows; `None` if neither has the

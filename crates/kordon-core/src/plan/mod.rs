@@ -74,7 +74,7 @@ pub mod warning;
 pub mod words;
 
 pub use action::{Action, DrainOptions, RemovalMode, RemovalOptions, Retry};
-pub use blocked_drain::{BlockedDrain, cordoned_at};
+pub use blocked_drain::{BlockedDrain, cordoned_at, drain_began};
 pub use cancellation::Cancellation;
 pub use departure::Departure;
 pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, TypicalEnvironment};

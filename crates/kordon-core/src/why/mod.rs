@@ -8,7 +8,9 @@ mod pod;
 use std::collections::BTreeMap;
 
 use crate::{
-    cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner},
+    cluster::{
+        Cluster, ConditionStatus, ForeignDrain, Key, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+    },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
@@ -182,17 +184,25 @@ impl Explainer<'_> {
 
     /// Adds the drain of the node, and what blocks it.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
-        let Some(claim) = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now)) else { return };
+        let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
+        let foreign = ForeignDrain::find(self.cluster, node);
+        let (by, since) = match (claim, foreign) {
+            (Some(claim), _) => (claim.by.clone(), None),
+            (None, Some(ForeignDrain { by, taint, since })) => (format!("{by} (taint {taint})"), since),
+            (None, None) => return,
+        };
         let rules = EvictionRules::for_version(self.engine.settings().version);
-        let blocked = BlockedDrain::find(self.cluster, node, None, &rules, self.now);
-        let step = match blocked {
+        let text = match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
             Some(blocked) => {
                 let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
-                let text =
-                    format!("drain by {} blocked by {blocked}: it refuses {}", claim.by, pods.join(", "));
-                Step::new(Tense::Present, Topic::Drain, text)
+                format!("drain by {by} blocked by {blocked}: it refuses {}", pods.join(", "))
             }
-            None => Step::new(Tense::Present, Topic::Drain, format!("drained by {}", claim.by)),
+            None => format!("drained by {by}"),
+        };
+        let step = Step::new(Tense::Present, Topic::Drain, text);
+        let step = match since {
+            Some(since) => step.at(since),
+            None => step,
         };
         explanation.push(step);
     }
