@@ -90,18 +90,18 @@ impl CausesOfPod<'_> {
                     true => FindingKind::BudgetHasNoRoom,
                     false => FindingKind::UnhealthyUnderBudget,
                 };
-                about(kind, budget, verdict.details())
+                about(kind, budget, verdict.to_string())
             }
             Verdict::WaitsForController { budget } => {
-                about(FindingKind::BudgetNotComputed, budget, verdict.details())
+                about(FindingKind::BudgetNotComputed, budget, verdict.to_string())
             }
             Verdict::WaitsForNamespace => Finding::new(
                 FindingKind::NamespaceTerminating,
                 FindingSubject::for_cluster_object("Namespace", &*self.pod.key.namespace),
-                verdict.details(),
+                verdict.to_string(),
             ),
             Verdict::Unknown { .. } | Verdict::Undecided { .. } => {
-                self.about_workload(FindingKind::NotKnown, verdict.details())
+                self.about_workload(FindingKind::NotKnown, verdict.to_string())
             }
             Verdict::Skipped(_)
             | Verdict::Refused { .. }
