@@ -105,18 +105,21 @@ pub fn measure(
     dashboard.freeze();
     drop(churn);
     let renewals_alone = cluster.churn(renewals, 0);
-    wait_for_headroom(&dashboard, report);
+    wait_for_headroom(&dashboard, renewals_alone.process(), report);
     quiet(&dashboard, renewals_alone.process(), report);
 }
 
 /// Waits until the dashboard has computed headroom after the last changes of pods, as its verdict shows.
-fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
+///
+/// `churn` is stopped while the CPU of the threads beside the loop is looked at, because some of them read Leases.
+fn wait_for_headroom(dashboard: &Dashboard, churn: Process, report: &mut Report) {
     let begun = Instant::now();
     while !dashboard.knows_headroom() && begun.elapsed() < LONGEST_WORK {
         sleep(Duration::from_millis(500));
     }
     let note = if dashboard.knows_headroom() { "" } else { "it is not known yet" };
     report.add("until headroom was known", Figure::seconds(begun.elapsed()), Budget::None, note);
+    churn.pause();
     let begun = Instant::now();
     let mut share = f64::MAX;
     while share >= IDLE && begun.elapsed() < LONGEST_HEADROOM {
@@ -124,6 +127,8 @@ fn wait_for_headroom(dashboard: &Dashboard, report: &mut Report) {
         sleep(IDLE_FOR);
         share = percent(cpu.used_by_name().remove("tokio-rt-worker").unwrap_or_default(), IDLE_FOR);
     }
+    churn.resume();
+    sleep(RENEWING);
     let note = if share < IDLE { "" } else { "it is still being computed" };
     report.add("  until it was computed again", Figure::seconds(begun.elapsed()), Budget::None, note);
 }
