@@ -359,12 +359,17 @@ impl Departing {
     /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
     /// pods or if [none is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {
+        // The pod alone shows these.
+        match self.recreation {
+            Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
+            Recreation::OnSameNode => return PodOutcome::SameNode,
+            Recreation::Never(NotRecreated::NoOwner) if self.is_deleted => return PodOutcome::Lost,
+            _ => {}
+        }
         if !self.missing.is_empty() {
             return PodOutcome::Unknown { why: self.missing.to_string().into() };
         }
         match self.recreation {
-            Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
-            Recreation::OnSameNode => return PodOutcome::SameNode,
             Recreation::Never(NotRecreated::JobFails(why)) if self.is_deleted => {
                 return PodOutcome::for_failed_job(pod, why);
             }
@@ -377,7 +382,11 @@ impl Departing {
             }
             _ if !self.is_deleted => return PodOutcome::Stuck(StuckReason::NotEvicted),
             Recreation::WhenGone if !self.is_gone => return PodOutcome::Stuck(StuckReason::OldPod),
-            Recreation::Immediately | Recreation::WhenGone | Recreation::Never(_) | Recreation::Unknown => {}
+            Recreation::Immediately
+            | Recreation::WhenGone
+            | Recreation::OnSameNode
+            | Recreation::Never(_)
+            | Recreation::Unknown => {}
         }
         match (&self.quota, replacement) {
             (Some(refusal), _) if refusal.admitted.is_none() => {
@@ -473,11 +482,15 @@ impl PodOutcome {
 
     /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
     pub(super) fn for_terminating_on(cluster: &Cluster, pod: &Pod, hangs: bool) -> Self {
-        let missing = missing(cluster, pod);
-        if !missing.is_empty() {
+        let (recreation, missing) = (owner::recreation(cluster, pod), missing(cluster, pod));
+        let shows_by_itself = matches!(
+            recreation,
+            Recreation::OnSameNode | Recreation::Never(NotRecreated::Finished | NotRecreated::NoOwner)
+        );
+        if !missing.is_empty() && !shows_by_itself {
             return Self::Unknown { why: missing.to_string().into() };
         }
-        match owner::recreation(cluster, pod) {
+        match recreation {
             Recreation::WhenGone if !owner::needs_another(cluster, pod) => Self::NotRecreated,
             Recreation::WhenGone if hangs => Self::Stuck(StuckReason::OldPod),
             Recreation::WhenGone => Self::WaitsForOldPod,

@@ -108,7 +108,7 @@ impl PodPlan {
             | Verdict::Blocked { .. }
             | Verdict::TwoBudgets { .. }
             | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
-            Verdict::Undecided { .. } => PodOutcome::Unknown { why: self.verdict.to_string().into() },
+            Verdict::Undecided { gaps } => PodOutcome::Unknown { why: gaps.to_string().into() },
             Verdict::Terminating if !self.is_ended_by_plan(cluster) => {
                 PodOutcome::for_terminating(cluster, pod)
             }
