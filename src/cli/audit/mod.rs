@@ -28,7 +28,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::NodeName,
     placement::Snapshot,
-    plan::{Cancellation, can_place},
+    plan::{Cancellation, can_place, words::counted},
 };
 use kordon_time::Span;
 use report::AuditReport;
@@ -91,7 +91,18 @@ pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliE
     }
     args.once.output.print(&report, table::render)?;
     shot.done()?;
-    args.verdict(&audit)
+    args.verdict(&audit)?;
+    match audit.total().unknown {
+        0 => Ok(()),
+        nodes if args.fail_on == FailOn::Never => {
+            tracing::warn!(nodes, "not every node has an answer");
+            Ok(())
+        }
+        nodes => {
+            let what = format!("{} no answer", counted(nodes, "node has", "nodes have"));
+            Err(CliError::Unknown { what, gaps: gaps.unknown() })
+        }
+    }
 }
 
 impl AuditArgs {

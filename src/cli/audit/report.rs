@@ -52,7 +52,7 @@ pub struct AuditGroupReport {
     /// Nodes with a pod that can never leave.
     blocked: usize,
     /// Nodes without an answer.
-    unknown: usize,
+    pub unknown: usize,
     /// The longest of the drains that end, in seconds; `null` if none does.
     longest_seconds: Option<i64>,
     /// The counts in words.

@@ -33,13 +33,21 @@ pub fn render(report: &AuditReport, out: &mut Page) {
         }
     }
     if report.findings.is_empty() {
-        out.line(Emphasis::Plain, "nothing holds up a drain, and nothing is lost");
+        out.line(Emphasis::Plain, nothing_found(report.total.unknown));
     }
     if report.known > 0 {
         let known = counted(report.known, "finding is", "findings are");
         out.line(Emphasis::Dim, &format!("{known} in the baseline, and left out"));
     }
     nodes(&report.nodes, out);
+}
+
+/// What is said if nothing was found, by the number of nodes without an answer.
+pub const fn nothing_found(unknown: usize) -> &'static str {
+    match unknown {
+        0 => "nothing holds up a drain, and nothing is lost",
+        _ => "nothing was found, but not every node has an answer",
+    }
 }
 
 const fn emphasis(severity: FindingSeverity) -> Emphasis {

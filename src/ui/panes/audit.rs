@@ -51,8 +51,11 @@ fn find<'a>(scene: &'a Scene, id: &str) -> Option<&'a Finding> {
 
 /// Why the list is empty.
 pub(super) fn nothing(scene: &Scene) -> Nothing {
-    if scene.shown.predictions.audit().is_none() {
+    let Some(known) = scene.shown.predictions.audit() else {
         return ("◌", "planning the drain of each node".into(), Role::FeedBusy);
+    };
+    if known.audit.total().unknown > 0 {
+        return ("?", "nothing was found, but not every node has an answer".into(), Role::NodeNotice);
     }
     super::nothing(scene, FeedKind::Pods, Pane::Audit, "nothing holds up a drain, and nothing is lost")
 }

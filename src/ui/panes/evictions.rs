@@ -245,6 +245,9 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         EvictionState::Never => Cell::new("tolerates the taint", dim),
         EvictionState::Cancelled { .. } => Cell::new("cancelled: its node has no such taint any more", dim),
         EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => match outcome {
+            None if scene.shown.feeds.state(FeedKind::Pods) == Some(&FeedState::Off) => {
+                Cell::new("not known", dim)
+            }
             None => Cell::new("working out", scene.style(Role::FeedBusy)),
             Some(outcome) => {
                 let cell = with_outcome(Cell::default(), &outcome);
