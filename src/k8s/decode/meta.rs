@@ -13,9 +13,10 @@ use super::{
     protobuf::{NotAMessage, ReadField, WireValue, wire},
 };
 use kordon_core::cluster::{
-    CordonNote, DrainClaim, DrainedNote, Key, Name, Namespace, NodeName, Owner, OwnerKind, Termination, Uid,
-    Version, WorkloadKind,
+    CordonNote, DrainClaim, DrainedNote, Key, MaintenanceNote, Name, Namespace, NodeName, Owner, OwnerKind,
+    Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
+    maintenance_note::MAINTENANCE,
 };
 use kordon_time::ClusterTime;
 
@@ -128,6 +129,8 @@ pub struct KnownAnnotations {
     pub drain: Option<Arc<DrainClaim>>,
     /// `kordon.dev/drained`: the drain that has emptied the node.
     pub drained: Option<Arc<DrainedNote>>,
+    /// `kordon.dev/maintenance`: the maintenance that the node is in.
+    pub maintenance: Option<Arc<MaintenanceNote>>,
     /// `pv.kubernetes.io/bind-completed`: the claim has its volume.
     pub bound: bool,
     /// `volume.kubernetes.io/selected-node`: the node for which a volume is provisioned.
@@ -140,10 +143,11 @@ pub struct KnownAnnotations {
 
 impl KnownAnnotations {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&str; 6] = [
+    const WITH_VALUE: [&str; 7] = [
         CORDON,
         DRAIN,
         DRAINED,
+        MAINTENANCE,
         "volume.kubernetes.io/selected-node",
         "volume.beta.kubernetes.io/storage-class",
         "resource.kubernetes.io/pod-claim-name",
@@ -154,6 +158,7 @@ impl KnownAnnotations {
             CORDON => self.cordon = CordonNote::parse(value).map(Arc::new),
             DRAIN => self.drain = DrainClaim::parse(value).map(Arc::new),
             DRAINED => self.drained = DrainedNote::parse(value).map(Arc::new),
+            MAINTENANCE => self.maintenance = MaintenanceNote::parse(value).map(Arc::new),
             "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
             "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
             "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),

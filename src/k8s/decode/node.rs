@@ -80,6 +80,8 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
         drained: metadata.annotations.drained.clone(),
+        maintenance: metadata.annotations.maintenance.clone(),
+        boot_id: (*status.node_info.boot_id).into(),
     }
 }
 
@@ -207,7 +209,9 @@ wire! {
 
 wire! {
     struct NodeInfo<'a> {
-        kubelet_version: Text<'a> = 7,
+        #[serde(rename = "bootID")]
+        boot_id: Text<'a> = 3,
         kernel_version: Text<'a> = 4,
+        kubelet_version: Text<'a> = 7,
     }
 }

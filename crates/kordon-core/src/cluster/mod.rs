@@ -49,6 +49,7 @@ pub mod job;
 pub mod knowledge;
 pub mod labels;
 pub mod lease;
+pub mod maintenance_note;
 pub mod names;
 pub mod nearest;
 pub mod node;
@@ -89,6 +90,7 @@ pub use job::{ExitCodes, JobLimits, PodFailureAction, PodFailureRule, count_inde
 pub use knowledge::{FeedKind, Gap, Gaps, Known, NOT_IN_FILES};
 pub use labels::{BadSelector, Labels, Requirement, Selector, SelectorOperator};
 pub use lease::{ClockDifference, LeaderLease, Lease};
+pub use maintenance_note::{MaintenanceNote, MaintenanceStage};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, Node, READY, ZoneKey};
 pub use node_load::NodeLoad;

@@ -9,6 +9,7 @@ use super::{
     encoding::{self, EncodingContext},
     image::Image,
     labels::Labels,
+    maintenance_note::MaintenanceNote,
     names::{Name, NodeName},
     resources::Resources,
     table::{TableObject, Version},
@@ -73,6 +74,12 @@ pub struct Node {
     /// The drain that emptied the node. A client other than kordon that uncordons the node leaves the note behind.
     #[cbor(n(18), with = "encoding::inline_option", has_nil)]
     pub drained: Option<Arc<DrainedNote>>,
+    /// The maintenance that the node is in.
+    #[cbor(n(19), with = "encoding::inline_option", has_nil)]
+    pub maintenance: Option<Arc<MaintenanceNote>>,
+    /// `status.nodeInfo.bootID`: another one after each start of the machine; empty if never posted.
+    #[cbor(n(20), default)]
+    pub boot_id: Name,
 }
 
 /// Labels with which providers and autoscalers name the pool of a node.

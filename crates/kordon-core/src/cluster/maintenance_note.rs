@@ -1,0 +1,119 @@
+//! The annotation of a node that is in a maintenance: whose, and how far it is.
+//!
+//! A maintenance keeps its state there, so that it can be continued from another machine. The note of a node is removed
+//! when the node is done.
+
+use minicbor::{Decode, Encode};
+use serde_json::{Value, json};
+
+use super::{
+    encoding::{self, EncodingContext},
+    operation_id::OperationId,
+};
+use kordon_time::{Span, Timestamp};
+
+/// The annotation of a node that is in a maintenance.
+pub const MAINTENANCE: &str = "kordon.dev/maintenance";
+
+/// Interval at which a running maintenance renews one of its notes.
+pub const RENEW_NOTE_EVERY: Span = Span::from_secs(60);
+
+/// Time for which a maintenance counts as running without a renewal.
+const LASTS: Span = Span::from_secs(180);
+
+/// Whose maintenance a node is in, and how far it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct MaintenanceNote {
+    #[cbor(n(0), with = "encoding::text")]
+    pub by: String,
+    #[n(1)]
+    pub operation: OperationId,
+    #[n(2)]
+    pub stage: MaintenanceStage,
+    #[n(3)]
+    pub renewed: Timestamp,
+    /// What the machine showed before its work, as in a boot id; empty if nothing is compared.
+    #[cbor(n(4), with = "encoding::text")]
+    pub before: String,
+}
+
+/// How far the maintenance of a node is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub enum MaintenanceStage {
+    /// Its wave has not started.
+    #[default]
+    #[n(0)]
+    Waiting,
+    #[n(1)]
+    Draining,
+    /// It is empty, and the work on the machine has begun.
+    #[n(2)]
+    Working,
+    /// The work is done, and the node has to become well again.
+    #[n(3)]
+    Returning,
+}
+
+impl MaintenanceStage {
+    const ALL: [Self; 4] = [Self::Waiting, Self::Draining, Self::Working, Self::Returning];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Draining => "draining",
+            Self::Working => "working",
+            Self::Returning => "returning",
+        }
+    }
+}
+
+impl MaintenanceNote {
+    pub fn to_text(&self) -> String {
+        let Self { by, operation, stage, renewed, before } = self;
+        json!({
+            "by": by, "operation": operation, "stage": stage.as_str(), "renewed": renewed, "before": before,
+        })
+        .to_string()
+    }
+
+    /// Parses a note; none if kordon did not write the text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let value: Value = serde_json::from_str(text).ok()?;
+        let stage = value["stage"].as_str()?;
+        Some(Self {
+            by: value["by"].as_str()?.into(),
+            operation: value["operation"].as_str()?.parse().ok()?,
+            stage: MaintenanceStage::ALL.into_iter().find(|known| known.as_str() == stage)?,
+            renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
+            before: value["before"].as_str().unwrap_or_default().into(),
+        })
+    }
+
+    /// Whether this note was written or renewed so recently that its maintenance counts as running.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        now < self.renewed + LASTS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_read_back_and_foreign_texts_are_none() {
+        let note = MaintenanceNote {
+            by: "alice@desk".into(),
+            operation: "maintenance-1".parse().expect("an id"),
+            stage: MaintenanceStage::Working,
+            renewed: Timestamp::from_secs(1_800_000_000),
+            before: "b-1".into(),
+        };
+        assert_eq!(MaintenanceNote::parse(&note.to_text()), Some(note.clone()));
+        let last = note.renewed + Span::from_secs(179);
+        assert!(note.is_fresh(last) && !note.is_fresh(last + Span::from_secs(1)));
+        assert_eq!((MaintenanceNote::parse("{}"), MaintenanceNote::parse("x")), (None, None));
+        let unknown = note.to_text().replace("working", "dancing");
+        assert_eq!(MaintenanceNote::parse(&unknown), None);
+    }
+}
