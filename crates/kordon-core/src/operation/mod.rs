@@ -15,6 +15,7 @@ pub mod confirmation;
 pub mod drain_count;
 pub mod guard;
 mod landings;
+mod maintain;
 mod nodes;
 mod pods;
 pub mod report;
@@ -29,6 +30,7 @@ pub use confirmation::{Confirmation, Overrides};
 pub use drain_count::{DrainCount, DrainPart};
 pub use guard::{Breach, Guards};
 pub use landings::{LandedReplacement, landings};
+pub use maintain::MaintenanceWrite;
 pub use report::{
     NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
     PodProgressStage,
@@ -186,6 +188,22 @@ impl Operation {
         for node in &undo.nodes {
             let wanted = NodeGoal::Undo(node.clone());
             operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
+        }
+        operation.advance(cluster, now);
+        operation
+    }
+
+    /// Starts to write how far the nodes of a maintenance are. The id of the options is that of the maintenance.
+    pub fn maintain(
+        writes: Vec<(NodeName, Uid, MaintenanceWrite)>,
+        options: OperationOptions,
+        rules: EvictionRules,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Self {
+        let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
+        for (node, uid, write) in writes {
+            operation.nodes.push(NodeTask::new(node, uid, NodeGoal::Maintain(write), now));
         }
         operation.advance(cluster, now);
         operation

@@ -2,12 +2,13 @@
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
-    Severity, Subject, backoff, tasks::TaskIndex,
+    Severity, Subject, backoff, maintain::MaintenanceWrite, tasks::TaskIndex,
 };
 use crate::{
     cluster::{
         Cluster, CordonNote, DrainClaim, DrainedNote, Node, NodeName, OperationId, Taint, Uid,
         claim::{CORDON, DRAIN, DRAINED, RENEW_EVERY},
+        maintenance_note::MAINTENANCE,
     },
     plan::{
         LabelEdits, NodeChange, PlanStep, TaintEdits, label,
@@ -29,7 +30,7 @@ pub(super) struct NodeTask {
     /// Whether the node's cordon is from this operation.
     pub(super) cordoned: bool,
     /// Whether the cordon will be from this operation once the write in flight succeeds.
-    cordons: bool,
+    pub(super) cordons: bool,
     /// Whether the node has a claim of this operation.
     pub(super) claimed: bool,
     /// When the claim is renewed next; `None` while a renewal is in flight, and for a node without a claim.
@@ -58,6 +59,7 @@ pub(super) enum NodeGoal {
         edits: LabelEdits,
     },
     Undo(NodeUndo),
+    Maintain(MaintenanceWrite),
     /// No change, because the plan refuses the node.
     Nothing {
         refused: String,
@@ -73,7 +75,7 @@ enum Stage {
 }
 
 /// What to do with a node after it was read.
-enum NodeDecision {
+pub(super) enum NodeDecision {
     GiveUp(NodeIncomplete),
     Unchanged,
     Write(RequestKind, Option<NodeUndo>),
@@ -97,6 +99,7 @@ impl NodeTask {
             | NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
+            | NodeGoal::Maintain(_)
             | NodeGoal::Undo(_) => (Stage::Waiting { until: now }, NodeProgressStage::Waiting),
         };
         Self {
@@ -115,6 +118,11 @@ impl NodeTask {
             releases: 0,
             sent: None,
         }
+    }
+
+    /// Whether the operation writes how far the maintenance of the node is.
+    pub(super) const fn is_maintained(&self) -> bool {
+        matches!(self.goal, NodeGoal::Maintain(_))
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -152,7 +160,7 @@ impl NodeTask {
         self.shown = shown;
     }
 
-    fn subject(&self) -> String {
+    pub(super) fn subject(&self) -> String {
         format!("node/{}", self.node)
     }
 }
@@ -240,6 +248,7 @@ impl Operation {
             NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
+            | NodeGoal::Maintain(_)
             | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
         }
         let text = match self.nodes[place].goal {
@@ -249,6 +258,9 @@ impl Operation {
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
             NodeGoal::Labels { .. } => "labels set",
+            NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
+            // The maintenance itself says how far its nodes are.
+            NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };
         self.notify(now, Severity::Info, self.nodes[place].subject(), text.into());
@@ -314,7 +326,8 @@ impl Operation {
         if seen.uid != self.nodes[place].uid {
             return NodeDecision::GiveUp(NodeIncomplete::OtherNode);
         }
-        if let Some(stop) = self.claimed_by_other(place, seen, now) {
+        let taken = self.claimed_by_other(place, seen, now);
+        if let Some(stop) = taken.or_else(|| self.maintained_by_other(place, seen, now)) {
             return NodeDecision::GiveUp(stop);
         }
         match self.nodes[place].goal.clone() {
@@ -326,6 +339,7 @@ impl Operation {
             NodeGoal::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
             NodeGoal::Labels { edits } => label(seen, &edits),
             NodeGoal::Undo(undo) => self.undo_step(place, &undo, seen, now),
+            NodeGoal::Maintain(write) => self.write_maintenance(place, &write, seen, now),
             NodeGoal::Nothing { refused } => NodeDecision::GiveUp(NodeIncomplete::Failed(refused)),
         }
     }
@@ -458,6 +472,9 @@ impl Operation {
             Some(PlanStep::Cordon { node, uid, on }) => {
                 let mut notes = vec![(CORDON, on.then(|| self.cordon_note(now).to_text()))];
                 notes.extend(forget_drained(seen));
+                let noted = seen.maintenance.as_ref().map(|note| &note.operation);
+                let is_noted = noted.is_some() && noted == self.options.undoes.as_ref();
+                notes.extend(is_noted.then_some((MAINTENANCE, None)));
                 let claimed_by = seen.drain_claim.as_ref().map(|claim| &claim.operation);
                 let is_left = claimed_by.is_some() && claimed_by == self.options.undoes.as_ref();
                 if is_left {
@@ -593,13 +610,14 @@ impl Operation {
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
             | NodeGoal::Undo(_)
+            | NodeGoal::Maintain(_)
             | NodeGoal::Nothing { .. } => None,
         };
         let (pods, stay) = counts.unzip();
         DrainClaim { by, operation, renewed: now, pods, stay }
     }
 
-    fn cordon_note(&self, now: Timestamp) -> CordonNote {
+    pub(super) fn cordon_note(&self, now: Timestamp) -> CordonNote {
         let OperationOptions { by, reason, until, id, .. } = self.options.clone();
         CordonNote { by, reason, at: now, until, operation: Some(id) }
     }
@@ -619,7 +637,7 @@ impl Operation {
 
 /// Returns the removal of the note that an earlier drain left on the node; `None` if there is no such note. The note
 /// does not apply after a later cordon, uncordon or drain.
-fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
+pub(super) fn forget_drained(node: &Node) -> Option<(&'static str, Option<String>)> {
     node.drained.as_ref().map(|_| (DRAINED, None))
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cluster::{Key, Node, NodeName, Uid, Version},
+    cluster::{Key, Node, NodeName, Uid, Version, maintenance_note::MAINTENANCE},
     plan::{Call, PlanStep, node_path, undo::NodeUndo},
 };
 use kordon_time::{Span, Timestamp};
@@ -89,6 +89,11 @@ impl fmt::Display for RequestKind {
             Self::ListPods { .. } => "list pods",
             Self::Patch(NodePatch { unschedulable: Some(true), .. }) => "cordon",
             Self::Patch(NodePatch { unschedulable: Some(false), .. }) => "uncordon",
+            Self::Patch(NodePatch { unschedulable: None, notes, .. })
+                if notes.iter().any(|(key, _)| *key == MAINTENANCE) =>
+            {
+                "note"
+            }
             Self::Patch(NodePatch { unschedulable: None, .. }) => "claim",
             Self::Write(PlanStep::Cordon { on: true, .. }) => "cordon",
             Self::Write(PlanStep::Cordon { on: false, .. }) => "uncordon",

@@ -1,0 +1,88 @@
+//! What a maintenance writes to a node: how far it is, a cordon until its turn, and in the end the release.
+
+use super::{
+    NodeIncomplete, NodePatch, Operation, RequestKind, Severity,
+    nodes::{NodeDecision, NodeIndex, forget_drained},
+};
+use crate::{
+    cluster::{MaintenanceNote, MaintenanceStage, Node, claim::CORDON, maintenance_note::MAINTENANCE},
+    plan::{NodeChange, undo::NodeUndo},
+};
+use kordon_time::Timestamp;
+
+/// A write of a maintenance to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MaintenanceWrite {
+    /// Notes the stage on the node. `cordoned` says whether the node is to be cordoned; a cordon of somebody else is left
+    /// alone. `before` is what the machine shows before its work.
+    Mark { stage: MaintenanceStage, cordoned: bool, before: String },
+    /// Removes the note, and uncordons the node if this maintenance cordoned it.
+    Release,
+}
+
+impl Operation {
+    /// Returns why this maintenance may not have the node: another one has it. `None` if it may.
+    pub(super) fn maintained_by_other(
+        &mut self,
+        place: NodeIndex,
+        seen: &Node,
+        now: Timestamp,
+    ) -> Option<NodeIncomplete> {
+        let MaintenanceNote { by, operation, .. } = (**seen.maintenance.as_ref()?).clone();
+        if !self.nodes[place].is_maintained() || operation == self.options.id {
+            return None;
+        }
+        if seen.maintenance.as_ref()?.is_fresh(now) && !self.options.take_over {
+            return Some(NodeIncomplete::ClaimedByOther { by, operation });
+        }
+        let (subject, text) =
+            (self.nodes[place].subject(), format!("taken over from {operation}, a maintenance of {by}"));
+        self.notify(now, Severity::Warning, subject, text);
+        None
+    }
+
+    /// Decides what to write to a node of a maintenance. The write fails if the node has changed since it was read, so that
+    /// only one of two maintenances gets a node.
+    pub(super) fn write_maintenance(
+        &mut self,
+        place: NodeIndex,
+        write: &MaintenanceWrite,
+        seen: &Node,
+        now: Timestamp,
+    ) -> NodeDecision {
+        let id = &self.options.id;
+        let is_noted = seen.maintenance.as_ref().is_some_and(|note| note.operation == *id);
+        let is_ours = seen.cordon().is_some_and(|note| note.operation.as_ref() == Some(id));
+        let wants = match write {
+            MaintenanceWrite::Mark { cordoned, .. } => *cordoned,
+            MaintenanceWrite::Release => false,
+        };
+        let note = match write {
+            MaintenanceWrite::Mark { stage, before, .. } => {
+                let (by, operation) = (self.options.by.clone(), id.clone());
+                let note =
+                    MaintenanceNote { by, operation, stage: *stage, renewed: now, before: before.clone() };
+                Some(note.to_text())
+            }
+            MaintenanceWrite::Release if !is_noted && !is_ours => return NodeDecision::Unchanged,
+            MaintenanceWrite::Release => None,
+        };
+        let (mut notes, mut undo) = (vec![(MAINTENANCE, note)], None);
+        let unschedulable = match (seen.unschedulable, wants) {
+            (false, true) => {
+                notes.push((CORDON, Some(self.cordon_note(now).to_text())));
+                undo = NodeUndo::new(seen.name.clone(), seen.uid.clone(), &NodeChange::Cordon);
+                Some(true)
+            }
+            (true, false) if is_ours => {
+                notes.push((CORDON, None));
+                notes.extend(forget_drained(seen));
+                Some(false)
+            }
+            (true, _) | (false, false) => None,
+        };
+        self.nodes[place].cordons = is_ours && wants || unschedulable == Some(true);
+        let (node, uid, version) = (seen.name.clone(), seen.uid.clone(), Some(seen.version));
+        NodeDecision::Write(RequestKind::Patch(NodePatch { node, uid, version, unschedulable, notes }), undo)
+    }
+}
