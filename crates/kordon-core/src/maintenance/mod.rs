@@ -8,17 +8,24 @@
 //! A pod should move once. So nodes that are still to be done are cordoned beforehand, and replacements land on others; but
 //! only where there is room for that.
 
+mod gate;
+mod notes;
 mod schedule;
 mod state;
 mod wave;
+mod work;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use crate::{
     cluster::{Cluster, Key, NodeName},
-    plan::{DrainOptions, EvictionRules},
+    operation::Guards,
+    plan::{DrainOptions, EvictionRules, Headroom},
 };
+pub use gate::{Gate, GateReading};
 use kordon_time::{Span, Timestamp};
+pub use notes::MaintenanceNotes;
+pub use work::{WaitFor, not_back};
 
 /// What is to be done, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,6 +45,10 @@ pub struct MaintenanceOptions {
     /// Whether the loss of a node or zone must be no worse between waves than before. That takes a simulation of each loss for
     /// each wave.
     pub keeps_headroom: bool,
+    /// The loss that must not become worse; `None` for what the worst loss strands now.
+    pub before: Option<WorstLoss>,
+    /// Limits that no wave may break.
+    pub guards: Guards,
     /// Times at which waves may run: start and end of each, in order; empty for any time.
     pub windows: Vec<(Timestamp, Timestamp)>,
 }
@@ -46,11 +57,36 @@ pub struct MaintenanceOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenancePlan {
     pub made: Timestamp,
+    /// What the worst loss strands before the start; `None` if that is not worked out.
+    pub before: Option<WorstLoss>,
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
     /// The same nodes one after the other, by name, without anything cordoned beforehand.
     pub by_name: MaintenanceCost,
+}
+
+/// How many pods the worst loss of a node strands, and of a zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorstLoss {
+    pub node: usize,
+    pub zone: usize,
+}
+
+impl WorstLoss {
+    const fn is_no_worse_than(self, before: Self) -> bool {
+        self.node <= before.node && self.zone <= before.zone
+    }
+
+    fn most(self) -> usize {
+        self.node.max(self.zone)
+    }
+}
+
+impl From<&Headroom> for WorstLoss {
+    fn from(headroom: &Headroom) -> Self {
+        Self { node: headroom.nodes.most_stranded(), zone: headroom.zones.most_stranded() }
+    }
 }
 
 /// Nodes that are maintained at the same time.
@@ -94,6 +130,8 @@ pub struct WorkloadDown {
     pub from: Timestamp,
     /// When the replacement is likely Ready; `None` if never or unknown.
     pub until: Option<Timestamp>,
+    /// Whether there is no replacement.
+    pub is_for_good: bool,
 }
 
 /// Why a node is in no wave.
@@ -105,6 +143,8 @@ pub enum LeftOutReason {
     NoRoom { pods: usize },
     /// The loss of a node or zone would be worse afterwards: it would strand so many pods instead of so many before.
     Headroom { stranded: usize, before: usize },
+    /// Its drain would break a guard rail. The text says which.
+    Guard(String),
     /// The wave fits into no window.
     NoWindow { takes: Span },
 }
@@ -120,6 +160,19 @@ pub struct MaintenanceCost {
     pub moves: usize,
     /// Number of pods that move more than once.
     pub moved_again: usize,
+}
+
+impl fmt::Display for LeftOutReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drain(why) | Self::Guard(why) => f.write_str(why),
+            Self::NoRoom { pods } => write!(f, "{pods} of its pods would find no node"),
+            Self::Headroom { stranded, before } => {
+                write!(f, "losing a node or zone would then strand {stranded} pods, now {before}")
+            }
+            Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
+        }
+    }
 }
 
 impl MaintenancePlan {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{
-    LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, by_zone,
+    LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, WorstLoss, by_zone,
     state::WaveState,
     wave::{Trial, WavePlan},
 };
 use crate::{
     cluster::{Cluster, NodeName},
     placement::Snapshot,
-    plan::{EvictionRules, Headroom, headroom},
+    plan::{EvictionRules, headroom},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -23,9 +23,15 @@ pub(super) fn plan(
 ) -> MaintenancePlan {
     let mut schedule = Schedule::new(cluster, options, rules, now);
     while schedule.next_wave() {}
-    let Schedule { waves, left_out, .. } = schedule;
+    let Schedule { before, waves, left_out, .. } = schedule;
     let done: Vec<NodeName> = waves.iter().flat_map(|wave| wave.nodes.clone()).collect();
-    MaintenancePlan { made: now, by_name: by_name(cluster, done, options, rules, now), waves, left_out }
+    MaintenancePlan {
+        made: now,
+        before,
+        by_name: by_name(cluster, done, options, rules, now),
+        waves,
+        left_out,
+    }
 }
 
 /// The waves so far, and what is left.
@@ -37,37 +43,15 @@ struct Schedule<'a> {
     /// Nodes that are not done, those with fewest pods first: what they lose moves again if it lands on another of them.
     left: Vec<NodeName>,
     /// Loss of a node or zone before the start; `None` if it does not matter.
-    before: Option<Stranded>,
+    before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
 }
 
-/// How many pods the worst loss of a node strands, and of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stranded {
-    node: usize,
-    zone: usize,
-}
-
-impl Stranded {
-    fn new(cluster: &Cluster, rules: EvictionRules) -> Option<Self> {
-        let snapshot = Snapshot::new(cluster, rules.version);
-        headroom(cluster, &snapshot, || true).map(|headroom| Self::from(&headroom))
-    }
-
-    const fn is_no_worse_than(self, before: Self) -> bool {
-        self.node <= before.node && self.zone <= before.zone
-    }
-
-    fn most(self) -> usize {
-        self.node.max(self.zone)
-    }
-}
-
-impl From<&Headroom> for Stranded {
-    fn from(headroom: &Headroom) -> Self {
-        Self { node: headroom.nodes.most_stranded(), zone: headroom.zones.most_stranded() }
-    }
+/// What the worst loss of a node or zone strands; `None` if not all is known.
+fn worst_loss(cluster: &Cluster, rules: EvictionRules) -> Option<WorstLoss> {
+    let snapshot = Snapshot::new(cluster, rules.version);
+    headroom(cluster, &snapshot, || true).map(|headroom| WorstLoss::from(&headroom))
 }
 
 /// A wave that may be, with the state after it.
@@ -83,7 +67,10 @@ impl<'a> Schedule<'a> {
         left.sort_by_cached_key(|name| (cluster.pods_on(name).count(), name.clone()));
         left.dedup();
         Self {
-            before: options.keeps_headroom.then(|| Stranded::new(cluster, rules)).flatten(),
+            before: options
+                .keeps_headroom
+                .then(|| options.before.or_else(|| worst_loss(cluster, rules)))
+                .flatten(),
             state: WaveState::new(cluster),
             options,
             rules,
@@ -150,7 +137,7 @@ impl<'a> Schedule<'a> {
                 continue;
             }
             let Some(alone) = trial.drain(vec![node.clone()], self.options, self.now) else { continue };
-            if let Some(reason) = alone.objection() {
+            if let Some(reason) = self.objection(trial, &alone) {
                 reasons.insert(node.clone(), reason);
                 continue;
             }
@@ -161,11 +148,19 @@ impl<'a> Schedule<'a> {
             let nodes = before.nodes.iter().chain([node]).cloned().collect();
             let Some(together) = trial.drain(nodes, self.options, self.now) else { continue };
             // No pod waits for a budget because of another node of the wave.
-            if together.objection().is_none() && together.waiting() <= before.waiting() + alone.waiting() {
+            if self.objection(trial, &together).is_none()
+                && together.waiting() <= before.waiting() + alone.waiting()
+            {
                 wave = Some(together);
             }
         }
         wave
+    }
+
+    /// Why these drains may not be; `None` if they may.
+    fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
+        let breach = || trial.breach(wave, &self.options.guards).map(LeftOutReason::Guard);
+        wave.objection().or_else(breach)
     }
 
     /// The same wave with half of its nodes; `None` if it has only one.
@@ -190,8 +185,8 @@ impl<'a> Schedule<'a> {
             let left: Vec<&NodeName> =
                 self.left.iter().filter(|node| cordons_ahead && !drains.nodes.contains(node)).collect();
             let cluster = after.with_cordoned(left);
-            let stranded = Stranded::new(&cluster, self.rules);
-            wave.stranded = stranded.map(Stranded::most);
+            let stranded = worst_loss(&cluster, self.rules);
+            wave.stranded = stranded.map(WorstLoss::most);
             if let Some(stranded) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
                 let (stranded, before) = (stranded.most(), before.most());
                 return Err(LeftOutReason::Headroom { stranded, before });

@@ -3,6 +3,7 @@
 use super::{LeftOutReason, MaintenanceOptions, MaintenanceWave, PodMove, WorkloadDown, state::WaveState};
 use crate::{
     cluster::{Cluster, NodeName},
+    operation::Guards,
     placement::Snapshot,
     plan::{
         Action, DrainOptions, EvictionRules, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Prospect,
@@ -46,6 +47,11 @@ impl Trial {
         let action = Action::Drain { nodes: nodes.clone(), options: drain };
         let plan = Plan::over(action, &self.cluster, Some(self.snapshot.clone()), self.rules, now).ok()?;
         Some(WavePlan { nodes, plan })
+    }
+
+    /// The limit that these drains would break; `None` if they break none.
+    pub fn breach(&self, wave: &WavePlan, guards: &Guards) -> Option<String> {
+        guards.breaches(&wave.plan, &self.cluster).first().map(ToString::to_string)
     }
 }
 
@@ -135,5 +141,9 @@ fn down(row: &PodPlan) -> Option<WorkloadDown> {
     let is_last =
         row.warnings.contains(&PodWarning::SingleReplica) || row.warnings.contains(&PodWarning::LastReady);
     let from = row.leaves.likely.filter(|_| is_last)?;
-    Some(WorkloadDown { pod: row.pod.clone(), from, until: row.ready_again })
+    let is_for_good = matches!(
+        row.outcome.kind(),
+        OutcomeKind::Lost | OutcomeKind::FailsJob | OutcomeKind::NotRecreated | OutcomeKind::Finished
+    );
+    Some(WorkloadDown { pod: row.pod.clone(), from, until: row.ready_again, is_for_good })
 }

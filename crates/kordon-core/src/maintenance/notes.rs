@@ -1,0 +1,123 @@
+//! The maintenances of a cluster, as the notes on its nodes show them.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::{
+    Cluster, MaintenanceNote, MaintenanceStage, Node, NodeName, ObjectEvent, OperationId, Version,
+};
+use kordon_time::Timestamp;
+
+/// The nodes that a maintenance has left to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaintenanceNotes {
+    pub operation: OperationId,
+    /// Who runs it, as in `alice@desk`.
+    pub by: String,
+    pub nodes: BTreeMap<NodeName, MaintenanceNote>,
+}
+
+impl MaintenanceNotes {
+    /// All maintenances of a cluster, by their ids.
+    pub fn all(cluster: &Cluster) -> Vec<Self> {
+        let mut found: BTreeMap<&OperationId, Self> = BTreeMap::new();
+        for node in cluster.nodes().iter() {
+            let Some(note) = &node.maintenance else { continue };
+            let blank =
+                || Self { operation: note.operation.clone(), by: note.by.clone(), nodes: BTreeMap::new() };
+            let notes = found.entry(&note.operation).or_insert_with(blank);
+            notes.nodes.insert(node.name.clone(), (**note).clone());
+        }
+        found.into_values().collect()
+    }
+
+    /// The notes of one maintenance; `None` if it has no node left.
+    pub fn find(cluster: &Cluster, operation: &OperationId) -> Option<Self> {
+        Self::all(cluster).into_iter().find(|notes| notes.operation == *operation)
+    }
+
+    /// Whether it runs: a running maintenance renews one of its notes again and again.
+    pub fn is_running(&self, now: Timestamp) -> bool {
+        self.nodes.values().any(|note| note.is_fresh(now))
+    }
+
+    /// The nodes in one of these stages.
+    pub fn in_stages(&self, stages: &[MaintenanceStage]) -> Vec<NodeName> {
+        let is_in = |(_, note): &(&NodeName, &MaintenanceNote)| stages.contains(&note.stage);
+        self.nodes.iter().filter(is_in).map(|(node, _)| node.clone()).collect()
+    }
+
+    /// A copy of the cluster in which the nodes that this maintenance has cordoned until their turn are schedulable. Waves are
+    /// worked out over it.
+    pub fn without_cordons(&self, cluster: &Cluster) -> Cluster {
+        let mut copy = cluster.clone();
+        let is_ours = |node: &&Node| {
+            let by = node.cordon().and_then(|note| note.operation.as_ref());
+            by == Some(&self.operation) && self.nodes.contains_key(&node.name)
+        };
+        for node in cluster.nodes().iter().map(|node| &**node).filter(is_ours) {
+            let version = Version(node.version.0 + 1);
+            let open = Node { unschedulable: false, version, ..node.clone() };
+            copy.apply(crate::cluster::Change::Node(ObjectEvent::Applied(open)), &mut Vec::new());
+        }
+        copy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, CordonNote};
+    use kordon_time::Span;
+
+    fn node(name: &str, operation: &str, stage: MaintenanceStage, renewed: i64) -> Node {
+        let operation: OperationId = operation.parse().expect("an id");
+        let renewed = Timestamp::from_secs(renewed);
+        let note = MaintenanceNote {
+            by: "alice@desk".into(),
+            operation: operation.clone(),
+            stage,
+            renewed,
+            before: String::new(),
+        };
+        let cordon = CordonNote { operation: Some(operation), ..CordonNote::default() };
+        Node {
+            name: name.into(),
+            unschedulable: true,
+            maintenance: Some(note.into()),
+            cordon_note: Some(cordon.into()),
+            ..Node::default()
+        }
+    }
+
+    fn cluster(nodes: impl IntoIterator<Item = Node>) -> Cluster {
+        let mut cluster = Cluster::default();
+        for node in nodes {
+            cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+        }
+        cluster
+    }
+
+    #[test]
+    fn a_maintenance_runs_while_any_of_its_notes_is_renewed() {
+        let stage = MaintenanceStage::Waiting;
+        let cluster = cluster([node("n1", "m1", stage, 100), node("n2", "m1", stage, 1000)]);
+        let notes = MaintenanceNotes::find(&cluster, &"m1".parse().expect("an id")).expect("noted");
+        let renewed = Timestamp::from_secs(1000);
+        assert!(notes.is_running(renewed + Span::from_secs(179)));
+        assert!(!notes.is_running(renewed + Span::from_secs(180)));
+        assert_eq!(notes.in_stages(&[stage]), ["n1".into(), "n2".into()]);
+        assert_eq!(MaintenanceNotes::find(&cluster, &"m2".parse().expect("an id")), None);
+    }
+
+    #[test]
+    fn waves_are_worked_out_without_the_cordons_of_the_maintenance() {
+        let stage = MaintenanceStage::Waiting;
+        let mut other = node("n2", "m1", stage, 0);
+        other.cordon_note = None;
+        let cluster = cluster([node("n1", "m1", stage, 0), other]);
+        let notes = MaintenanceNotes::find(&cluster, &"m1".parse().expect("an id")).expect("noted");
+        let open = notes.without_cordons(&cluster);
+        let is_cordoned = |name: &str| open.node(&name.into()).is_some_and(|node| node.unschedulable);
+        assert!(!is_cordoned("n1") && is_cordoned("n2"), "somebody else has cordoned n2");
+    }
+}

@@ -1,0 +1,146 @@
+//! The work on a machine: how it shows that it is done, and when its node is well again.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use crate::cluster::{Cluster, Name, Node, NodeName, OwnerKind, Pod, Uid, WorkloadKind};
+
+/// What shows that somebody else has done the work on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitFor {
+    /// The machine has been started again: `status.nodeInfo.bootID` has changed.
+    Boot,
+    /// `status.nodeInfo.kubeletVersion` has changed.
+    Kubelet,
+    /// `status.nodeInfo.kernelVersion` has changed.
+    Kernel,
+    /// The node has no taint with this key.
+    TaintGone(Name),
+    /// The Node object has been deleted and made again.
+    Replaced,
+}
+
+impl WaitFor {
+    /// What a machine shows before its work. The work is done once it shows something else.
+    pub fn before(&self, node: &Node) -> String {
+        match self {
+            Self::Boot => node.boot_id.to_string(),
+            Self::Kubelet => node.kubelet_version.to_string(),
+            Self::Kernel => node.kernel_version.to_string(),
+            Self::TaintGone(_) => String::new(),
+            Self::Replaced => node.uid.to_string(),
+        }
+    }
+
+    /// What is still awaited of a node; `None` if the work is done. `before` is what the machine showed before.
+    pub fn awaits(&self, node: Option<&Node>, before: &str) -> Option<String> {
+        let Some(node) = node else { return Some("a node of that name".into()) };
+        let is_done = match self {
+            Self::TaintGone(key) => !node.taints.iter().any(|taint| taint.key == *key),
+            _ => {
+                let shown = self.before(node);
+                !shown.is_empty() && shown != before
+            }
+        };
+        (!is_done).then(|| self.to_string())
+    }
+}
+
+impl fmt::Display for WaitFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boot => f.write_str("a new boot id"),
+            Self::Kubelet => f.write_str("another version of the kubelet"),
+            Self::Kernel => f.write_str("another version of the kernel"),
+            Self::TaintGone(key) => write!(f, "the taint {key} to be gone"),
+            Self::Replaced => f.write_str("a new Node object"),
+        }
+    }
+}
+
+impl FromStr for WaitFor {
+    type Err = String;
+
+    /// Parses `boot`, `kubelet`, `kernel`, `replaced` or `no-taint=KEY`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "boot" => Ok(Self::Boot),
+            "kubelet" => Ok(Self::Kubelet),
+            "kernel" => Ok(Self::Kernel),
+            "replaced" => Ok(Self::Replaced),
+            _ => match text.strip_prefix("no-taint=") {
+                Some(key) if !key.is_empty() => Ok(Self::TaintGone(key.into())),
+                _ => Err("neither boot, kubelet, kernel, replaced nor no-taint=KEY".into()),
+            },
+        }
+    }
+}
+
+/// Why a node is not well again after its work; `None` if it is: Ready, with all pods of DaemonSets Ready. `replaces` is the
+/// uid of a Node object that must be another one now.
+pub fn not_back(cluster: &Cluster, name: &NodeName, replaces: Option<&Uid>) -> Option<String> {
+    let Some(node) = cluster.node(name).filter(|node| replaces != Some(&node.uid)) else {
+        return Some("there is no such node".into());
+    };
+    if !node.is_ready() {
+        return Some("it is not Ready".into());
+    }
+    let of_daemon_set = |pod: &&Arc<Pod>| {
+        let kind = pod.owner.as_ref().map(|owner| &owner.kind);
+        kind == Some(&OwnerKind::Workload(WorkloadKind::DaemonSet)) && !pod.is_finished()
+    };
+    let mut pods = cluster.pods_on(name).filter(of_daemon_set);
+    pods.find(|pod| !pod.is_ready()).map(|pod| format!("{} is not Ready", pod.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Owner, PodReady};
+
+    #[test]
+    fn a_machine_is_done_when_it_shows_something_else_than_before() {
+        let node = Node { boot_id: "b1".into(), uid: "u1".into(), ..Node::default() };
+        let boot: WaitFor = "boot".parse().expect("known");
+        assert_eq!(boot.awaits(Some(&node), "b1"), Some("a new boot id".into()));
+        assert_eq!(boot.awaits(Some(&node), "b0"), None);
+        assert!(boot.awaits(None, "b0").is_some(), "no node shows nothing");
+        let silent = Node { boot_id: "".into(), ..node.clone() };
+        assert!(boot.awaits(Some(&silent), "b0").is_some(), "a node that does not say it has not shown it");
+        assert_eq!(WaitFor::Replaced.awaits(Some(&node), "u0"), None);
+        let taint: WaitFor = "no-taint=update".parse().expect("known");
+        assert_eq!(taint.awaits(Some(&node), ""), None);
+        assert!("reboot".parse::<WaitFor>().is_err() && "no-taint=".parse::<WaitFor>().is_err());
+    }
+
+    #[test]
+    fn a_node_is_back_when_it_and_its_daemons_are_ready() {
+        let ready = Condition { kind: "Ready".into(), status: ConditionStatus::True, ..Condition::default() };
+        let node = Node { name: "n1".into(), uid: "u2".into(), ..Node::default() };
+        let well = Node { conditions: [ready].into(), version: crate::cluster::Version(2), ..node.clone() };
+        let mut cluster = Cluster::default();
+        let apply = |cluster: &mut Cluster, change| cluster.apply(change, &mut Vec::new());
+        let name: NodeName = "n1".into();
+        assert_eq!(not_back(&cluster, &name, None), Some("there is no such node".into()));
+        apply(&mut cluster, Change::Node(ObjectEvent::Applied(node)));
+        assert_eq!(not_back(&cluster, &name, None), Some("it is not Ready".into()));
+        apply(&mut cluster, Change::Node(ObjectEvent::Applied(well)));
+        assert_eq!(not_back(&cluster, &name, None), None);
+        assert!(not_back(&cluster, &name, Some(&"u2".into())).is_some(), "it is still the old node");
+        let owner = Owner {
+            kind: OwnerKind::Workload(WorkloadKind::DaemonSet),
+            name: "proxy".into(),
+            uid: "u".into(),
+        };
+        let mut pod = Pod {
+            key: Key::new("kube-system", "proxy"),
+            node: Some(name.clone()),
+            owner: Some(Arc::new(owner)),
+            ..Pod::default()
+        };
+        apply(&mut cluster, Change::Pod(ObjectEvent::Applied(pod.clone())));
+        assert_eq!(not_back(&cluster, &name, None), Some("kube-system/proxy is not Ready".into()));
+        pod.ready = Some(PodReady { status: ConditionStatus::True, last_transition: None });
+        apply(&mut cluster, Change::Pod(ObjectEvent::Applied(pod)));
+        assert_eq!(not_back(&cluster, &name, None), None);
+    }
+}
