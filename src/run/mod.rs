@@ -12,6 +12,7 @@ pub mod demo_scheduler;
 pub mod events;
 mod headroom_slices;
 pub mod history;
+pub mod hook;
 mod kubelets;
 pub mod moment_search;
 pub mod notify;
