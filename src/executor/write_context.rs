@@ -19,7 +19,7 @@ use kordon_clock::Clock;
 use kordon_core::{
     cluster::OperationId,
     operation::{
-        Confirmation, OperationEnd, OperationOptions, Overrides, PriorPod,
+        Confirmation, OperationEnd, OperationNotice, OperationOptions, Overrides, PriorPod,
         approval::{NotStarted, PriorOperation, StartRequest, Started},
     },
     plan::{Action, Permission, Plan, PodPlan, Verdict},
@@ -41,12 +41,15 @@ pub struct WriteContext {
     pub notice: Option<String>,
 }
 
+/// The action of a maintenance in the journal.
+const MAINTENANCE: &str = "maintenance";
+
 /// An operation that this process has locked, with the writer of its journal.
 #[derive(Debug)]
 pub struct OperationLock {
     pub id: OperationId,
     pub writer: JournalWriter,
-    _file: OperationLockFile,
+    file: OperationLockFile,
 }
 
 /// Reason why an operation did not start or resume, or why its end was not recorded.
@@ -136,6 +139,49 @@ impl WriteContext {
         Ok((Started { id, by: self.by.clone(), prior: None }, lock))
     }
 
+    /// Locks a maintenance and records its start, before anything is written to the cluster. `id` is that of a maintenance
+    /// that was started on another machine; `None` for a new one.
+    ///
+    /// # Errors
+    /// Another process runs it, or the journal cannot be read or written.
+    pub async fn start_maintenance(
+        &self,
+        id: Option<OperationId>,
+        start: OperationStart,
+    ) -> Result<OperationLock, WriteContextError> {
+        let id = id.unwrap_or_else(|| self.new_id(MAINTENANCE));
+        let lock = self.open(self.lock_file(&id)?, &id)?;
+        let start = OperationStart {
+            by: self.by.clone(),
+            context: self.kube_context.clone(),
+            server: self.server.clone(),
+            action: MAINTENANCE.into(),
+            ..start
+        };
+        lock.record(LineKind::Started(Box::new(start)), self.clock).await?;
+        Ok(lock)
+    }
+
+    /// Locks a maintenance that was interrupted on this machine, and records that it goes on.
+    ///
+    /// # Errors
+    /// Another process runs it, or the journal cannot be read or written.
+    pub async fn resume_maintenance(&self, id: &OperationId) -> Result<OperationLock, WriteContextError> {
+        let lock = self.open(self.lock_file(id)?, id)?;
+        lock.record(LineKind::Resumed { by: self.by.clone() }, self.clock).await?;
+        Ok(lock)
+    }
+
+    /// The maintenances of this machine's journal that have not ended, oldest first, those that run included.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn unfinished_maintenances(&self) -> Result<Vec<JournaledOperation>, WriteContextError> {
+        let mut found = operations(&self.journal.lines()?);
+        found.retain(|past| past.start.action == MAINTENANCE && past.ended.is_none() && !past.undone);
+        Ok(found)
+    }
+
     async fn start_resume(&self, id: OperationId) -> Result<(Started, OperationLock), NotStarted> {
         let (file, prior) = self.lock_beside(&id).await?;
         if !prior.is_unfinished() {
@@ -156,7 +202,7 @@ impl WriteContext {
 
     /// Opens the journal for an operation without writing to it.
     fn open(&self, file: OperationLockFile, id: &OperationId) -> Result<OperationLock, WriteContextError> {
-        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, _file: file })
+        Ok(OperationLock { id: id.clone(), writer: self.journal.open()?, file })
     }
 
     /// Reads an operation from the journal, while no process runs the operation.
@@ -285,6 +331,25 @@ impl OperationLock {
             self.append(line).await?;
         }
         Ok(())
+    }
+
+    /// Records a notice of the operation.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    pub async fn record_notice(&self, notice: OperationNotice) -> Result<(), WriteContextError> {
+        let OperationNotice { at, level, subject, text } = notice;
+        let kind = LineKind::Notice { level, subject, text };
+        self.append(JournalLine { at, operation: self.id.clone(), kind }).await
+    }
+
+    /// The lock as a file that is empty. A process that has it as its input keeps the operation locked, even if this process
+    /// is killed.
+    ///
+    /// # Errors
+    /// The process has too many files open.
+    pub fn as_input(&self) -> io::Result<std::fs::File> {
+        self.file.shared()
     }
 
     async fn record(&self, kind: LineKind, clock: Clock) -> Result<(), WriteContextError> {

@@ -227,6 +227,14 @@ impl OperationLockFile {
         }
     }
 
+    /// The file once more. The lock holds until all copies are closed, unless this one is dropped.
+    ///
+    /// # Errors
+    /// The process has too many files open.
+    pub fn shared(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     fn open(path: &Path) -> io::Result<File> {
         OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(path)
     }

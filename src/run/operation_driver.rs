@@ -20,11 +20,11 @@ use kordon_core::{
 };
 
 /// An operation in progress, with its connections to the cluster, the executor and the journal.
-pub struct OperationRun {
+pub struct OperationRun<'a> {
     pub operation: Operation,
-    /// Model of the watched cluster, without an engine.
-    pub model: Model,
-    pub feeds: mpsc::Receiver<FeedEvent>,
+    /// Model of the watched cluster. Its engine, if it has one, is not woken meanwhile.
+    pub model: &'a mut Model,
+    pub feeds: &'a mut mpsc::Receiver<FeedEvent>,
     pub link: RequestLink,
     /// Writer of the journal; none in a dry run.
     pub journal: Option<JournalWriter>,
@@ -46,7 +46,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 /// changes a second.
 const LOOK: Duration = Duration::from_millis(50);
 
-impl OperationRun {
+impl OperationRun<'_> {
     /// Runs the operation to its end. `tell` receives notices for the operator. The channel `input` may be closed
     /// before the operation ends.
     pub async fn run(

@@ -239,9 +239,7 @@ impl Town {
         let options =
             OperationOptions { id: "p".parse().unwrap(), by: "test".into(), ..OperationOptions::default() };
         let operation = Operation::start(&plan, options, &self.model.cluster, now);
-        let (_, feeds) = mpsc::channel(1);
-        let feeds = std::mem::replace(&mut self.feeds, feeds);
-        let model = self.model.clone();
+        let (model, feeds) = (&mut self.model, &mut self.feeds);
         let link = executor.start();
         let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
         // No operator pauses or cancels the drain.
@@ -251,8 +249,6 @@ impl Town {
         let report = run.operation.progress();
         assert_eq!(run.operation.ended(), Some(OperationEnd::Done), "{report:#?}");
         let lines = journal.lines().expect("read");
-        self.model = run.model;
-        self.feeds = run.feeds;
         (plan, watcher.facts(&lines, now, report.ended.expect("it ended").0), notices)
     }
 

@@ -4,7 +4,7 @@
 //! ([`Approval`]) and applied.
 
 mod report;
-mod session;
+pub mod session;
 mod undo;
 
 use std::path::PathBuf;
@@ -63,30 +63,38 @@ impl DrainActArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Applying it")]
 pub struct HowArgs {
-    /// Write to the cluster; without this the plan is printed and nothing is written
-    #[arg(long)]
-    enforce: bool,
-    /// Do not ask for confirmation; needed where there is no terminal to ask on
-    #[arg(long, short, requires = "enforce")]
-    yes: bool,
-    /// Reason, for others to read on the node and in the journal
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    reason: String,
+    #[command(flatten)]
+    pub agreement: AgreementArgs,
     /// How long the cordon is meant to last, for others to read; nothing happens at its end
     #[arg(long, value_name = "DURATION", value_parser = span::span)]
     until: Option<Span>,
     /// How long the whole operation may take
     #[arg(long, value_name = "DURATION", value_parser = span::span)]
     total_timeout: Option<Span>,
-    /// Drain a node even while somebody else is draining it
-    #[arg(long)]
-    take_over: bool,
     /// Start even if a pod can never leave its node
     #[arg(long)]
     try_blocked: bool,
+}
+
+/// What the operator agrees to, and the limits that hold all the same.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Applying it")]
+pub struct AgreementArgs {
+    /// Write to the cluster; without this the plan is printed and nothing is written
+    #[arg(long)]
+    pub enforce: bool,
+    /// Do not ask for confirmation; needed where there is no terminal to ask on
+    #[arg(long, short, requires = "enforce")]
+    pub yes: bool,
+    /// Reason, for others to read on the node and in the journal
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub reason: String,
+    /// Drain a node even while somebody else is draining it
+    #[arg(long)]
+    pub take_over: bool,
     /// Override this guard rail; may be repeated
     #[arg(long = "override", value_name = "GUARD", value_parser = Breach::GUARDS)]
-    overrides: Vec<String>,
+    pub overrides: Vec<String>,
     /// Guard rail: maximum number of nodes at once
     #[arg(long, value_name = "COUNT")]
     max_nodes: Option<usize>,
@@ -107,12 +115,18 @@ pub struct HowArgs {
 impl HowArgs {
     /// Overrides of guard rails that are given as flags.
     fn overrides(&self) -> Overrides {
-        let Self { take_over, try_blocked, ref overrides, .. } = *self;
-        Overrides { guards: overrides.clone(), take_over, try_blocked }
+        Overrides { try_blocked: self.try_blocked, ..self.agreement.overrides() }
+    }
+}
+
+impl AgreementArgs {
+    /// Overrides of guard rails that are given as flags.
+    pub fn overrides(&self) -> Overrides {
+        Overrides { guards: self.overrides.clone(), take_over: self.take_over, try_blocked: false }
     }
 
     /// Guard rails of the file. Guard rails that are given as flags override them.
-    fn guards(&self) -> Result<Guards, GuardsError> {
+    pub fn guards(&self) -> Result<Guards, GuardsError> {
         let mut guards = guards::read(self.guards.as_deref())?;
         guards.max_nodes = self.max_nodes.or(guards.max_nodes);
         guards.max_zone_percent = self.max_zone_percent.or(guards.max_zone_percent);
@@ -137,10 +151,10 @@ pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(),
 /// Prints the plan of an action, or applies it.
 pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let only_lists = matches!(&command, PlanCommand::Label(args) if args.list);
-    if !how.enforce || only_lists {
+    if !how.agreement.enforce || only_lists {
         return plan::preview(&command, connection).await;
     }
-    session::require_operator(&how)?;
+    session::require_operator(&how.agreement)?;
     let target = command.target()?;
     let print = command.print();
     if let Some(flag) = print.writes_nothing() {
@@ -149,13 +163,13 @@ pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs)
     let places = if target.removes_pods() { Placing::Pods } else { Placing::Nothing };
     let mut session = OperationSession::connect(places, print, &how, connection).await?;
     session.report_interrupted();
-    let action = session.resolve(&target).await?;
+    let action = session.resolve(&target, print).await?;
     let approval = Approval::apply(action, None, session.terms(&how), &session.situation());
     session.run(approval, print).await
 }
 
 /// Prints a notice on standard error, since standard output is only for the report.
-fn print_notice(notice: &OperationNotice) {
+pub fn print_notice(notice: &OperationNotice) {
     let level = match notice.level {
         Severity::Info => "",
         Severity::Warning => "warning: ",
@@ -166,7 +180,7 @@ fn print_notice(notice: &OperationNotice) {
 }
 
 /// Prints a line on standard error.
-fn print_line(line: &str) {
+pub fn print_line(line: &str) {
     use std::io::Write as _;
     // A closed standard error cannot be reported anywhere.
     let _ = writeln!(std::io::stderr(), "{}", shown(line));

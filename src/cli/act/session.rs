@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use super::{HowArgs, print_line, print_notice, report};
+use super::{AgreementArgs, HowArgs, print_line, print_notice, report};
 use crate::{
     cli::{
         CliError,
@@ -21,11 +21,12 @@ use crate::{
 };
 use kordon_core::{
     cluster::Cluster,
+    engine::Outcome,
     operation::{
-        Drift, Guards, OperationEnd, OperationNotice, OperationOptions,
+        Drift, Guards, Operation, OperationEnd, OperationNotice, OperationOptions,
         approval::{
-            Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, Question,
-            Situation, StartRequest, Started, Terms, Watches, plan_job,
+            Answer, Approval, ApprovalRefusal, Approved, Checks, Decision, NotStarted, Operator, Prompt,
+            Question, Situation, StartRequest, Started, Terms, Watches, plan_job,
         },
     },
     plan::{Action, EvictionRules, Permission, Plan, needs},
@@ -35,7 +36,7 @@ use kordon_time::Timestamp;
 
 /// How the operator agrees: in advance with `--yes`, or when asked on a terminal. Without a terminal, nobody can be
 /// asked.
-fn operator(how: &HowArgs) -> Operator {
+pub fn operator(how: &AgreementArgs) -> Operator {
     if how.yes {
         Operator::AgreedInAdvance
     } else if io::stdin().is_terminal() && io::stderr().is_terminal() {
@@ -47,7 +48,7 @@ fn operator(how: &HowArgs) -> Operator {
 
 /// Fails if the operator did not agree in advance and cannot be asked. The check comes before any request to the
 /// cluster.
-pub fn require_operator(how: &HowArgs) -> Result<(), CliError> {
+pub fn require_operator(how: &AgreementArgs) -> Result<(), CliError> {
     match operator(how) {
         Operator::Present | Operator::AgreedInAdvance => Ok(()),
         Operator::Absent => Err(CliError::NotApproved(ApprovalRefusal::NobodyToAsk)),
@@ -66,8 +67,6 @@ pub struct OperationSession {
     pub known: OneShot,
     pub context: WriteContext,
     guards: Guards,
-    /// Flags that limit how long reading the cluster's objects may take.
-    print: PrintArgs,
     config: Config,
     source: Source,
     /// Lock of the operation, once it has started.
@@ -78,8 +77,9 @@ pub struct OperationSession {
 enum Source {
     /// The whole cluster, because placements depend on it.
     Whole,
-    /// Only the objects that the action changes. `action` is `None` until the action is known.
-    Scopes { action: Option<Action> },
+    /// Only the objects that the action changes. `action` is `None` until the action is known. `print` limits how long reading
+    /// them may take.
+    Scopes { action: Option<Action>, print: PrintArgs },
 }
 
 impl OperationSession {
@@ -90,11 +90,11 @@ impl OperationSession {
         how: &HowArgs,
         connection: ConnectionArgs,
     ) -> Result<Self, CliError> {
-        let guards = how.guards()?;
+        let guards = how.agreement.guards()?;
         let (patience, config) = (print.patience(), connection.config.clone());
         print.source.refuse("write nothing: leave them out, or leave out --enforce")?;
         let connection = patience.connect(connection, &print.source).await?;
-        if how.enforce {
+        if how.agreement.enforce {
             ConnectionArgs::require_writable(&config, &connection.context)?;
         }
         let context = WriteContext::for_connection(&connection, patience.clock).await?;
@@ -112,23 +112,33 @@ impl OperationSession {
                 if places == Placing::Pods {
                     source::leave_out_placement(&mut known, flag);
                 }
-                (known, Source::Scopes { action: None })
+                (known, Source::Scopes { action: None, print: print.clone() })
             }
         };
-        Ok(Self { known, context, guards, print: print.clone(), config, source, lock: None })
+        Ok(Self { known, context, guards, config, source, lock: None })
+    }
+
+    /// A session over a cluster that is read and watched as a whole.
+    pub async fn over(known: OneShot, guards: Guards, config: Config) -> Result<Self, CliError> {
+        ConnectionArgs::require_writable(&config, &known.connection.context)?;
+        let context = WriteContext::for_connection(&known.connection, known.clock).await?;
+        if let Some(notice) = &context.notice {
+            print_line(notice);
+        }
+        Ok(Self { known, context, guards, config, source: Source::Whole, lock: None })
     }
 
     /// Resolves the selectors of a target, and reads the objects that the action depends on.
-    pub async fn resolve(&mut self, target: &PlanTarget) -> Result<Action, CliError> {
+    pub async fn resolve(&mut self, target: &PlanTarget, print: &PrintArgs) -> Result<Action, CliError> {
         let selection = |_: &Model, namespace: &str| target.selection(namespace);
-        if let Source::Scopes { .. } = self.source {
-            self.known.read(self.print.patience(), selection).await?;
+        if let Source::Scopes { print, .. } = &self.source {
+            self.known.read(print.patience(), selection).await?;
         }
         let unselected = self.cluster().gaps_in(target.selection(self.namespace())).unknown();
         if !unselected.is_empty() {
             return Err(unknown_plan(unselected));
         }
-        let Self { known: OneShot { connection, .. }, print, config, .. } = &*self;
+        let Self { known: OneShot { connection, .. }, config, .. } = &*self;
         self.known.model.settings = source::settings(target, print, connection, config).await?;
         let action = target.action(self.cluster(), self.namespace());
         self.read(action.clone()).await?;
@@ -140,7 +150,7 @@ impl OperationSession {
     /// Reads the objects that an action depends on, and watches the objects that the action changes. An undo changes
     /// only nodes, so its caller passes an uncordon of these nodes as the action.
     pub async fn read(&mut self, action: Action) -> Result<(), CliError> {
-        if let Source::Scopes { action: watched } = &mut self.source {
+        if let Source::Scopes { action: watched, .. } = &mut self.source {
             *watched = Some(action);
         }
         self.bring_up_to_date().await
@@ -150,10 +160,10 @@ impl OperationSession {
     async fn bring_up_to_date(&mut self) -> Result<(), CliError> {
         let rules = EvictionRules::from(&self.known.model.settings);
         match &self.source {
-            Source::Scopes { action: Some(action) } => {
-                self.known.follow(action, &rules, self.print.patience()).await
+            Source::Scopes { action: Some(action), print } => {
+                self.known.follow(action, &rules, print.patience()).await
             }
-            Source::Scopes { action: None } | Source::Whole => {
+            Source::Scopes { action: None, .. } | Source::Whole => {
                 self.known.catch_up();
                 Ok(())
             }
@@ -171,8 +181,10 @@ impl OperationSession {
     pub fn situation(&self) -> Situation<'_> {
         let model = &self.known.model;
         let watches = match &self.source {
-            Source::Scopes { action: Some(action) } => Watches::new(&needs::watched(action), &model.cluster),
-            Source::Scopes { action: None } | Source::Whole => model.feeds.for_approval(),
+            Source::Scopes { action: Some(action), .. } => {
+                Watches::new(&needs::watched(action), &model.cluster)
+            }
+            Source::Scopes { action: None, .. } | Source::Whole => model.feeds.for_approval(),
         };
         Situation { cluster: &model.cluster, watches, locked: None }
     }
@@ -181,13 +193,13 @@ impl OperationSession {
         Terms {
             context: self.context.kube_context.clone(),
             options: OperationOptions {
-                reason: how.reason.clone(),
+                reason: how.agreement.reason.clone(),
                 until: how.until.map(|span| self.now() + span),
                 total_timeout: how.total_timeout,
                 ..OperationOptions::default()
             },
             overrides: how.overrides(),
-            operator: operator(how),
+            operator: operator(&how.agreement),
             version: self.known.model.settings.version,
         }
     }
@@ -233,22 +245,14 @@ impl OperationSession {
     }
 
     async fn run_operation(
-        self,
+        mut self,
         approved: Approved,
     ) -> Result<(report::OperationReport, OperationEnd), CliError> {
-        let Self { known: OneShot { model, feeds, clock, .. }, context, lock, .. } = self;
-        let lock = lock.expect("an operation that was approved has its lock");
-        let (link, journal) = (context.start_executor(&lock), Some(lock.writer.clone()));
-        let mut run = OperationRun { operation: approved.operation, model, feeds, link, journal, clock };
-        let failed = |error| CliError::Io { doing: "listening for signals".into(), error };
-        let SignalRequests { mut input, stop } = signals::listen().map_err(failed)?;
-        tokio::select! {
-            () = run.run(&mut input, print_notice) => {}
-            _ = stop => print_line("second interrupt: stopping now"),
-        }
-        let progress = run.operation.progress();
-        let ended = run.operation.ended();
+        let mut signals = listen()?;
+        let operation = self.carry_out(approved.operation, &mut signals).await;
+        let (progress, ended, clock) = (operation.progress(), operation.ended(), self.known.clock);
         let end = ended.unwrap_or(OperationEnd::Cancelled);
+        let lock = self.lock();
         // An operation that was stopped gets no end in the journal, because requests in flight may still succeed.
         if ended.is_some() {
             lock.record_end(end, progress.in_short(), clock).await?;
@@ -259,13 +263,63 @@ impl OperationSession {
         Ok((report::OperationReport::new(&progress, end, clock.now()), end))
     }
 
+    /// Carries out an operation. It has not ended if a second signal stopped the program.
+    pub async fn carry_out(&mut self, operation: Operation, signals: &mut SignalRequests) -> Operation {
+        let lock = self.lock.as_ref().expect("an operation that was approved has its lock");
+        let (link, journal) = (self.context.start_executor(lock), Some(lock.writer.clone()));
+        let OneShot { model, feeds, clock, .. } = &mut self.known;
+        let mut run = OperationRun { operation, model, feeds, link, journal, clock: *clock };
+        let SignalRequests { input, stop } = signals;
+        tokio::select! {
+            () = run.run(input, print_notice) => {}
+            _ = stop => print_line("second interrupt: stopping now"),
+        }
+        run.operation
+    }
+
+    /// The lock of the operation.
+    pub fn lock(&self) -> &OperationLock {
+        self.lock.as_ref().expect("an operation that was approved has its lock")
+    }
+
+    pub fn set_lock(&mut self, lock: OperationLock) {
+        self.lock = Some(lock);
+    }
+
+    /// Asks the operator on the terminal to type some words.
+    pub async fn ask_for(&mut self, wanted: &Prompt) -> Answer {
+        let words = wanted.words();
+        let context = &self.context.kube_context;
+        let mark = self.config.preferences(context).mark.filter(|mark| mark.word != *context);
+        let word = mark.map(|mark| format!("{}: ", mark.word)).unwrap_or_default();
+        let prompt =
+            format!("{word}This writes to {context}. Type {words} to continue, anything else to cancel: ");
+        let typed = self.while_watching(tokio::task::spawn_blocking(move || read_answer(&prompt))).await;
+        match typed {
+            Ok(Ok(typed)) if wanted.accepts(&typed) => Answer::Yes,
+            Ok(Ok(_)) | Err(_) => Answer::No,
+            Ok(Err(error)) => {
+                print_line(&format!("cannot read the answer: {error}"));
+                Answer::No
+            }
+        }
+    }
+
     /// Applies watch events during `work`, so that no later decision uses outdated data.
-    async fn while_watching<T>(&mut self, work: impl Future<Output = T>) -> T {
+    pub async fn while_watching<T>(&mut self, work: impl Future<Output = T>) -> T {
         let OneShot { model, feeds, clock, .. } = &mut self.known;
         let mut is_watching = true;
         tokio::pin!(work);
         loop {
+            let due = model.poll_timeout();
             tokio::select! {
+                () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
+                    model.on_timeout(clock.now());
+                    // The engine only looks on: what it would write is not even recorded.
+                    while let Some(effect) = model.effects.take_next() {
+                        model.on_outcome(effect.id, Outcome::Recorded, clock.now());
+                    }
+                }
                 done = &mut work => return done,
                 event = feeds.recv(), if is_watching => match event {
                     Some(event) => drop(model.on_watch_event(event, clock.now())),
@@ -304,21 +358,7 @@ impl ApprovalHost for OperationSession {
         for line in shown(approval, question) {
             print_line(&line);
         }
-        let words = question.prompt.words();
-        let context = &self.context.kube_context;
-        let mark = self.config.preferences(context).mark.filter(|mark| mark.word != *context);
-        let word = mark.map(|mark| format!("{}: ", mark.word)).unwrap_or_default();
-        let prompt =
-            format!("{word}This writes to {context}. Type {words} to continue, anything else to cancel: ");
-        let typed = self.while_watching(tokio::task::spawn_blocking(move || read_answer(&prompt))).await;
-        match typed {
-            Ok(Ok(typed)) if question.prompt.accepts(&typed) => Answer::Yes,
-            Ok(Ok(_)) | Err(_) => Answer::No,
-            Ok(Err(error)) => {
-                print_line(&format!("cannot read the answer: {error}"));
-                Answer::No
-            }
-        }
+        self.ask_for(&question.prompt).await
     }
 
     async fn start(&mut self, request: StartRequest) -> Result<Started, NotStarted> {
@@ -331,6 +371,11 @@ impl ApprovalHost for OperationSession {
     fn tell(&mut self, notice: &OperationNotice) {
         print_notice(notice);
     }
+}
+
+/// Listens for signals.
+pub fn listen() -> Result<SignalRequests, CliError> {
+    signals::listen().map_err(|error| CliError::Io { doing: "listening for signals".into(), error })
 }
 
 /// Lines that show the plan or undo, and the question about it.

@@ -41,10 +41,10 @@ pub async fn resume(
     how: HowArgs,
     connection: ConnectionArgs,
 ) -> Result<(), CliError> {
-    if !how.enforce {
+    if !how.agreement.enforce {
         return Err(CliError::Usage("resuming a drain writes to the cluster: add --enforce".into()));
     }
-    session::require_operator(&how)?;
+    session::require_operator(&how.agreement)?;
     let mut session = OperationSession::connect(Placing::Pods, print, &how, connection).await?;
     let prior = match id {
         Some(id) => session.context.prior(&id)?,
@@ -78,8 +78,8 @@ fn only(mut interrupted: Vec<PriorOperation>) -> Result<PriorOperation, CliError
 /// Undoes what an operation changed on nodes. Values that were changed again later are kept.
 pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let UndoArgs { operation, how, print } = args;
-    if how.enforce {
-        session::require_operator(&how)?;
+    if how.agreement.enforce {
+        session::require_operator(&how.agreement)?;
     }
     let mut session = OperationSession::connect(Placing::Nothing, &print, &how, connection).await?;
     let prior = match operation {
@@ -93,7 +93,7 @@ pub async fn undo(args: UndoArgs, connection: ConnectionArgs) -> Result<(), CliE
         }
     };
     session.read(Action::Uncordon { nodes: names(&prior) }).await?;
-    if !how.enforce {
+    if !how.agreement.enforce {
         let proposal = UndoProposal::new(prior, session.cluster());
         return preview_undo(&proposal, &print, &session).await;
     }
