@@ -46,6 +46,8 @@ pub enum UserAction {
     Help,
     Info,
     Timing,
+    /// Show the waves of a maintenance of the marked or selected nodes.
+    Maintenance,
     /// Mark the selected row, or unmark it.
     Mark,
     /// Mark every listed row, or unmark all of them when all are marked.
@@ -445,7 +447,9 @@ pub const COMMANDS: &[Command] = &[
     view("next-theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
     view("info", "Show connection, controller, settings and watches, or close them.", "", &[char('i')], UserAction::Info),
     view("timing", "Show how soon a dead node is noticed, here and with other profiles, or close that.",
-        "", &[char('m')], UserAction::Timing),
+        "", &[char('b')], UserAction::Timing),
+    view("maintenance", "Show in which waves the marked nodes would be maintained, or how far a maintenance is; or close that.",
+        "", &[char('m')], UserAction::Maintenance),
     view("help", "Show the keys, what applies here first, or close that; `/` searches.", "help", &[char('?')], UserAction::Help),
     view("next-step", "Go to the next step of the tour; after the last, end it.",
         "next", &[key(KeyCode::Enter), char('n')], UserAction::NextStep).in_tour(),

@@ -40,6 +40,7 @@ impl App {
     /// There is nothing to copy, or it is too long.
     pub(super) fn to_copy(&self) -> Result<Copied, String> {
         let copied = match self.screen.focus {
+            _ if self.screen.overlays.maintenance().is_some() => self.maintenance_to_copy(),
             Pane::Detail => self.detail_to_copy(),
             Pane::Plan => self.command_to_copy(),
             Pane::Budgets => {
@@ -66,6 +67,14 @@ impl App {
             }
             None => subject(&detail.subject),
         })
+    }
+
+    /// The command that carries out the maintenance that is shown. The work on the machines is left to fill in.
+    fn maintenance_to_copy(&self) -> Option<Copied> {
+        let nodes = &self.screen.overlays.maintenance()?.nodes;
+        let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
+        let text = format!("kordon maintenance {} --enforce --exec 'COMMAND {{node}}'", names.join(" "));
+        (!names.is_empty()).then(|| Copied { what: "the command".into(), text })
     }
 
     fn command_to_copy(&self) -> Option<Copied> {

@@ -76,6 +76,7 @@ impl HelpGroup {
             | UserAction::Freeze
             | UserAction::Info
             | UserAction::Timing
+            | UserAction::Maintenance
             | UserAction::Typed(
                 TypedCommand::Group
                 | TypedCommand::Theme

@@ -25,6 +25,7 @@ mod key_prefix;
 pub mod key_presets;
 pub mod keymap;
 pub mod listing;
+pub mod maintenance;
 mod mouse;
 pub mod near_miss;
 mod offers;

@@ -31,7 +31,7 @@ impl App {
                     | UserAction::KeepFilter
                     | UserAction::Quit
             ),
-            Some(Overlay::Info(_) | Overlay::Timing(_)) => {
+            Some(Overlay::Info(_) | Overlay::Timing(_) | Overlay::Maintenance(_)) => {
                 !matches!(command.action, UserAction::Back | UserAction::Help | UserAction::Quit)
             }
             _ => false,
@@ -129,6 +129,7 @@ impl App {
             | UserAction::Help
             | UserAction::Info
             | UserAction::Timing
+            | UserAction::Maintenance
             | UserAction::Redraw
             | UserAction::Suspend
             | UserAction::Quit

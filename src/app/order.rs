@@ -221,6 +221,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
             | Overlay::Help(_)
             | Overlay::Info(_)
             | Overlay::Timing(_)
+            | Overlay::Maintenance(_)
             | Overlay::Tour(_)
             | Overlay::Themes(_) => {}
         }

@@ -12,6 +12,7 @@ use super::{
     dialog::Dialog,
     help::HelpSheet,
     listing::Movement,
+    maintenance::MaintenanceSheet,
     palette::Palette,
     pane::{InputTarget, Pane},
     preview::Preview,
@@ -42,6 +43,8 @@ pub enum Overlay {
     Info(usize),
     /// The timing of this cluster and of the profiles.
     Timing(Box<TimingSheet>),
+    /// In which waves nodes would be maintained, or how far a maintenance is.
+    Maintenance(Box<MaintenanceSheet>),
     /// A step of the tour.
     Tour(TourStep),
     /// The list of themes, while one is chosen.
@@ -65,6 +68,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => None,
         }
@@ -82,6 +86,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => None,
         }
@@ -96,7 +101,12 @@ impl Overlay {
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
             Self::Themes(_) => Some(InputTarget::Theme),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => None,
+            Self::Detail(_)
+            | Self::Progress(_)
+            | Self::Info(_)
+            | Self::Timing(_)
+            | Self::Maintenance(_)
+            | Self::Tour(_) => None,
         }
     }
 
@@ -117,6 +127,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => true,
         }
@@ -133,7 +144,12 @@ impl Overlay {
             Self::Question(dialog) => dialog.edit(request),
             Self::Help(sheet) => sheet.edit(request),
             Self::Themes(chooser) => chooser.edit(request),
-            Self::Detail(_) | Self::Progress(_) | Self::Info(_) | Self::Timing(_) | Self::Tour(_) => {}
+            Self::Detail(_)
+            | Self::Progress(_)
+            | Self::Info(_)
+            | Self::Timing(_)
+            | Self::Maintenance(_)
+            | Self::Tour(_) => {}
         }
     }
 
@@ -150,6 +166,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => {}
         }
@@ -168,6 +185,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_) => {}
         }
     }
@@ -184,6 +202,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => {}
         }
@@ -198,6 +217,7 @@ impl Overlay {
             Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Timing(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
+            Self::Maintenance(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Filter(_) | Self::Palette(_) | Self::Question(_) | Self::Tour(_) | Self::Themes(_) => {}
         }
     }
@@ -214,6 +234,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => 0,
         }
@@ -231,6 +252,7 @@ impl Overlay {
             | Self::Help(_)
             | Self::Info(_)
             | Self::Timing(_)
+            | Self::Maintenance(_)
             | Self::Tour(_)
             | Self::Themes(_) => {}
         }
@@ -280,6 +302,7 @@ impl Overlays {
     of_kind!(Palette: Palette, palette, palette_mut);
     of_kind!(Question: Dialog, question, question_mut);
     of_kind!(Timing: TimingSheet, timing, timing_mut);
+    of_kind!(Maintenance: MaintenanceSheet, maintenance, maintenance_mut);
 
     /// Overlays from the bottom to the top.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Overlay> {
@@ -335,7 +358,14 @@ impl Overlays {
     /// detail opened from a plan or progress lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
         let gives_way = |other: &Overlay| {
-            matches!(other, Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_) | Overlay::Tour(_))
+            matches!(
+                other,
+                Overlay::Help(_)
+                    | Overlay::Info(_)
+                    | Overlay::Timing(_)
+                    | Overlay::Maintenance(_)
+                    | Overlay::Tour(_)
+            )
         };
         self.0.retain(|other| !gives_way(other));
         match &overlay {
@@ -348,6 +378,7 @@ impl Overlays {
             | Overlay::Help(_)
             | Overlay::Info(_)
             | Overlay::Timing(_)
+            | Overlay::Maintenance(_)
             | Overlay::Tour(_)
             | Overlay::Themes(_) => {}
         }

@@ -108,6 +108,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Help => toggle_help(app),
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
+        UserAction::Maintenance => app.toggle_maintenance(),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),

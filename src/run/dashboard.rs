@@ -45,6 +45,7 @@ use crate::{
     app::{
         App, AppOptions, HistoryState, Movement, Playback, Reaction, WatchReaction,
         detail::{DetailResult, DetailSubject, SubjectReport},
+        maintenance::MaintenanceResult,
         preview::{PlanRequest, PreviewResult},
         timing::TimingResult,
     },

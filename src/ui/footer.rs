@@ -109,6 +109,7 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         | Overlay::Help(_)
         | Overlay::Info(_)
         | Overlay::Timing(_)
+        | Overlay::Maintenance(_)
         | Overlay::Tour(_)
         | Overlay::Themes(_) => None,
     })

@@ -49,6 +49,9 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
     if let Some(job) = app.next_timing_job() {
         app.on_timing(job.work());
     }
+    if let Some(job) = app.next_maintenance_job(now) {
+        app.on_maintenance(job.work());
+    }
     let is_worked_on = !app.is_frozen() || app.is_in_history();
     let is_audit_shown = app.screen.shows_audit();
     if is_worked_on {

@@ -28,6 +28,7 @@ pub(super) struct Work {
     budgets: Background<BudgetList>,
     audit: Background<KnownAudit>,
     timing: Background<TimingResult>,
+    maintenance: Background<MaintenanceResult>,
     /// Reads the preferences again when their file changes.
     preferences: Option<PreferencesReader>,
 }
@@ -45,6 +46,7 @@ pub(super) enum WorkEvent {
     Budgets(Result<BudgetList, Failed>),
     Audit(Result<KnownAudit, Failed>),
     Timing(Result<TimingResult, Failed>),
+    Maintenance(Result<MaintenanceResult, Failed>),
     Preferences(Box<ReadPreferences>),
     /// The next slice of headroom is due.
     Slice,
@@ -64,13 +66,26 @@ impl Work {
             budgets: Background::new(OUTCOMES),
             audit: Background::new(AUDIT),
             timing: Background::new(OUTCOMES),
+            maintenance: Background::new(AUDIT),
             preferences: preferences.map(PreferencesReader::start),
         }
     }
 
     /// Cancels the work about another moment, whose results are of no use. The usual forecast is about the present.
     pub(super) fn restart(&mut self) {
-        let Self { outlook, plan, detail, leaving, outcomes, pending, budgets, audit, timing, .. } = self;
+        let Self {
+            outlook,
+            plan,
+            detail,
+            leaving,
+            outcomes,
+            pending,
+            budgets,
+            audit,
+            timing,
+            maintenance,
+            ..
+        } = self;
         self.headroom.restart(HEADROOM);
         *outlook = BackgroundAbout::new(FORECAST);
         *plan = BackgroundAbout::new(FORECAST);
@@ -81,6 +96,7 @@ impl Work {
         *budgets = Background::new(OUTCOMES);
         *audit = Background::new(AUDIT);
         *timing = Background::new(OUTCOMES);
+        *maintenance = Background::new(AUDIT);
     }
 
     /// Waits for the next event. May be dropped and awaited again.
@@ -99,6 +115,7 @@ impl Work {
             budgets = self.budgets.finished() => WorkEvent::Budgets(budgets),
             audit = self.audit.finished() => WorkEvent::Audit(audit),
             timing = self.timing.finished() => WorkEvent::Timing(timing),
+            waves = self.maintenance.finished() => WorkEvent::Maintenance(waves),
             read = next_preferences(&mut self.preferences) => WorkEvent::Preferences(Box::new(read)),
             () = at(slice) => WorkEvent::Slice,
         }
@@ -118,6 +135,7 @@ impl Work {
             WorkEvent::Budgets(budgets) => on_budgets(budgets, display),
             WorkEvent::Audit(audit) => on_audit(audit, display),
             WorkEvent::Timing(timing) => on_timing(timing, display),
+            WorkEvent::Maintenance(waves) => on_maintenance(waves, display),
             WorkEvent::Preferences(read) => on_preferences(*read, display),
             WorkEvent::Slice => self.start_headroom(display),
         }
@@ -133,6 +151,7 @@ impl Work {
         self.start_budgets(display);
         self.start_audit(display);
         self.start_timing(display);
+        self.start_maintenance(display);
     }
 
     /// Starts the work that a key of the user may have made necessary.
@@ -143,6 +162,7 @@ impl Work {
         self.start_budgets(display);
         self.start_audit(display);
         self.start_timing(display);
+        self.start_maintenance(display);
     }
 
     /// Starts the work that places pods. It uses the placement state of headroom, so it waits until the running slice
@@ -236,6 +256,15 @@ impl Work {
             && let Some(job) = display.app.next_timing_job()
         {
             self.timing.start(move |_| job.work());
+        }
+    }
+
+    /// Starts to work out the waves of the open maintenance sheet if they are missing.
+    fn start_maintenance(&mut self, display: &Display) {
+        if self.maintenance.is_due()
+            && let Some(job) = display.app.next_maintenance_job(display.clock.now())
+        {
+            self.maintenance.start(move |_| job.work());
         }
     }
 
@@ -462,6 +491,14 @@ fn on_audit(audit: Result<KnownAudit, Failed>, display: &mut Display) {
         }
         Err(Failed) => display.report_fault("planning the drains of the audit failed"),
     }
+}
+
+fn on_maintenance(waves: Result<MaintenanceResult, Failed>, display: &mut Display) {
+    match waves {
+        Ok(waves) => display.app.on_maintenance(waves),
+        Err(Failed) => display.report_fault("working out the waves failed"),
+    }
+    display.draw_soon();
 }
 
 fn on_timing(timing: Result<TimingResult, Failed>, display: &mut Display) {

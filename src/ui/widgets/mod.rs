@@ -11,6 +11,7 @@ pub mod stacked;
 pub mod strip;
 pub mod table;
 pub mod time_axis;
+pub mod waves;
 
 pub use bar::bar;
 pub use countdown::Urgency;
@@ -22,3 +23,4 @@ pub use stacked::stacked;
 pub use strip::strip;
 pub use table::{Cell, Column, Heading, TableWidget, Width};
 pub use time_axis::TimeAxis;
+pub use waves::{WaveLane, waves};

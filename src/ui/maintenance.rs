@@ -1,0 +1,132 @@
+//! The maintenance sheet: how far maintenances are, and in which waves the marked nodes could be maintained.
+
+use ratatui::{buffer::Buffer, layout::Rect};
+
+use super::{
+    Scene, text, text_sheet,
+    theme::Role,
+    widgets::{WaveLane, segments::Runs, waves},
+};
+use crate::app::maintenance::{MaintenanceSheet, SETTLE, WORK, knows_enough};
+use kordon_core::{
+    cluster::{MaintenanceNote, MaintenanceStage},
+    maintenance::{MaintenanceCost, MaintenanceNotes, MaintenancePlan},
+    plan::words::counted,
+};
+
+/// Maximum width of the sheet.
+const WIDEST: u16 = 110;
+
+/// ```text
+/// ╭ Maintenance ─────────────────────────────────────────────────────────────────╮
+/// │ maintenance-20261129-… by alice@desk: 4 nodes left                            │
+/// │   general-1a-02  ▒▒▒·········  draining                                       │
+/// │ 3 nodes in 2 waves, 19m: 24 pods move                                         │
+/// │ wave   1 ▒▒▒██████████·································· 2 nodes, 16 moves    │
+/// │ wave   2 ··············▒▒▒██████████                     1 node, 8 moves      │
+/// │ carried out by: kordon maintenance n1 n2 n3 --enforce --exec '… {node}'       │
+/// ╰ Esc closes ──────────────────────────────────────────────────────────────────╯
+/// ```
+/// Draws the sheet over the middle of the screen.
+pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffer) {
+    let width = WIDEST.min(area.width.saturating_sub(2));
+    let cells = usize::from(width.saturating_sub(text_sheet::FRAME));
+    let mut lines = Vec::new();
+    for notes in MaintenanceNotes::all(&scene.shown.cluster) {
+        lines.extend(progress(scene, &notes, cells));
+    }
+    if !lines.is_empty() {
+        lines.push(Runs::default());
+    }
+    lines.extend(planned(scene, sheet, cells));
+    text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), width, area, buf);
+}
+
+/// How far a maintenance is: a line for each node that it has left.
+fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> {
+    let left = counted(notes.nodes.len(), "node", "nodes");
+    let (state, role) = match notes.is_running(scene.now) {
+        true => ("runs", Role::NodeMaintenance),
+        false => ("was stopped", Role::NodeWarning),
+    };
+    let head = Runs::new(&notes.operation, scene.style(Role::Heading))
+        .and(&format!(" by {}: ", notes.by), scene.style(Role::Base))
+        .and(state, scene.style(role))
+        .and(&format!(", {left} left"), scene.style(Role::Base));
+    let widest = notes.nodes.keys().map(|node| node.chars().count()).max().unwrap_or_default();
+    let node = |(node, note): (&kordon_core::cluster::NodeName, &MaintenanceNote)| {
+        Runs::new(&format!("  {node:<widest$}  "), scene.style(Role::Base))
+            .and(bar(note.stage), scene.style(Role::NodeMaintenance))
+            .and(&format!("  {}", note.stage.as_str()), scene.style(Role::Dim))
+            .fitted(width)
+    };
+    std::iter::once(head.fitted(width)).chain(notes.nodes.iter().map(node)).collect()
+}
+
+/// The steps of a node: its drain, the work on its machine, and its return.
+const fn bar(stage: MaintenanceStage) -> &'static str {
+    match stage {
+        MaintenanceStage::Waiting => "············",
+        MaintenanceStage::Draining => "▒▒▒▒········",
+        MaintenanceStage::Working => "▒▒▒▒████····",
+        MaintenanceStage::Returning => "▒▒▒▒████▓▓▓▓",
+    }
+}
+
+/// The waves of the nodes for which the sheet was opened.
+fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
+    let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));
+    if sheet.nodes.is_empty() {
+        return vec![Runs::new(
+            "Mark nodes by Space, then m shows in which waves they can be maintained.",
+            dim,
+        )];
+    }
+    let Some(plan) = &sheet.plan else {
+        let text = match knows_enough(&scene.shown.cluster) {
+            true => "working out the waves\u{2026}",
+            false => "the waves are not known: not everything is known that they depend on",
+        };
+        return vec![Runs::new(text, dim)];
+    };
+    let mut lines = vec![Runs::new(&summary(plan), scene.style(Role::Heading)).fitted(width)];
+    let MaintenanceCost { takes, moves, .. } = plan.by_name;
+    if plan.cost().nodes > 1 {
+        let text = format!("one after the other by name: {}, {moves} moves", text::nearest_second(takes));
+        lines.push(Runs::new(&text, dim).fitted(width));
+    }
+    let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
+    lines.extend(waves(&lanes).iter().map(|line| Runs::new(line, base).fitted(width)));
+    for (number, wave) in plan.waves.iter().enumerate() {
+        let nodes: Vec<&str> = wave.nodes.iter().map(|node| &**node).collect();
+        let line = format!("wave {:>3} {}", number + 1, nodes.join(", "));
+        lines.push(Runs::new(&line, base).fitted(width));
+    }
+    for (node, reason) in &plan.left_out {
+        let line = Runs::new(&format!("left out {node}: "), scene.style(Role::NodeWarning));
+        lines.push(line.and(&reason.to_string(), base).fitted(width));
+    }
+    let assumed = format!("assumed: the work on a node takes {WORK}, and it is well for {SETTLE}");
+    lines.push(Runs::new(&assumed, dim).fitted(width));
+    lines.push(
+        Runs::new("Y copies the command that carries it out; it runs outside of the dashboard", dim)
+            .fitted(width),
+    );
+    lines
+}
+
+/// `3 nodes in 2 waves, 19m: 24 pods move`.
+fn summary(plan: &MaintenancePlan) -> String {
+    let MaintenanceCost { nodes, takes, moves, moved_again } = plan.cost();
+    let again = match moved_again {
+        0 => String::new(),
+        again => format!(", {again} of them again"),
+    };
+    format!(
+        "{} in {}, {}: {}{again}",
+        counted(nodes, "node", "nodes"),
+        counted(plan.waves.len(), "wave", "waves"),
+        text::nearest_second(takes),
+        counted(moves, "pod moves", "pods move"),
+    )
+}
