@@ -162,7 +162,7 @@ enum Command {
     Timing(timing::TimingArgs),
     /// Drain nodes: cordon them, evict their pods within PodDisruptionBudgets, verify that they are gone
     Drain(act::DrainActArgs),
-    /// Plan the maintenance of many nodes: in which waves they are drained, how long it takes, what moves; writes nothing
+    /// Plan the maintenance of many nodes, or carry it out: waves of drains, the work on the machines, and back into service
     Maintenance(maintenance::MaintenanceArgs),
     /// Mark nodes as unschedulable
     Cordon(act::ActArgs<plan::NodesArgs>),
@@ -229,6 +229,19 @@ pub fn check_configuration(text: &str) -> Result<Config, String> {
 pub fn check(arguments: impl IntoIterator<Item = OsString>, config: &Config) -> Result<(), String> {
     let cli = parse(arguments, config).map_err(|error| exit::parse_error_text(&error))?;
     cli.check_targets().map_err(|error| exit::error_text(&error))
+}
+
+/// The arguments of a maintenance whose command line is in the journal.
+///
+/// # Errors
+/// This version of kordon does not understand it.
+fn maintenance_args(command: &str, config: &Config) -> Result<maintenance::MaintenanceArgs, String> {
+    let words = shell_words::split(command).map_err(|error| error.to_string())?;
+    let cli = parse(words.into_iter().map(OsString::from), config);
+    match cli.map_err(|error| exit::parse_error_text(&error))?.command {
+        Some(Command::Maintenance(args)) => Ok(args),
+        _ => Err(format!("{command} is no maintenance")),
+    }
 }
 
 fn parse(args: impl IntoIterator<Item = OsString>, config: &Config) -> Result<Cli, clap::Error> {

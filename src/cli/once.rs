@@ -75,6 +75,18 @@ impl OnceArgs {
         self.recorded.recording.is_some()
     }
 
+    /// Fails if the answer comes from files or a recording. `why` completes "--from and --with".
+    ///
+    /// # Errors
+    /// A flag was given.
+    pub fn refuse_files(&self, why: &str) -> Result<(), CliError> {
+        if self.is_recorded() {
+            let text = "a recording cannot be written to: leave out --recording, or leave out --enforce";
+            return Err(CliError::Usage(text.into()));
+        }
+        self.source.refuse(why)
+    }
+
     fn patience(&self) -> Patience {
         Patience::start(self.timeout, "--timeout")
     }

@@ -29,6 +29,7 @@ mod keys;
 mod knowledge;
 mod listings;
 mod lists;
+mod maintained;
 mod maintenance;
 mod measured;
 mod mouse;

@@ -98,6 +98,8 @@ pub struct DownReport {
     from: Timestamp,
     /// When its replacement is likely Ready; `null` if never or unknown.
     until: Option<Timestamp>,
+    /// Whether nothing replaces it.
+    pub for_good: bool,
     #[serde(skip)]
     pub lasts: Option<Span>,
 }
@@ -109,7 +111,7 @@ pub struct LeftOutReport {
     /// The node.
     pub node: NodeName,
     /// `drain` (its drain does not complete), `noRoom` (its pods would find no node), `headroom` (the loss of a node or zone
-    /// would be worse afterwards) or `noWindow` (the wave fits into no window, or not into `--max-duration`).
+    /// would be worse afterwards), `guard` (it would break a guard rail) or `noWindow` (the wave fits into no window, or not into `--max-duration`).
     kind: &'static str,
     /// The reason in words; text, not for parsing.
     pub says: String,
@@ -176,11 +178,12 @@ impl From<&PodMove> for MoveReport {
 
 impl From<&WorkloadDown> for DownReport {
     fn from(down: &WorkloadDown) -> Self {
-        let WorkloadDown { pod, from, until } = down;
+        let WorkloadDown { pod, from, until, is_for_good } = down;
         Self {
             pod: pod.to_string(),
             from: *from,
             until: *until,
+            for_good: *is_for_good,
             lasts: until.map(|until| until.since(*from)),
         }
     }
@@ -188,17 +191,14 @@ impl From<&WorkloadDown> for DownReport {
 
 impl From<&(NodeName, LeftOutReason)> for LeftOutReport {
     fn from((node, reason): &(NodeName, LeftOutReason)) -> Self {
-        let (kind, says) = match reason {
-            LeftOutReason::Drain(why) => ("drain", why.clone()),
-            LeftOutReason::NoRoom { pods } => ("noRoom", format!("{pods} of its pods would find no node")),
-            LeftOutReason::Headroom { stranded, before } => {
-                ("headroom", format!("losing a node or zone would then strand {stranded} pods, now {before}"))
-            }
-            LeftOutReason::NoWindow { takes } => {
-                ("noWindow", format!("no window has room for a wave of {takes}"))
-            }
+        let kind = match reason {
+            LeftOutReason::Drain(_) => "drain",
+            LeftOutReason::NoRoom { .. } => "noRoom",
+            LeftOutReason::Headroom { .. } => "headroom",
+            LeftOutReason::Guard(_) => "guard",
+            LeftOutReason::NoWindow { .. } => "noWindow",
         };
-        Self { node: node.clone(), kind, says }
+        Self { node: node.clone(), kind, says: reason.to_string() }
     }
 }
 

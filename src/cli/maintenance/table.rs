@@ -1,23 +1,22 @@
 //! The plan of a maintenance for people: what it costs, a chart of the waves, and what each does.
 
 use super::report::{CostReport, DownReport, MaintenanceReport, WaveReport};
-use crate::cli::{
-    page::{Emphasis, Page, none},
-    table::PageTable,
+use crate::{
+    cli::{
+        page::{Emphasis, Page, none},
+        table::PageTable,
+    },
+    ui::widgets::{WaveLane, waves},
 };
 use kordon_core::plan::words::counted;
-use kordon_time::{Span, Timestamp};
-
-/// Width of the chart in cells.
-const CHART: i64 = 48;
+use kordon_time::Span;
 
 /// Workloads without a Ready pod that are listed for each wave.
 const NAMED: usize = 4;
 
 pub fn render(report: &MaintenanceReport, out: &mut Page) {
-    let waves = counted(report.waves.len(), "wave", "waves");
-    let cost = text(&report.cost);
-    out.line(Emphasis::Good, &format!("{cost}, in {waves}"));
+    let (cost, count) = (text(&report.cost), counted(report.waves.len(), "wave", "waves"));
+    out.line(Emphasis::Good, &format!("{cost}, in {count}"));
     if report.cost.nodes > 1 {
         out.line(Emphasis::Dim, &format!("one after the other by name: {}", text(&report.by_name)));
     }
@@ -27,7 +26,8 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     }
     if out.export().is_none() && !report.waves.is_empty() {
         out.line(Emphasis::Plain, "");
-        out.drawing(&chart(report));
+        let lanes: Vec<WaveLane> = report.waves.iter().map(lane).collect();
+        out.drawing(&waves(&lanes));
     }
     let numbered: Vec<(usize, &WaveReport)> =
         report.waves.iter().enumerate().map(|(place, wave)| (place + 1, wave)).collect();
@@ -84,6 +84,7 @@ fn down(wave: &WaveReport) -> String {
     let down: Vec<&DownReport> = wave.down.iter().filter(is_seen).collect();
     let named = down.iter().take(NAMED).map(|down| match down.lasts {
         Some(lasts) => format!("{} {}", down.pod, seconds(lasts)),
+        None if down.for_good => format!("{} for good", down.pod),
         None => format!("{} for an unknown time", down.pod),
     });
     let more = match down.len().saturating_sub(NAMED) {
@@ -94,28 +95,7 @@ fn down(wave: &WaveReport) -> String {
     if all.is_empty() { none() } else { all.join(", ") }
 }
 
-/// A lane for each wave: `▒` the drains, `█` the work until all is well again.
-fn chart(report: &MaintenanceReport) -> Vec<String> {
-    let begins = report.waves.first().map_or(report.taken_at, |wave| wave.starts);
-    let ends = report.waves.last().map_or(begins, |wave| wave.ends);
-    let whole = ends.since(begins).as_secs().max(1);
-    let place = |at: Timestamp| at.since(begins).as_secs() * CHART / whole;
-    let lane = |(number, wave): (usize, &WaveReport)| {
-        let (starts, drained, end) = (place(wave.starts), place(wave.drained), place(wave.ends));
-        let cell = |cell: i64| match cell {
-            cell if cell < starts || cell >= end.max(starts + 1) => '·',
-            cell if cell < drained.max(starts + 1) => '▒',
-            _ => '█',
-        };
-        let bar: String = (0..CHART).map(cell).collect();
-        let nodes = counted(wave.nodes.len(), "node", "nodes");
-        format!("wave {:>3} {bar} {nodes}, {} moves", number + 1, wave.moves.len())
-    };
-    let mut lines: Vec<String> = report.waves.iter().enumerate().map(lane).collect();
-    lines.push(format!(
-        "         ▒ drains  █ work, back and settled; from {} to {}",
-        begins.to_time(),
-        ends.to_time()
-    ));
-    lines
+fn lane(wave: &WaveReport) -> WaveLane {
+    let WaveReport { starts, drained, ends, nodes, moves, .. } = wave;
+    WaveLane { starts: *starts, drained: *drained, ends: *ends, nodes: nodes.len(), moves: moves.len() }
 }

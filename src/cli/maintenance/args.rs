@@ -1,0 +1,213 @@
+//! Arguments of `kordon maintenance`.
+
+use clap::{Args, ValueEnum};
+
+use super::window::{self, DailyWindow};
+use crate::{
+    app::maintenance::HEADROOM_UP_TO,
+    cli::{
+        act::AgreementArgs,
+        exit::CliError,
+        node_choice::NodeChoice,
+        once::{OnceArgs, OneShot},
+        span,
+    },
+    run::hook::Hook,
+};
+use kordon_core::{
+    cluster::{NodeName, OperationId},
+    maintenance::{Gate, MaintenanceOptions, WaitFor},
+    operation::Guards,
+    plan::DrainOptions,
+};
+use kordon_time::Span;
+
+#[derive(Args, Debug)]
+pub struct MaintenanceArgs {
+    #[command(flatten)]
+    pub nodes: NodeChoice,
+    /// Only nodes whose kubelet is of an older minor version than the API server
+    #[arg(long)]
+    pub stale_kubelet: bool,
+    /// Most nodes at the same time; auto is as many as possible
+    #[arg(long, value_name = "auto|NODES", default_value = "auto", value_parser = parallel)]
+    parallel: Parallel,
+    /// Most nodes of a zone at the same time
+    #[arg(long, value_name = "NODES", value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_zone: Option<u32>,
+    /// How long the work on an empty node takes, until the node is back: what the schedule assumes
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
+    work_takes: Span,
+    /// How long a node has to be well before it counts as done
+    #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = span::span)]
+    pub settle: Span,
+    /// Times of day at which waves may run, as in '22:00-06:00 Europe/Berlin'; without a zone in UTC
+    #[arg(long, value_name = "FROM-TO [ZONE]", value_parser = window::window)]
+    window: Option<DailyWindow>,
+    /// The longest that all waves may take, from now
+    #[arg(long, value_name = "DURATION", value_parser = span::span)]
+    max_duration: Option<Span>,
+    /// Also evict pods without a controller, which are lost, and pods of deleted DaemonSets
+    #[arg(long)]
+    force: bool,
+    /// Also evict pods with emptyDir volumes, whose data is lost
+    #[arg(long)]
+    delete_emptydir_data: bool,
+    /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
+    #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
+    pub exec: Option<Hook>,
+    /// What shows that others have done the work: boot, kubelet or kernel (it has changed), no-taint=KEY, or replaced (the
+    /// Node object was made again)
+    #[arg(long, value_name = "WHAT", value_parser = str::parse::<WaitFor>, help_heading = "Carrying it out")]
+    pub wait_for: Option<WaitFor>,
+    /// Further gate between waves: a command that runs here and has to succeed
+    #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
+    pub gate: Option<Hook>,
+    /// Do not look at this gate between waves; may be repeated
+    #[arg(long, value_name = "GATE", value_enum, help_heading = "Carrying it out")]
+    pub without_gate: Vec<GateName>,
+    /// How long to wait for a gate before the maintenance stops
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
+    pub gate_timeout: Span,
+    /// How long the drain of a node may take
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
+    drain_timeout: Span,
+    /// How long the work on a node may take, until the node is well again
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = span::span, help_heading = "Carrying it out")]
+    pub work_timeout: Span,
+    /// What to do with the nodes that are not drained yet when something fails
+    #[arg(long, value_enum, default_value = "pause", help_heading = "Carrying it out")]
+    pub on_failure: OnFailure,
+    /// Go on with a maintenance that was stopped; without an id the only one there is
+    #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true, requires = "enforce",
+        help_heading = "Carrying it out")]
+    pub resume: Option<Option<OperationId>>,
+    /// End a maintenance that was stopped: its nodes are uncordoned, as far as it had cordoned them
+    #[arg(
+        long,
+        value_name = "OPERATION",
+        requires = "enforce",
+        conflicts_with = "resume",
+        help_heading = "Carrying it out"
+    )]
+    pub release: Option<OperationId>,
+    #[command(flatten)]
+    pub agreement: AgreementArgs,
+    #[command(flatten)]
+    pub once: OnceArgs,
+}
+
+/// Gates that can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum GateName {
+    /// The verdict on the cluster is no worse than at the start
+    Verdict,
+    /// No controller has more pods without a node
+    Pending,
+    /// No controller has more pods that are not Ready
+    Ready,
+    /// Every budget allows as many disruptions
+    Budgets,
+}
+
+impl GateName {
+    pub const fn gate(self) -> Gate {
+        match self {
+            Self::Verdict => Gate::Verdict,
+            Self::Pending => Gate::Pending,
+            Self::Ready => Gate::Ready,
+            Self::Budgets => Gate::Budgets,
+        }
+    }
+}
+
+/// What to do with the nodes that are not drained when something fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// They stay cordoned; --resume goes on
+    Pause,
+    /// They are uncordoned, and the maintenance is over
+    Rollback,
+}
+
+/// Most nodes at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parallel(Option<usize>);
+
+fn parallel(text: &str) -> Result<Parallel, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Parallel(None)),
+        (_, Ok(0)) | (_, Err(_)) => Err("neither auto nor a number of nodes".into()),
+        (_, Ok(most)) => Ok(Parallel(Some(most))),
+    }
+}
+
+impl MaintenanceArgs {
+    /// The chosen nodes.
+    ///
+    /// # Errors
+    /// None is chosen, or a named one does not exist.
+    pub fn chosen(&self, shot: &OneShot) -> Result<Vec<NodeName>, CliError> {
+        if self.nodes.is_all() && !self.stale_kubelet {
+            let text = "name the nodes, or choose them by -l, --pool, --zone or --stale-kubelet";
+            return Err(CliError::Usage(text.into()));
+        }
+        let mut nodes = self.nodes.names(&shot.model.cluster)?;
+        nodes.retain(|name| !self.stale_kubelet || is_stale(shot, name));
+        if nodes.is_empty() {
+            return Err(CliError::Usage("--stale-kubelet: every kubelet is as new as the API server".into()));
+        }
+        Ok(nodes)
+    }
+
+    /// What is to be done with these nodes, and how.
+    pub fn options(&self, nodes: Vec<NodeName>, guards: Guards, shot: &OneShot) -> MaintenanceOptions {
+        let (max_per_zone, ends) = (self.max_per_zone, self.max_duration.map(|longest| shot.at + longest));
+        let windows = self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at));
+        let windows = match ends {
+            None => windows,
+            Some(ends) if windows.is_empty() => vec![(shot.at, ends)],
+            Some(ends) => windows.into_iter().map(|(start, end)| (start, end.min(ends))).collect(),
+        };
+        MaintenanceOptions {
+            nodes,
+            drain: DrainOptions {
+                ignore_daemonsets: true,
+                force: self.force,
+                delete_emptydir_data: self.delete_emptydir_data,
+                timeout: Some(self.drain_timeout),
+                ..DrainOptions::default()
+            },
+            parallel: self.parallel.0,
+            max_per_zone: max_per_zone.and_then(|most| usize::try_from(most).ok()),
+            work: self.work_takes,
+            settle: self.settle,
+            keeps_headroom: shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
+            before: None,
+            guards,
+            windows,
+        }
+    }
+}
+
+/// Whether the kubelet of a node is of an older minor version than the API server.
+fn is_stale(shot: &OneShot, name: &NodeName) -> bool {
+    let Some(node) = shot.model.cluster.node(name) else { return false };
+    let version = node.kubelet_version.trim_start_matches('v');
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().ok());
+    let (major, minor) = (numbers.next().flatten(), numbers.next().flatten());
+    let server = shot.connection.version;
+    major == Some(server.major) && minor.is_some_and(|minor| minor < server.minor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_nodes_at_a_time_is_auto_or_positive() {
+        assert_eq!(parallel("auto"), Ok(Parallel(None)));
+        assert_eq!(parallel("3"), Ok(Parallel(Some(3))));
+        assert!(parallel("0").is_err() && parallel("many").is_err());
+    }
+}

@@ -1,0 +1,200 @@
+//! The machines of a wave: the work on each, until its node is well again and back in service.
+
+use std::collections::BTreeMap;
+
+use tokio::task::JoinHandle;
+
+use super::{
+    outcome::NodeResult,
+    run::{MaintenanceRun, Step, Stop},
+};
+use kordon_core::{
+    cluster::{MaintenanceStage, NodeName, Uid},
+    engine::Severity,
+    maintenance::{WaitFor, not_back},
+    operation::MaintenanceWrite,
+};
+use kordon_time::Timestamp;
+
+/// A machine whose node is empty.
+pub struct Machine {
+    name: NodeName,
+    /// What it showed before its work.
+    before: String,
+    stage: Stage,
+    begun: Timestamp,
+}
+
+enum Stage {
+    /// The command is to run, or runs.
+    Command(Option<JoinHandle<Result<(), String>>>),
+    /// Others work on it.
+    Awaited,
+    /// The work is done. `since` is when the node was found well; `None` while it is not.
+    Returning {
+        since: Option<Timestamp>,
+    },
+    Over,
+}
+
+impl Machine {
+    pub const fn new(name: NodeName, before: String, is_done: bool, now: Timestamp) -> Self {
+        let stage = if is_done { Stage::Returning { since: None } } else { Stage::Command(None) };
+        Self { name, before, stage, begun: now }
+    }
+
+    const fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Over)
+    }
+}
+
+impl MaintenanceRun {
+    /// Waits until all machines are done or have failed, and brings their nodes back into service.
+    pub(super) async fn watch_machines(&mut self, mut machines: Vec<Machine>) -> Step<()> {
+        while !machines.iter().all(Machine::is_over) {
+            match self.look_at(&mut machines).await {
+                Ok(()) => {}
+                Err(Stop::Cancelled) => return self.finish_commands(machines).await,
+                Err(stop) => return Err(stop),
+            }
+        }
+        Ok(())
+    }
+
+    async fn look_at(&mut self, machines: &mut [Machine]) -> Step<()> {
+        let mut writes = Vec::new();
+        for machine in machines.iter_mut() {
+            writes.extend(self.advance(machine).await);
+        }
+        self.write(writes).await?;
+        self.tick().await
+    }
+
+    /// Waits for the commands that run. What they do to a machine is not interrupted halfway.
+    async fn finish_commands(&mut self, machines: Vec<Machine>) -> Step<()> {
+        let running: BTreeMap<NodeName, JoinHandle<_>> = machines
+            .into_iter()
+            .filter_map(|machine| match machine.stage {
+                Stage::Command(Some(running)) => Some((machine.name, running)),
+                _ => None,
+            })
+            .collect();
+        if running.is_empty() {
+            return Err(Stop::Cancelled);
+        }
+        let names: Vec<&str> = running.keys().map(|name| &**name).collect();
+        let text = format!(
+            "waits for the commands that run for {}; interrupt again to leave them",
+            names.join(", ")
+        );
+        self.tell(Severity::Warning, "", text).await;
+        let mut writes = Vec::new();
+        for (name, running) in running {
+            let ended = tokio::select! {
+                ended = running => ended,
+                _ = &mut self.signals.stop => return Err(Stop::Killed),
+            };
+            self.tell_lines().await;
+            if matches!(ended, Ok(Ok(()))) {
+                writes.push(self.staged(&name, MaintenanceStage::Returning, ""));
+            }
+        }
+        self.write(writes).await?;
+        Err(Stop::Cancelled)
+    }
+
+    /// Moves a machine on as far as it goes now. Returns what is to be written to its node.
+    async fn advance(&mut self, machine: &mut Machine) -> Option<(NodeName, MaintenanceWrite)> {
+        let now = self.now();
+        let awaits = match &mut machine.stage {
+            Stage::Over => return None,
+            Stage::Command(_) => match self.run_command(machine).await {
+                Ok(true) => {
+                    machine.stage = Stage::Awaited;
+                    self.awaits(machine)
+                }
+                Ok(false) => Some("its command to end".into()),
+                Err(why) => {
+                    self.fail(machine, why).await;
+                    return None;
+                }
+            },
+            Stage::Awaited => self.awaits(machine),
+            Stage::Returning { .. } => return self.bring_back(machine).await,
+        };
+        if let Some(what) = awaits {
+            self.give_up_late(machine, &what).await;
+            return None;
+        }
+        self.outcome.record(&machine.name, NodeResult::Worked, now);
+        self.tell(Severity::Info, &format!("node/{}", machine.name), "its work is done".into()).await;
+        machine.stage = Stage::Returning { since: None };
+        Some(self.staged(&machine.name, MaintenanceStage::Returning, &machine.before))
+    }
+
+    /// Starts the command of a machine, or looks whether it has ended. Without a command, nothing has to end.
+    async fn run_command(&self, machine: &mut Machine) -> Result<bool, String> {
+        let Some(hook) = self.args.exec.clone() else { return Ok(true) };
+        let Stage::Command(running) = &mut machine.stage else { return Ok(true) };
+        match running {
+            None => {
+                let lock = self.session.lock();
+                let input = lock.as_input().map_err(|error| error.to_string())?;
+                let (name, id, lines) = (machine.name.clone(), lock.id.to_string(), self.lines.0.clone());
+                *running = Some(tokio::spawn(async move { hook.run(Some(&name), &id, input, lines).await }));
+                Ok(false)
+            }
+            Some(handle) if handle.is_finished() => {
+                let ended = handle.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()));
+                ended.map(|()| true)
+            }
+            Some(_) => Ok(false),
+        }
+    }
+
+    /// What is still awaited of a machine by `--wait-for`.
+    fn awaits(&self, machine: &Machine) -> Option<String> {
+        let node = self.session.cluster().node(&machine.name);
+        self.args.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
+    }
+
+    /// Looks whether the node of a machine has been well for long enough. If so, returns its release.
+    async fn bring_back(&mut self, machine: &mut Machine) -> Option<(NodeName, MaintenanceWrite)> {
+        let now = self.now();
+        let old = (self.args.wait_for == Some(WaitFor::Replaced)).then(|| Uid::from(machine.before.as_str()));
+        let waits = not_back(self.session.cluster(), &machine.name, old.as_ref());
+        let Stage::Returning { since } = &mut machine.stage else { return None };
+        match (waits, *since) {
+            (Some(why), _) => {
+                *since = None;
+                self.give_up_late(machine, &why).await;
+                None
+            }
+            (None, None) => {
+                *since = Some(now);
+                None
+            }
+            (None, Some(well)) if now.since(well) < self.args.settle => None,
+            (None, Some(_)) => {
+                machine.stage = Stage::Over;
+                self.outcome.record(&machine.name, NodeResult::Done, now);
+                self.tell(Severity::Info, &format!("node/{}", machine.name), "is well and back".into()).await;
+                Some((machine.name.clone(), MaintenanceWrite::Release))
+            }
+        }
+    }
+
+    async fn give_up_late(&mut self, machine: &mut Machine, awaited: &str) {
+        if self.now().since(machine.begun) > self.args.work_timeout {
+            let why = format!("not done after {}: waits for {awaited}", self.args.work_timeout);
+            self.fail(machine, why).await;
+        }
+    }
+
+    async fn fail(&mut self, machine: &mut Machine, why: String) {
+        let now = self.now();
+        machine.stage = Stage::Over;
+        self.tell(Severity::Error, &format!("node/{}", machine.name), why.clone()).await;
+        self.outcome.record(&machine.name, NodeResult::Failed(why), now);
+    }
+}

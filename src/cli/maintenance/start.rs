@@ -1,0 +1,370 @@
+//! Starts a maintenance, goes on with one, or ends one.
+
+use super::{
+    args::{MaintenanceArgs, OnFailure},
+    gates::Gates,
+    outcome::{self, MaintenanceOutcome, MaintenanceOutcomeReport},
+    read,
+    report::MaintenanceReport,
+    run::{MaintenanceRun, Stop},
+    table,
+};
+use crate::{
+    cli::{
+        act::{
+            print_line,
+            session::{self, OperationSession, operator},
+        },
+        connection::ConnectionArgs,
+        exit::CliError,
+        maintenance_args,
+        page::Page,
+    },
+    journal::{JournaledOperation, OperationStart},
+};
+use kordon_core::{
+    cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId},
+    maintenance::{MaintenanceNotes, MaintenanceOptions, MaintenancePlan, WaitFor},
+    operation::{
+        OperationEnd,
+        approval::{Answer, ApprovalRefusal, NotStarted, Operator, Prompt},
+    },
+    plan::{EvictionRules, words::counted},
+};
+use kordon_time::{Span, Timestamp};
+
+/// Carries out a maintenance.
+pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    session::require_operator(&args.agreement)?;
+    args.once.refuse_files("write nothing: leave them out, or leave out --enforce")?;
+    match (args.resume.clone(), args.release.clone()) {
+        (Some(id), _) => resume(id, args, connection).await,
+        (None, Some(id)) => release(id, args, connection).await,
+        (None, None) => begin(args, connection).await,
+    }
+}
+
+/// Starts a new maintenance.
+async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    require_work(&args)?;
+    let (shot, config) = (read(&args, connection.clone()).await?, connection.config);
+    let guards = args.agreement.guards()?;
+    let nodes = args.chosen(&shot)?;
+    let options = args.options(nodes, guards.clone(), &shot);
+    let mut session = OperationSession::over(shot, guards, config).await?;
+    refuse_others(&session, &options.nodes, None, args.agreement.take_over)?;
+    let plan = plan(&mut session, &options).await?;
+    let mut page = Page::default();
+    table::render(&MaintenanceReport::new(&plan, &options), &mut page);
+    page.into_text().lines().for_each(print_line);
+    if plan.waves.is_empty() {
+        return Err(CliError::Ended { end: OperationEnd::Partly, text: "no node can be in a wave".into() });
+    }
+    confirm(&mut session, &args).await?;
+    let start = OperationStart {
+        reason: args.agreement.reason.clone(),
+        command: command_line(),
+        nodes: uids(&session, &options.nodes),
+        overrides: args.agreement.overrides().words(),
+        ..OperationStart::default()
+    };
+    let lock = session.context.start_maintenance(None, start).await?;
+    session.set_lock(lock);
+    let left_out: Vec<&NodeName> = plan.left_out.iter().map(|(node, _)| node).collect();
+    let nodes = options.nodes.iter().filter(|node| !left_out.contains(node)).cloned().collect();
+    let options = MaintenanceOptions { nodes, before: plan.before, ..options };
+    let mut outcome = MaintenanceOutcome::default();
+    outcome.left_out.clone_from(&plan.left_out);
+    let takes = plan.ends().map(|ends| ends.since(plan.made));
+    carry_out(session, args, options, outcome, None, takes).await
+}
+
+/// Goes on with a maintenance of this machine's journal, or with one that another machine has left on the nodes.
+async fn resume(
+    id: Option<OperationId>,
+    args: MaintenanceArgs,
+    connection: ConnectionArgs,
+) -> Result<(), CliError> {
+    let config = connection.config.clone();
+    let shot = read(&args, connection).await?;
+    let guards = args.agreement.guards()?;
+    let mut session = OperationSession::over(shot, guards.clone(), config.clone()).await?;
+    let unfinished = session.context.unfinished_maintenances()?;
+    let id = chosen(id, &session, &unfinished)?;
+    let past = unfinished.iter().find(|past| past.id == id);
+    let notes = MaintenanceNotes::find(session.cluster(), &id);
+    let args = match past {
+        Some(_) if args.exec.is_some() || args.wait_for.is_some() || args.gate.is_some() => {
+            let text = format!("{id} goes on as it was started: leave out --exec, --wait-for and --gate");
+            return Err(CliError::Usage(text));
+        }
+        Some(past) => {
+            let mut recorded = maintenance_args(&past.start.command, &config).map_err(CliError::Usage)?;
+            (recorded.agreement, recorded.once) = (args.agreement, args.once);
+            recorded
+        }
+        None => {
+            require_work(&args).map_err(|_| {
+                let by = notes.as_ref().map_or("", |notes| notes.by.as_str());
+                let text = format!("{id} was started by {by} elsewhere: give its --exec or --wait-for again");
+                CliError::Usage(text)
+            })?;
+            args
+        }
+    };
+    let replaced = past.map_or_else(Vec::new, |past| replaced(&session, past, &args));
+    let mut notes = notes.unwrap_or(MaintenanceNotes {
+        operation: id.clone(),
+        by: session.context.by.clone(),
+        nodes: [].into(),
+    });
+    let is_ours = past.is_some() && notes.by == session.context.by;
+    if !is_ours && notes.is_running(session.known.clock.now()) && !args.agreement.take_over {
+        let text = format!("{} runs {id}; --take-over goes on with it all the same", notes.by);
+        return Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text });
+    }
+    notes.nodes.extend(replaced);
+    let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
+    let say = counted(nodes.len(), "node is", "nodes are");
+    print_line(&format!("{id}: {say} left to do"));
+    confirm(&mut session, &args).await?;
+    let lock = match past {
+        Some(_) => session.context.resume_maintenance(&id).await?,
+        None => {
+            let start = OperationStart {
+                reason: args.agreement.reason.clone(),
+                command: command_line(),
+                nodes: uids(&session, &nodes),
+                ..OperationStart::default()
+            };
+            session.context.start_maintenance(Some(id), start).await?
+        }
+    };
+    session.set_lock(lock);
+    let options = args.options(nodes, guards, &session.known);
+    carry_out(session, args, options, MaintenanceOutcome::default(), Some(notes), None).await
+}
+
+/// Ends a maintenance that was stopped.
+async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
+    let config = connection.config.clone();
+    let shot = read(&args, connection).await?;
+    let guards = args.agreement.guards()?;
+    let mut session = OperationSession::over(shot, guards.clone(), config).await?;
+    let unfinished = session.context.unfinished_maintenances()?;
+    let is_ours = unfinished.iter().any(|past| past.id == id);
+    let Some(notes) = MaintenanceNotes::find(session.cluster(), &id) else {
+        return Err(CliError::NothingTo("release: no node is in a maintenance with this id"));
+    };
+    if !is_ours && notes.is_running(session.known.clock.now()) && !args.agreement.take_over {
+        let text = format!("{} runs {id}; --take-over ends it all the same", notes.by);
+        return Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text });
+    }
+    let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
+    let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
+    print_line(&format!("uncordons, as far as {id} has cordoned them: {}", names.join(", ")));
+    confirm(&mut session, &args).await?;
+    let lock = if is_ours {
+        session.context.resume_maintenance(&id).await?
+    } else {
+        let nodes = uids(&session, &nodes);
+        let start = OperationStart { command: command_line(), nodes, ..OperationStart::default() };
+        session.context.start_maintenance(Some(id), start).await?
+    };
+    session.set_lock(lock);
+    let options = args.options(Vec::new(), guards, &session.known);
+    let mut run = new_run(session, args, options, MaintenanceOutcome::default())?;
+    let stop = run.release(nodes).await;
+    let (end, text) = match stop {
+        Ok(()) => (OperationEnd::Done, "released"),
+        Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::Paused(text)) => return Err(CliError::Ended { end: OperationEnd::Partly, text }),
+        Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted"),
+    };
+    let clock = run.session.known.clock;
+    if end == OperationEnd::Done {
+        run.session.lock().record_end(OperationEnd::Cancelled, "released".into(), clock).await?;
+        return Ok(());
+    }
+    Err(CliError::Ended { end, text: text.into() })
+}
+
+/// Carries out what is left, and reports.
+async fn carry_out(
+    session: OperationSession,
+    args: MaintenanceArgs,
+    options: MaintenanceOptions,
+    outcome: MaintenanceOutcome,
+    begun: Option<MaintenanceNotes>,
+    planned: Option<Span>,
+) -> Result<(), CliError> {
+    let output = args.once.output;
+    let mut run = new_run(session, args, options, outcome)?;
+    let clock = run.session.known.clock;
+    let began = clock.now();
+    let stopped = run.run(begun).await;
+    let (end, says) = match stopped {
+        Ok(()) => (OperationEnd::Done, String::new()),
+        Err(Stop::Failed(error)) => return Err(error),
+        Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
+        Err(Stop::Paused(why)) => (OperationEnd::Partly, why),
+    };
+    let is_over = end == OperationEnd::Done || (end == OperationEnd::Partly && run.after_stop().await);
+    let is_rolled_back = is_over && run.args.on_failure == OnFailure::Rollback && end == OperationEnd::Partly;
+    let MaintenanceRun { session, outcome, .. } = run;
+    let id = session.lock().id.clone();
+    let mut report = MaintenanceOutcomeReport::new(outcome, id.clone(), (began, clock.now()), planned);
+    let next = format!("`kordon maintenance --resume={id} --enforce` goes on, --release={id} ends it");
+    (report.end, report.says) = match end {
+        OperationEnd::Done if report.left_out() == 0 => ("done", says),
+        OperationEnd::Done => {
+            ("partly", format!("{} in no wave", counted(report.left_out(), "node is", "nodes are")))
+        }
+        OperationEnd::Cancelled => ("cancelled", format!("{says}; {next}")),
+        _ if is_rolled_back => ("rolledBack", says),
+        _ => ("paused", format!("{says}; {next}")),
+    };
+    if is_over {
+        session.lock().record_end(end, report.in_short(), clock).await?;
+    }
+    output.print(&report, outcome::render)?;
+    match (end, report.end) {
+        (_, "done") => Ok(()),
+        (OperationEnd::Cancelled, _) => Err(CliError::Ended { end, text: report.says }),
+        _ => Err(CliError::Ended { end: OperationEnd::Partly, text: report.says }),
+    }
+}
+
+fn new_run(
+    mut session: OperationSession,
+    args: MaintenanceArgs,
+    options: MaintenanceOptions,
+    outcome: MaintenanceOutcome,
+) -> Result<MaintenanceRun, CliError> {
+    let gates = Gates::new(&args, &mut session.known);
+    let signals = session::listen()?;
+    let lines = tokio::sync::mpsc::channel(LINES);
+    Ok(MaintenanceRun { session, args, options, signals, gates, outcome, lines, renews_at: Timestamp::EPOCH })
+}
+
+/// Lines of commands that may wait to be told.
+const LINES: usize = 1_000;
+
+/// Works out the waves.
+async fn plan(
+    session: &mut OperationSession,
+    options: &MaintenanceOptions,
+) -> Result<MaintenancePlan, CliError> {
+    let (cluster, options, now) = (session.cluster().clone(), options.clone(), session.known.at);
+    let rules = EvictionRules::from(&session.known.model.settings);
+    let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
+    let failed =
+        |error| CliError::Io { doing: "working out the waves".into(), error: std::io::Error::other(error) };
+    session.while_watching(work).await.map_err(failed)
+}
+
+/// Asks the operator to agree, unless that was said in advance.
+async fn confirm(session: &mut OperationSession, args: &MaintenanceArgs) -> Result<(), CliError> {
+    if operator(&args.agreement) == Operator::AgreedInAdvance {
+        return Ok(());
+    }
+    let prompt = Prompt::Words(session.context.kube_context.clone());
+    match session.ask_for(&prompt).await {
+        Answer::Yes => Ok(()),
+        Answer::No => Err(CliError::Declined),
+    }
+}
+
+/// Fails if nothing says when the work on a machine is done.
+fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
+    if args.exec.is_some() || args.wait_for.is_some() {
+        return Ok(());
+    }
+    let text = "--enforce needs the work on the machines: --exec COMMAND does it, or --wait-for says how others show that \
+                it is done";
+    Err(CliError::Usage(text.into()))
+}
+
+/// Fails if somebody else's maintenance has one of these nodes.
+fn refuse_others(
+    session: &OperationSession,
+    nodes: &[NodeName],
+    ours: Option<&OperationId>,
+    take_over: bool,
+) -> Result<(), CliError> {
+    let now = session.known.clock.now();
+    let others = MaintenanceNotes::all(session.cluster());
+    let taken = others.into_iter().filter(|notes| Some(&notes.operation) != ours).find_map(|notes| {
+        let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?.clone();
+        notes.is_running(now).then_some((node, notes))
+    });
+    match taken.filter(|_| !take_over) {
+        None => Ok(()),
+        Some((node, notes)) => {
+            let text = format!("{node} is in {}, a maintenance of {}", notes.operation, notes.by);
+            Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
+        }
+    }
+}
+
+/// The maintenance to go on with: the given one, or the only one that was stopped.
+fn chosen(
+    id: Option<OperationId>,
+    session: &OperationSession,
+    unfinished: &[JournaledOperation],
+) -> Result<OperationId, CliError> {
+    if let Some(id) = id {
+        let is_known = unfinished.iter().any(|past| past.id == id)
+            || MaintenanceNotes::find(session.cluster(), &id).is_some();
+        let over = CliError::NotApproved(ApprovalRefusal::NotStarted(NotStarted::Over(id.clone())));
+        return if is_known { Ok(id) } else { Err(over) };
+    }
+    let noted = MaintenanceNotes::all(session.cluster()).into_iter().map(|notes| notes.operation);
+    let mut ids: Vec<OperationId> = unfinished.iter().map(|past| past.id.clone()).chain(noted).collect();
+    ids.sort();
+    ids.dedup();
+    match ids.len() {
+        0 => Err(CliError::NothingTo("resume: no maintenance was stopped")),
+        1 => Ok(ids.remove(0)),
+        _ => {
+            let ids: Vec<&str> = ids.iter().map(|id| &**id).collect();
+            let text = "several maintenances were stopped; name one with --resume=OPERATION:";
+            Err(CliError::Usage(format!("{text} {}", ids.join(", "))))
+        }
+    }
+}
+
+/// The nodes of a journaled maintenance whose Node object has been made again: they only have to become well.
+fn replaced(
+    session: &OperationSession,
+    past: &JournaledOperation,
+    args: &MaintenanceArgs,
+) -> Vec<(NodeName, MaintenanceNote)> {
+    if args.wait_for != Some(WaitFor::Replaced) {
+        return Vec::new();
+    }
+    let is_new = |(name, uid): &&(NodeName, kordon_core::cluster::Uid)| {
+        session.cluster().node(name).is_none_or(|node: &std::sync::Arc<Node>| node.uid != *uid)
+    };
+    let note = |(name, uid): &(NodeName, kordon_core::cluster::Uid)| {
+        let note = MaintenanceNote {
+            by: session.context.by.clone(),
+            operation: past.id.clone(),
+            stage: MaintenanceStage::Returning,
+            renewed: session.known.at,
+            before: uid.to_string(),
+        };
+        (name.clone(), note)
+    };
+    past.start.nodes.iter().filter(is_new).map(note).collect()
+}
+
+fn uids(session: &OperationSession, nodes: &[NodeName]) -> Vec<(NodeName, kordon_core::cluster::Uid)> {
+    let uid = |name: &NodeName| Some((name.clone(), session.cluster().node(name)?.uid.clone()));
+    nodes.iter().filter_map(uid).collect()
+}
+
+/// The command line of this process, for the journal: a maintenance goes on with it.
+fn command_line() -> String {
+    shell_words::join(std::env::args())
+}

@@ -1,0 +1,203 @@
+//! `kordon maintenance --enforce` against the demo: carried out, stopped, killed, resumed, released.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
+
+use k8s_openapi::api::core::v1::Node;
+use kordon_core::cluster::maintenance_note::MAINTENANCE;
+use kube::{Api as Objects, ResourceExt, api::ListParams};
+use serde_json::Value;
+
+use crate::{common::program::is_cordoned, harness::Harness};
+
+const DONE: i32 = 0;
+const USAGE: i32 = 2;
+const CLAIMED: i32 = 10;
+const PARTLY: i32 = 12;
+
+/// Speed of the cluster's time compared with real time.
+const SPEED: f64 = 20.0;
+
+const NODES: [&str; 3] = ["general-1a-02", "general-1b-02", "general-1c-02"];
+const FLAGS: [&str; 7] =
+    ["--force", "--delete-emptydir-data", "--settle", "2s", "--work-takes", "2s", "--gate-timeout=2m"];
+
+/// A folder in which commands leave a line for each run.
+struct Runs {
+    folder: tempfile::TempDir,
+}
+
+impl Runs {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder") }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("runs")
+    }
+
+    /// A command that notes the node, when it begins and when it ends, and takes so long.
+    fn command(&self, seconds: &str) -> String {
+        let file = self.path().display().to_string();
+        format!("sh -c 'echo begins $1 >>{file}; sleep {seconds}; echo ends $1 >>{file}' - {{node}}")
+    }
+
+    /// How often the command of each node has ended.
+    fn ended(&self) -> BTreeMap<String, usize> {
+        let text = fs::read_to_string(self.path()).unwrap_or_default();
+        let mut ended = BTreeMap::new();
+        for node in text.lines().filter_map(|line| line.strip_prefix("ends ")) {
+            *ended.entry(node.to_owned()).or_default() += 1;
+        }
+        ended
+    }
+}
+
+fn once_each() -> BTreeMap<String, usize> {
+    NODES.iter().map(|node| ((*node).to_owned(), 1)).collect()
+}
+
+/// The nodes that are cordoned or have a note of a maintenance.
+async fn left_behind(harness: &Harness) -> Vec<String> {
+    let nodes: Objects<Node> = Objects::all(harness.server.api.client());
+    let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
+    let is_left = |node: &&Node| is_cordoned(node) || node.annotations().contains_key(MAINTENANCE);
+    nodes.iter().filter(is_left).map(ResourceExt::name_any).collect()
+}
+
+fn line<'a>(exec: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["maintenance"], &NODES[..], &FLAGS, &["--exec", exec, "-o", "json"], more].concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_node_is_drained_worked_on_and_back_once() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("0.2");
+    let output = harness.enforce(&line(&exec, &[])).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    assert_eq!((&report["end"], report["nodes"].as_array().map(Vec::len)), (&"done".into(), Some(3)));
+    for node in report["nodes"].as_array().expect("nodes") {
+        assert_eq!(node["end"], "done", "{node}");
+        assert!(node["drained"].as_str() <= node["worked"].as_str(), "{node}");
+        assert!(node["worked"].as_str() <= node["done"].as_str(), "{node}");
+    }
+    assert_eq!(report["repeatedEvictions"], 0, "no budget made a pod wait: {report:#}");
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+    let operations = harness.operations();
+    assert_eq!(operations.len(), 1, "one entry of the journal for all of it");
+    assert_eq!(operations[0].ended.as_deref(), Some("done"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_enforce_no_command_runs_and_nothing_is_written() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let output = harness.run(&line(&runs.command("0"), &[])).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+    assert!(!runs.path().exists());
+    let bare = [&["maintenance"], &NODES[..], &FLAGS].concat();
+    let output = harness.enforce(&bare).await;
+    assert!(output.code == USAGE && output.err.contains("--exec COMMAND"), "{}", output.err);
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_fails_pauses_it_and_a_resume_brings_it_to_its_end() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let file = runs.path().display().to_string();
+    let mark = runs.folder.path().join("fixed");
+    let exec = format!("sh -c 'test -e {} || exit 7; echo ends $1 >>{file}' - {{node}}", mark.display());
+    let output = harness.enforce(&line(&exec, &["--parallel", "1"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    assert_eq!(report["end"], "paused");
+    assert!(report["says"].as_str().expect("a text").contains("exit status: 7"), "{report:#}");
+    assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
+
+    fs::write(&mark, "").expect("written");
+    let again = ["maintenance", "--resume", "--exec", "true"];
+    let output = harness.enforce(&again).await;
+    assert!(output.code == USAGE && output.err.contains("goes on as it was started"), "{}", output.err);
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("0.5");
+    let words =
+        [&harness.connection()[..], &line(&exec, &["--parallel", "1"]), &["--enforce", "--yes"]].concat();
+    let mut first = harness
+        .shell
+        .command(&words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    harness.until(|_| !runs.ended().is_empty()).await;
+
+    // Another machine has another home, and so another journal.
+    let elsewhere = crate::common::program::Shell::new();
+    let colleague = |words: &[&str]| {
+        let words = [&harness.connection()[..], words, &["--enforce", "--yes"]].concat();
+        words.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = async |words: &[&str]| {
+        let words = colleague(words);
+        elsewhere.run(&words.iter().map(String::as_str).collect::<Vec<_>>()).await
+    };
+    let output = run(&line(&exec, &[])).await;
+    assert!(output.code == CLAIMED && output.err.contains("a maintenance of"), "{}", output.err);
+    let output = run(&["maintenance", "--resume", "--exec", &exec]).await;
+    assert!(output.code == CLAIMED && output.err.contains("--take-over"), "{}", output.err);
+
+    first.kill().await.expect("killed");
+    // The command that ran may go on for a moment.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let output = run(&["maintenance", "--resume", "--take-over"]).await;
+    assert!(output.code == USAGE && output.err.contains("give its --exec"), "{}", output.err);
+    let again =
+        [&["maintenance", "--resume", "--take-over", "--exec", &exec, "-o", "json"], &FLAGS[..]].concat();
+    let output = run(&again).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    let ended = runs.ended();
+    assert_eq!(ended.keys().cloned().collect::<Vec<_>>(), NODES, "{ended:?}");
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_drained() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("0");
+    let gate = ["--parallel", "1", "--gate", "false", "--gate-timeout", "1s", "--on-failure", "rollback"];
+    let words: Vec<&str> =
+        line(&exec, &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
+    let output = harness.enforce(&words).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    assert!(output.err.contains("command: false: exit status: 1"), "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    assert_eq!(report["end"], "rolledBack");
+    assert_eq!(runs.ended().len(), 1, "the second wave never starts");
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_stopped_can_be_ended() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let id = harness.operations()[0].id.to_string();
+    let release = format!("--release={id}");
+    assert_eq!(harness.enforce(&["maintenance", &release]).await.code, DONE);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    let output = harness.enforce(&["maintenance", "--resume"]).await;
+    assert!(output.err.contains("no maintenance was stopped"), "{}", output.err);
+}
