@@ -13,6 +13,7 @@ mod faults;
 mod forecasts;
 mod harness;
 mod lifecycle;
+mod maintenance;
 mod outage;
 mod outcomes;
 mod placement;

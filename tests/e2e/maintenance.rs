@@ -1,0 +1,292 @@
+//! `kordon maintenance --enforce` on a real control plane: twelve nodes whose kubelets a command restarts, while kordon is
+//! killed again and again.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kordon_core::cluster::maintenance_note::MAINTENANCE;
+use kordon_time::Span;
+use kube::{
+    Api, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::program::{self, Shell},
+    harness::{
+        eventually::eventually,
+        kubelets::{Heartbeats, Kubelets, NodeSpec, is_ready},
+        objects::create,
+        plane::{self, ADMIN, ControllerManager, Options, Plane},
+    },
+};
+
+const NODES: usize = 12;
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+/// How often kordon is killed.
+const KILLS: usize = 10;
+
+/// Replicas of each Deployment. A budget lets one of them be away.
+const REPLICAS: usize = 4;
+const DEPLOYMENTS: usize = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_is_maintained_as_planned_and_every_node_once() {
+    let Some(binary) = plane::binary("e2e_maintenance").unwrap() else { return };
+    let mut plane = Plane::start(&binary, Options { audit: true, ..Options::default() }).await.unwrap();
+    let kubelets = start(&mut plane).await.unwrap();
+    plane.scenario("maintenance undisturbed", async |plane| undisturbed(plane, &kubelets).await).await;
+    plane.scenario("maintenance killed ten times", async |plane| killed(plane, &kubelets).await).await;
+}
+
+/// Starts nodes, controllers and workloads.
+async fn start(plane: &mut Plane) -> Result<Kubelets> {
+    let controllers = ControllerManager {
+        controllers: vec![
+            "node-lifecycle-controller",
+            "taint-eviction-controller",
+            "deployment-controller",
+            "replicaset-controller",
+            "disruption-controller",
+            "daemonset-controller",
+        ],
+        ..ControllerManager::default()
+    };
+    plane.start_controller_manager(&controllers)?;
+    plane.start_scheduler()?;
+    let client = plane.client();
+    let spec = |number: usize| NodeSpec::new(format!("n{number:02}"), ZONES[number % ZONES.len()]);
+    let kubelets = Kubelets::start(&client, (0..NODES).map(spec).collect(), Heartbeats::default()).await?;
+    for number in 0..DEPLOYMENTS {
+        let name = format!("app-{number}");
+        create(&client, "/apis/apps/v1/namespaces/default/deployments", &deployment(&name)).await?;
+        let budget = json!({"metadata": {"name": name}, "spec": {
+            "maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}}});
+        create(&client, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", &budget).await?;
+    }
+    let daemon = json!({"metadata": {"name": "agent"}, "spec": {
+        "selector": {"matchLabels": {"app": "agent"}},
+        "template": {"metadata": {"labels": {"app": "agent"}},
+            "spec": {"containers": [{"name": "c", "image": "img"}], "tolerations": [{"operator": "Exists"}]}}}});
+    create(&client, "/apis/apps/v1/namespaces/default/daemonsets", &daemon).await?;
+    settle(plane).await?;
+    Ok(kubelets)
+}
+
+fn deployment(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {
+    "replicas": REPLICAS,
+    "selector": {"matchLabels": {"app": name}},
+    "template": {"metadata": {"labels": {"app": name}}, "spec": {
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "c", "image": "img", "resources": {"requests": {"cpu": "300m"}}}],
+        "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": name}}}],
+    }}}})
+}
+
+/// Waits until all pods are Ready.
+async fn settle(plane: &Plane) -> Result<()> {
+    let pods = Api::<Pod>::default_namespaced(plane.client());
+    eventually("settled pods", Span::from_secs(120), async || {
+        let listed = pods.list(&ListParams::default()).await?.items;
+        let wanted = REPLICAS * DEPLOYMENTS + NODES;
+        Ok((listed.len() == wanted && listed.iter().all(is_ready)).then_some(()))
+    })
+    .await?;
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    Ok(())
+}
+
+/// The commands of the operator: each leaves a file for its node, and waits until the kubelet is back.
+struct Machines {
+    folder: tempfile::TempDir,
+}
+
+impl Machines {
+    fn new() -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()? })
+    }
+
+    /// A command that asks for a restart of the machine and returns at once, as `reboot` does.
+    fn command(&self) -> String {
+        format!("sh -c 'echo x >>{}/$1' - {{node}}", program::path(self.folder.path()))
+    }
+
+    /// How often a restart of each node was asked for.
+    fn asked(&self) -> Result<BTreeMap<String, usize>> {
+        let mut asked = BTreeMap::new();
+        for entry in fs::read_dir(self.folder.path())? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).context("a name")?.to_owned();
+            asked.insert(name, fs::read_to_string(&path)?.lines().count());
+        }
+        Ok(asked)
+    }
+
+    /// Restarts machines as they are asked to, until the future ends.
+    async fn serve<T>(
+        &self,
+        plane: &Plane,
+        kubelets: &Kubelets,
+        work: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let mut done: BTreeMap<String, usize> = BTreeMap::new();
+        let restarts = async {
+            loop {
+                for (node, asked) in self.asked()? {
+                    if done.get(&node).copied().unwrap_or_default() < asked {
+                        restart(plane, kubelets, &node, asked).await?;
+                        done.insert(node, asked);
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+        };
+        tokio::select! {
+            done = work => done,
+            failed = restarts => failed,
+        }
+    }
+}
+
+/// Restarts a machine: its kubelet falls silent for a moment, and comes back with another boot id.
+async fn restart(plane: &Plane, kubelets: &Kubelets, node: &str, time: usize) -> Result<()> {
+    kubelets.silence(node).await?;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let boot = Patch::Merge(
+        json!({"status": {"nodeInfo": {"bootID": format!("{node}-{time}-{}", fastrand::u32(..))}}}),
+    );
+    Api::<Node>::all(plane.client()).patch_status(node, &PatchParams::default(), &boot).await?;
+    kubelets.come_back(node).await
+}
+
+fn words(plane: &Plane, exec: &str) -> Result<Vec<String>> {
+    let kubeconfig = plane.kubeconfig(ADMIN)?;
+    let place = ["maintenance", "--kubeconfig", program::path(&kubeconfig), "-l", "kubernetes.io/os=linux"];
+    let how =
+        ["--max-per-zone", "1", "--settle", "5s", "--work-takes", "5s", "--wait-for", "boot", "-o", "json"];
+    Ok(place.iter().chain(&how).chain(&["--exec", exec]).map(|word| (*word).to_owned()).collect())
+}
+
+fn as_words(words: &[String]) -> Vec<&str> {
+    words.iter().map(String::as_str).collect()
+}
+
+/// The evictions that a budget has refused, by the audit log of the server.
+fn refused_evictions(plane: &Plane) -> Result<usize> {
+    let is_refused = |entry: &Value| {
+        entry["objectRef"]["subresource"] == "eviction" && entry["responseStatus"]["code"] == 429
+    };
+    Ok(plane.audit()?.iter().filter(|entry| is_refused(entry)).count())
+}
+
+/// Nothing is left: no cordon, no note, every pod Ready.
+async fn ensure_clean(plane: &Plane) -> Result<()> {
+    settle(plane).await?;
+    for node in Api::<Node>::all(plane.client()).list(&ListParams::default()).await? {
+        let cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+        ensure!(
+            !cordoned && !node.annotations().contains_key(MAINTENANCE),
+            "left behind: {}",
+            node.name_any()
+        );
+    }
+    Ok(())
+}
+
+async fn undisturbed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
+    let (machines, shell) = (Machines::new()?, Shell::new());
+    let words = words(plane, &machines.command())?;
+    let plan = shell.run(&as_words(&words)).await;
+    ensure!(plan.code == 0, "{}", plan.err);
+    let plan: Value = serde_json::from_str(&plan.out)?;
+    ensure!(plan["leftOut"] == json!([]), "{plan:#}");
+    let run = async {
+        let all = [&as_words(&words)[..], &["--enforce", "--yes"]].concat();
+        let output = shell.run(&all).await;
+        ensure!(output.code == 0, "{}", output.err);
+        Ok(serde_json::from_str::<Value>(&output.out)?)
+    };
+    let report = machines.serve(plane, kubelets, run).await?;
+    ensure_clean(plane).await?;
+    let asked = machines.asked()?;
+    ensure!(asked.len() == NODES && asked.values().all(|times| *times == 1), "{asked:?}");
+    ensure!(refused_evictions(plane)? == 0, "a budget made a pod wait");
+    let number = |report: &Value, field: &str| report[field].as_f64().unwrap_or(f64::NAN);
+    let (planned, took) = (number(&report, "plannedSeconds"), number(&report, "tookSeconds"));
+    println!(
+        "{NODES} nodes in {} waves: planned {planned} s, took {took} s; {} pods moved of {} planned; one by one by name: \
+         {} s and {} moves",
+        plan["waves"].as_array().map_or(0, Vec::len),
+        report["moves"],
+        plan["cost"]["moves"],
+        plan["byName"]["takesSeconds"],
+        plan["byName"]["moves"],
+    );
+    ensure!(number(&report, "moves") <= number(&plan["cost"], "moves"), "more pods moved than planned");
+    ensure!(
+        number(&plan["cost"], "takesSeconds") < number(&plan["byName"], "takesSeconds"),
+        "one by one is no slower"
+    );
+    Ok(())
+}
+
+async fn killed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
+    let (machines, shell) = (Machines::new()?, Shell::new());
+    let words = words(plane, &machines.command())?;
+    let refused = refused_evictions(plane)?;
+    let resume = ["maintenance", "--resume", "--kubeconfig", &words[2], "-o", "json"];
+    let run = async {
+        let mut line = [&as_words(&words)[..], &["--enforce", "--yes"]].concat();
+        for _ in 0..KILLS {
+            let mut child =
+                shell.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("starts")?;
+            let after = Duration::from_millis(fastrand::u64(2_000..12_000));
+            match tokio::time::timeout(after, child.wait()).await {
+                Err(_) => child.kill().await?,
+                Ok(ended) => {
+                    ensure!(ended?.success(), "it failed by itself");
+                    return Ok(());
+                }
+            }
+            if notes(plane).await?.is_empty() {
+                // It was killed before it had begun, or the last node was just done.
+                if !machines.asked()?.is_empty() {
+                    return Ok(());
+                }
+                continue;
+            }
+            line = [&resume[..], &["--enforce", "--yes"]].concat();
+        }
+        let output = shell.run(&line).await;
+        ensure!(output.code == 0, "{}", output.err);
+        Ok(())
+    };
+    machines.serve(plane, kubelets, run).await?;
+    ensure_clean(plane).await?;
+    let asked = machines.asked()?;
+    println!("restarts that were asked for: {asked:?}");
+    ensure!(asked.len() == NODES, "{asked:?}");
+    // A command that had begun when kordon was killed may run again; one whose end is known does not.
+    ensure!(asked.values().sum::<usize>() <= NODES + KILLS, "{asked:?}");
+    println!("evictions that a budget refused: {}", refused_evictions(plane)? - refused);
+    Ok(())
+}
+
+async fn notes(plane: &Plane) -> Result<BTreeSet<String>> {
+    let nodes = Api::<Node>::all(plane.client()).list(&ListParams::default()).await?;
+    Ok(nodes
+        .iter()
+        .filter(|node| node.annotations().contains_key(MAINTENANCE))
+        .map(ResourceExt::name_any)
+        .collect())
+}
