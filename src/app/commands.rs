@@ -447,7 +447,7 @@ pub const COMMANDS: &[Command] = &[
     view("next-theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),
     view("info", "Show connection, controller, settings and watches, or close them.", "", &[char('i')], UserAction::Info),
     view("timing", "Show how soon a dead node is noticed, here and with other profiles, or close that.",
-        "", &[char('b')], UserAction::Timing),
+        "", &[char('a')], UserAction::Timing),
     view("maintenance", "Show in which waves the marked nodes would be maintained, or how far a maintenance is; or close that.",
         "", &[char('m')], UserAction::Maintenance),
     view("help", "Show the keys, what applies here first, or close that; `/` searches.", "help", &[char('?')], UserAction::Help),

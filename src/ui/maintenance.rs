@@ -17,6 +17,9 @@ use kordon_core::{
 /// Maximum width of the sheet.
 const WIDEST: u16 = 110;
 
+/// Lines that the reason takes for which a node is left out.
+const REASON_LINES: usize = 3;
+
 /// ```text
 /// ╭ Maintenance ─────────────────────────────────────────────────────────────────╮
 /// │ maintenance-20261129-… by alice@desk: 4 nodes left                            │
@@ -68,7 +71,7 @@ const fn bar(stage: MaintenanceStage) -> &'static str {
     match stage {
         MaintenanceStage::Waiting => "············",
         MaintenanceStage::Draining => "▒▒▒▒········",
-        MaintenanceStage::Working => "▒▒▒▒████····",
+        MaintenanceStage::Working | MaintenanceStage::Awaited => "▒▒▒▒████····",
         MaintenanceStage::Returning => "▒▒▒▒████▓▓▓▓",
     }
 }
@@ -103,8 +106,9 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.push(Runs::new(&line, base).fitted(width));
     }
     for (node, reason) in &plan.left_out {
-        let line = Runs::new(&format!("left out {node}: "), scene.style(Role::NodeWarning));
-        lines.push(line.and(&reason.to_string(), base).fitted(width));
+        lines.push(Runs::new(&format!("left out: {node}"), scene.style(Role::NodeWarning)).fitted(width));
+        let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
+        lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
     let assumed = format!("assumed: the work on a node takes {WORK}, and it is well for {SETTLE}");
     lines.push(Runs::new(&assumed, dim).fitted(width));

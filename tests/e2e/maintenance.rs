@@ -31,8 +31,8 @@ use crate::{
 const NODES: usize = 12;
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
-/// How often kordon is killed.
-const KILLS: usize = 10;
+/// How often kordon is killed, unless `KORDON_KILLS` says how often.
+const KILLS: usize = 4;
 
 /// Replicas of each Deployment. A budget lets one of them be away.
 const REPLICAS: usize = 4;
@@ -42,12 +42,11 @@ const DEPLOYMENTS: usize = 8;
 async fn a_pool_is_maintained_as_planned_and_every_node_once() {
     let Some(binary) = plane::binary("e2e_maintenance").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options { audit: true, ..Options::default() }).await.unwrap();
-    let kubelets = start(&mut plane).await.unwrap();
-    plane.scenario("maintenance undisturbed", async |plane| undisturbed(plane, &kubelets).await).await;
-    plane.scenario("maintenance killed ten times", async |plane| killed(plane, &kubelets).await).await;
+    plane.scenario("maintenance undisturbed", async |plane| undisturbed(plane).await).await;
+    plane.scenario("maintenance killed again and again", async |plane| killed(plane).await).await;
 }
 
-/// Starts nodes, controllers and workloads.
+/// Starts controllers, nodes and workloads.
 async fn start(plane: &mut Plane) -> Result<Kubelets> {
     let controllers = ControllerManager {
         controllers: vec![
@@ -203,7 +202,8 @@ async fn ensure_clean(plane: &Plane) -> Result<()> {
     Ok(())
 }
 
-async fn undisturbed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
+async fn undisturbed(plane: &mut Plane) -> Result<()> {
+    let kubelets = &start(plane).await?;
     let (machines, shell) = (Machines::new()?, Shell::new());
     let words = words(plane, &machines.command())?;
     let plan = shell.run(&as_words(&words)).await;
@@ -240,21 +240,25 @@ async fn undisturbed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
     Ok(())
 }
 
-async fn killed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
+async fn killed(plane: &mut Plane) -> Result<()> {
+    let kubelets = &start(plane).await?;
+    let kills: usize = std::env::var("KORDON_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
     let (machines, shell) = (Machines::new()?, Shell::new());
     let words = words(plane, &machines.command())?;
     let refused = refused_evictions(plane)?;
     let resume = ["maintenance", "--resume", "--kubeconfig", &words[2], "-o", "json"];
     let run = async {
         let mut line = [&as_words(&words)[..], &["--enforce", "--yes"]].concat();
-        for _ in 0..KILLS {
+        for _ in 0..kills {
+            let said = shell.home.path().join("said");
+            let errors = fs::File::create(&said)?;
             let mut child =
-                shell.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("starts")?;
+                shell.command(&line).stdout(Stdio::null()).stderr(errors).spawn().context("starts")?;
             let after = Duration::from_millis(fastrand::u64(2_000..12_000));
             match tokio::time::timeout(after, child.wait()).await {
                 Err(_) => child.kill().await?,
                 Ok(ended) => {
-                    ensure!(ended?.success(), "it failed by itself");
+                    ensure!(ended?.success(), "it failed by itself: {}", fs::read_to_string(&said)?);
                     return Ok(());
                 }
             }
@@ -277,7 +281,7 @@ async fn killed(plane: &mut Plane, kubelets: &Kubelets) -> Result<()> {
     println!("restarts that were asked for: {asked:?}");
     ensure!(asked.len() == NODES, "{asked:?}");
     // A command that had begun when kordon was killed may run again; one whose end is known does not.
-    ensure!(asked.values().sum::<usize>() <= NODES + KILLS, "{asked:?}");
+    ensure!(asked.values().sum::<usize>() <= NODES + kills, "{asked:?}");
     println!("evictions that a budget refused: {}", refused_evictions(plane)? - refused);
     Ok(())
 }

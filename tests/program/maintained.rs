@@ -90,6 +90,25 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     assert_eq!(operations[0].ended.as_deref(), Some("done"));
 }
 
+/// The node with a pod of no controller is left out without `--force`, and the others are maintained.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_in_no_wave_is_reported_and_not_touched() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("0");
+    let words: Vec<&str> = line(&exec, &[]).into_iter().filter(|word| *word != "--force").collect();
+    let output = harness.enforce(&words).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let report: Value = serde_json::from_str(&output.out).expect("a report");
+    let ends = |end: &str| {
+        let nodes = report["nodes"].as_array().into_iter().flatten().filter(|node| node["end"] == end);
+        nodes.filter_map(|node| node["node"].as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!((ends("leftOut"), ends("done")), (vec![NODES[0]], NODES[1..].to_vec()), "{report:#}");
+    assert_eq!(runs.ended().keys().collect::<Vec<_>>(), NODES[1..].to_vec());
+    let written = harness.server.written();
+    assert!(!written.iter().any(|write| write.contains(NODES[0])), "{written:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn without_enforce_no_command_runs_and_nothing_is_written() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());

@@ -70,7 +70,7 @@ pub struct MaintenanceArgs {
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
     pub gate_timeout: Span,
     /// How long the drain of a node may take
-    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
+    #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = span::span, help_heading = "Carrying it out")]
     drain_timeout: Span,
     /// How long the work on a node may take, until the node is well again
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = span::span, help_heading = "Carrying it out")]
@@ -155,7 +155,11 @@ impl MaintenanceArgs {
         let mut nodes = self.nodes.names(&shot.model.cluster)?;
         nodes.retain(|name| !self.stale_kubelet || is_stale(shot, name));
         if nodes.is_empty() {
-            return Err(CliError::Usage("--stale-kubelet: every kubelet is as new as the API server".into()));
+            let text = match self.stale_kubelet {
+                true => "--stale-kubelet: every kubelet is as new as the API server",
+                false => "the cluster has no nodes",
+            };
+            return Err(CliError::Usage(text.into()));
         }
         Ok(nodes)
     }

@@ -38,8 +38,15 @@ enum Stage {
 }
 
 impl Machine {
-    pub const fn new(name: NodeName, before: String, is_done: bool, now: Timestamp) -> Self {
-        let stage = if is_done { Stage::Returning { since: None } } else { Stage::Command(None) };
+    /// A machine that is at this stage of its maintenance.
+    pub const fn new(name: NodeName, before: String, stage: MaintenanceStage, now: Timestamp) -> Self {
+        let stage = match stage {
+            MaintenanceStage::Waiting | MaintenanceStage::Draining | MaintenanceStage::Working => {
+                Stage::Command(None)
+            }
+            MaintenanceStage::Awaited => Stage::Awaited,
+            MaintenanceStage::Returning => Stage::Returning { since: None },
+        };
         Self { name, before, stage, begun: now }
     }
 
@@ -96,7 +103,9 @@ impl MaintenanceRun {
             };
             self.tell_lines().await;
             if matches!(ended, Ok(Ok(()))) {
-                writes.push(self.staged(&name, MaintenanceStage::Returning, ""));
+                let note = self.session.cluster().node(&name).and_then(|node| node.maintenance.clone());
+                let before = note.map(|note| note.before.clone()).unwrap_or_default();
+                writes.push(self.staged(&name, MaintenanceStage::Awaited, &before));
             }
         }
         self.write(writes).await?;
@@ -111,6 +120,11 @@ impl MaintenanceRun {
             Stage::Command(_) => match self.run_command(machine).await {
                 Ok(true) => {
                     machine.stage = Stage::Awaited;
+                    // After an interruption, the command does not run again.
+                    let is_awaited = self.args.exec.is_some() && self.awaits(machine).is_some();
+                    if is_awaited {
+                        return Some(self.staged(&machine.name, MaintenanceStage::Awaited, &machine.before));
+                    }
                     self.awaits(machine)
                 }
                 Ok(false) => Some("its command to end".into()),

@@ -100,7 +100,9 @@ impl MaintenanceRun {
         let plan =
             plan.map_err(|_| Stop::Paused("working out the waves failed: this is a fault of kordon".into()))?;
         self.options.before = self.options.before.or(plan.before);
-        self.outcome.left_out = plan.left_out;
+        // Nodes that were left out at the start are not in the new plan.
+        self.outcome.left_out.retain(|(node, _)| !self.options.nodes.contains(node));
+        self.outcome.left_out.extend(plan.left_out);
         self.outcome.waves_left = plan.waves.len();
         Ok(plan.waves.into_iter().next())
     }
@@ -137,13 +139,16 @@ impl MaintenanceRun {
         self.write(writes).await?;
         self.options.nodes.retain(|name| !nodes.contains(name));
         let drained = self.drain(operation).await?;
-        self.work(drained, Vec::new(), &before).await
+        let shown = drained.iter().map(|name| before.get(name).cloned().unwrap_or_default()).collect();
+        let machines = drained.into_iter().map(|name| (name, MaintenanceStage::Working)).collect();
+        self.work(machines, shown).await
     }
 
     /// Brings a wave that was interrupted to its end.
     async fn finish_wave(&mut self, notes: &MaintenanceNotes) -> Step<()> {
         let draining = notes.in_stages(&[MaintenanceStage::Draining]);
-        let empty = notes.in_stages(&[MaintenanceStage::Working, MaintenanceStage::Returning]);
+        let stages = [MaintenanceStage::Working, MaintenanceStage::Awaited, MaintenanceStage::Returning];
+        let empty = notes.in_stages(&stages);
         if draining.is_empty() && empty.is_empty() {
             return Ok(());
         }
@@ -154,34 +159,28 @@ impl MaintenanceRun {
             let operation = self.approve(&draining).await?;
             drained = self.drain(operation).await?;
         }
-        let before = notes.nodes.iter().map(|(name, note)| (name.clone(), note.before.clone())).collect();
         self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
-        let returning = notes.in_stages(&[MaintenanceStage::Returning]);
-        drained.extend(empty.iter().filter(|name| !returning.contains(name)).cloned());
-        self.work(drained, returning, &before).await
+        let of_note = |name: &NodeName| notes.nodes.get(name).map(|note| note.before.clone());
+        let mut machines = Vec::new();
+        for stage in stages {
+            machines.extend(notes.in_stages(&[stage]).into_iter().map(|name| (name, stage)));
+        }
+        machines.extend(drained.into_iter().map(|name| (name, MaintenanceStage::Working)));
+        let before = machines.iter().map(|(name, _)| of_note(name).unwrap_or_default()).collect();
+        self.work(machines, before).await
     }
 
-    /// Waits for the work on these machines, brings their nodes back, and then for the gates.
-    async fn work(
-        &mut self,
-        drained: Vec<NodeName>,
-        returning: Vec<NodeName>,
-        before: &BTreeMap<NodeName, String>,
-    ) -> Step<()> {
-        let marks = drained.iter().map(|name| {
-            let before = before.get(name).map_or("", String::as_str);
-            self.staged(name, MaintenanceStage::Working, before)
-        });
-        self.write(marks.collect()).await?;
+    /// Waits for the work on these machines, brings their nodes back, and then for the gates. `before` is what each machine
+    /// showed before its work.
+    async fn work(&mut self, machines: Vec<(NodeName, MaintenanceStage)>, before: Vec<String>) -> Step<()> {
+        let at_work = |(_, stage): &&(NodeName, MaintenanceStage)| *stage == MaintenanceStage::Working;
+        let marks = machines.iter().zip(&before).filter(|(machine, _)| at_work(machine));
+        let marks = marks.map(|((name, stage), before)| self.staged(name, *stage, before)).collect();
+        self.write(marks).await?;
         let now = self.now();
-        let working = drained.into_iter().map(|name| (name, false));
-        let machines = working.chain(returning.into_iter().map(|name| (name, true)));
-        let machines = machines
-            .map(|(name, is_done)| {
-                let before = before.get(&name).cloned().unwrap_or_default();
-                Machine::new(name, before, is_done, now)
-            })
-            .collect();
+        let machines = machines.into_iter().zip(before);
+        let machines =
+            machines.map(|((name, stage), before)| Machine::new(name, before, stage, now)).collect();
         self.watch_machines(machines).await?;
         if let Some(text) = self.outcome.failure() {
             return Err(Stop::Paused(text));

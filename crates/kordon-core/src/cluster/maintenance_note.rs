@@ -50,19 +50,23 @@ pub enum MaintenanceStage {
     /// It is empty, and the work on the machine has begun.
     #[n(2)]
     Working,
+    /// The command for it has ended, and the machine has to show that the work is done.
+    #[n(4)]
+    Awaited,
     /// The work is done, and the node has to become well again.
     #[n(3)]
     Returning,
 }
 
 impl MaintenanceStage {
-    const ALL: [Self; 4] = [Self::Waiting, Self::Draining, Self::Working, Self::Returning];
+    const ALL: [Self; 5] = [Self::Waiting, Self::Draining, Self::Working, Self::Awaited, Self::Returning];
 
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Draining => "draining",
             Self::Working => "working",
+            Self::Awaited => "awaited",
             Self::Returning => "returning",
         }
     }

@@ -141,8 +141,8 @@ pub enum LeftOutReason {
     Drain(String),
     /// These pods would find no node.
     NoRoom { pods: usize },
-    /// The loss of a node or zone would be worse afterwards: it would strand so many pods instead of so many before.
-    Headroom { stranded: usize, before: usize },
+    /// The loss of a node or zone would be worse afterwards.
+    Headroom { after: WorstLoss, before: WorstLoss },
     /// Its drain would break a guard rail. The text says which.
     Guard(String),
     /// The wave fits into no window.
@@ -167,8 +167,12 @@ impl fmt::Display for LeftOutReason {
         match self {
             Self::Drain(why) | Self::Guard(why) => f.write_str(why),
             Self::NoRoom { pods } => write!(f, "{pods} of its pods would find no node"),
-            Self::Headroom { stranded, before } => {
-                write!(f, "losing a node or zone would then strand {stranded} pods, now {before}")
+            Self::Headroom { after, before } => {
+                let (what, after, before) = match after.node > before.node {
+                    true => ("node", after.node, before.node),
+                    false => ("zone", after.zone, before.zone),
+                };
+                write!(f, "losing a {what} would then strand {after} pods, now {before}")
             }
             Self::NoWindow { takes } => write!(f, "no window has room for a wave of {takes}"),
         }

@@ -1,6 +1,6 @@
 //! Which nodes go in which wave, and when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, WorstLoss, by_zone,
@@ -111,13 +111,18 @@ impl<'a> Schedule<'a> {
         let mut reasons = BTreeMap::new();
         for ahead in [&self.left[..], &[]] {
             let trial = Trial::new(&self.state, ahead, self.rules);
-            let mut drains = self.largest(&trial, &mut reasons);
+            let mut rejected = BTreeSet::new();
+            let mut drains = self.largest(&trial, &rejected, &mut reasons);
             while let Some(wave) = drains {
                 match self.accepted(&wave, trial.cordons_ahead) {
                     Ok(found) => return (Some(found), Vec::new()),
                     Err(reason) => {
-                        reasons.insert(wave.nodes[0].clone(), reason);
-                        drains = self.smaller(&trial, wave);
+                        let first = wave.nodes[0].clone();
+                        drains = self.smaller(&trial, wave).or_else(|| {
+                            rejected.insert(first.clone());
+                            self.largest(&trial, &rejected, &mut reasons)
+                        });
+                        reasons.insert(first, reason);
                     }
                 }
             }
@@ -129,10 +134,15 @@ impl<'a> Schedule<'a> {
         (None, self.left.iter().map(reason).collect())
     }
 
-    /// Adds node after node to a wave, as long as nothing speaks against it.
-    fn largest(&self, trial: &Trial, reasons: &mut BTreeMap<NodeName, LeftOutReason>) -> Option<WavePlan> {
+    /// Adds node after node to a wave, as long as nothing speaks against it. Nodes that were rejected alone are in none.
+    fn largest(
+        &self,
+        trial: &Trial,
+        rejected: &BTreeSet<NodeName>,
+        reasons: &mut BTreeMap<NodeName, LeftOutReason>,
+    ) -> Option<WavePlan> {
         let mut wave: Option<WavePlan> = None;
-        for node in &self.left {
+        for node in self.left.iter().filter(|node| !rejected.contains(*node)) {
             if wave.as_ref().is_some_and(|wave| !self.may_join(&wave.nodes, node)) {
                 continue;
             }
@@ -187,9 +197,8 @@ impl<'a> Schedule<'a> {
             let cluster = after.with_cordoned(left);
             let stranded = worst_loss(&cluster, self.rules);
             wave.stranded = stranded.map(WorstLoss::most);
-            if let Some(stranded) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
-                let (stranded, before) = (stranded.most(), before.most());
-                return Err(LeftOutReason::Headroom { stranded, before });
+            if let Some(after) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
+                return Err(LeftOutReason::Headroom { after, before });
             }
         }
         Ok(Found { wave, after })

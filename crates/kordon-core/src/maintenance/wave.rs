@@ -61,7 +61,10 @@ impl WavePlan {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
             let row = self.plan.pods.iter().find(|row| holds_up(row));
+            let late = || self.plan.pods.iter().find(|row| row.times_out.is_some());
             let why = row.map(|row| format!("{} {}", row.pod, row.verdict));
+            let why =
+                why.or_else(|| late().map(|row| format!("{} may take longer than the drain may", row.pod)));
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
         }
