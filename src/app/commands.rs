@@ -371,6 +371,8 @@ pub const COMMANDS: &[Command] = &[
     plan(NODES, "drain", "Plan to drain the marked nodes, or the selected one.", &[char('r')], PlanKind::Drain),
     plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], PlanKind::Taint),
     plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Label).with_hint(""),
+    plan(NODES, "delete-node", "Plan to delete the Node objects of the marked nodes, or of the selected one.",
+        &[], PlanKind::DeleteNode).with_hint(""),
     plan(FAILING, "what-if", "Predict what follows if these nodes, or their zones, fail.", &[char('x')], PlanKind::Failure),
     plan(PODS, "evict", "Plan to evict the marked pods, or the selected one.", &[char('e')], PlanKind::Evict),
     plan(PODS, "delete", "Plan to delete the marked pods, or the selected one.", &[key(KeyCode::Delete)], PlanKind::Delete),

@@ -52,7 +52,7 @@ impl Rights {
 /// Rights that all plans together need, for all objects.
 fn general_rights() -> Vec<Permission> {
     let everywhere = BTreeSet::from([Namespace::default()]);
-    let kinds = [PlanKind::Drain, PlanKind::Delete].into_iter();
+    let kinds = [PlanKind::Drain, PlanKind::Delete, PlanKind::DeleteNode].into_iter();
     kinds.flat_map(|kind| rights_for(kind, false, &everywhere)).collect()
 }
 
@@ -69,6 +69,7 @@ pub fn rights_for(kind: PlanKind, deletes: bool, namespaces: &BTreeSet<Namespace
         PlanKind::Drain => std::iter::once(patch).chain(on_pods("create", "eviction")).collect(),
         PlanKind::Evict => on_pods("create", "eviction").collect(),
         PlanKind::Delete => on_pods("delete", "").collect(),
+        PlanKind::DeleteNode => vec![Permission::on_node("delete", &"".into())],
         PlanKind::Failure => Vec::new(),
     }
 }

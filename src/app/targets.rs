@@ -91,6 +91,7 @@ const fn is_for_pods(kind: PlanKind) -> bool {
         | PlanKind::Drain
         | PlanKind::Taint
         | PlanKind::Label
+        | PlanKind::DeleteNode
         | PlanKind::Failure => false,
     }
 }

@@ -174,7 +174,7 @@ enum Command {
     Label(act::ActArgs<plan::LabelArgs>),
     /// Evict pods, as far as their PodDisruptionBudgets allow
     Evict(act::ActArgs<plan::PodsArgs>),
-    /// Delete pods; PodDisruptionBudgets are not consulted
+    /// Delete pods, or nodes by `delete node NAME`; PodDisruptionBudgets are not consulted
     Delete(act::ActArgs<plan::PodsArgs>),
     /// Undo what an operation changed on nodes, except what has been changed since
     Undo(act::UndoArgs),
@@ -315,7 +315,8 @@ impl Cli {
             Some(Command::Cordon(args) | Command::Uncordon(args)) => args.what.targets().map(drop),
             Some(Command::Taint(args)) => args.what.target().map(drop),
             Some(Command::Label(args)) => args.what.check_targets(),
-            Some(Command::Evict(args) | Command::Delete(args)) => args.what.targets().map(drop),
+            Some(Command::Evict(args)) => args.what.targets().map(drop),
+            Some(Command::Delete(args)) => args.what.check_deletion(),
             Some(
                 Command::Demo(_)
                 | Command::Status(_)

@@ -43,6 +43,7 @@ async fn a_pool_is_maintained_as_planned_and_every_node_once() {
     let Some(binary) = plane::binary("e2e_maintenance").unwrap() else { return };
     let mut plane = Plane::start(&binary, Options { audit: true, ..Options::default() }).await.unwrap();
     plane.scenario("maintenance undisturbed", async |plane| undisturbed(plane).await).await;
+    plane.scenario("maintenance deletes a node", async |plane| deleted(plane).await).await;
     plane.scenario("maintenance killed again and again", async |plane| killed(plane).await).await;
 }
 
@@ -56,6 +57,7 @@ async fn start(plane: &mut Plane) -> Result<Kubelets> {
             "replicaset-controller",
             "disruption-controller",
             "daemonset-controller",
+            "pod-garbage-collector-controller",
         ],
         ..ControllerManager::default()
     };
@@ -283,6 +285,46 @@ async fn killed(plane: &mut Plane) -> Result<()> {
     // A command that had begun when kordon was killed may run again; one whose end is known does not.
     ensure!(asked.values().sum::<usize>() <= NODES + kills, "{asked:?}");
     println!("evictions that a budget refused: {}", refused_evictions(plane)? - refused);
+    Ok(())
+}
+
+/// A node whose machine is gone is deleted: its pods are replaced as the plan says, when the garbage collector looks.
+async fn deleted(plane: &mut Plane) -> Result<()> {
+    let kubelets = &start(plane).await?;
+    let shell = Shell::new();
+    let kubeconfig = plane.kubeconfig(ADMIN)?;
+    let line = ["delete", "node", "n00", "--kubeconfig", program::path(&kubeconfig), "-o", "json"];
+    let kinds = async |words: &[&str]| -> Result<Value> {
+        let output = shell.run(&[&line[..], words].concat()).await;
+        ensure!(output.code == 0, "{}", output.err);
+        Ok(serde_json::from_str(&output.out)?)
+    };
+    kubelets.silence("n00").await?;
+    let plan = kinds(&["--placement", "wait"]).await?;
+    let replaced = |pod: &&Value| pod["outcome"]["kind"] == "moves" || pod["outcome"] == "moves";
+    let planned = plan["pods"].as_array().into_iter().flatten().filter(replaced).count();
+    let begun = tokio::time::Instant::now();
+    kinds(&["--enforce", "--yes"]).await?;
+    let pods = Api::<Pod>::default_namespaced(plane.client());
+    let on = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.as_deref() == Some("n00"));
+    let of_apps = |pod: &&Pod| pod.labels().get("app").is_some_and(|app| app.starts_with("app-"));
+    eventually("pods of the deleted node gone", Span::from_secs(120), async || {
+        let listed = pods.list(&ListParams::default()).await?.items;
+        Ok((!listed.iter().any(on)).then_some(()))
+    })
+    .await?;
+    let took = begun.elapsed().as_secs();
+    println!("pods of a deleted node gone after {took} s, planned 40 to 80; {planned} planned to move");
+    // What the program and a busy machine take comes on top.
+    ensure!((38..=90).contains(&took), "gone after {took} s");
+    eventually("replacements", Span::from_secs(30), async || {
+        let listed = pods.list(&ListParams::default()).await?.items;
+        let ready = listed.iter().filter(of_apps).filter(|pod| is_ready(pod)).count();
+        Ok((ready == REPLICAS * DEPLOYMENTS).then_some(()))
+    })
+    .await?;
+    let nodes = Api::<Node>::all(plane.client()).list(&ListParams::default()).await?;
+    ensure!(nodes.items.len() == NODES - 1, "the node is still there");
     Ok(())
 }
 

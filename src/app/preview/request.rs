@@ -18,6 +18,7 @@ pub enum PlanKind {
     Label,
     Evict,
     Delete,
+    DeleteNode,
     /// What-if: nodes or whole zones stop renewing their Leases.
     Failure,
 }
@@ -70,6 +71,7 @@ impl PlanKind {
             Self::Label => "label",
             Self::Evict => "evict",
             Self::Delete => "delete",
+            Self::DeleteNode => "delete node",
             Self::Failure => "failure of",
         }
     }
@@ -78,21 +80,27 @@ impl PlanKind {
     pub const fn places_pods(self) -> bool {
         match self {
             Self::Cordon | Self::Label => false,
-            Self::Uncordon | Self::Taint | Self::Drain | Self::Evict | Self::Delete | Self::Failure => true,
+            Self::Uncordon
+            | Self::Taint
+            | Self::Drain
+            | Self::Evict
+            | Self::Delete
+            | Self::DeleteNode
+            | Self::Failure => true,
         }
     }
 
     /// Whether pods leave the plan's nodes.
     pub const fn moves_pods(self) -> bool {
         match self {
-            Self::Drain | Self::Taint | Self::Failure => true,
+            Self::Drain | Self::Taint | Self::DeleteNode | Self::Failure => true,
             Self::Cordon | Self::Uncordon | Self::Label | Self::Evict | Self::Delete => false,
         }
     }
 
     pub const fn options(self) -> &'static [PlanOption] {
         match self {
-            Self::Cordon | Self::Uncordon => &[],
+            Self::Cordon | Self::Uncordon | Self::DeleteNode => &[],
             Self::Drain => &[
                 PlanOption::IgnoreDaemonsets,
                 PlanOption::DeleteEmptydirData,
@@ -187,6 +195,7 @@ impl PlanRequest {
                 let request = Self::new(PlanKind::Label, Targets::Nodes(nodes.clone()));
                 Self { edits: kubectl::label_words(edits), overwrite: edits.overwrite, ..request }
             }
+            Action::DeleteNode { nodes } => Self::new(PlanKind::DeleteNode, Targets::Nodes(nodes.clone())),
             Action::Evict { pods, options } => {
                 Self::for_removal(PlanKind::Evict, Targets::Pods(pods.clone()), *options)
             }
@@ -246,6 +255,7 @@ impl PlanRequest {
             }
             PlanKind::Evict => Action::Evict { pods: self.targets.pods(), options: self.removal },
             PlanKind::Delete => Action::Delete { pods: self.targets.pods(), options: self.removal },
+            PlanKind::DeleteNode => Action::DeleteNode { nodes: self.targets.nodes() },
             PlanKind::Failure => return Ok(None),
         }))
     }

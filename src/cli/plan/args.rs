@@ -275,7 +275,10 @@ impl PlanCommand {
             Self::Taint(args) => args.target()?,
             Self::Label(args) => args.target()?,
             Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()?),
-            Self::Delete(args) => PlanTarget::Delete(args.targets()?, args.options()?),
+            Self::Delete(args) => match args.named_nodes() {
+                Some(words) => PlanTarget::DeleteNode(args.node_targets(words)?),
+                None => PlanTarget::Delete(args.targets()?, args.options()?),
+            },
         })
     }
 }
@@ -349,6 +352,44 @@ impl EditArgs {
 }
 
 impl PodsArgs {
+    /// Names of nodes, if the first word says that nodes are meant.
+    fn named_nodes(&self) -> Option<&[String]> {
+        let (first, rest) = self.words.split_first()?;
+        let is_node = ["node", "nodes", "no"].contains(&first.as_str());
+        let has_prefix = ["node/", "nodes/", "no/"].iter().any(|kind| first.starts_with(kind));
+        match (is_node, has_prefix) {
+            (true, _) => Some(rest),
+            (false, true) => Some(&self.words),
+            (false, false) => None,
+        }
+    }
+
+    /// Checks the pods or nodes that the arguments name.
+    pub fn check_deletion(&self) -> Result<(), CliError> {
+        match self.named_nodes() {
+            Some(words) => self.node_targets(words).map(drop),
+            None => self.targets().map(drop),
+        }
+    }
+
+    /// The nodes to delete. Flags that are about pods are errors.
+    fn node_targets(&self, names: &[String]) -> Result<NodeTargets, CliError> {
+        let of_pods = [
+            (self.all_namespaces, "--all-namespaces"),
+            (self.field_selector.is_some(), "--field-selector"),
+            (self.grace_period >= 0, "--grace-period"),
+            (self.now, "--now"),
+            (self.force, "--force"),
+        ];
+        if let Some((_, flag)) = of_pods.iter().find(|(given, _)| *given) {
+            return Err(usage(format!("{flag} is about pods: leave it out to delete nodes")));
+        }
+        if self.all {
+            return Err(usage("--all would delete every node of the cluster: name them"));
+        }
+        NodeTargets::new(names.iter().map(String::as_str).collect(), self.selector.clone(), None, false)
+    }
+
     pub fn targets(&self) -> Result<PodTargets, CliError> {
         let missing = if self.ignore_not_found { MissingPods::Ignored } else { MissingPods::Fail };
         let selector = match (&self.selector, self.all) {

@@ -564,6 +564,7 @@ fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
     let (change, text, before, after) = match &node.change {
         NodeChange::Cordon => ("cordon", None, Vec::new(), Vec::new()),
         NodeChange::Uncordon => ("uncordon", None, Vec::new(), Vec::new()),
+        NodeChange::Deletion => ("delete", None, Vec::new(), Vec::new()),
         NodeChange::Unchanged { text } => ("unchanged", Some((*text).to_owned()), Vec::new(), Vec::new()),
         NodeChange::Refused { text } => ("refused", Some(text.clone()), Vec::new(), Vec::new()),
         NodeChange::Taints { before, after } => ("taints", None, strings(before), strings(after)),

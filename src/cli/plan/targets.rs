@@ -19,6 +19,7 @@ pub enum PlanTarget {
     Drain(NodeTargets, DrainOptions),
     Evict(PodTargets, RemovalOptions),
     Delete(PodTargets, RemovalOptions),
+    DeleteNode(NodeTargets),
 }
 
 impl PlanTarget {
@@ -39,6 +40,7 @@ impl PlanTarget {
             Self::Evict(targets, options) => {
                 Action::Evict { pods: targets.keys(cluster, namespace), options: *options }
             }
+            Self::DeleteNode(targets) => Action::DeleteNode { nodes: targets.names(cluster) },
             Self::Delete(targets, options) => {
                 Action::Delete { pods: targets.keys(cluster, namespace), options: *options }
             }
@@ -65,9 +67,10 @@ impl PlanTarget {
         let selection = match self {
             // The plans of these actions need all nodes.
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
-            Self::Uncordon(targets) | Self::Taint(targets, _) | Self::Label(targets, _) => {
-                targets.selection()
-            }
+            Self::Uncordon(targets)
+            | Self::Taint(targets, _)
+            | Self::Label(targets, _)
+            | Self::DeleteNode(targets) => targets.selection(),
             Self::Evict(targets, _) | Self::Delete(targets, _) => targets.selection(namespace),
         };
         selection.into_iter().collect()
@@ -86,6 +89,7 @@ impl PlanTarget {
             | Action::Uncordon { nodes }
             | Action::Taint { nodes, .. }
             | Action::Label { nodes, .. }
+            | Action::DeleteNode { nodes }
             | Action::Drain { nodes, .. } => {
                 nodes.iter().any(no_node).then_some(Scope::Nodes).into_iter().collect()
             }
@@ -99,7 +103,9 @@ impl PlanTarget {
     pub const fn removes_pods(&self) -> bool {
         match self {
             Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
-            Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => true,
+            Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) | Self::DeleteNode(_) => {
+                true
+            }
         }
     }
 
@@ -108,7 +114,7 @@ impl PlanTarget {
         match self {
             Self::Taint(_, edits) => edits.may_evict(),
             Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
-            Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => false,
+            Self::Drain(..) | Self::Evict(..) | Self::Delete(..) | Self::DeleteNode(_) => false,
         }
     }
 
@@ -116,9 +122,12 @@ impl PlanTarget {
     pub const fn moves_pods(&self) -> bool {
         match self {
             Self::Cordon(_) | Self::Label(..) => false,
-            Self::Uncordon(_) | Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) => {
-                true
-            }
+            Self::Uncordon(_)
+            | Self::Taint(..)
+            | Self::Drain(..)
+            | Self::Evict(..)
+            | Self::Delete(..)
+            | Self::DeleteNode(_) => true,
         }
     }
 }

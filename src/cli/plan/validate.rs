@@ -96,6 +96,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
             planned.answer.as_ref()?.code
         }
         PlanStep::Delete { .. }
+        | PlanStep::DeleteNode { .. }
         | PlanStep::Cordon { .. }
         | PlanStep::SetTaints { .. }
         | PlanStep::SetLabels { .. } => 201,

@@ -66,6 +66,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::CapacityExhausted { .. }
         | Warning::StatusDiffers { .. }
         | Warning::OutOfService { .. }
+        | Warning::MachineRuns { .. }
         | Warning::ControllersTaint { .. }
         | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }
@@ -94,7 +95,7 @@ fn text(plan: &Plan) -> String {
             _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
-        Action::Drain { .. } | Action::Taint { .. } => of_pods(plan),
+        Action::Drain { .. } | Action::Taint { .. } | Action::DeleteNode { .. } => of_pods(plan),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Background job that computes the suggestions for a node or a pod, because plans over a large cluster take time.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     Means, PlanEffect, Suggestion, SuggestionKind, budgets,
@@ -13,10 +13,8 @@ use kordon_core::{
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
-        Action, Cancellation, Environment, EvictionRules, LeavingPod, PlacementTrace, PlacingEnvironment,
-        Plan, Verdict, failover,
-        failover::{leave_deleted_nodes, leave_lost_nodes},
-        forced_removal::removes_by_force,
+        Action, Cancellation, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, Verdict,
+        failover, failover::leave_lost_nodes, forced_removal::removes_by_force,
     },
 };
 use kordon_time::Timestamp;
@@ -220,33 +218,29 @@ impl SuggestionJob {
     /// Returns the effect of a suggestion; `None` if the suggestion has no plan and no prediction.
     fn effect(&self, suggestion: &Suggestion, snapshot: &Snapshot, guards: &Guarding) -> Option<PlanEffect> {
         let Self { cluster, rules, now, .. } = self;
-        match (&suggestion.means, suggestion.kind) {
-            (Means::Plan(action), _) => {
+        match &suggestion.means {
+            Means::Plan(action) => {
                 let plan = Plan::over(action.clone(), cluster, Some(snapshot.clone()), *rules, *now);
                 Some(match plan {
                     Ok(plan) => PlanEffect::new(&plan, guards, cluster),
                     Err(error) => PlanEffect { text: error.to_string(), cautions: Vec::new() },
                 })
             }
-            (Means::WhatIf(node), _) => Some(self.loss(node, leave_lost_nodes, snapshot)),
-            (Means::Kubectl(_), SuggestionKind::DeleteNode) => match &self.case {
-                Case::Node(case) => Some(self.loss(&case.node.name, leave_deleted_nodes, snapshot)),
-                Case::Pod(_) => None,
-            },
-            (Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit, _) => None,
+            Means::WhatIf(node) => Some(self.loss(node, snapshot)),
+            Means::Wait | Means::Kubectl(_) | Means::Machine(_) | Means::Edit => None,
         }
     }
 
     /// Returns the effect of the loss of a node: the outcomes of its pods.
-    fn loss(
-        &self,
-        node: &NodeName,
-        leave: fn(&Cluster, &BTreeSet<NodeName>) -> Vec<LeavingPod>,
-        snapshot: &Snapshot,
-    ) -> PlanEffect {
+    fn loss(&self, node: &NodeName, snapshot: &Snapshot) -> PlanEffect {
         let lost = [node.clone()].into();
         let environment = PlacingEnvironment::for_outcomes(&self.cluster, snapshot.clone(), self.now)
             .until_cancelled(&self.cancellation);
-        PlanEffect::from_loss(&failover(&self.cluster, leave(&self.cluster, &lost), &lost, environment))
+        PlanEffect::from_loss(&failover(
+            &self.cluster,
+            leave_lost_nodes(&self.cluster, &lost),
+            &lost,
+            environment,
+        ))
     }
 }

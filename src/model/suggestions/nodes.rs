@@ -7,7 +7,7 @@ use crate::model::node_state::NodeState;
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
     operation::DrainCount,
-    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, kubectl, taint_edits::Removal, words::counted},
+    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
     pressure::PressureCondition,
 };
 use kordon_time::{Span, Timestamp};
@@ -164,7 +164,7 @@ impl NodeCase {
         let text = "its pods are removed 40 to 60 s later, their volumes detached 6 min after that";
         let suggestion = Suggestion::new(
             SuggestionKind::DeleteNode,
-            Means::Kubectl(kubectl::delete_node(&self.node.name)),
+            Means::Plan(Action::DeleteNode { nodes: vec![self.node.name.clone()] }),
             text,
         );
         suggestion.risk("only if the machine is off for good: what runs on it keeps running unseen")

@@ -168,7 +168,8 @@ impl PodCase {
             SuggestionKind::ForceDelete => force_delete(&pods),
             SuggestionKind::DeleteNode => {
                 let text = "removes all pods of its node 40 to 60 s later";
-                Suggestion::new(kind, Means::Kubectl(kubectl::delete_node(&node?.name)), text)
+                let nodes = vec![node?.name.clone()];
+                Suggestion::new(kind, Means::Plan(Action::DeleteNode { nodes }), text)
                     .risk("only if the machine is off for good: what runs on it keeps running unseen")
             }
             SuggestionKind::RestartKubelet => restart_kubelet(),

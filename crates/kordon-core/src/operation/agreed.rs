@@ -92,6 +92,7 @@ fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
         | Action::Uncordon { .. }
         | Action::Taint { .. }
         | Action::Label { .. }
+        | Action::DeleteNode { .. }
         | Action::Drain { .. } => &[],
     };
     pods.iter()

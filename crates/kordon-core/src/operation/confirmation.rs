@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{Breach, Guards, Risk};
 use crate::{
     cluster::{Cluster, Namespace},
-    plan::{Action, NodeChange, Permission, Plan, Prospect, Verdict},
+    plan::{Action, NodeChange, Permission, Plan, Prospect, Verdict, Warning},
 };
 use kordon_time::Span;
 
@@ -128,6 +128,10 @@ fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
         Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
+        // The machine of a node that is deleted should be gone, or its pods.
+        Action::DeleteNode { .. } => {
+            plan.warnings.iter().any(|warning| matches!(warning, Warning::MachineRuns { pods: 1.., .. }))
+        }
         Action::Taint { .. } | Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {
             false
         }

@@ -157,6 +157,7 @@ impl Operation {
             let wanted = match (&plan.action, &node.change) {
                 (Action::Drain { .. }, _) => NodeGoal::Claim,
                 (_, NodeChange::Refused { text }) => NodeGoal::Nothing { refused: text.clone() },
+                (Action::DeleteNode { .. }, _) => NodeGoal::Delete,
                 (Action::Uncordon { .. }, _) => NodeGoal::Cordon { on: false },
                 (Action::Taint { edits, .. }, NodeChange::Taints { after, .. }) => {
                     NodeGoal::Taints { edits: edits.clone(), planned: Some(after.clone()) }
@@ -244,9 +245,11 @@ impl Operation {
         let places = match &plan.action {
             Action::Drain { .. } => self.nodes.indices().map(Some).collect(),
             Action::Evict { .. } | Action::Delete { .. } => vec![None],
-            Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
-                Vec::new()
-            }
+            Action::Cordon { .. }
+            | Action::Uncordon { .. }
+            | Action::Taint { .. }
+            | Action::Label { .. }
+            | Action::DeleteNode { .. } => Vec::new(),
         };
         for node in places {
             let group = self.groups.push(PodGroup::new(node));
@@ -638,9 +641,11 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
             };
             (options, mode)
         }
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Taint { .. } | Action::Label { .. } => {
-            (DrainOptions::default(), RemovalMode::Evict)
-        }
+        Action::Cordon { .. }
+        | Action::Uncordon { .. }
+        | Action::Taint { .. }
+        | Action::Label { .. }
+        | Action::DeleteNode { .. } => (DrainOptions::default(), RemovalMode::Evict),
     }
 }
 

@@ -60,6 +60,7 @@ pub(super) enum NodeGoal {
     },
     Undo(NodeUndo),
     Maintain(MaintenanceWrite),
+    Delete,
     /// No change, because the plan refuses the node.
     Nothing {
         refused: String,
@@ -100,6 +101,7 @@ impl NodeTask {
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
             | NodeGoal::Maintain(_)
+            | NodeGoal::Delete
             | NodeGoal::Undo(_) => (Stage::Waiting { until: now }, NodeProgressStage::Waiting),
         };
         Self {
@@ -211,6 +213,10 @@ impl Operation {
             },
             RequestOutcome::Recorded => node.finish(NodeProgressStage::Recorded),
             RequestOutcome::Done => self.on_written(place, now),
+            // An earlier deletion without a response has succeeded, or somebody else has deleted it.
+            RequestOutcome::Gone if matches!(node.goal, NodeGoal::Delete) => {
+                node.finish(NodeProgressStage::Written);
+            }
             RequestOutcome::Gone => self.stop_node(place, NodeIncomplete::Gone, now),
             RequestOutcome::OtherObject => self.stop_node(place, NodeIncomplete::OtherNode, now),
             RequestOutcome::Forbidden(text) => self.stop_node(place, NodeIncomplete::Forbidden(text), now),
@@ -249,6 +255,7 @@ impl Operation {
             | NodeGoal::Taints { .. }
             | NodeGoal::Labels { .. }
             | NodeGoal::Maintain(_)
+            | NodeGoal::Delete
             | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
         }
         let text = match self.nodes[place].goal {
@@ -258,6 +265,7 @@ impl Operation {
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
             NodeGoal::Labels { .. } => "labels set",
+            NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
             // The maintenance itself says how far its nodes are.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
@@ -339,6 +347,10 @@ impl Operation {
             NodeGoal::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
             NodeGoal::Labels { edits } => label(seen, &edits),
             NodeGoal::Undo(undo) => self.undo_step(place, &undo, seen, now),
+            NodeGoal::Delete => {
+                let step = PlanStep::DeleteNode { node: seen.name.clone(), uid: seen.uid.clone() };
+                NodeDecision::Write(RequestKind::Write(step), None)
+            }
             NodeGoal::Maintain(write) => self.write_maintenance(place, &write, seen, now),
             NodeGoal::Nothing { refused } => NodeDecision::GiveUp(NodeIncomplete::Failed(refused)),
         }
@@ -611,6 +623,7 @@ impl Operation {
             | NodeGoal::Labels { .. }
             | NodeGoal::Undo(_)
             | NodeGoal::Maintain(_)
+            | NodeGoal::Delete
             | NodeGoal::Nothing { .. } => None,
         };
         let (pods, stay) = counts.unzip();

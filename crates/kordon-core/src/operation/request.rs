@@ -74,7 +74,8 @@ impl RequestKind {
             Self::Write(
                 PlanStep::Cordon { node, .. }
                 | PlanStep::SetTaints { node, .. }
-                | PlanStep::SetLabels { node, .. },
+                | PlanStep::SetLabels { node, .. }
+                | PlanStep::DeleteNode { node, .. },
             ) => format!("node/{node}"),
             Self::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => format!("pod/{pod}"),
         }
@@ -100,7 +101,7 @@ impl fmt::Display for RequestKind {
             Self::Write(PlanStep::SetTaints { .. }) => "set taints",
             Self::Write(PlanStep::SetLabels { .. }) => "set labels",
             Self::Write(PlanStep::Evict { .. }) => "evict",
-            Self::Write(PlanStep::Delete { .. }) => "delete",
+            Self::Write(PlanStep::Delete { .. } | PlanStep::DeleteNode { .. }) => "delete",
         })
     }
 }

@@ -14,6 +14,7 @@ pub enum Action {
     Drain { nodes: Vec<NodeName>, options: DrainOptions },
     Evict { pods: Vec<Key>, options: RemovalOptions },
     Delete { pods: Vec<Key>, options: RemovalOptions },
+    DeleteNode { nodes: Vec<NodeName> },
 }
 
 /// Options for pods that are evicted or deleted by name.
@@ -106,6 +107,7 @@ impl Action {
             Self::Drain { .. } => "drain",
             Self::Evict { .. } => "evict",
             Self::Delete { .. } => "delete",
+            Self::DeleteNode { .. } => "delete-node",
         }
     }
 }

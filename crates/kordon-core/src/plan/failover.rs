@@ -96,14 +96,6 @@ pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Le
     leave(cluster, pods_of(cluster, nodes), Departing::from_lost_node)
 }
 
-/// Returns the pods of nodes whose Node objects are deleted, as leaving pods. The pod garbage collector removes these
-/// pods, also those that are terminating, for whose end a replacement may wait.
-pub fn leave_deleted_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<LeavingPod> {
-    let waited_for =
-        nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(|pod| is_waited_for(cluster, pod));
-    leave_running_nodes(cluster, pods_of(cluster, nodes).into_iter().chain(waited_for.cloned()))
-}
-
 /// Returns whether a terminating pod is replaced once its object is gone.
 pub fn is_waited_for(cluster: &Cluster, pod: &Pod) -> bool {
     pod.termination.is_some()

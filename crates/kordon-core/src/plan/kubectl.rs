@@ -20,7 +20,8 @@ pub fn command(action: &Action) -> Option<String> {
         | Action::Taint { .. }
         | Action::Label { .. }
         | Action::Drain { .. }
-        | Action::Delete { .. } => Some(of_action("kubectl", action)),
+        | Action::Delete { .. }
+        | Action::DeleteNode { .. } => Some(of_action("kubectl", action)),
     }
 }
 
@@ -30,11 +31,6 @@ impl Action {
     pub fn kordon(&self) -> String {
         of_action("kordon", self)
     }
-}
-
-/// Returns the kubectl command that deletes a Node object.
-pub fn delete_node(node: &NodeName) -> String {
-    CommandLine::new("kubectl delete node").object(node).to_string()
 }
 
 /// Returns the kubectl command that removes the finalizers of a pod.
@@ -112,6 +108,9 @@ fn of_action(program: &str, action: &Action) -> String {
         }
         Action::Evict { pods, options } => remove(program, "evict", pods, *options),
         Action::Delete { pods, options } => remove(program, "delete", pods, *options),
+        Action::DeleteNode { nodes } => {
+            CommandLine::new(format!("{program} delete node")).objects(nodes).to_string()
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub mod label;
 pub mod label_edits;
 mod landing;
 pub mod needs;
+mod node_deletion;
 mod node_plan;
 mod not_modelled;
 mod obstacle;

@@ -49,6 +49,11 @@ pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Tim
                 needs.add_all(cluster.pods_on(node).map(|pod| &**pod));
             }
         }
+        Action::DeleteNode { nodes } => {
+            for node in nodes {
+                needs.add_all(cluster.pods_on(node).map(|pod| &**pod));
+            }
+        }
         Action::Drain { nodes, options } => {
             let leave = |pod: &&Pod| !stays(cluster, pod, options, rules, now);
             for node in nodes {
@@ -100,7 +105,7 @@ pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => BTreeSet::new(),
         Action::Taint { nodes, edits } => evicting(nodes, edits, cluster).map(on).collect(),
-        Action::Drain { nodes, .. } => nodes.iter().map(on).collect(),
+        Action::Drain { nodes, .. } | Action::DeleteNode { nodes } => nodes.iter().map(on).collect(),
         Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
             pods.iter().cloned().map(Scope::Pod).collect()
         }
@@ -137,6 +142,10 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
         Action::Cordon { .. } => [Scope::Nodes].into(),
         Action::Uncordon { nodes: names } | Action::Label { nodes: names, .. } => nodes(names),
         Action::Taint { nodes: names, .. } => nodes(names),
+        Action::DeleteNode { nodes: names } => {
+            let pods = names.iter().cloned().map(Scope::PodsOn);
+            nodes(names).into_iter().chain(pods).collect()
+        }
         Action::Drain { nodes, .. } => {
             let pods = nodes.iter().cloned().map(Scope::PodsOn);
             [Scope::Nodes, Scope::Workloads(WorkloadKind::DaemonSet)].into_iter().chain(pods).collect()

@@ -27,6 +27,8 @@ pub enum NodeChange {
         before: Labels,
         after: Labels,
     },
+    /// The Node object is deleted.
+    Deletion,
     /// Nothing is written, because the node is already in the requested state.
     Unchanged {
         text: &'static str,
@@ -61,6 +63,7 @@ impl NodeChange {
         match self {
             Self::Cordon => "set unschedulable".into(),
             Self::Uncordon => "set schedulable".into(),
+            Self::Deletion => "delete the Node object".into(),
             Self::Unchanged { text } => (*text).into(),
             Self::Refused { text } => format!("refused: {text}"),
             Self::Taints { before, after } => {

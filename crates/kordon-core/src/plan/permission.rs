@@ -39,6 +39,7 @@ impl Permission {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
+            PlanStep::DeleteNode { node, .. } => Self::on_node("delete", node),
             // The resource is `pods/eviction`. Users who may evict pods need no permission for the resource `evictions`
             // of group policy.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),

@@ -141,7 +141,10 @@ impl Plan {
     /// Adds a warning if the plan deletes pods whose eviction the eviction subresource would refuse.
     pub(super) fn warn_of_ignored_budgets(&mut self) {
         let is_deleted = |pod: &&PodPlan| {
-            matches!(pod.verdict.as_if_granted(), Verdict::Leaves(_) | Verdict::Deleted { .. })
+            matches!(
+                pod.verdict.as_if_granted(),
+                Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned { .. }
+            )
         };
         let is_refused = |pod: &PodPlan| pod.answer.as_ref().map(|answer| answer.code != 201);
         let pods = self.pods.iter().filter(is_deleted).count();

@@ -119,6 +119,11 @@ impl PodPlan {
             | Verdict::Leaves(_)
             | Verdict::LeavesAfter { .. }
             | Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
+            // Without its node, nothing recreates it there.
+            Verdict::Orphaned { .. } => match self.outcome_of_leaving(cluster, pod) {
+                PodOutcome::SameNode => PodOutcome::NotRecreated,
+                outcome => outcome,
+            },
         }
     }
 
@@ -172,6 +177,7 @@ impl PodPlan {
             | Verdict::LeavesAfter { .. }
             | Verdict::Undecided { .. }
             | Verdict::Deleted { .. }
+            | Verdict::Orphaned { .. }
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => self.times_out.is_some(),
         }

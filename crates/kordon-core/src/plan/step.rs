@@ -39,6 +39,10 @@ pub enum PlanStep {
         uid: Uid,
         grace: Option<Span>,
     },
+    DeleteNode {
+        node: NodeName,
+        uid: Uid,
+    },
 }
 
 /// An API call.
@@ -93,12 +97,8 @@ impl PlanStep {
                     "deleteOptions": delete_options(uid, *grace),
                 }),
             },
-            Self::Delete { pod, uid, grace } => {
-                let mut body = delete_options(uid, *grace);
-                body["apiVersion"] = json!("v1");
-                body["kind"] = json!("DeleteOptions");
-                Call { method: "DELETE", path: pod_path(pod), content_type: JSON, body }
-            }
+            Self::Delete { pod, uid, grace } => deletion(pod_path(pod), uid, *grace),
+            Self::DeleteNode { node, uid } => deletion(node_path(node), uid, None),
         }
     }
 }
@@ -114,6 +114,13 @@ pub fn node_path(node: &NodeName) -> String {
 fn pod_path(pod: &Key) -> String {
     let [namespace, name] = [&*pod.namespace, &*pod.name].map(|part| utf8_percent_encode(part, &UNRESERVED));
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+fn deletion(path: String, uid: &Uid, grace: Option<Span>) -> Call {
+    let mut body = delete_options(uid, grace);
+    body["apiVersion"] = json!("v1");
+    body["kind"] = json!("DeleteOptions");
+    Call { method: "DELETE", path, content_type: JSON, body }
 }
 
 fn delete_options(uid: &Uid, grace: Option<Span>) -> Value {

@@ -105,7 +105,7 @@ impl Plan {
     }
 
     /// Adds the replacements of the deleted pods to the plan: where they land and when they are Ready.
-    fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
+    pub(super) fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
             let removed = plan.gone.likely.filter(|_| plan.verdict == Verdict::Terminating);
@@ -144,6 +144,16 @@ impl Plan {
         edits: &TaintEdits,
         rules: &EvictionRules,
     ) {
+        self.complete_removals(cluster);
+        self.warnings.extend(warning::of_claims(nodes, self.made));
+        for node in nodes {
+            self.warnings.extend(taint_warnings(node, edits, rules));
+        }
+        self.finish_nodes();
+    }
+
+    /// Orders the pods that leave whatever their budgets are, and adds their times, warnings and numbers.
+    pub(super) fn complete_removals(&mut self, cluster: &Cluster) {
         let leaves = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (leaves(pod), pod.node.clone(), pod.pod.clone()));
         for pod in &self.pods {
@@ -155,12 +165,7 @@ impl Plan {
         self.warn_of_ignored_budgets();
         self.warn_of_quotas();
         self.warn_of_jobs(cluster);
-        self.warnings.extend(warning::of_claims(nodes, self.made));
-        for node in nodes {
-            self.warnings.extend(taint_warnings(node, edits, rules));
-        }
         self.count_pods(cluster);
-        self.finish_nodes();
     }
 }
 

@@ -87,6 +87,7 @@ impl NodeUndo {
         let steps = match change {
             NodeChange::Cordon => vec![UndoStep::Uncordon],
             NodeChange::Uncordon => vec![UndoStep::Cordon],
+            NodeChange::Deletion => Vec::new(),
             NodeChange::Taints { before, after } => taint_steps(before, after),
             NodeChange::Labels { before, after } => {
                 let keys: BTreeSet<&Name> = before

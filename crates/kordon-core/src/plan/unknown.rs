@@ -45,6 +45,7 @@ impl Plan {
             | Action::Uncordon { .. }
             | Action::Taint { .. }
             | Action::Label { .. }
+            | Action::DeleteNode { .. }
             | Action::Delete { .. } => false,
         };
         let rests_on_budgets =
@@ -82,7 +83,9 @@ impl Plan {
 
     fn gaps_of_other_nodes(&self, cluster: &Cluster) -> Gaps {
         match self.action {
-            Action::Cordon { .. } | Action::Drain { .. } => cluster.gaps_in([Scope::Nodes]),
+            Action::Cordon { .. } | Action::Drain { .. } | Action::DeleteNode { .. } => {
+                cluster.gaps_in([Scope::Nodes])
+            }
             Action::Uncordon { .. }
             | Action::Taint { .. }
             | Action::Label { .. }

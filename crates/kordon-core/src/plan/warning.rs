@@ -203,6 +203,12 @@ pub enum Warning {
     OutOfService {
         node: NodeName,
     },
+    /// The node that is deleted is Ready: its machine runs on.
+    MachineRuns {
+        node: NodeName,
+        /// Number of its workload pods.
+        pods: usize,
+    },
     /// The node lifecycle controller adds and removes this taint, so a manual change does not last.
     ControllersTaint {
         node: NodeName,
@@ -257,6 +263,7 @@ impl Warning {
             Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
+            Self::MachineRuns { .. } => "machineRuns",
             Self::ControllersTaint { .. } => "controllersTaint",
             Self::TaintsDoNotEvict => "taintsDoNotEvict",
             Self::CordonStands { .. } => "cordonStands",
@@ -341,6 +348,12 @@ impl fmt::Display for Warning {
                 f,
                 "out-of-service lets the pods of {node} be removed by force and its volumes be detached once it is not \
                  ready: only for a machine that is certainly off"
+            ),
+            Self::MachineRuns { node, pods } => write!(
+                f,
+                "{node} is Ready, and {} on it: its kubelet runs on without a Node object, until the machine is stopped or the \
+                 kubelet started again",
+                counted(*pods, "workload pod is", "workload pods are")
             ),
             Self::ControllersTaint { node, key } => write!(
                 f,

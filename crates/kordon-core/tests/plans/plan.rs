@@ -8,11 +8,12 @@ use kordon_core::{
         Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
+    operation::Confirmation,
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
         LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
-        PlanStep, Prospect, Quality, RemovalOptions, Retry, Skip, Stragglers, TaintEdits, Verdict, Warning,
-        warning::PodWarning,
+        PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip, Stragglers, TaintEdits,
+        Verdict, Warning, warning::PodWarning,
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -1334,4 +1335,38 @@ proptest! {
         let after = plan.budgets.first().map(|budget| budget.after.numbers.healthy);
         prop_assert!(after.is_none_or(|after| after == healthy));
     }
+}
+
+/// `gcOrphaned` (pkg/controller/podgc/gc_controller.go, 1.37): a look every 20 s, a quarantine of 40 s, then every pod of the
+/// node is deleted without a grace period. Nothing recreates the pod of a DaemonSet, whose node is gone.
+#[test]
+fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
+        .replica_set("web", 2, &["n1", "n2"])
+        .budget("web", |budget| budget.min_available = least(2))
+        .owner(WorkloadKind::DaemonSet, "agent", 2)
+        .pod("agent-1", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"))
+        .pod("held", "n1", |pod| pod.finalizers = ["a.b/keep".into()].into())
+        .sync();
+    let action = || Action::DeleteNode { nodes: nodes(&["n1"]) };
+    let plan = fixture.plan(action());
+    let web = of(&plan, "web-0");
+    assert_eq!(web.verdict.word(), "orphaned");
+    assert_eq!([web.gone.soonest, web.gone.likely, web.gone.latest].map(at), [Some(40), Some(50), Some(80)]);
+    assert_eq!(of(&plan, "agent-1").outcome, PodOutcome::NotRecreated);
+    assert_eq!(of(&plan, "held").gone.likely, None, "a finalizer keeps it");
+    assert_eq!(plan.command.as_deref(), Some("kubectl delete node n1"));
+    let [step] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
+    let call = step.call();
+    assert_eq!((call.method, call.path.as_str()), ("DELETE", "/api/v1/nodes/n1"));
+    assert_eq!(call.body["preconditions"], json!({"uid": "Node/n1"}));
+    assert!(plan.undo.is_empty(), "a deleted node does not come back");
+    // A machine that runs on with pods has to be confirmed by more than a yes.
+    assert!(plan.warnings.iter().any(|warning| warning.word() == "machineRuns"), "{:?}", plan.warnings);
+    assert_eq!(Confirmation::to(&plan), Confirmation::Grave);
+    let mut empty = PlanFixture::new(&["n1", "n2"]);
+    assert_eq!(Confirmation::to(&empty.plan(action())), Confirmation::Plain);
+    empty.replica_set("web", 1, &["n2"]).sync();
+    assert_eq!(empty.plan(action()).totals.outcomes.total(), 0);
 }

@@ -195,7 +195,8 @@ fn rests_on_numbers(verdict: &Verdict) -> bool {
     match verdict.as_if_granted() {
         Verdict::Leaves(LeaveReason::Deleted) | Verdict::Skipped(_) | Verdict::Terminating => false,
         Verdict::Leaves(LeaveReason::Free(free)) => *free != kordon_core::plan::FreeEviction::NoBudget,
-        Verdict::Deleted { .. } | Verdict::Tolerates | Verdict::DeletionCancelled => false,
+        Verdict::Deleted { .. } | Verdict::Orphaned { .. } => false,
+        Verdict::Tolerates | Verdict::DeletionCancelled => false,
         Verdict::WaitsForNamespace | Verdict::TwoBudgets { .. } => false,
         Verdict::Leaves(LeaveReason::BudgetAllows { .. })
         | Verdict::LeavesAfter { .. }
@@ -225,6 +226,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::KubeletDown { .. }
         | Warning::UnselectedRemain { .. }
         | Warning::OutOfService { .. }
+        | Warning::MachineRuns { .. }
         | Warning::ControllersTaint { .. }
         | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }

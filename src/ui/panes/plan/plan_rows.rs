@@ -74,6 +74,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
         let (word, role) = match &node.change {
             NodeChange::Refused { .. } => ("refused", Role::NodeWarning),
             NodeChange::Unchanged { .. } => ("unchanged", Role::Dim),
+            NodeChange::Deletion => ("deleted", Role::NodeWarning),
             NodeChange::Cordon
             | NodeChange::Uncordon
             | NodeChange::Taints { .. }
@@ -165,7 +166,7 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         | Verdict::WaitsForNamespace => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
         Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeNotice,
-        Verdict::Deleted { .. } => Role::TaintNoExecute,
+        Verdict::Deleted { .. } | Verdict::Orphaned { .. } => Role::TaintNoExecute,
     }
 }
 

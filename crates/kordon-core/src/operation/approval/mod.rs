@@ -544,7 +544,7 @@ impl Approval {
                 Action::Label { .. } => "Yes, label",
                 Action::Drain { .. } => "Yes, drain",
                 Action::Evict { .. } => "Yes, evict",
-                Action::Delete { .. } => "Yes, delete",
+                Action::Delete { .. } | Action::DeleteNode { .. } => "Yes, delete",
             },
         }
     }
@@ -723,7 +723,11 @@ impl Approval {
 const fn touches_pods(action: &Action) -> bool {
     match action {
         Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
-        Action::Taint { .. } | Action::Drain { .. } | Action::Evict { .. } | Action::Delete { .. } => true,
+        Action::Taint { .. }
+        | Action::Drain { .. }
+        | Action::Evict { .. }
+        | Action::Delete { .. }
+        | Action::DeleteNode { .. } => true,
     }
 }
 
@@ -744,6 +748,7 @@ pub fn plan_title(plan: &Plan) -> String {
         | Action::Uncordon { .. }
         | Action::Taint { .. }
         | Action::Label { .. }
+        | Action::DeleteNode { .. }
         | Action::Drain { .. } => plan.nodes.iter().map(|node| node.node.to_string()).collect(),
     };
     title(plan.action.word(), &names)

@@ -114,7 +114,8 @@ fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
         PlanStep::Cordon { node, .. }
         | PlanStep::SetTaints { node, .. }
-        | PlanStep::SetLabels { node, .. } => Some(node),
+        | PlanStep::SetLabels { node, .. }
+        | PlanStep::DeleteNode { node, .. } => Some(node),
         PlanStep::Evict { .. } | PlanStep::Delete { .. } => None,
     }
 }
@@ -148,5 +149,6 @@ fn words(step: &PlanStep) -> String {
         }
         PlanStep::Evict { pod, .. } => format!("evict {pod}"),
         PlanStep::Delete { pod, .. } => format!("delete {pod}"),
+        PlanStep::DeleteNode { node, .. } => format!("delete node {node}"),
     }
 }
