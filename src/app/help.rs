@@ -76,7 +76,6 @@ impl HelpGroup {
             | UserAction::Freeze
             | UserAction::Info
             | UserAction::Timing
-            | UserAction::Maintenance
             | UserAction::Typed(
                 TypedCommand::Group
                 | TypedCommand::Theme
@@ -94,6 +93,7 @@ impl HelpGroup {
             | UserAction::MarkAll
             | UserAction::MarkRange
             | UserAction::Plan(_)
+            | UserAction::Maintenance
             | UserAction::Toggle(_)
             | UserAction::Apply
             | UserAction::Progress

@@ -99,7 +99,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.push(Runs::new(&text, dim).fitted(width));
     }
     let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
-    lines.extend(waves(&lanes).iter().map(|line| Runs::new(line, base).fitted(width)));
+    lines.extend(waves(&lanes, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
     for (number, wave) in plan.waves.iter().enumerate() {
         let nodes: Vec<&str> = wave.nodes.iter().map(|node| &**node).collect();
         let line = format!("wave {:>3} {}", number + 1, nodes.join(", "));
@@ -121,6 +121,9 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
 
 /// `3 nodes in 2 waves, 19m: 24 pods move`.
 fn summary(plan: &MaintenancePlan) -> String {
+    if plan.waves.is_empty() {
+        return "no wave is possible now".into();
+    }
     let MaintenanceCost { nodes, takes, moves, moved_again } = plan.cost();
     let again = match moved_again {
         0 => String::new(),

@@ -25,7 +25,8 @@ use kordon::{
 use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        ObjectEvent, ObjectEvents, ObjectRead, Phase, PodReady, TaintEffect, WorkloadKind,
+        MaintenanceNote, MaintenanceStage, ObjectEvent, ObjectEvents, ObjectRead, OperationId, Phase,
+        PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     placement::Snapshot,
@@ -81,13 +82,42 @@ fn the_information_sheet_has_controller_settings_and_watches() {
 #[test]
 fn the_timing_sheet_has_this_cluster_beside_the_profiles_of_the_field() {
     let mut fixture = DashboardFixture::well();
-    fixture.press("m");
+    fixture.press("a");
     assert!(fixture.app.next_timing_job().is_some());
     fixture.work_out_timing();
     assert!(fixture.app.next_timing_job().is_none(), "nothing has changed");
     expect(&mut fixture, "timing", (80, 24));
     expect(&mut fixture, "timing", (160, 48));
+    fixture.press("a");
+    assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+#[test]
+fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance_is() {
+    let mut fixture = DashboardFixture::well();
     fixture.press("m");
+    let text = |fixture: &mut DashboardFixture| snapshot::plain(&drawn(fixture, (120, 40)));
+    fixture.press("m");
+    fixture.press("2jjjjjjjjjjj jjjjjjjjjj m");
+    assert!(text(&mut fixture).contains("working out the waves"), "{}", text(&mut fixture));
+    let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
+    fixture.app.on_maintenance(job.work());
+    assert!(fixture.app.next_maintenance_job(fixture.now).is_none(), "the waves are there");
+    let operation: OperationId = "maintenance-20261129-0300-x1".parse().expect("an id");
+    let stages = [MaintenanceStage::Draining, MaintenanceStage::Awaited, MaintenanceStage::Waiting];
+    for (name, stage) in ["pool-a-04", "pool-a-05", "pool-a-06"].into_iter().zip(stages) {
+        let note = MaintenanceNote {
+            by: "alice@desk".into(),
+            operation: operation.clone(),
+            stage,
+            renewed: fixture.now,
+            before: String::new(),
+        };
+        fixture.change_node(name, |node| node.maintenance = Some(note.into()));
+    }
+    expect(&mut fixture, "maintenance", (80, 24));
+    expect(&mut fixture, "maintenance", (160, 48));
+    fixture.press("<Esc>");
     assert!(fixture.app.screen.overlays.top().is_none());
 }
 
@@ -315,7 +345,10 @@ fn enter_on_an_action_of_the_detail_opens_its_plan_and_on_what_nobody_can_apply_
         fixture.press("j");
     }
     // The pod that terminates on the dead node can also be deleted by force.
-    assert_eq!(opened, ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "delete"]);
+    assert_eq!(
+        opened,
+        ["taint node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", "delete", "delete node"]
+    );
 }
 
 #[test]

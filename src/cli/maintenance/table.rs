@@ -9,7 +9,7 @@ use crate::{
     ui::widgets::{WaveLane, waves},
 };
 use kordon_core::plan::words::counted;
-use kordon_time::Span;
+use kordon_time::{Span, Timestamp};
 
 /// Workloads without a Ready pod that are listed for each wave.
 const NAMED: usize = 4;
@@ -27,7 +27,7 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     if out.export().is_none() && !report.waves.is_empty() {
         out.line(Emphasis::Plain, "");
         let lanes: Vec<WaveLane> = report.waves.iter().map(lane).collect();
-        out.drawing(&waves(&lanes));
+        out.drawing(&waves(&lanes, Timestamp::to_time));
     }
     let numbered: Vec<(usize, &WaveReport)> =
         report.waves.iter().enumerate().map(|(place, wave)| (place + 1, wave)).collect();

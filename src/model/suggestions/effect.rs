@@ -37,12 +37,7 @@ impl PlanEffect {
 
     /// Returns the effect of the loss of a node: the outcomes of its pods.
     pub fn from_loss(failover: &Failover) -> Self {
-        let outcomes = failover.all_counts();
-        let text = match outcomes.total() {
-            0 => "no pod leaves".to_owned(),
-            pods => format!("{}: {}", counted(pods, "pod leaves", "pods leave"), outcomes.text()),
-        };
-        Self { text, cautions: Vec::new() }
+        Self { text: leaving(&failover.all_counts()), cautions: Vec::new() }
     }
 }
 
@@ -95,7 +90,19 @@ fn text(plan: &Plan) -> String {
             _ if plan.totals.already_terminating == plan.totals.pods => String::new(),
             _ => of_pods(plan),
         },
-        Action::Drain { .. } | Action::Taint { .. } | Action::DeleteNode { .. } => of_pods(plan),
+        Action::Drain { .. } | Action::Taint { .. } => of_pods(plan),
+        Action::DeleteNode { .. } => match plan.totals.outcomes.total() {
+            0 => leaving(&plan.totals.outcomes),
+            _ => format!("{}; gone {}", leaving(&plan.totals.outcomes), plan.ends()),
+        },
+    }
+}
+
+/// What becomes of the pods that leave.
+fn leaving(outcomes: &OutcomeCounts) -> String {
+    match outcomes.total() {
+        0 => "no pod leaves".to_owned(),
+        pods => format!("{}: {}", counted(pods, "pod leaves", "pods leave"), outcomes.text()),
     }
 }
 

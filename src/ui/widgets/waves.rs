@@ -24,8 +24,8 @@ impl From<&MaintenanceWave> for WaveLane {
 }
 
 /// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all is well again. Empty if there are
-/// none.
-pub fn waves(lanes: &[WaveLane]) -> Vec<String> {
+/// none. `shown` writes a time.
+pub fn waves(lanes: &[WaveLane], shown: impl Fn(Timestamp) -> String) -> Vec<String> {
     let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else { return Vec::new() };
     let whole = last.ends.since(first.starts).as_secs().max(1);
     let place = |at: Timestamp| at.since(first.starts).as_secs() * CELLS / whole;
@@ -41,7 +41,7 @@ pub fn waves(lanes: &[WaveLane]) -> Vec<String> {
         format!("wave {:>3} {bar} {nodes}, {} moves", number + 1, wave.moves)
     };
     let mut lines: Vec<String> = lanes.iter().enumerate().map(lane).collect();
-    let (from, to) = (first.starts.to_time(), last.ends.to_time());
+    let (from, to) = (shown(first.starts), shown(last.ends));
     lines.push(format!("         ▒ drains  █ work, back and settled; from {from} to {to}"));
     lines
 }
