@@ -119,6 +119,8 @@ pub enum TypedCommand {
     Group,
     /// Show a saved view.
     View,
+    /// Keep what is shown as a view.
+    SaveView,
     /// Go to another context.
     Context,
     Zone,
@@ -429,6 +431,8 @@ pub const COMMANDS: &[Command] = &[
         TypedCommand::Theme),
     typed_only("context", "[NAME]", "Go to another context of the kubeconfig; without a name, list them.", TypedCommand::Context),
     typed_only("view", "[NAME]", "Show a saved view of the configuration; without a name, list them.", TypedCommand::View),
+    typed_only("save-view", "[NAME]", "Keep the focused list with its filter, order and grouping as a view of the configuration.",
+        TypedCommand::SaveView),
     typed_only("zone", "[ZONE]", "Show only the nodes of a zone; without one, all nodes.", TypedCommand::Zone),
     typed_only("namespace", "[NAME]", "Show only the pods and budgets of a namespace; without one, of all.",
         TypedCommand::Namespace),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::{
     App, Pane,
     detail::{DetailSubject, DetailView},
+    preferences::SavedView,
     subject::subject_of_row,
 };
 
@@ -23,6 +24,8 @@ pub enum TakenAlong {
     Cell(String),
     /// All rows, or the screen, in a file.
     File(PathBuf),
+    /// The focused list as a view of this name, in the configuration.
+    View(String, SavedView),
 }
 
 /// A text for the clipboard.

@@ -83,7 +83,8 @@ impl HelpGroup {
                 | TypedCommand::Zone
                 | TypedCommand::Namespace
                 | TypedCommand::Export
-                | TypedCommand::View,
+                | TypedCommand::View
+                | TypedCommand::SaveView,
             ) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster

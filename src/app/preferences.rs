@@ -60,6 +60,30 @@ pub struct SavedView {
     pub zoom: bool,
 }
 
+impl SavedView {
+    /// The view as a table at the end of a configuration. What has its default value is left out.
+    pub fn to_toml(&self, name: &str) -> String {
+        let mut lines = format!("\n[views.{name}]\npane = {}\n", quoted(&self.pane));
+        for (key, text) in [("filter", &self.filter), ("sort", &self.sort), ("group", &self.group)] {
+            if !text.is_empty() {
+                lines.push_str(&format!("{key} = {}\n", quoted(text)));
+            }
+        }
+        for (key, is_on) in [("wide", self.wide), ("zoom", self.zoom)] {
+            if is_on {
+                lines.push_str(&format!("{key} = true\n"));
+            }
+        }
+        lines
+    }
+}
+
+/// A basic string of TOML.
+fn quoted(text: &str) -> String {
+    // JSON escapes at least what TOML has to, by sequences that TOML knows.
+    serde_json::Value::from(text).to_string()
+}
+
 /// How a context is marked, so that nobody takes it for another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContextMark {
@@ -137,6 +161,29 @@ pub fn list_named(name: &str) -> Option<Pane> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_view_that_is_kept_is_read_back() {
+        let views = [
+            SavedView {
+                pane: "nodes".into(),
+                filter: r#"state!=Ready "a\b" /é\t/"#.into(),
+                sort: "-pods".into(),
+                group: "zone".into(),
+                wide: true,
+                zoom: false,
+            },
+            SavedView { pane: "budgets".into(), ..SavedView::default() },
+        ];
+        let text: String =
+            views.iter().enumerate().map(|(number, view)| view.to_toml(&format!("v-{number}"))).collect();
+        #[derive(Deserialize)]
+        struct File {
+            views: BTreeMap<String, SavedView>,
+        }
+        let file: File = toml::from_str(&format!("theme = \"nord\"{text}")).expect("valid TOML");
+        assert_eq!(file.views.into_values().collect::<Vec<_>>(), views);
+    }
 
     #[test]
     fn colours_are_names_of_the_terminals_or_six_hexadecimal_digits() {

@@ -1,6 +1,11 @@
 //! Runs the commands that are typed after `:`.
 
-use super::{App, Pane, TakenAlong, commands::TypedCommand, groups::Grouping, preferences::list_named};
+use super::{
+    App, Pane, TakenAlong,
+    commands::TypedCommand,
+    groups::Grouping,
+    preferences::{SavedView, list_named},
+};
 use kordon_core::cluster::nearest::{did_you_mean, nearest};
 use kordon_time::{Span, Timestamp};
 
@@ -59,6 +64,7 @@ impl App {
             }
             TypedCommand::Context => self.go_to_context(argument)?,
             TypedCommand::View => self.show_view(argument, now)?,
+            TypedCommand::SaveView => self.save_view(argument)?,
             TypedCommand::Namespace => self.show_namespace(argument, now),
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
@@ -92,6 +98,44 @@ impl App {
 }
 
 impl App {
+    /// Asks for the focused list to be kept as a view of this name.
+    ///
+    /// # Errors
+    /// The name is no name, or taken; or the focused pane is no list.
+    fn save_view(&mut self, name: &str) -> Result<(), String> {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+        if name.is_empty() || !name.chars().all(is_plain) {
+            return Err("name the view in letters, digits, - and _: save-view full-nodes".into());
+        }
+        if self.preferences.views.contains_key(name) {
+            return Err(format!(
+                "there is a view {name} already: name another, or remove it from the configuration"
+            ));
+        }
+        let screen = &self.screen;
+        let pane = screen.focus;
+        if !Pane::LISTS.contains(&pane) {
+            return Err("no list has the focus".into());
+        }
+        let sort = screen.sort(pane).filter(|sort| !sort.is_default());
+        let sort = sort.map(|sort| format!("{}{}", if sort.is_reversed() { "-" } else { "" }, sort.title()));
+        let grouping = screen.groups.grouping();
+        let view = SavedView {
+            pane: pane.title().to_lowercase(),
+            filter: screen.filter(pane).text().to_owned(),
+            sort: sort.unwrap_or_default(),
+            group: if pane == Pane::Nodes && !grouping.is_none() {
+                grouping.as_str().to_owned()
+            } else {
+                String::new()
+            },
+            wide: screen.wide,
+            zoom: screen.zoomed,
+        };
+        self.taken_along = Some(TakenAlong::View(name.to_owned(), view));
+        Ok(())
+    }
+
     /// Shows a saved view: a pane with its filter and order.
     fn show_view(&mut self, name: &str, now: Timestamp) -> Result<(), String> {
         let Some(view) = self.preferences.views.get(name).cloned() else {

@@ -257,6 +257,8 @@ struct Loop {
     /// Opens other contexts; none if there are none.
     opener: Option<ContextOpener>,
     opening: ContextOpening,
+    /// File of the configuration, to which views are added; none if there is no place for it.
+    preferences: Option<PathBuf>,
     /// Number of operations that run.
     running: RunningCount,
 }
@@ -280,6 +282,7 @@ impl Loop {
         }
         Self {
             display: Display::new(app, clock),
+            preferences: preferences.as_ref().map(|file| file.path.clone()),
             link: ClusterLink::new(links, clock),
             work: Work::new(preferences),
             past: Past::new(player, history),

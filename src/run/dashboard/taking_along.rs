@@ -1,6 +1,10 @@
 //! What a user takes along: rows for the clipboard, and what is shown as a file.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    io::{self, Write as _},
+    path::Path,
+};
 
 use ratatui::{Terminal, backend::TestBackend};
 
@@ -26,6 +30,13 @@ impl Loop {
             TakenAlong::File(path) => match self.write(&path, &rows) {
                 Ok(()) => format!("wrote {}", path.display()),
                 Err(why) => why,
+            },
+            TakenAlong::View(name, view) => match &self.preferences {
+                None => "there is no place for a configuration".into(),
+                Some(file) => match append(file, &view.to_toml(&name)) {
+                    Ok(()) => format!("view {name} is in {}: :view {name}", file.display()),
+                    Err(error) => format!("cannot write {}: {error}", file.display()),
+                },
             },
         };
         self.display.app.screen.message = Some(said);
@@ -60,6 +71,15 @@ impl Loop {
         let theme = Theme::chosen(app.screen.theme());
         snapshot::write(path, screen.backend().buffer(), &theme).map_err(|error| error.to_string())
     }
+}
+
+/// Appends a text to a file, which is created if there is none.
+fn append(file: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Copies a text. Returns what to say.
