@@ -256,7 +256,7 @@ impl BudgetListJob {
         let drain = |node: &NodeName| {
             let object = self.cluster.node(node);
             let claimed = object.and_then(|node| Some(node.drain_claim.as_ref()?.by.clone()));
-            let foreign = || Some(ForeignDrain::find(&self.cluster, object?)?.by.to_owned());
+            let foreign = || Some(ForeignDrain::find(&self.cluster, object?)?.by?.to_owned());
             let by = claimed.or_else(foreign).or_else(|| Some(object?.cordon()?.by.clone()));
             DrainUnderBudget { node: node.clone(), by, blocked_since: blocked_since(node) }
         };

@@ -253,7 +253,7 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
 /// Returns the level of a finding about nodes in this state.
 fn level(model: &Model, state: NodeState) -> VerdictLevel {
     match state {
-        NodeState::Draining => VerdictLevel::Notice,
+        NodeState::Rebooting | NodeState::Draining => VerdictLevel::Notice,
         NodeState::Silent if disrupts_a_zone(model) => VerdictLevel::Critical,
         state => VerdictLevel::from_role(state.role()),
     }
@@ -351,7 +351,7 @@ fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     let finding = |drain: &BlockedDrain| {
         let foreign =
             model.cluster.node(&drain.node).and_then(|node| ForeignDrain::find(&model.cluster, node));
-        let by = foreign.map(|drain| format!(" by {}", drain.by)).unwrap_or_default();
+        let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
         let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
         let phrase = phrase.time(seconds(now.since(drain.since)));
         Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))

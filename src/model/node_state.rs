@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 
 use super::Model;
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, ForeignDrain, Node, NodeName, Scope},
+    cluster::{Cluster, ConditionStatus, DrainStage, ForeignDrain, Node, NodeName, Scope},
     engine::{Engine, Expiry, NodeStage, Silence, controllers_own},
     operation::DrainCount,
     plan::{cordoned_at, drain_began},
@@ -21,6 +21,8 @@ pub enum NodeState {
     Unknown,
     /// The node's kubelet reports that the node is not ready.
     NotReady,
+    /// The machine is being shut down, and its kubelet ends the pods before that (graceful node shutdown).
+    ShuttingDown,
     /// The Ready condition is True, but the node is silent ([`Silence`]).
     Silent,
     /// The Ready condition is True, but a heartbeat is late.
@@ -29,9 +31,12 @@ pub enum NodeState {
     Pressure,
     /// The node's kubelet has never posted a status.
     Starting,
+    /// A component of another project restarts the machine, which is still Ready or Ready again.
+    Rebooting,
     /// A drain claims the node, or a component of another project drains it.
     Draining,
-    /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left.
+    /// The node is cordoned, a drain of it has ended, and only static pods and pods of DaemonSets are left; or a
+    /// component of another project says that its drain has ended.
     Drained,
     /// The node is marked unschedulable.
     Cordoned,
@@ -51,14 +56,16 @@ pub enum StateRole {
 }
 
 impl NodeState {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Evicting,
         Self::Unknown,
         Self::NotReady,
+        Self::ShuttingDown,
         Self::Silent,
         Self::Late,
         Self::Pressure,
         Self::Starting,
+        Self::Rebooting,
         Self::Draining,
         Self::Drained,
         Self::Cordoned,
@@ -71,6 +78,8 @@ impl NodeState {
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
         match node.ready().map(|ready| ready.status) {
             Some(ConditionStatus::True) => {}
+            // The kubelet ends the pods long before the controller evicts them.
+            Some(ConditionStatus::False) if node.is_shutting_down() => return Self::ShuttingDown,
             Some(_) if is_tainted && pods.leaving => return Self::Evicting,
             Some(ConditionStatus::Unknown) => return Self::Unknown,
             Some(ConditionStatus::False | ConditionStatus::Invalid) => return Self::NotReady,
@@ -80,18 +89,29 @@ impl NodeState {
             Self::Silent
         } else if silence.is_late(now) {
             Self::Late
+        } else if node.is_shutting_down() {
+            Self::ShuttingDown
         } else if node.problems().next().is_some() {
             Self::Pressure
-        } else if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now))
-            || ForeignDrain::is_of(node)
-        {
-            Self::Draining
-        } else if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) {
-            Self::Drained
-        } else if node.unschedulable {
-            Self::Cordoned
         } else {
-            Self::Ready
+            Self::from_maintenance(facts)
+        }
+    }
+
+    /// Returns the state of a Ready node without problems: what is done with it, and by whom.
+    fn from_maintenance(facts: &NodeFacts) -> Self {
+        let NodeFacts { node, pods, now, .. } = *facts;
+        if node.drain_claim.as_ref().is_some_and(|claim| claim.is_fresh(now)) {
+            return Self::Draining;
+        }
+        match ForeignDrain::stage(node) {
+            Some(DrainStage::Rebooting) => Self::Rebooting,
+            Some(DrainStage::Maintaining) if pods.workload == Some(0) => Self::Drained,
+            Some(DrainStage::Draining | DrainStage::Maintaining) => Self::Draining,
+            Some(DrainStage::Drained) => Self::Drained,
+            None if node.unschedulable && node.drained.is_some() && pods.workload == Some(0) => Self::Drained,
+            None if node.unschedulable => Self::Cordoned,
+            None => Self::Ready,
         }
     }
 
@@ -100,10 +120,12 @@ impl NodeState {
             Self::Evicting => "Evicting",
             Self::Unknown => "Unknown",
             Self::NotReady => "NotReady",
+            Self::ShuttingDown => "ShuttingDown",
             Self::Silent => "Silent",
             Self::Late => "Late",
             Self::Pressure => "Pressure",
             Self::Starting => "Starting",
+            Self::Rebooting => "Rebooting",
             Self::Draining => "Draining",
             Self::Drained => "Drained",
             Self::Cordoned => "Cordoned",
@@ -116,10 +138,12 @@ impl NodeState {
             Self::Evicting => "✖",
             Self::Unknown => "✕",
             Self::NotReady => "◆",
+            Self::ShuttingDown => "◑",
             Self::Silent => "◌",
             Self::Late => "◦",
             Self::Pressure => "▴",
             Self::Starting => "◐",
+            Self::Rebooting => "↻",
             Self::Draining => "⊖",
             Self::Drained => "○",
             Self::Cordoned => "⊘",
@@ -130,9 +154,9 @@ impl NodeState {
     pub const fn role(self) -> StateRole {
         match self {
             Self::Evicting | Self::Unknown | Self::NotReady => StateRole::Critical,
-            Self::Silent | Self::Pressure => StateRole::Warning,
+            Self::ShuttingDown | Self::Silent | Self::Pressure => StateRole::Warning,
             Self::Late | Self::Starting => StateRole::Notice,
-            Self::Draining | Self::Drained | Self::Cordoned => StateRole::Maintenance,
+            Self::Rebooting | Self::Draining | Self::Drained | Self::Cordoned => StateRole::Maintenance,
             Self::Ready => StateRole::Ready,
         }
     }
@@ -149,10 +173,19 @@ impl NodeState {
     /// failing. A change to one of these states therefore does not count as a change.
     pub const fn is_well(self) -> bool {
         match self {
-            Self::Pressure | Self::Draining | Self::Drained | Self::Cordoned | Self::Ready => true,
-            Self::Evicting | Self::Unknown | Self::NotReady | Self::Silent | Self::Late | Self::Starting => {
-                false
-            }
+            Self::Pressure
+            | Self::Rebooting
+            | Self::Draining
+            | Self::Drained
+            | Self::Cordoned
+            | Self::Ready => true,
+            Self::Evicting
+            | Self::Unknown
+            | Self::NotReady
+            | Self::ShuttingDown
+            | Self::Silent
+            | Self::Late
+            | Self::Starting => false,
         }
     }
 
@@ -161,9 +194,9 @@ impl NodeState {
         self.is_down() || matches!(self, Self::Silent)
     }
 
-    /// Whether the controller or the kubelet reports the node as not ready.
+    /// Whether the controller or the kubelet reports the node as not ready, or as about to stop.
     pub const fn is_down(self) -> bool {
-        matches!(self, Self::Evicting | Self::Unknown | Self::NotReady)
+        matches!(self, Self::Evicting | Self::Unknown | Self::NotReady | Self::ShuttingDown)
     }
 }
 
@@ -205,14 +238,16 @@ impl NodeFacts<'_> {
         // The leaving pods are looked up only for tainted nodes. A large zone may have a thousand nodes that wait for
         // their taint; they have no leaving pods, and looking them up would be slow.
         let is_tainted = matches!(stage, NodeStage::Tainted | NodeStage::Evicted);
-        let counts = node.unschedulable && node.drained.is_some() && is_known;
+        let may_be_drained = (node.unschedulable && node.drained.is_some())
+            || ForeignDrain::stage(node) == Some(DrainStage::Maintaining);
+        let counts = may_be_drained && is_known;
         let leaving = is_tainted.then(|| engine.leaving_pods(cluster, node));
         let pods = NodePods {
             leaving: leaving.is_some_and(|leaving| leaving.any),
             workload: counts.then(|| cluster.workload_pods(&node.name).count()),
         };
         // The number of pods may become known or unknown at any time, without a change of a node or pod.
-        let is_counted = node.unschedulable && node.drained.is_some() && node.is_ready();
+        let is_counted = may_be_drained && node.is_ready();
         let of_count = if is_counted { Expiry::AnyTime } else { Expiry::OnChange };
         let of_claim =
             node.drain_claim.as_ref().map(|claim| claim.fresh_until()).filter(|until| *until > now);
@@ -233,8 +268,9 @@ pub struct NodeStateView {
     pub since: Option<Timestamp>,
     /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
-    /// The other project that drains the node, as in `Karpenter`; `None` if kordon or nobody known does.
-    pub drained_by: Option<&'static str>,
+    /// The other project that drains, drained or reboots the node, as in `Karpenter`; `None` if kordon or nobody known
+    /// does.
+    pub by: Option<&'static str>,
 }
 
 impl NodeStateView {
@@ -246,7 +282,7 @@ impl NodeStateView {
 
     /// The state with its detail: `Evicting 12s`, `Draining 3/8`, `Draining by Karpenter 9d`, `Ready`.
     pub fn text(&self, now: Timestamp) -> String {
-        let by = self.drained_by.map(|by| format!(" by {by}")).unwrap_or_default();
+        let by = self.by.map(|by| format!(" by {by}")).unwrap_or_default();
         match self.detail(now) {
             Some(StateDetail::Progress(count)) => format!("{}{by} {count}", self.state),
             Some(StateDetail::Lasting(span)) => format!("{}{by} {span}", self.state),
@@ -268,9 +304,10 @@ impl Model {
     pub fn node_status(&self, node: &Node) -> Option<NodeStateView> {
         let state = self.watchlist.state(&node.name)?;
         let drain = (state == NodeState::Draining).then(|| self.drain_count(node)).flatten();
-        let foreign = || ForeignDrain::find(&self.cluster, node).map(|drain| drain.by);
-        let drained_by = (state == NodeState::Draining && drain.is_none()).then(foreign).flatten();
-        Some(NodeStateView { state, since: self.state_since(node, state), drain, drained_by })
+        let is_maintained = matches!(state, NodeState::Rebooting | NodeState::Draining | NodeState::Drained);
+        let foreign = || ForeignDrain::find(&self.cluster, node)?.by;
+        let by = (is_maintained && drain.is_none()).then(foreign).flatten();
+        Some(NodeStateView { state, since: self.state_since(node, state), drain, by })
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, the progress comes from the operation,
@@ -293,10 +330,18 @@ impl Model {
                 node.problems().filter_map(|problem| problem.last_transition).map(local).max()
             }
             NodeState::Starting => Some(local(node.created)),
-            NodeState::Drained => node.drained.as_ref().map(|drained| drained.at),
+            NodeState::Rebooting | NodeState::Drained => match ForeignDrain::find(&self.cluster, node) {
+                Some(ForeignDrain { stage: DrainStage::Maintaining, .. }) => None,
+                Some(foreign) => foreign.since,
+                None => node.drained.as_ref().map(|drained| drained.at),
+            },
             NodeState::Draining => drain_began(&self.cluster, node),
             NodeState::Cordoned => cordoned_at(&self.cluster, node),
-            NodeState::Unknown | NodeState::NotReady | NodeState::Ready => ready(),
+            NodeState::ShuttingDown if node.is_ready() => {
+                let shutdown = node.condition("GracefulNodeShutdownInProgress");
+                shutdown.and_then(|shutdown| shutdown.last_transition).map(local)
+            }
+            NodeState::Unknown | NodeState::NotReady | NodeState::ShuttingDown | NodeState::Ready => ready(),
         }
     }
 }
@@ -373,7 +418,7 @@ mod tests {
     use std::{collections::BTreeSet, sync::Arc};
 
     use super::*;
-    use kordon_core::cluster::{Condition, DrainClaim, READY};
+    use kordon_core::cluster::{Condition, DrainClaim, READY, Taint};
 
     const NOW: Timestamp = Timestamp::from_secs(1_800_000_000);
 
@@ -390,6 +435,10 @@ mod tests {
         claimed: Option<i64>,
         /// Whether a drain of the node has ended.
         drained: bool,
+        /// Key of a taint of another project.
+        mark: Option<&'static str>,
+        /// Message of the Ready condition.
+        message: &'static str,
     }
 
     const READY_NODE: Case = Case {
@@ -402,11 +451,15 @@ mod tests {
         cordoned: false,
         claimed: None,
         drained: false,
+        mark: None,
+        message: "",
     };
 
     fn state(case: &Case) -> NodeState {
         let condition = |kind: &str, status| Condition { kind: kind.into(), status, ..Condition::default() };
-        let ready = case.ready.map(|status| condition(READY, status));
+        let ready =
+            case.ready.map(|status| Condition { message: case.message.into(), ..condition(READY, status) });
+        let mark = case.mark.map(|key| Taint { key: key.into(), ..Taint::default() });
         let pressure = case.pressure.then(|| condition("DiskPressure", ConditionStatus::True));
         let claim = case.claimed.map(|age| DrainClaim {
             renewed: NOW - Span::from_secs(age),
@@ -418,6 +471,7 @@ mod tests {
             unschedulable: case.cordoned,
             drain_claim: claim.map(Arc::new),
             drained: case.drained.then(Arc::default),
+            taints: mark.into_iter().collect(),
             ..Node::default()
         };
         let heartbeat = NOW - Span::from_secs(case.heartbeat_age);
@@ -438,6 +492,13 @@ mod tests {
         let down = || Case { ready: unknown, heartbeat_age: 90, ..READY_NODE };
         let tainted = || Case { stage: NodeStage::Tainted, ..down() };
         let worked_on = || Case { cordoned: true, claimed: Some(5), ..READY_NODE };
+        let stops = Case {
+            ready: Some(ConditionStatus::False),
+            message: "[container runtime is down, node is shutting down]",
+            ..READY_NODE
+        };
+        let marked = |key| Case { mark: Some(key), cordoned: true, ..READY_NODE };
+        let (maintained, rebooted) = ("medik8s.io/drain", "remediation.medik8s.io/self-node-remediation");
         let cases = [
             (Case { leaving: true, ..tainted() }, NodeState::Evicting),
             (tainted(), NodeState::Unknown),
@@ -459,6 +520,14 @@ mod tests {
             (Case { claimed: None, workload: Some(0), ..worked_on() }, NodeState::Cordoned),
             (Case { workload: Some(0), drained: true, ..READY_NODE }, NodeState::Ready),
             (READY_NODE, NodeState::Ready),
+            (Case { leaving: true, stage: NodeStage::Tainted, ..stops }, NodeState::ShuttingDown),
+            (marked("karpenter.sh/disrupted"), NodeState::Draining),
+            (Case { workload: Some(0), ..marked("karpenter.sh/disrupted") }, NodeState::Draining),
+            (marked(maintained), NodeState::Draining),
+            (Case { workload: Some(0), ..marked(maintained) }, NodeState::Drained),
+            (marked(rebooted), NodeState::Rebooting),
+            (Case { claimed: Some(5), ..marked(rebooted) }, NodeState::Draining),
+            (Case { ready: unknown, ..marked(rebooted) }, NodeState::Unknown),
         ];
         for (place, (case, expected)) in cases.iter().enumerate() {
             assert_eq!(state(case), *expected, "case {place}");
@@ -476,17 +545,17 @@ mod tests {
         assert_eq!(NodeState::worst(&[]), None);
         let words: BTreeSet<&str> = NodeState::ALL.map(NodeState::as_str).into();
         let glyphs: BTreeSet<&str> = NodeState::ALL.map(NodeState::glyph).into();
-        assert_eq!((words.len(), glyphs.len()), (11, 11));
+        assert_eq!((words.len(), glyphs.len()), (13, 13));
         for state in NodeState::ALL {
             assert_eq!(state.glyph().chars().count(), 1, "{state}");
-            assert_eq!(state.role() <= StateRole::Notice, state < NodeState::Draining, "{state}");
+            assert_eq!(state.role() <= StateRole::Notice, state < NodeState::Rebooting, "{state}");
             assert_eq!(state.role() == StateRole::Ready, state == NodeState::Ready);
         }
     }
 
     #[test]
     fn a_status_says_how_far_its_drain_is_or_since_when() {
-        let status = |state, since, drain| NodeStateView { state, since, drain, drained_by: None }.text(NOW);
+        let status = |state, since, drain| NodeStateView { state, since, drain, by: None }.text(NOW);
         let since = Some(NOW - Span::from_millis(12_900));
         assert_eq!(status(NodeState::Unknown, since, None), "Unknown 12s");
         let count = DrainCount { gone: 3, terminating: 1, waiting: 4, ..DrainCount::default() };

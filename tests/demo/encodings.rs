@@ -101,6 +101,7 @@ fn random_value(of: &str, depth: usize, random: &mut fastrand::Rng) -> Value {
                 json!(pick(&["50%", "web"], random))
             }
         }
+        "json" if random.bool() => json!({"f:spec": {"f:unschedulable": {}}}),
         "json" => json!({"f:spec": {}}),
         message => random_message(message, depth + 1, random),
     }
@@ -123,6 +124,8 @@ const KEYS: &[&str] = &[
     "kubernetes.io/config.mirror",
     "kordon.dev/cordon",
     "kordon.dev/drain",
+    "machineconfiguration.openshift.io/desiredDrain",
+    "weave.works/kured-reboot-in-progress",
     "pv.kubernetes.io/bind-completed",
     "volume.kubernetes.io/selected-node",
     "volume.beta.kubernetes.io/storage-class",

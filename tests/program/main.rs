@@ -19,6 +19,7 @@ mod doctor;
 mod drain_counts;
 mod drain_times;
 mod evictions;
+mod foreign_drains;
 mod geometry;
 mod harness;
 mod histories;

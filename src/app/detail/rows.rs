@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::{Detail, DetailContext, DetailRow, Tone, pressure};
 use crate::model::{BudgetList, BudgetRow, Model};
 use kordon_core::{
-    cluster::{Budget, Cluster, ConditionStatus, Key, Node, Pod, Scope, TaintOwner, TolerationOperator},
+    cluster::{
+        Budget, Cluster, ConditionStatus, CordonOrigin, Key, Node, Pod, Scope, TaintOwner, TolerationOperator,
+    },
     plan::words::counted,
     why::{Step, departure::PodDeparture},
 };
@@ -115,7 +117,7 @@ fn properties(node: &Node, cluster: &Cluster, now: Timestamp) -> Vec<DetailRow> 
     }));
     rows.extend([
         fact("zone", node.zone().to_string()),
-        cordoned(node, now),
+        cordoned(node, cluster, now),
         fact("address", node.address.to_string()),
         fact("kubelet", node.kubelet_version.to_string()),
         fact("kernel", node.kernel_version.to_string()),
@@ -130,9 +132,14 @@ fn properties(node: &Node, cluster: &Cluster, now: Timestamp) -> Vec<DetailRow> 
 }
 
 /// Whether a node is cordoned, with kordon's note about the cordon.
-fn cordoned(node: &Node, now: Timestamp) -> DetailRow {
+fn cordoned(node: &Node, cluster: &Cluster, now: Timestamp) -> DetailRow {
     let Some(note) = node.cordon() else {
-        return fact("cordoned", if node.unschedulable { "yes: no new pods" } else { "no" });
+        let Some(CordonOrigin { by, at, is_latest }) = CordonOrigin::find(cluster, node) else {
+            return fact("cordoned", "no");
+        };
+        let text = by.map_or_else(|| "yes: no new pods".to_owned(), |by| format!("by {by}"));
+        let at = at.filter(|_| !is_latest);
+        return DetailRow::Fact { name: "cordoned".into(), at, text, tone: Tone::Plain };
     };
     DetailRow::Fact {
         name: "cordoned".into(),

@@ -247,12 +247,13 @@ pub struct StatusNodeReport {
     /// The node's roles, from the labels `node-role.kubernetes.io/…`.
     pub roles: Vec<String>,
     /// The most urgent of: `Evicting` (tainted NoExecute by the controller, and pods are leaving or about to),
-    /// `Unknown` (declared by the controller), `NotReady` (its kubelet says so), `Silent` (no heartbeat for three of
+    /// `Unknown` (declared by the controller), `NotReady` (its kubelet says so), `ShuttingDown` (its kubelet ends
+    /// its pods before the machine stops), `Silent` (no heartbeat for three of
     /// its own renewal intervals, or half of its grace period, and never within one interval), `Late` (none for one and
     /// a half intervals), `Pressure`
-    /// (Ready, with a condition that reports a problem), `Starting` (never posted its status), `Draining` (a drain
-    /// claims it), `Drained` (cordoned, and no pods left that a drain removes), `Cordoned`, `Ready`. `null` while the
-    /// engine has not started.
+    /// (Ready, with a condition that reports a problem), `Starting` (never posted its status), `Rebooting` (another
+    /// project restarts it), `Draining` (a drain claims it, or another project drains it), `Drained` (cordoned, and no
+    /// pods left that a drain removes), `Cordoned`, `Ready`. `null` while the engine has not started.
     pub state: Option<&'static str>,
     /// When the state began; for `Silent` and `Late` the last heartbeat; `null` if unknown.
     pub state_since: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! `metadata`, reduced to the fields that kordon uses. Managed fields are skipped.
+//! `metadata`, reduced to the fields that kordon uses.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use serde::{
 
 use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
+    managed_fields::UnreadFields,
     pool::SharedParts,
     protobuf::{NotAMessage, ReadField, WireValue, wire},
 };
@@ -16,6 +17,7 @@ use kordon_core::cluster::{
     CordonNote, DrainClaim, DrainedNote, Key, MaintenanceNote, Name, Namespace, NodeName, Owner, OwnerKind,
     Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
+    drain_markers::ANNOTATIONS,
     maintenance_note::MAINTENANCE,
 };
 use kordon_time::ClusterTime;
@@ -36,6 +38,8 @@ wire! {
         pub owner_references: LenientList<OwnerReference<'a>> = 13,
         pub finalizers: LenientList<Text<'a>> = 14,
         pub annotations: KnownAnnotations = 12,
+        /// Not read from protobuf, where nodes read their managed fields from the whole message.
+        pub managed_fields: UnreadFields<'a>,
     }
 }
 
@@ -139,6 +143,8 @@ pub struct KnownAnnotations {
     pub storage_class: Option<Name>,
     /// `resource.kubernetes.io/pod-claim-name`: the entry of the pod's claims for which a ResourceClaim was made.
     pub pod_claim: Option<Name>,
+    /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
+    pub marks: Vec<(Name, Name)>,
 }
 
 impl KnownAnnotations {
@@ -153,6 +159,11 @@ impl KnownAnnotations {
         "resource.kubernetes.io/pod-claim-name",
     ];
 
+    /// Whether the value of this annotation is read.
+    fn reads(key: &str) -> bool {
+        Self::WITH_VALUE.contains(&key) || ANNOTATIONS.contains(&key)
+    }
+
     fn set(&mut self, key: &str, value: &str) {
         match key {
             CORDON => self.cordon = CordonNote::parse(value).map(Arc::new),
@@ -165,6 +176,7 @@ impl KnownAnnotations {
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,
+            _ if ANNOTATIONS.contains(&key) => self.marks.push((key.into(), value.into())),
             _ => {}
         }
     }
@@ -173,8 +185,7 @@ impl KnownAnnotations {
 impl<'a> ReadField<'a> for KnownAnnotations {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let Some((key, value)) = value.entry()? else { return Ok(()) };
-        let is_read = Self::WITH_VALUE.contains(&key);
-        self.set(key, if is_read { value.text()?.unwrap_or_default() } else { "" });
+        self.set(key, if Self::reads(key) { value.text()?.unwrap_or_default() } else { "" });
         Ok(())
     }
 }
@@ -193,7 +204,7 @@ impl<'de> Deserialize<'de> for KnownAnnotations {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KnownAnnotations, A::Error> {
                 let mut marks = KnownAnnotations::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
-                    if KnownAnnotations::WITH_VALUE.contains(&&*key) {
+                    if KnownAnnotations::reads(&key) {
                         marks.set(&key, &map.next_value::<Text<'de>>()?);
                     } else {
                         map.next_value::<IgnoredAny>()?;

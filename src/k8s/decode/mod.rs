@@ -13,6 +13,7 @@ pub mod kinds;
 pub mod kubelet;
 pub mod leaf;
 pub mod lease;
+mod managed_fields;
 pub mod meta;
 pub mod namespace;
 pub mod node;
@@ -181,6 +182,10 @@ has_metadata!(Counted);
 
 /// One received event of a watch.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all events are objects, and a box for each would cost more"
+)]
 pub enum StreamEvent {
     /// An object, and the version from which the watch resumes after this event.
     Object {

@@ -8,12 +8,15 @@ use super::{
     Decoder, WatchEvent, has_metadata,
     image::WireImage,
     leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
+    managed_fields,
     meta::Meta,
     pool::SharedParts,
     protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
     requests,
 };
-use kordon_core::cluster::{Change, Condition, ConditionStatus, Image, Node, Resources, Taint, TaintEffect};
+use kordon_core::cluster::{
+    Change, Condition, ConditionStatus, FieldManager, Image, Name, Node, Resources, Taint, TaintEffect,
+};
 
 /// Reads nodes.
 #[derive(Debug, Default)]
@@ -54,7 +57,7 @@ pub fn read(json: &[u8]) -> Option<Node> {
 }
 
 fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
-    let WireNode { metadata, spec, status } = wire;
+    let WireNode { metadata, spec, status, .. } = wire;
     let taints: Vec<Taint> = spec.taints.iter().map(|taint| taint.taint(pool)).collect();
     let conditions: Arc<[Condition]> =
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
@@ -82,18 +85,58 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         drained: metadata.annotations.drained.clone(),
         maintenance: metadata.annotations.maintenance.clone(),
         boot_id: (*status.node_info.boot_id).into(),
+        marks: marks(&metadata.annotations.marks),
+        unschedulable_by: wire.unschedulable_by().map(Arc::new),
     }
 }
 
-wire! {
-    /// A Node on the wire.
-    pub struct WireNode<'a> {
-        #[serde(deserialize_with = "or_default")]
-        metadata: Meta<'a> = 1,
-        #[serde(deserialize_with = "or_default")]
-        spec: Spec<'a> = 2,
-        #[serde(deserialize_with = "or_default")]
-        status: Status<'a> = 3,
+/// Marks of other projects, by key. Equal marks are equal in both encodings, whose maps have different orders.
+fn marks(found: &[(Name, Name)]) -> Arc<[(Name, Name)]> {
+    if found.is_empty() {
+        return Arc::default();
+    }
+    let mut marks = found.to_vec();
+    marks.sort_unstable();
+    marks.into()
+}
+
+/// A Node on the wire.
+#[derive(Default, Deserialize)]
+#[serde(default, bound(deserialize = "'de: 'a"))]
+pub struct WireNode<'a> {
+    #[serde(deserialize_with = "or_default")]
+    metadata: Meta<'a>,
+    #[serde(deserialize_with = "or_default")]
+    spec: Spec<'a>,
+    #[serde(deserialize_with = "or_default")]
+    status: Status<'a>,
+    /// The metadata in protobuf, unread.
+    #[serde(skip)]
+    metadata_bytes: &'a [u8],
+}
+
+impl<'a> Message<'a> for WireNode<'a> {
+    fn field(&mut self, number: u64, value: WireValue<'a>) -> Result<(), NotAMessage> {
+        match (number, value) {
+            (1, WireValue::Bytes(bytes)) => {
+                self.metadata_bytes = bytes;
+                self.metadata.read(value)
+            }
+            (2, _) => self.spec.read(value),
+            (3, _) => self.status.read(value),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl WireNode<'_> {
+    /// Returns who cordoned the node; `None` if it is not cordoned, or nothing says so.
+    fn unschedulable_by(&self) -> Option<FieldManager> {
+        if !self.spec.unschedulable.0 {
+            return None;
+        }
+        let of_json = self.metadata.managed_fields.of_unschedulable();
+        of_json.or_else(|| managed_fields::of_unschedulable(self.metadata_bytes))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Means, Suggestion, SuggestionKind};
 use crate::model::node_state::NodeState;
 use kordon_core::{
-    cluster::{Cluster, ConditionStatus, Key, Node, OUT_OF_SERVICE, Pod},
+    cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod},
     operation::DrainCount,
     plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
     pressure::PressureCondition,
@@ -51,7 +51,9 @@ impl NodeCase {
             NodeState::Late => vec![Wait, WhatIf],
             NodeState::Pressure => vec![Wait, Cordon, Drain],
             NodeState::Starting => vec![Wait, RestartKubelet, DeleteNode],
-            NodeState::Draining => vec![Wait],
+            NodeState::ShuttingDown | NodeState::Rebooting | NodeState::Draining => vec![Wait],
+            // Another project will uncordon it, or delete it.
+            NodeState::Drained if ForeignDrain::stage(&self.node).is_some() => vec![Wait, Uncordon],
             NodeState::Drained => vec![Uncordon, DeleteNode],
             NodeState::Cordoned if self.is_cordon_in_time(now) => vec![Wait, Uncordon, Drain],
             NodeState::Cordoned => vec![Uncordon, Drain],
@@ -139,11 +141,14 @@ impl NodeCase {
                 problem => format!("until {} clears", problem.unwrap_or_else(|| "its condition".into())),
             },
             NodeState::Starting => "until its kubelet posts a status".into(),
+            NodeState::ShuttingDown => "until it has stopped: its kubelet ends its pods before that".into(),
+            NodeState::Rebooting => "until it is back".into(),
+            NodeState::Drained => "until its maintenance ends".into(),
             NodeState::Draining => match self.drain {
                 Some(count) => format!("until its drain ends: {}", count.text()),
                 None => "until its drain ends".into(),
             },
-            NodeState::Cordoned | NodeState::Drained | NodeState::Ready => {
+            NodeState::Cordoned | NodeState::Ready => {
                 let note = self.node.cordon().map(|note| note.text(now)).unwrap_or_default();
                 format!("until its cordon ends: {note}")
             }
@@ -151,7 +156,11 @@ impl NodeCase {
         let ends = self.node.cordon().and_then(|note| note.until);
         let at = match self.state {
             NodeState::Cordoned => ends,
-            NodeState::Draining | NodeState::Drained | NodeState::Pressure | NodeState::Ready => None,
+            NodeState::Rebooting
+            | NodeState::Draining
+            | NodeState::Drained
+            | NodeState::Pressure
+            | NodeState::Ready => None,
             _ => self.next,
         };
         Suggestion::wait(at.filter(|at| *at > now), text)
@@ -240,7 +249,7 @@ mod tests {
     fn case(state: NodeState) -> NodeCase {
         let status = match state {
             NodeState::Evicting | NodeState::Unknown => Some(ConditionStatus::Unknown),
-            NodeState::NotReady => Some(ConditionStatus::False),
+            NodeState::NotReady | NodeState::ShuttingDown => Some(ConditionStatus::False),
             NodeState::Starting => None,
             _ => Some(ConditionStatus::True),
         };
@@ -279,7 +288,7 @@ mod tests {
             NodeState::Late => "wait whatIf",
             NodeState::Pressure => "wait cordon drain",
             NodeState::Starting => "wait restartKubelet deleteNode",
-            NodeState::Draining => "wait",
+            NodeState::ShuttingDown | NodeState::Rebooting | NodeState::Draining => "wait",
             NodeState::Drained => "uncordon deleteNode",
             NodeState::Cordoned => "uncordon drain",
             NodeState::Ready => "cordon drain whatIf",

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 use kordon_core::{
-    cluster::{ConditionStatus, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
+    cluster::{ConditionStatus, CordonOrigin, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     plan::words::counted,
     pressure::UsageMetric,
@@ -526,5 +526,7 @@ fn why(scene: &Scene) -> Option<String> {
         return Some(format!("{}: {}", ready.reason, ready.message));
     }
     let claim = node.drain_claim.as_ref().map(|claim| claim.text(scene.now));
-    claim.or_else(|| Some(format!("cordoned {}", node.cordon()?.text(scene.now))))
+    let noted = || Some(format!("cordoned {}", node.cordon()?.text(scene.now)));
+    let origin = || Some(format!("cordoned by {}", CordonOrigin::find(&scene.shown.cluster, node)?.by?));
+    claim.or_else(noted).or_else(origin)
 }

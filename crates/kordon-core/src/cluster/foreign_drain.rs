@@ -1,52 +1,119 @@
-//! Drains by components of other projects, as far as a taint of the node shows them.
+//! Drains and reboots by components of other projects, and who cordoned a node, as far as the Node object shows them.
 
-use super::{Cluster, Name, Node, taint::Taint, taint_owner::TaintOwner};
-use kordon_time::{ClusterTime, Timestamp};
+use super::{
+    Cluster, Node,
+    drain_markers::{DrainMarker, DrainStage, Meaning},
+};
+use kordon_time::Timestamp;
 
-/// A drain by a component of another project.
+/// A drain, reboot or maintenance by a component of another project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDrain {
-    /// The project, as in `Karpenter`.
-    pub by: &'static str,
-    /// Key of the taint that says so.
-    pub taint: Name,
-    /// Since when; `None` if the taint does not have the time.
+    /// The project, as in `Karpenter`; `None` if the mark does not tell.
+    pub by: Option<&'static str>,
+    pub stage: DrainStage,
+    /// The mark that says so, such as `taint karpenter.sh/disrupted`.
+    pub evidence: String,
+    /// Since when; `None` if the mark does not have the time.
     pub since: Option<Timestamp>,
 }
 
 impl ForeignDrain {
-    /// Returns the drain of a node; `None` if no taint of a known component says that the node is being drained.
+    /// Returns the drain of a node; `None` if no mark of a known component says that the node is being drained or
+    /// rebooted, or is kept empty.
     pub fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
-        let taint = marker(node)?;
-        let by = TaintOwner::from_taint(taint)?.name;
-        Some(Self { by, taint: taint.key.clone(), since: since(taint).map(|since| cluster.local(since)) })
+        let (stage, marker) = marker(node)?;
+        let since = marker.time(node).map(|since| cluster.local(since));
+        Some(Self { by: named(marker.project), stage, evidence: marker.evidence(), since })
     }
 
-    /// Whether a component of another project drains the node.
-    pub fn is_of(node: &Node) -> bool {
-        marker(node).is_some()
+    /// How far the drain of the node is; `None` if no component of another project drains it.
+    pub fn stage(node: &Node) -> Option<DrainStage> {
+        marker(node).map(|(stage, _)| stage)
+    }
+
+    /// Whether a component of another project removes pods from the node. The rest of its work, such as a reboot, does
+    /// not count.
+    pub fn removes_pods(node: &Node) -> bool {
+        matches!(Self::stage(node), Some(DrainStage::Draining | DrainStage::Maintaining))
     }
 }
 
-/// The taint that says that a node is being drained.
-fn marker(node: &Node) -> Option<&Taint> {
-    node.taints.iter().find(|taint| TaintOwner::from_taint(taint).is_some_and(TaintOwner::drains))
-}
-
-/// Since when a node has a taint: its `timeAdded`, or, as the cluster autoscaler writes it, the Unix time in its value
-/// (`addTaintsToSpec` in `cluster-autoscaler/utils/taints/taints.go`).
-fn since(taint: &Taint) -> Option<ClusterTime> {
-    let written = || {
-        let seconds = taint.value.parse::<i64>().ok().filter(|seconds| *seconds > 0)?;
-        taint.key.ends_with("ByClusterAutoscaler").then(|| ClusterTime::new(Timestamp::from_secs(seconds)))
+/// The most disruptive stage that a mark of the node says, with the mark.
+fn marker(node: &Node) -> Option<(DrainStage, &'static DrainMarker)> {
+    let stage = |marker: &'static DrainMarker| match marker.meaning {
+        Meaning::Stage(stage) => Some((stage, marker)),
+        Meaning::Note(_) | Meaning::Cordon => None,
     };
-    taint.time_added.or_else(written)
+    DrainMarker::of(node).filter_map(stage).min_by_key(|(stage, _)| *stage)
+}
+
+fn named(project: &'static str) -> Option<&'static str> {
+    Some(project).filter(|project| !project.is_empty())
+}
+
+/// A mark of another project that says what is planned, or something else that is no drain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignNote {
+    /// The note in words, such as `replacement planned by Cluster API (taint
+    /// node.cluster.x-k8s.io/outdated-revision)`.
+    pub text: String,
+    /// When the mark was set, or the date of planned maintenance; `None` if the mark does not have a time.
+    pub at: Option<Timestamp>,
+}
+
+impl ForeignNote {
+    /// Returns the notes about a node.
+    pub fn all(cluster: &Cluster, node: &Node) -> Vec<Self> {
+        let note = |marker: &'static DrainMarker| {
+            let Meaning::Note(words) = marker.meaning else { return None };
+            let text = format!("{words} ({})", marker.evidence());
+            Some(Self { text, at: marker.time(node).map(|at| cluster.local(at)) })
+        };
+        DrainMarker::of(node).filter_map(note).collect()
+    }
+}
+
+/// Who cordoned a node, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CordonOrigin {
+    /// Who did, in words that follow `cordoned by`; `None` if nothing says so.
+    pub by: Option<String>,
+    /// When; `None` if nothing says so.
+    pub at: Option<Timestamp>,
+    /// Whether the cordon may be older: only the manager's latest write is known.
+    pub is_latest: bool,
+}
+
+impl CordonOrigin {
+    /// Returns who cordoned a node: first as kordon's note says, else as `metadata.managedFields` does. `None` if the
+    /// node is not cordoned.
+    pub fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
+        if !node.unschedulable {
+            return None;
+        }
+        if let Some(note) = node.cordon() {
+            return Some(Self { by: Some(note.who()), at: Some(note.at), is_latest: false });
+        }
+        let tainted = node.cordon_taint().and_then(|taint| taint.time_added);
+        let written = node.cordoned_by().and_then(|by| by.at);
+        let by = node.cordoned_by().map(|by| {
+            let manager = match DrainMarker::project_of_manager(&by.manager) {
+                Some(project) if project != by.manager.as_str() => format!("{project} ({})", by.manager),
+                Some(_) | None => by.manager.to_string(),
+            };
+            if by.applied { format!("{manager} (server-side apply)") } else { manager }
+        });
+        let at = tainted.or(written).map(|at| cluster.local(at));
+        Some(Self { by, at, is_latest: tainted.is_none() && written.is_some() })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::TaintEffect;
+    use crate::cluster::{Taint, TaintEffect};
+    use kordon_time::ClusterTime;
 
     fn node(key: &str, value: &str, added: Option<&str>) -> Node {
         let time_added = added.map(|text| ClusterTime::parse(text).expect("a time"));
@@ -57,8 +124,8 @@ mod tests {
 
     fn found(node: &Node) -> Option<(&'static str, Option<String>)> {
         let drain = ForeignDrain::find(&Cluster::default(), node)?;
-        assert!(ForeignDrain::is_of(node));
-        Some((drain.by, drain.since.map(Timestamp::to_time)))
+        assert_eq!((ForeignDrain::stage(node), drain.stage), (Some(drain.stage), DrainStage::Draining));
+        Some((drain.by?, drain.since.map(Timestamp::to_time)))
     }
 
     /// As kept in `tests/cases/11-foreign-drain-karpenter.json`.
@@ -77,5 +144,13 @@ mod tests {
         assert_eq!(found(&deleted), Some(("Cluster Autoscaler", Some("2025-11-24T16:00:00Z".into()))));
         assert_eq!(found(&node("DeletionCandidateOfClusterAutoscaler", "1764000000", None)), None);
         assert_eq!(found(&node("dedicated", "1764000000", None)), None);
+    }
+
+    #[test]
+    fn the_most_disruptive_of_several_marks_counts() {
+        let taint = |key: &str| Taint { key: key.into(), ..Taint::default() };
+        let taints = ["karpenter.sh/disrupted", "remediation.medik8s.io/self-node-remediation"].map(taint);
+        let node = Node { taints: taints.into(), ..Node::default() };
+        assert_eq!(ForeignDrain::stage(&node), Some(DrainStage::Rebooting));
     }
 }

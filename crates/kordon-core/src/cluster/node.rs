@@ -80,6 +80,28 @@ pub struct Node {
     /// `status.nodeInfo.bootID`: another one after each start of the machine; empty if never posted.
     #[cbor(n(20), default)]
     pub boot_id: Name,
+    /// Well-known annotations by which other projects say what they do with the node
+    /// ([`drain_markers::ANNOTATIONS`](super::drain_markers::ANNOTATIONS)), by key.
+    #[cbor(n(21), with = "encoding::inline", default)]
+    pub marks: Arc<[(Name, Name)]>,
+    /// The client that set `spec.unschedulable`, from `metadata.managedFields`; read only from cordoned nodes.
+    #[cbor(n(22), with = "encoding::inline_option", has_nil)]
+    pub unschedulable_by: Option<Arc<FieldManager>>,
+}
+
+/// A client that set a field of an object: one of `metadata.managedFields`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct FieldManager {
+    /// The name that the client gave, else the start of its User-Agent: mostly the name of its executable.
+    #[n(0)]
+    pub manager: Name,
+    /// Whether the field was set by server-side apply.
+    #[n(1)]
+    pub applied: bool,
+    /// When the client last set a field that it had not set before. It set this field then, or earlier.
+    #[n(2)]
+    pub at: Option<ClusterTime>,
 }
 
 /// Labels with which providers and autoscalers name the pool of a node.
@@ -102,6 +124,32 @@ impl Node {
     /// Who cordoned the node with kordon, and why; none if the node is not cordoned now.
     pub fn cordon(&self) -> Option<&CordonNote> {
         self.cordon_note.as_deref().filter(|_| self.unschedulable)
+    }
+
+    /// The client that cordoned the node; none if the node is not cordoned now, or nothing says who did it.
+    pub fn cordoned_by(&self) -> Option<&FieldManager> {
+        self.unschedulable_by.as_deref().filter(|_| self.unschedulable)
+    }
+
+    /// The taint that the node lifecycle controller adds to a cordoned node.
+    pub fn cordon_taint(&self) -> Option<&Taint> {
+        self.taints.iter().find(|taint| taint.key == *"node.kubernetes.io/unschedulable")
+    }
+
+    /// The value of a well-known annotation of another project; none if the node does not have it.
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.marks.iter().find(|(known, _)| *known == *key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether the machine is being shut down, and its kubelet ends the pods before that: the kubelet says so in the
+    /// Ready condition (`nodeshutdown_manager_linux.go`, `setters.go`), another client in a condition of its own.
+    pub fn is_shutting_down(&self) -> bool {
+        let says_kubelet = self.ready().is_some_and(|ready| {
+            ready.status == ConditionStatus::False && ready.message.contains("node is shutting down")
+        });
+        let shutdown = "GracefulNodeShutdownInProgress";
+        says_kubelet
+            || self.condition(shutdown).is_some_and(|condition| condition.status == ConditionStatus::True)
     }
 
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
@@ -175,6 +223,15 @@ impl TableObject for Node {
 /// The type of the Ready condition.
 pub const READY: &str = "Ready";
 
+/// Conditions that say what is done with a node on purpose (KEP-5683, alpha in 1.37).
+const LIFECYCLE: [&str; 5] = [
+    "GracefulNodeShutdownInProgress",
+    "DrainInProgress",
+    "Drained",
+    "MaintenancePlanned",
+    "MaintenanceInProgress",
+];
+
 /// One entry of `status.conditions` of a node or pod.
 #[derive(Clone, Debug, Default, PartialEq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
@@ -198,12 +255,12 @@ pub struct Condition {
 impl Condition {
     /// Whether the condition reports a problem of a node. The conditions of the kubelet and of node-problem-detector do
     /// so if they are True. Conditions with a positive name do so if they are False: `NetworkingReady` (EKS),
-    /// `EtcdIsVoter` (k3s). The condition Ready is never counted here.
+    /// `EtcdIsVoter` (k3s). The condition Ready and those of the lifecycle of nodes are never counted here.
     fn is_problem(&self) -> bool {
         const GOOD: [&str; 4] = ["Ready", "Healthy", "Available", "IsVoter"];
         let is_good = GOOD.iter().any(|word| self.kind.ends_with(word));
         let problem = if is_good { ConditionStatus::False } else { ConditionStatus::True };
-        self.kind != *READY && self.status == problem
+        self.kind != *READY && !LIFECYCLE.contains(&self.kind.as_str()) && self.status == problem
     }
 
     /// Whether two conditions differ at most in the heartbeat time.

@@ -18,11 +18,6 @@ impl TaintOwner {
         Some(Self { name, meaning })
     }
 
-    /// Whether the taint says that its owner drains the node.
-    pub fn drains(self) -> bool {
-        self.meaning == DRAINED
-    }
-
     /// Whether the taint's owner creates nodes for Pending pods.
     pub fn is_autoscaler(self) -> bool {
         [AUTOSCALER, KARPENTER].contains(&self.name)
@@ -49,11 +44,11 @@ const DRAINED: &str = "being drained, will be removed";
 
 const LIFECYCLE: &str = "node lifecycle controller";
 const CLOUD: &str = "cloud controller manager";
-const AUTOSCALER: &str = "Cluster Autoscaler";
-const KARPENTER: &str = "Karpenter";
+pub(super) const AUTOSCALER: &str = "Cluster Autoscaler";
+pub(super) const KARPENTER: &str = "Karpenter";
 
 /// Well-known taints. The first match counts, so single keys come before their domains.
-const KNOWN: [(Pattern, &str, &str); 29] = [
+const KNOWN: [(Pattern, &str, &str); 37] = [
     (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "kubelet reports not ready"),
     (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "no heartbeat from its kubelet"),
     (Pattern::Key("node.kubernetes.io/memory-pressure"), LIFECYCLE, "short of memory"),
@@ -93,6 +88,26 @@ const KNOWN: [(Pattern, &str, &str); 29] = [
     (Pattern::Under("kubernetes.azure.com"), "AKS", "set for its node pool"),
     (Pattern::Key("node.cilium.io/agent-not-ready"), "Cilium", "its network agent is not ready"),
     (Pattern::Key("weave.works/kured-node-reboot"), "kured", "will be rebooted"),
+    (Pattern::Key("UpdateInProgress"), "Machine Config Operator", "will be updated"),
+    (Pattern::Key("medik8s.io/drain"), "Node Maintenance Operator", "drained, and kept for maintenance"),
+    (Pattern::Key("medik8s.io/remediation"), "Self Node Remediation", "unhealthy, being rebooted"),
+    (
+        Pattern::Key("remediation.medik8s.io/self-node-remediation"),
+        "Self Node Remediation",
+        "unhealthy, being rebooted",
+    ),
+    (
+        Pattern::Key("medik8s.io/fence-agents-remediation"),
+        "Fence Agents Remediation",
+        "unhealthy, being fenced",
+    ),
+    (
+        Pattern::Key("remediation.medik8s.io/fence-agents-remediation"),
+        "Fence Agents Remediation",
+        "unhealthy, being fenced",
+    ),
+    (Pattern::Under("remediator.kubernetes.azure.com"), "AKS", "drained for an event of Azure"),
+    (Pattern::Under("remediator.aks.microsoft.com"), "AKS", "drained for an event of Azure"),
     (
         Pattern::Key("node-role.kubernetes.io/control-plane"),
         "its installer",

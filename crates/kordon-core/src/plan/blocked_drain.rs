@@ -95,7 +95,6 @@ pub fn drain_began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
 /// time.
 pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let noted = node.cordon().map(|note| note.at);
-    let unschedulable = "node.kubernetes.io/unschedulable";
-    let tainted = || node.taints.iter().find(|taint| taint.key == *unschedulable)?.time_added;
+    let tainted = || node.cordon_taint()?.time_added;
     noted.or_else(|| tainted().map(|at| cluster.local(at)))
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, ForeignDrain, Key, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+        Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, Node, NodeName,
+        Scope, Taint, TaintEffect, TaintOwner,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
@@ -72,7 +73,9 @@ pub enum Topic {
     Eviction,
     /// A deletion that has begun.
     Termination,
-    /// The drain of the node, and what blocks it.
+    /// Who cordoned the node.
+    Cordon,
+    /// The drain of the node, and what blocks it; what other projects plan to do with the node.
     Drain,
     /// What refuses a request to evict the pod.
     Budget,
@@ -130,6 +133,7 @@ impl Topic {
             Self::Toleration => "toleration",
             Self::Eviction => "eviction",
             Self::Termination => "termination",
+            Self::Cordon => "cordon",
             Self::Drain => "drain",
             Self::Budget => "budget",
             Self::Volume => "volume",
@@ -155,7 +159,9 @@ impl Explainer<'_> {
     /// Explains a node: last heartbeat, grace period, Unknown, NoSchedule, queue, NoExecute, evictions.
     pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut explanation = self.until_tainted(node);
+        self.explain_cordon(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
+        self.explain_plans(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
         in_order(explanation)
     }
@@ -182,29 +188,59 @@ impl Explainer<'_> {
         explanation
     }
 
-    /// Adds the drain of the node, and what blocks it.
+    /// Adds who cordoned the node, and when. Adds nothing if nothing says who.
+    fn explain_cordon(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let Some(CordonOrigin { by: Some(by), at, is_latest }) = CordonOrigin::find(self.cluster, node)
+        else {
+            return;
+        };
+        let step = Step::new(Tense::Past, Topic::Cordon, format!("cordoned by {by}"));
+        explanation.push(Step { at, ..step }.estimated(is_latest));
+    }
+
+    /// Adds the drain of the node and what blocks it, or another stage of the work of another project.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
-        let foreign = ForeignDrain::find(self.cluster, node);
-        let (by, since) = match (claim, foreign) {
-            (Some(claim), _) => (claim.by.clone(), None),
-            (None, Some(ForeignDrain { by, taint, since })) => (format!("{by} (taint {taint})"), since),
+        let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
+        // By whom, or by which mark, in words that follow a noun.
+        let by = match (claim, &foreign) {
+            (Some(claim), _) => format!("by {}", claim.by),
+            (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
+            (None, Some(ForeignDrain { by: None, evidence, .. })) => format!("({evidence})"),
             (None, None) => return,
         };
-        let rules = EvictionRules::for_version(self.engine.settings().version);
-        let text = match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
-            Some(blocked) => {
-                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
-                format!("drain by {by} blocked by {blocked}: it refuses {}", pods.join(", "))
-            }
-            None => format!("drained by {by}"),
+        let is_empty = || self.knows_pods(node) && self.cluster.workload_pods(&node.name).next().is_none();
+        let text = match foreign.as_ref().map_or(DrainStage::Draining, |foreign| foreign.stage) {
+            DrainStage::Rebooting => format!("reboot {by}"),
+            DrainStage::Drained => format!("drain {by} has ended"),
+            DrainStage::Maintaining if is_empty() => format!("drain {by} has ended"),
+            DrainStage::Draining | DrainStage::Maintaining => self.drain_words(node, &by),
         };
         let step = Step::new(Tense::Present, Topic::Drain, text);
-        let step = match since {
-            Some(since) => step.at(since),
-            None => step,
-        };
-        explanation.push(step);
+        explanation.push(Step { at: foreign.and_then(|foreign| foreign.since), ..step });
+    }
+
+    fn drain_words(&self, node: &Node, by: &str) -> String {
+        let rules = EvictionRules::for_version(self.engine.settings().version);
+        match BlockedDrain::find(self.cluster, node, None, &rules, self.now) {
+            Some(blocked) => {
+                let pods: Vec<String> = blocked.pods.iter().map(ToString::to_string).collect();
+                format!("drain {by} blocked by {blocked}: it refuses {}", pods.join(", "))
+            }
+            None => format!("drained {by}"),
+        }
+    }
+
+    fn knows_pods(&self, node: &Node) -> bool {
+        self.cluster.knows(&Scope::PodsOn(node.name.clone()))
+    }
+
+    /// Adds what other projects say of the node, or plan for it.
+    fn explain_plans(&self, node: &Node, explanation: &mut Vec<Step>) {
+        for ForeignNote { text, at } in ForeignNote::all(self.cluster, node) {
+            let tense = if at.is_some_and(|at| at > self.now) { Tense::Future } else { Tense::Present };
+            explanation.push(Step { at, ..Step::new(tense, Topic::Drain, text) });
+        }
     }
 
     fn explain_confidence(&self, explanation: &mut Vec<Step>) {
@@ -310,6 +346,10 @@ impl Explainer<'_> {
             ConditionStatus::True => "Ready".to_owned(),
             ConditionStatus::Unknown => {
                 format!("the controller set its conditions to Unknown ({})", ready.reason)
+            }
+            ConditionStatus::False if node.is_shutting_down() => {
+                "its kubelet reports Ready=False (node is shutting down): it ends the pods before the machine stops"
+                    .to_owned()
             }
             ConditionStatus::False | ConditionStatus::Invalid => {
                 format!(

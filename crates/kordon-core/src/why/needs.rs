@@ -26,7 +26,7 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
     }
-    if cluster.node(node).is_some_and(|node| node.drain_claim.is_some() || ForeignDrain::is_of(node)) {
+    if cluster.node(node).is_some_and(|node| node.drain_claim.is_some() || ForeignDrain::removes_pods(node)) {
         let drained = || cluster.workload_pods(node);
         needs.extend(drained().map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
         needs.extend(plan::needs::of_refusals(cluster, drained().map(|pod| &**pod)));

@@ -1,0 +1,488 @@
+//! Marks that other projects leave on nodes, each on a Node object as the project writes it: the state of the node, and
+//! what `kordon why` says of it. The sources of the marks are in `cluster/drain_markers.rs`, too.
+
+use serde_json::{Map, Value, json};
+
+use super::case_objects::{DONE, Objects};
+
+/// The newest time in the objects, at which the clock stands.
+const NOW: &str = "2026-11-29T10:00:00Z";
+
+/// When the nodes were cordoned, two hours before.
+const CORDONED: &str = "2026-11-29T08:00:00Z";
+
+/// A node with a mark, and what kordon says of it.
+struct Case {
+    name: &'static str,
+    /// Fields of the Node object, over those of a Ready node.
+    node: Value,
+    /// The state as the table has it, up to the end of the cell.
+    state: &'static str,
+    /// Steps of the explanation.
+    why: &'static [&'static str],
+}
+
+/// A cordoned node: the taint that the node lifecycle controller adds, and the manager in `metadata.managedFields`.
+fn cordoned(manager: &str) -> Value {
+    json!({
+        "metadata": {"managedFields": [
+            {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "time": NOW, "fieldsType": "FieldsV1",
+                "fieldsV1": {"f:status": {"f:conditions": {}}}, "subresource": "status"},
+            {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "2026-11-29T08:30:00Z",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}]},
+        "spec": {"unschedulable": true, "taints": [
+            {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule", "timeAdded": CORDONED}]},
+    })
+}
+
+fn annotations(annotations: Value) -> Value {
+    json!({"metadata": {"annotations": annotations}})
+}
+
+fn labels(labels: Value) -> Value {
+    json!({"metadata": {"labels": labels}})
+}
+
+fn taint(key: &str, value: &str, added: Option<&str>) -> Value {
+    let mut taint = json!({"key": key, "effect": "NoSchedule"});
+    if !value.is_empty() {
+        taint["value"] = value.into();
+    }
+    if let Some(added) = added {
+        taint["timeAdded"] = added.into();
+    }
+    json!({"spec": {"taints": [taint]}})
+}
+
+fn conditions(conditions: Value) -> Value {
+    json!({"status": {"conditions": conditions}})
+}
+
+/// Puts one object over another. Lists are appended.
+fn merge(under: &mut Value, over: Value) {
+    match (under, over) {
+        (Value::Object(under), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(under.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(under), Value::Array(over)) => under.extend(over),
+        (under, over) => *under = over,
+    }
+}
+
+fn both(mut under: Value, over: Value) -> Value {
+    merge(&mut under, over);
+    under
+}
+
+fn ready(status: &str, message: &str) -> Value {
+    json!([{"type": "Ready", "status": status, "reason": if status == "True" { "KubeletReady" } else { "KubeletNotReady" },
+        "message": message, "lastHeartbeatTime": NOW, "lastTransitionTime": "2026-11-29T09:59:50Z"}])
+}
+
+fn node(case: &Case) -> Value {
+    let mut node = json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": case.name, "uid": format!("uid-{}", case.name), "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z", "labels": {"kubernetes.io/hostname": case.name}},
+        "spec": {},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+    });
+    if case.node["status"]["conditions"].as_array().is_none_or(|list| list[0]["type"] != "Ready") {
+        merge(&mut node, conditions(ready("True", "kubelet is posting ready status")));
+    }
+    merge(&mut node, case.node.clone());
+    node
+}
+
+/// openshift/machine-config-operator, main 7ff337a: annotations of pkg/daemon/constants/constants.go, as
+/// pkg/daemon/drain.go and pkg/controller/drain/drain_controller.go write them.
+fn of_machine_config_operator(last_applied: &str, action: &str) -> Value {
+    let prefix = "machineconfiguration.openshift.io";
+    let marks: Map<String, Value> = [
+        ("currentConfig", "rendered-worker-aaaa"),
+        ("desiredConfig", "rendered-worker-bbbb"),
+        ("state", "Working"),
+        ("desiredDrain", "drain-rendered-worker-bbbb"),
+        ("lastAppliedDrain", last_applied),
+        ("post-config-action", action),
+    ]
+    .map(|(key, value)| (format!("{prefix}/{key}"), value.into()))
+    .into_iter()
+    .collect();
+    both(cordoned("machine-config-controller"), annotations(marks.into()))
+}
+
+fn cases() -> Vec<Case> {
+    let case = |name, node, state, why| Case { name, node, state, why };
+    vec![
+        case(
+            "mco-draining",
+            of_machine_config_operator("uncordon-rendered-worker-aaaa", ""),
+            "Draining by Machine Config Operator 2h",
+            &[
+                "drained by Machine Config Operator (annotation machineconfiguration.openshift.io/desiredDrain)",
+                "cordoned by Machine Config Operator (machine-config-controller)",
+            ],
+        ),
+        case(
+            "mco-drained",
+            of_machine_config_operator("drain-rendered-worker-bbbb", ""),
+            "Drained by Machine Config Operator",
+            &[
+                "drain by Machine Config Operator (annotation machineconfiguration.openshift.io/desiredDrain) has ended",
+            ],
+        ),
+        case(
+            "mco-rebooting",
+            of_machine_config_operator("drain-rendered-worker-bbbb", "Rebooting"),
+            "Rebooting by Machine Config Operator",
+            &[
+                "reboot by Machine Config Operator (annotation machineconfiguration.openshift.io/post-config-action)",
+            ],
+        ),
+        // openshift/machine-config-operator, main 7ff337a: pkg/constants/constants.go.
+        case(
+            "mco-planned",
+            json!({"spec": {"taints": [{"key": "UpdateInProgress", "effect": "PreferNoSchedule"}]}}),
+            "Ready",
+            &["update planned by Machine Config Operator (taint UpdateInProgress)"],
+        ),
+        // kubereboot/kured 1.23.0: cmd/kured/main.go, with --annotate-nodes.
+        case(
+            "kured",
+            both(
+                cordoned("kured"),
+                annotations(json!({
+                "weave.works/kured-reboot-in-progress": "2026-11-29T07:55:00Z",
+                "weave.works/kured-most-recent-reboot-needed": "2026-11-29T07:55:00Z"})),
+            ),
+            "Draining by kured 2h",
+            &["drained by kured (cordoned by its manager kured)", "cordoned by kured"],
+        ),
+        case(
+            "kured-planned",
+            annotations(json!({"weave.works/kured-reboot-in-progress": "2026-11-29T07:55:00Z"})),
+            "Ready",
+            &["reboot planned by kured (annotation weave.works/kured-reboot-in-progress)"],
+        ),
+        // medik8s/node-maintenance-operator 3a54cd1: internal/controller/taint.go. It adds both taints, without times.
+        case(
+            "nmo",
+            json!({"metadata": {"labels": {"remediation.medik8s.io/exclude-from-remediation": "true"},
+                "managedFields": [{"manager": "manager", "operation": "Update", "apiVersion": "v1", "time": CORDONED,
+                    "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:taints": {}, "f:unschedulable": {}}}}]},
+                "spec": {"unschedulable": true, "taints": [
+                    {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},
+                    {"key": "medik8s.io/drain", "effect": "NoSchedule"}]}}),
+            "Draining by Node Maintenance Operator",
+            &["drained by Node Maintenance Operator (taint medik8s.io/drain)", "cordoned by manager"],
+        ),
+        // medik8s/self-node-remediation 640aac5 (0.13): internal/controller/selfnoderemediation_controller.go.
+        case(
+            "snr",
+            taint("remediation.medik8s.io/self-node-remediation", "", Some(CORDONED)),
+            "Rebooting by Self Node Remediation 2h",
+            &["reboot by Self Node Remediation (taint remediation.medik8s.io/self-node-remediation)"],
+        ),
+        // medik8s/self-node-remediation v0.11.0; its effect was NoExecute, which would evict pods here.
+        case(
+            "snr-before-0-12",
+            taint("medik8s.io/remediation", "self-node-remediation", Some(CORDONED)),
+            "Rebooting by Self Node Remediation 2h",
+            &[],
+        ),
+        // medik8s/fence-agents-remediation 51f603e (0.7): api/v1alpha1/fenceagentsremediation_types.go.
+        case(
+            "far",
+            taint("remediation.medik8s.io/fence-agents-remediation", "", Some(CORDONED)),
+            "Rebooting by Fence Agents Remediation 2h",
+            &[],
+        ),
+        // kubernetes-sigs/cluster-api v1.14.0: api/core/v1beta2/common_types.go. A Machine that is being deleted is only
+        // cordoned, under a name that says nothing.
+        case(
+            "capi",
+            both(
+                cordoned("manager"),
+                json!({
+                "metadata": {"annotations": {"cluster.x-k8s.io/machine": "c1-md-0-abcde",
+                    "cluster.x-k8s.io/owner-kind": "MachineSet"}},
+                "spec": {"taints": [
+                    {"key": "node.cluster.x-k8s.io/outdated-revision", "effect": "PreferNoSchedule"}]}}),
+            ),
+            "Cordoned 2h",
+            &[
+                "cordoned by manager",
+                "replacement planned by Cluster API (taint node.cluster.x-k8s.io/outdated-revision)",
+            ],
+        ),
+        // kubernetes/enhancements 64765b4: keps/sig-node/5683-lifecycle-conditions.
+        case(
+            "kep-drain",
+            both(
+                cordoned("kubectl"),
+                conditions(json!([
+                {"type": "DrainInProgress", "status": "True", "reason": "AdminRequested", "message": "rack move",
+                    "lastTransitionTime": "2026-11-29T09:00:00Z"},
+                {"type": "Drained", "status": "False", "reason": "AdminRequested"}])),
+            ),
+            "Draining 1h",
+            &["drained (condition DrainInProgress)", "cordoned by kubectl"],
+        ),
+        case(
+            "kep-drained",
+            both(
+                cordoned("kubectl"),
+                conditions(json!([
+                {"type": "Drained", "status": "True", "reason": "DrainCompleted",
+                    "lastTransitionTime": "2026-11-29T09:00:00Z"},
+                {"type": "MaintenanceInProgress", "status": "True", "reason": "MaintenanceWindow",
+                    "lastTransitionTime": "2026-11-29T09:00:00Z"}])),
+            ),
+            "Drained 1h",
+            &[
+                "drain (condition Drained) has ended",
+                "maintenance in progress (condition MaintenanceInProgress)",
+            ],
+        ),
+        case(
+            "kep-planned",
+            conditions(json!([{"type": "MaintenancePlanned", "status": "True",
+                "reason": "MaintenanceWindow", "lastTransitionTime": "2026-11-28T08:00:00Z"}])),
+            "Ready",
+            &["maintenance planned (condition MaintenancePlanned)"],
+        ),
+        // Without a cordon it is probably left over.
+        case(
+            "kep-stale",
+            conditions(json!([{"type": "DrainInProgress", "status": "True",
+                "lastTransitionTime": "2026-11-28T08:00:00Z"}])),
+            "Ready",
+            &[],
+        ),
+        // aws/aws-node-termination-handler v1.25.6: pkg/node/node.go, with --taint-node.
+        case(
+            "nth",
+            both(
+                cordoned("node-termination-handler"),
+                both(
+                    taint("aws-node-termination-handler/scheduled-maintenance", "instance-event-0123", None),
+                    labels(json!({"aws-node-termination-handler/action": "UncordonAfterReboot",
+                    "aws-node-termination-handler/action-time": "1796000000"})),
+                ),
+            ),
+            "Draining by AWS Node Termination Handler 2h",
+            &[
+                "drained by AWS Node Termination Handler (taint aws-node-termination-handler/scheduled-maintenance)",
+                "cordoned by AWS Node Termination Handler (node-termination-handler)",
+            ],
+        ),
+        case(
+            "nth-cordon",
+            cordoned("node-termination-handler"),
+            "Cordoned 2h",
+            &["cordoned by AWS Node Termination Handler (node-termination-handler)"],
+        ),
+        // The audit log of focaaby/ironman-eks-example ec173f4, docs/example/ch11/managed-ng-node-update.json (2023).
+        case(
+            "eks",
+            both(
+                cordoned("vpcLambda"),
+                labels(json!({"eks.amazonaws.com/nodegroup": "demo-ng",
+                "node.kubernetes.io/exclude-from-external-load-balancers": "true"})),
+            ),
+            "Cordoned 2h",
+            &["cordoned by EKS (vpcLambda)", "drain and replacement planned by EKS"],
+        ),
+        // MicrosoftDocs/azure-aks-docs fb060ab: node-auto-repair, node-auto-drain, upgrade-options.
+        case(
+            "aks-upgrade",
+            both(
+                cordoned("upgrader"),
+                annotations(json!({
+                "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true",
+                "kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason": "upgrade"})),
+            ),
+            "Draining by AKS 2h",
+            &[
+                "drained by AKS (annotation kubernetes.azure.com/azure-cluster-autoscaler-scale-down-disabled-reason)",
+                "cordoned by upgrader",
+            ],
+        ),
+        case(
+            "aks-kept",
+            both(
+                cordoned("kubectl"),
+                annotations(json!({
+                "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})),
+            ),
+            "Cordoned 2h",
+            &[],
+        ),
+        case(
+            "aks-quarantined",
+            both(cordoned("upgrader"), labels(json!({"kubernetes.azure.com/upgrade-status": "Quarantined"}))),
+            "Cordoned 2h",
+            &[
+                "AKS could not drain it for an upgrade, and left it cordoned (label kubernetes.azure.com/upgrade-status)",
+            ],
+        ),
+        case(
+            "aks-remediator",
+            taint("remediator.kubernetes.azure.com/unschedulable", "", Some(CORDONED)),
+            "Draining by AKS 2h",
+            &[],
+        ),
+        // google/skills 1af7775: gke-ai-troubleshooting-handle-disruption-gpu-tpu.
+        case(
+            "gke",
+            labels(json!({"cloud.google.com/scheduled-maintenance-time": "1796029200",
+                "cloud.google.com/active-node-maintenance": "ONGOING"})),
+            "Draining by GKE",
+            &[
+                "drained by GKE (label cloud.google.com/active-node-maintenance)",
+                "host maintenance planned by GKE (label cloud.google.com/scheduled-maintenance-time)",
+            ],
+        ),
+        case(
+            "gke-terminating",
+            taint("cloud.google.com/impending-node-termination", "", None),
+            "Ready",
+            &["termination by GKE is near (taint cloud.google.com/impending-node-termination)"],
+        ),
+        // NVIDIA/k8s-operator-libs 11e747a: pkg/upgrade/consts.go.
+        case(
+            "nvidia",
+            both(
+                cordoned("manager"),
+                labels(json!({"nvidia.com/gpu-driver-upgrade-state": "drain-required"})),
+            ),
+            "Draining by NVIDIA GPU Operator 2h",
+            &["drained by NVIDIA GPU Operator (label nvidia.com/gpu-driver-upgrade-state)"],
+        ),
+        case(
+            "nvidia-validating",
+            both(
+                cordoned("manager"),
+                labels(json!({"nvidia.com/gpu-driver-upgrade-state": "validation-required"})),
+            ),
+            "Cordoned 2h",
+            &[
+                "driver upgrade by NVIDIA GPU Operator in progress (label nvidia.com/gpu-driver-upgrade-state)",
+            ],
+        ),
+        // kubernetes/autoscaler, cluster-autoscaler-1.36.1: cluster-autoscaler/utils/taints/taints.go; it cordons since
+        // 1.34.
+        case(
+            "ca",
+            both(cordoned("cluster-autoscaler"), taint("ToBeDeletedByClusterAutoscaler", "1795942800", None)),
+            "Draining by Cluster Autoscaler 1h",
+            &[
+                "drained by Cluster Autoscaler (taint ToBeDeletedByClusterAutoscaler)",
+                "cordoned by Cluster Autoscaler (cluster-autoscaler)",
+            ],
+        ),
+        // kubernetes v1.37.1: pkg/kubelet/nodestatus/setters.go.
+        case(
+            "shutdown",
+            conditions(ready("False", "[container runtime is down, node is shutting down]")),
+            "ShuttingDown 10s",
+            &["its kubelet reports Ready=False (node is shutting down)"],
+        ),
+        // Kubernetes v0.37.1: core/v1/types.go. Another client says so; the kubelet does not.
+        case(
+            "shutdown-condition",
+            conditions(json!([{"type": "GracefulNodeShutdownInProgress", "status": "True",
+                "reason": "NodeShutdown", "lastTransitionTime": "2026-11-29T09:59:00Z"}])),
+            "ShuttingDown 1m",
+            &[],
+        ),
+        // kubectl v0.37.1: pkg/drain/cordon.go sends no name, so the API server takes it from the User-Agent.
+        case("kubectl", cordoned("kubectl"), "Cordoned 2h", &["cordoned by kubectl"]),
+        // kubectl apply --server-side: pkg/cmd/apply/apply.go.
+        case(
+            "kubectl-apply",
+            {
+                let mut node = cordoned("kubectl");
+                node["metadata"]["managedFields"][1]["operation"] = "Apply".into();
+                node
+            },
+            "Cordoned 2h",
+            &["cordoned by kubectl (server-side apply)"],
+        ),
+        // The API server merged the entry of who cordoned it into this one.
+        case("forgotten", cordoned("ancient-changes"), "Cordoned 2h", &[]),
+    ]
+}
+
+fn objects(cases: &[Case]) -> Objects {
+    let mut objects: Vec<Value> = cases.iter().map(node).collect();
+    // A pod that a drain removes keeps the Node Maintenance Operator from being done.
+    objects.push(json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "web", "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"nodeName": "nmo", "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}));
+    objects.push(
+        json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "now", "namespace": "default",
+        "uid": "now", "resourceVersion": "1", "creationTimestamp": NOW}, "lastTimestamp": NOW,
+        "involvedObject": {"kind": "Node", "name": "kubectl"}, "reason": "Now", "message": "now"}),
+    );
+    Objects(objects)
+}
+
+#[tokio::test]
+async fn the_state_of_a_node_says_which_project_works_on_it() {
+    let cases = cases();
+    let table = objects(&cases).table("nodes").await;
+    for case in cases {
+        let line = table.lines().find(|line| line.split_whitespace().any(|word| word == case.name));
+        let line = line.unwrap_or_else(|| panic!("{} is not in\n{table}", case.name));
+        assert!(line.contains(case.state), "{}: {}\n{line}", case.name, case.state);
+        if case.state.starts_with("Draining") || case.state.starts_with("Drained") {
+            continue;
+        }
+        assert!(!line.contains("Drain"), "{}: {line}", case.name);
+    }
+}
+
+#[tokio::test]
+async fn why_node_names_the_mark_and_who_cordoned_the_node() {
+    let cases = cases();
+    let objects = objects(&cases);
+    for case in cases.iter().filter(|case| !case.why.is_empty() || case.name == "forgotten") {
+        let why = objects.answer(&format!("why node {}", case.name), DONE).await;
+        let steps: Vec<&str> =
+            why["steps"].as_array().expect("steps").iter().filter_map(|step| step["text"].as_str()).collect();
+        for expected in case.why {
+            let found = steps.iter().any(|step| step.starts_with(expected));
+            assert!(found, "{}: {expected}\n{steps:#?}", case.name);
+        }
+        let is_named = case.why.iter().any(|step| step.starts_with("cordoned by"));
+        let says_who = steps.iter().any(|step| step.starts_with("cordoned by"));
+        let is_cordoned = case.node["spec"]["unschedulable"] == true;
+        assert!(!is_named || says_who, "{}: {steps:#?}", case.name);
+        assert_eq!(says_who, is_cordoned && case.name != "forgotten", "{}: {steps:#?}", case.name);
+    }
+}
+
+#[tokio::test]
+async fn a_cordon_is_as_old_as_its_taint() {
+    let cases = cases();
+    let objects = objects(&cases);
+    let cordon = async |node: &str| {
+        let why = objects.answer(&format!("why node {node}"), DONE).await;
+        let steps = why["steps"].as_array().expect("steps").clone();
+        let step = steps.into_iter().find(|step| step["topic"] == "cordon").expect("a step");
+        (step["at"].as_str().expect("a time").to_owned(), step["estimated"].as_bool().expect("a flag"))
+    };
+    // The clock of whoever writes whole seconds is taken to be half a second ahead.
+    let is_cordoned = |at: &str| at.starts_with("2026-11-29T07:59:59");
+    let (at, is_estimated) = cordon("kubectl").await;
+    assert!(is_cordoned(&at) && !is_estimated, "{at}");
+    // The taints of the Node Maintenance Operator have no times: the manager's last write is the best clock.
+    let (at, is_estimated) = cordon("nmo").await;
+    assert!(is_cordoned(&at) && is_estimated, "{at}");
+}
