@@ -1,6 +1,7 @@
 //! The verdict on the cluster: one line about its worst problem. The worst problem comes first, then what happens next,
 //! then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
+mod drains;
 mod losses;
 
 use std::{
@@ -8,16 +9,19 @@ use std::{
     fmt,
 };
 
-use self::losses::DeletedNodes;
+use self::{
+    drains::{blocked_drains, stopped_maintenances},
+    losses::DeletedNodes,
+};
 use super::{
     HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
     zone_names::ZoneNames,
 };
 use crate::k8s::feed::FeedState;
 use kordon_core::{
-    cluster::{FeedKind, ForeignDrain, Gap, Known, NodeName, ZoneKey},
+    cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
     engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, controllers_own, taint_rule_previews},
-    plan::{BlockedDrain, HeadroomClause, OutcomeKind, words::counted},
+    plan::{HeadroomClause, OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -87,6 +91,7 @@ impl ClusterVerdict {
         findings.extend(deleted.as_ref().map(|deleted| deleted.finding(model, now)));
         findings.extend(nodes(model, now));
         findings.extend(blocked_drains(model, now));
+        findings.extend(stopped_maintenances(model, now));
         findings.extend(flapping(model, now));
         findings.extend(idle_workloads(model));
         findings.extend(eviction_loops(model, now));
@@ -343,34 +348,6 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
         (more, _) => phrase.and(&format!(", {more} more will")),
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))
-}
-
-/// Findings about blocked drains, with advice: `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana ·
-/// scale up its workload, or relax the budget`.
-fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
-    let finding = |drain: &BlockedDrain| {
-        let foreign =
-            model.cluster.node(&drain.node).and_then(|node| ForeignDrain::find(&model.cluster, node));
-        let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
-        let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
-        let phrase = phrase.time(seconds(now.since(drain.since)));
-        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
-    };
-    let mut findings = match model.views.blocked_drains.as_slice() {
-        [] => return Vec::new(),
-        drains @ ([_] | [_, _]) => drains.iter().map(finding).collect(),
-        drains => {
-            let longest =
-                drains.iter().map(|drain| drain.since).min().map_or(Span::ZERO, |since| now.since(since));
-            let phrase =
-                Phrase::from(format!("{} drains blocked by PodDisruptionBudgets, up to ", drains.len()));
-            vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
-        }
-    };
-    // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
-    let advice: BTreeSet<&str> = model.views.blocked_drains.iter().map(BlockedDrain::advice).collect();
-    findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));
-    findings
 }
 
 /// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`.

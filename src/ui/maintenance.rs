@@ -60,7 +60,7 @@ fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> 
     let node = |(node, note): (&kordon_core::cluster::NodeName, &MaintenanceNote)| {
         Runs::new(&format!("  {node:<widest$}  "), scene.style(Role::Base))
             .and(bar(note.stage), scene.style(Role::NodeMaintenance))
-            .and(&format!("  {}", note.stage.as_str()), scene.style(Role::Dim))
+            .and(&format!("  {}", note.stage.text()), scene.style(Role::Dim))
             .fitted(width)
     };
     std::iter::once(head.fitted(width)).chain(notes.nodes.iter().map(node)).collect()

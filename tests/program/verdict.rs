@@ -7,10 +7,12 @@ use kordon::{
     model::{ClusterVerdict, EvictionRow, EvictionState, StateRole, VerdictLevel},
 };
 use kordon_core::{
-    cluster::{ConditionStatus, DrainClaim, Requests, WorkloadKind},
+    cluster::{ConditionStatus, DrainClaim, MaintenanceNote, Requests, WorkloadKind},
     engine::{Confidence, ZoneState},
     plan::{OutcomeCounts, words::counted},
 };
+
+use kordon_time::Span;
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld, set_condition};
 
@@ -50,6 +52,12 @@ const CASES: &[Case] = &[
         "node pool-b-05 Evicting 29s · 3 pods will have nowhere to run · \
          5 of its pods to be evicted, next in 4m31s",
     ),
+    (
+        |it| maintained(it, 600),
+        VerdictLevel::Notice,
+        "maintenance of alice@desk was stopped with 1 node left · kordon maintenance --resume=m-1 goes on",
+    ),
+    (|it| maintained(it, 10), VerdictLevel::Healthy, "all 30 nodes Ready"),
     (
         all_down,
         VerdictLevel::Critical,
@@ -121,6 +129,17 @@ fn broken(fixture: &mut DashboardFixture, kinds: &[FeedKind]) {
 fn without_controller(fixture: &mut DashboardFixture) {
     fixture.led = false;
     fixture.run(60);
+}
+
+/// Notes on a node that it is in a maintenance, which renewed its note so long ago.
+fn maintained(fixture: &mut DashboardFixture, seconds: i64) {
+    let note = MaintenanceNote {
+        by: "alice@desk".into(),
+        operation: "m-1".parse().expect("an id"),
+        renewed: fixture.now - Span::from_secs(seconds),
+        ..MaintenanceNote::default()
+    };
+    fixture.change_node("pool-b-05", |node| node.maintenance = Some(note.into()));
 }
 
 fn drained(fixture: &mut DashboardFixture) {

@@ -72,6 +72,19 @@ impl MaintenanceStage {
     }
 }
 
+impl MaintenanceStage {
+    /// The stage in words that follow the node.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Waiting => "waits for its wave",
+            Self::Draining => "is drained",
+            Self::Working => "is empty, and worked on",
+            Self::Awaited => "is empty, and waits for its machine",
+            Self::Returning => "is worked on, and has to be well again",
+        }
+    }
+}
+
 impl MaintenanceNote {
     pub fn to_text(&self) -> String {
         let Self { by, operation, stage, renewed, before } = self;

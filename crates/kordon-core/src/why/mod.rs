@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 
 use crate::{
     cluster::{
-        Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, Node, NodeName,
-        Scope, Taint, TaintEffect, TaintOwner,
+        Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
+        Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
         ZoneState, ZoneView,
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
+    maintenance::MaintenanceNotes,
     plan::{BlockedDrain, EvictionRules, PodOutcome, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -161,6 +162,7 @@ impl Explainer<'_> {
         let mut explanation = self.until_tainted(node);
         self.explain_cordon(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
+        self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
         in_order(explanation)
@@ -233,6 +235,17 @@ impl Explainer<'_> {
 
     fn knows_pods(&self, node: &Node) -> bool {
         self.cluster.knows(&Scope::PodsOn(node.name.clone()))
+    }
+
+    /// Adds the maintenance of the node, and how far it is.
+    fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let Some(note) = &node.maintenance else { return };
+        let MaintenanceNote { by, operation, stage, .. } = &**note;
+        let is_running =
+            MaintenanceNotes::find(self.cluster, operation).is_some_and(|notes| notes.is_running(self.now));
+        let state = if is_running { "" } else { ", which was stopped" };
+        let text = format!("{} in {operation}, a maintenance of {by}{state}", stage.text());
+        explanation.push(Step::new(Tense::Present, Topic::Drain, text));
     }
 
     /// Adds what other projects say of the node, or plan for it.

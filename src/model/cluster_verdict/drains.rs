@@ -1,0 +1,54 @@
+//! Findings about drains that are blocked, and maintenances that were stopped.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, Phrase, VerdictLevel, seconds};
+use crate::model::Model;
+use kordon_core::{
+    cluster::ForeignDrain,
+    maintenance::MaintenanceNotes,
+    plan::{BlockedDrain, words::counted},
+};
+use kordon_time::{Span, Timestamp};
+
+/// Findings about blocked drains, with advice: `drain of n3 blocked 2m by PodDisruptionBudget monitoring/grafana ·
+/// scale up its workload, or relax the budget`.
+pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
+    let finding = |drain: &BlockedDrain| {
+        let foreign =
+            model.cluster.node(&drain.node).and_then(|node| ForeignDrain::find(&model.cluster, node));
+        let by = foreign.and_then(|drain| drain.by).map(|by| format!(" by {by}")).unwrap_or_default();
+        let phrase = Phrase::from(format!("drain of {}{by} blocked ", drain.node));
+        let phrase = phrase.time(seconds(now.since(drain.since)));
+        Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
+    };
+    let mut findings = match model.views.blocked_drains.as_slice() {
+        [] => return Vec::new(),
+        drains @ ([_] | [_, _]) => drains.iter().map(finding).collect(),
+        drains => {
+            let longest =
+                drains.iter().map(|drain| drain.since).min().map_or(Span::ZERO, |since| now.since(since));
+            let phrase =
+                Phrase::from(format!("{} drains blocked by PodDisruptionBudgets, up to ", drains.len()));
+            vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
+        }
+    };
+    // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
+    let advice: BTreeSet<&str> = model.views.blocked_drains.iter().map(BlockedDrain::advice).collect();
+    findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));
+    findings
+}
+
+/// Findings about maintenances that were stopped, and keep their nodes: `maintenance of alice@desk was stopped with 3 nodes
+/// left · kordon maintenance --resume goes on`.
+pub(super) fn stopped_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
+    let stopped =
+        MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| !notes.is_running(now));
+    stopped.map(|MaintenanceNotes { operation, by, nodes }| {
+        let left = counted(nodes.len(), "node", "nodes");
+        let text = format!(
+            "maintenance of {by} was stopped with {left} left · kordon maintenance --resume={operation} goes on"
+        );
+        Finding::new(VerdictLevel::Notice, text)
+    })
+}
