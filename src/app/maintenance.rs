@@ -1,10 +1,6 @@
 //! The maintenance sheet: how far maintenances are, and in which waves the marked nodes could be maintained.
 
-use super::{
-    App,
-    overlays::Overlay,
-    preview::{PlanKind, Targets},
-};
+use super::App;
 use kordon_core::{
     cluster::{Cluster, FeedKind, NodeName},
     maintenance::{MaintenanceOptions, MaintenancePlan},
@@ -53,20 +49,6 @@ impl MaintenanceJob {
 }
 
 impl App {
-    /// Opens the sheet for the marked or selected nodes, or closes it.
-    pub(super) fn toggle_maintenance(&mut self) {
-        if matches!(self.screen.overlays.top(), Some(Overlay::Maintenance(_))) {
-            self.screen.overlays.close_top();
-            return;
-        }
-        let nodes = match self.targets(PlanKind::Drain) {
-            Some(Targets::Nodes(nodes)) => nodes,
-            Some(Targets::Pods(_)) | None => Vec::new(),
-        };
-        let sheet = MaintenanceSheet { nodes, ..MaintenanceSheet::default() };
-        self.screen.overlays.open(Overlay::Maintenance(Box::new(sheet)));
-    }
-
     /// Returns the job that works out the waves of the open sheet; `None` if they are there, or not all is known that they
     /// depend on.
     pub fn next_maintenance_job(&self, now: Timestamp) -> Option<MaintenanceJob> {

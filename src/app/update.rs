@@ -13,6 +13,7 @@ use super::{
     groups::NodeRow,
     help::HelpSheet,
     listing::Movement,
+    maintenance::MaintenanceSheet,
     overlays::Overlay,
     palette::Palette,
     pane::Pane,
@@ -108,7 +109,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Help => toggle_help(app),
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
-        UserAction::Maintenance => app.toggle_maintenance(),
+        UserAction::Maintenance => toggle_maintenance(app),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
@@ -198,6 +199,20 @@ fn toggle_timing(app: &mut App) {
     } else {
         overlays.open(Overlay::Timing(Box::default()));
     }
+}
+
+/// Opens the sheet for the marked or selected nodes, or closes it.
+fn toggle_maintenance(app: &mut App) {
+    if matches!(app.screen.overlays.top(), Some(Overlay::Maintenance(_))) {
+        app.screen.overlays.close_top();
+        return;
+    }
+    let nodes = match app.targets(PlanKind::Drain) {
+        Some(Targets::Nodes(nodes)) => nodes,
+        Some(Targets::Pods(_)) | None => Vec::new(),
+    };
+    let sheet = MaintenanceSheet { nodes, ..MaintenanceSheet::default() };
+    app.screen.overlays.open(Overlay::Maintenance(Box::new(sheet)));
 }
 
 fn open_filter(app: &mut App) {

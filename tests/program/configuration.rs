@@ -374,19 +374,18 @@ fn what_is_shown_is_kept_as_a_view_of_the_configuration() {
     terminal.wait("view big is in");
     let kept = "# mine\n[aliases]\nd = \"drain\"\n\n[views.big]\npane = \"nodes\"\nfilter = \"general\"\nsort = \"pods\"\n";
     assert_eq!(fs::read_to_string(&file).expect("the file"), kept);
-    // The configuration is read again, and then has the view.
-    terminal.type_in("\x1b");
-    for _ in 0..20 {
-        terminal.type_in(":view big\r");
-        std::thread::sleep(std::time::Duration::from_millis(500));
-        if terminal.text().contains("view big") && !terminal.text().contains("no saved views") {
-            break;
-        }
-        terminal.type_in("\x1b");
-        std::thread::sleep(std::time::Duration::from_millis(200));
-    }
+    terminal.type_in("q");
+    assert!(terminal.end().success());
+
+    let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
+    terminal.resize(30, 160);
+    terminal.wait("control-plane-1a-01");
+    terminal.type_in(":view big\r");
+    terminal.wait("/general");
     terminal.type_in(":save-view big\r");
     terminal.wait("there is a view big already");
-    terminal.type_in("\x1b\x1bq");
+    terminal.type_in("\x1b");
+    terminal.wait_gone("there is a view big already");
+    terminal.type_in("q");
     assert!(terminal.end().success());
 }

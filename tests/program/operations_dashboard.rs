@@ -214,7 +214,7 @@ async fn what_one_may_not_do_is_named_before_it_is_tried_until_it_is_granted() {
     harness
         .with_dashboard(Mode::DryRun, async |dashboard| {
             dashboard.ready().await;
-            dashboard.press("?").await;
+            dashboard.press("?/plan to<Enter>").await;
             dashboard.wait("(may not patch nodes) Plan to cordon").await;
             let screen = dashboard.screen();
             assert!(!screen.contains("(may not patch nodes) Predict"), "a what-if writes nothing: {screen}");
@@ -226,7 +226,7 @@ async fn what_one_may_not_do_is_named_before_it_is_tried_until_it_is_granted() {
             dashboard.press("<Esc>2c").await;
             dashboard.wait("may not patch nodes: this is a preview").await;
             dashboard.wait("unschedulable").await;
-            dashboard.press("<Esc>?").await;
+            dashboard.press("<Esc>?/plan to<Enter>").await;
             dashboard.wait("Plan to cordon").await;
             dashboard.wait_gone("may not patch nodes").await;
         })
@@ -271,7 +271,7 @@ async fn a_server_that_does_not_review_access_leaves_every_right_unknown() {
                     harness.server.api.log().iter().any(|logged| logged.uri.contains("selfsubjectaccess"))
                 })
                 .await;
-            dashboard.press("?").await;
+            dashboard.press("?/plan to<Enter>").await;
             dashboard.wait("Plan to cordon").await;
             assert!(!dashboard.screen().contains("may not"), "{}", dashboard.screen());
         })

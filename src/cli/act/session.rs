@@ -79,7 +79,7 @@ enum Source {
     Whole,
     /// Only the objects that the action changes. `action` is `None` until the action is known. `print` limits how long reading
     /// them may take.
-    Scopes { action: Option<Action>, print: PrintArgs },
+    Scopes { action: Option<Action>, print: Box<PrintArgs> },
 }
 
 impl OperationSession {
@@ -112,7 +112,7 @@ impl OperationSession {
                 if places == Placing::Pods {
                     source::leave_out_placement(&mut known, flag);
                 }
-                (known, Source::Scopes { action: None, print: print.clone() })
+                (known, Source::Scopes { action: None, print: Box::new(print.clone()) })
             }
         };
         Ok(Self { known, context, guards, config, source, lock: None })

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use tokio::task::JoinHandle;
 
 use super::{
+    machine::{MachineWork, WorkStage},
     outcome::NodeResult,
-    run::{MaintenanceRun, Step, Stop},
+    run::MaintenanceRun,
+    stop::Stop,
 };
 use kordon_core::{
     cluster::{MaintenanceStage, NodeName, Uid},
@@ -14,51 +16,11 @@ use kordon_core::{
     maintenance::{WaitFor, not_back},
     operation::MaintenanceWrite,
 };
-use kordon_time::Timestamp;
-
-/// A machine whose node is empty.
-pub struct Machine {
-    name: NodeName,
-    /// What it showed before its work.
-    before: String,
-    stage: Stage,
-    begun: Timestamp,
-}
-
-enum Stage {
-    /// The command is to run, or runs.
-    Command(Option<JoinHandle<Result<(), String>>>),
-    /// Others work on it.
-    Awaited,
-    /// The work is done. `since` is when the node was found well; `None` while it is not.
-    Returning {
-        since: Option<Timestamp>,
-    },
-    Over,
-}
-
-impl Machine {
-    /// A machine that is at this stage of its maintenance.
-    pub const fn new(name: NodeName, before: String, stage: MaintenanceStage, now: Timestamp) -> Self {
-        let stage = match stage {
-            MaintenanceStage::Waiting | MaintenanceStage::Draining | MaintenanceStage::Working => {
-                Stage::Command(None)
-            }
-            MaintenanceStage::Awaited => Stage::Awaited,
-            MaintenanceStage::Returning => Stage::Returning { since: None },
-        };
-        Self { name, before, stage, begun: now }
-    }
-
-    const fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
-    }
-}
 
 impl MaintenanceRun {
     /// Waits until all machines are done or have failed, and brings their nodes back into service.
-    pub(super) async fn watch_machines(&mut self, mut machines: Vec<Machine>) -> Step<()> {
-        while !machines.iter().all(Machine::is_over) {
+    pub(super) async fn watch_machines(&mut self, mut machines: Vec<MachineWork>) -> Result<(), Stop> {
+        while !machines.iter().all(MachineWork::is_over) {
             match self.look_at(&mut machines).await {
                 Ok(()) => {}
                 Err(Stop::Cancelled) => return self.finish_commands(machines).await,
@@ -68,7 +30,7 @@ impl MaintenanceRun {
         Ok(())
     }
 
-    async fn look_at(&mut self, machines: &mut [Machine]) -> Step<()> {
+    async fn look_at(&mut self, machines: &mut [MachineWork]) -> Result<(), Stop> {
         let mut writes = Vec::new();
         for machine in machines.iter_mut() {
             writes.extend(self.advance(machine).await);
@@ -78,11 +40,11 @@ impl MaintenanceRun {
     }
 
     /// Waits for the commands that run. What they do to a machine is not interrupted halfway.
-    async fn finish_commands(&mut self, machines: Vec<Machine>) -> Step<()> {
+    async fn finish_commands(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
         let running: BTreeMap<NodeName, JoinHandle<_>> = machines
             .into_iter()
             .filter_map(|machine| match machine.stage {
-                Stage::Command(Some(running)) => Some((machine.name, running)),
+                WorkStage::Command(Some(running)) => Some((machine.name, running)),
                 _ => None,
             })
             .collect();
@@ -113,13 +75,13 @@ impl MaintenanceRun {
     }
 
     /// Moves a machine on as far as it goes now. Returns what is to be written to its node.
-    async fn advance(&mut self, machine: &mut Machine) -> Option<(NodeName, MaintenanceWrite)> {
+    async fn advance(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let awaits = match &mut machine.stage {
-            Stage::Over => return None,
-            Stage::Command(_) => match self.run_command(machine).await {
+            WorkStage::Over => return None,
+            WorkStage::Command(_) => match self.run_command(machine).await {
                 Ok(true) => {
-                    machine.stage = Stage::Awaited;
+                    machine.stage = WorkStage::Awaited;
                     // After an interruption, the command does not run again.
                     let is_awaited = self.args.exec.is_some() && self.awaits(machine).is_some();
                     if is_awaited {
@@ -133,8 +95,8 @@ impl MaintenanceRun {
                     return None;
                 }
             },
-            Stage::Awaited => self.awaits(machine),
-            Stage::Returning { .. } => return self.bring_back(machine).await,
+            WorkStage::Awaited => self.awaits(machine),
+            WorkStage::Returning { .. } => return self.bring_back(machine).await,
         };
         if let Some(what) = awaits {
             self.give_up_late(machine, &what).await;
@@ -142,14 +104,14 @@ impl MaintenanceRun {
         }
         self.outcome.record(&machine.name, NodeResult::Worked, now);
         self.tell(Severity::Info, &format!("node/{}", machine.name), "its work is done".into()).await;
-        machine.stage = Stage::Returning { since: None };
+        machine.stage = WorkStage::Returning { since: None };
         Some(self.staged(&machine.name, MaintenanceStage::Returning, &machine.before))
     }
 
     /// Starts the command of a machine, or looks whether it has ended. Without a command, nothing has to end.
-    async fn run_command(&self, machine: &mut Machine) -> Result<bool, String> {
+    async fn run_command(&self, machine: &mut MachineWork) -> Result<bool, String> {
         let Some(hook) = self.args.exec.clone() else { return Ok(true) };
-        let Stage::Command(running) = &mut machine.stage else { return Ok(true) };
+        let WorkStage::Command(running) = &mut machine.stage else { return Ok(true) };
         match running {
             None => {
                 let lock = self.session.lock();
@@ -167,17 +129,17 @@ impl MaintenanceRun {
     }
 
     /// What is still awaited of a machine by `--wait-for`.
-    fn awaits(&self, machine: &Machine) -> Option<String> {
+    fn awaits(&self, machine: &MachineWork) -> Option<String> {
         let node = self.session.cluster().node(&machine.name);
         self.args.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
     }
 
     /// Looks whether the node of a machine has been well for long enough. If so, returns its release.
-    async fn bring_back(&mut self, machine: &mut Machine) -> Option<(NodeName, MaintenanceWrite)> {
+    async fn bring_back(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let old = (self.args.wait_for == Some(WaitFor::Replaced)).then(|| Uid::from(machine.before.as_str()));
         let waits = not_back(self.session.cluster(), &machine.name, old.as_ref());
-        let Stage::Returning { since } = &mut machine.stage else { return None };
+        let WorkStage::Returning { since } = &mut machine.stage else { return None };
         match (waits, *since) {
             (Some(why), _) => {
                 *since = None;
@@ -190,7 +152,7 @@ impl MaintenanceRun {
             }
             (None, Some(well)) if now.since(well) < self.args.settle => None,
             (None, Some(_)) => {
-                machine.stage = Stage::Over;
+                machine.stage = WorkStage::Over;
                 self.outcome.record(&machine.name, NodeResult::Done, now);
                 self.tell(Severity::Info, &format!("node/{}", machine.name), "is well and back".into()).await;
                 Some((machine.name.clone(), MaintenanceWrite::Release))
@@ -198,16 +160,16 @@ impl MaintenanceRun {
         }
     }
 
-    async fn give_up_late(&mut self, machine: &mut Machine, awaited: &str) {
+    async fn give_up_late(&mut self, machine: &mut MachineWork, awaited: &str) {
         if self.now().since(machine.begun) > self.args.work_timeout {
             let why = format!("not done after {}: waits for {awaited}", self.args.work_timeout);
             self.fail(machine, why).await;
         }
     }
 
-    async fn fail(&mut self, machine: &mut Machine, why: String) {
+    async fn fail(&mut self, machine: &mut MachineWork, why: String) {
         let now = self.now();
-        machine.stage = Stage::Over;
+        machine.stage = WorkStage::Over;
         self.tell(Severity::Error, &format!("node/{}", machine.name), why.clone()).await;
         self.outcome.record(&machine.name, NodeResult::Failed(why), now);
     }

@@ -3,11 +3,13 @@
 mod args;
 mod gates;
 mod host;
+mod machine;
 mod machines;
 mod outcome;
 mod report;
 mod run;
 mod start;
+mod stop;
 mod table;
 mod window;
 

@@ -1,19 +1,17 @@
 //! Carries out a maintenance: wave after wave, each worked out from the cluster as it then is.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use super::{
     args::{MaintenanceArgs, OnFailure},
     gates::Gates,
     host::WaveHost,
-    machines::Machine,
+    machine::MachineWork,
     outcome::{MaintenanceOutcome, NodeResult},
+    stop::Stop,
 };
 use crate::{
-    cli::{
-        act::{print_notice, session::OperationSession},
-        exit::CliError,
-    },
+    cli::act::{print_notice, session::OperationSession},
     run::{approval_driver::decide, hook::HookLine, signals::SignalRequests},
 };
 use kordon_core::{
@@ -27,7 +25,7 @@ use kordon_core::{
     },
     plan::{Action, EvictionRules},
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 use tokio::sync::mpsc;
 
 /// A maintenance that is carried out.
@@ -45,32 +43,12 @@ pub struct MaintenanceRun {
     pub renews_at: Timestamp,
 }
 
-/// Why a maintenance stops before its end.
-pub enum Stop {
-    /// Something failed, or a gate does not hold. It can be resumed.
-    Paused(String),
-    /// The operator interrupted it. It can be resumed.
-    Cancelled,
-    /// The operator interrupted it twice.
-    Killed,
-    Failed(CliError),
-}
-
-/// What a step returns, unless the maintenance stops.
-pub type Step<T> = Result<T, Stop>;
-
-impl From<CliError> for Stop {
-    fn from(error: CliError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 /// Interval at which the cluster is looked at while nothing is written.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Span = Span::from_secs(1);
 
 impl MaintenanceRun {
     /// Carries out all waves. `begun` are the nodes that were in a wave when the maintenance was interrupted.
-    pub async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Step<()> {
+    pub async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Result<(), Stop> {
         if let Some(notes) = begun {
             self.finish_wave(&notes).await?;
         }
@@ -87,7 +65,7 @@ impl MaintenanceRun {
     }
 
     /// Works out the waves of the nodes that are left, and returns the first. `None` if none of them can be in a wave.
-    async fn next_wave(&mut self) -> Step<Option<MaintenanceWave>> {
+    async fn next_wave(&mut self) -> Result<Option<MaintenanceWave>, Stop> {
         let id = self.session.lock().id.clone();
         let cluster = match MaintenanceNotes::find(self.session.cluster(), &id) {
             Some(notes) => notes.without_cordons(self.session.cluster()),
@@ -108,7 +86,7 @@ impl MaintenanceRun {
     }
 
     /// Waits until the window of a wave opens.
-    async fn wait_for_start(&mut self, wave: &MaintenanceWave) -> Step<()> {
+    async fn wait_for_start(&mut self, wave: &MaintenanceWave) -> Result<(), Stop> {
         if wave.starts > self.now() {
             self.tell(Severity::Info, "", format!("waits for the window at {}", wave.starts.to_time())).await;
         }
@@ -119,7 +97,7 @@ impl MaintenanceRun {
     }
 
     /// Drains the nodes of a wave, waits for the work on their machines, and brings them back.
-    async fn carry_out(&mut self, wave: MaintenanceWave) -> Step<()> {
+    async fn carry_out(&mut self, wave: MaintenanceWave) -> Result<(), Stop> {
         let MaintenanceWave { nodes, cordons_ahead, .. } = wave;
         let number = self.outcome.next_wave(&nodes);
         let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
@@ -145,7 +123,7 @@ impl MaintenanceRun {
     }
 
     /// Brings a wave that was interrupted to its end.
-    async fn finish_wave(&mut self, notes: &MaintenanceNotes) -> Step<()> {
+    async fn finish_wave(&mut self, notes: &MaintenanceNotes) -> Result<(), Stop> {
         let draining = notes.in_stages(&[MaintenanceStage::Draining]);
         let stages = [MaintenanceStage::Working, MaintenanceStage::Awaited, MaintenanceStage::Returning];
         let empty = notes.in_stages(&stages);
@@ -172,7 +150,11 @@ impl MaintenanceRun {
 
     /// Waits for the work on these machines, brings their nodes back, and then for the gates. `before` is what each machine
     /// showed before its work.
-    async fn work(&mut self, machines: Vec<(NodeName, MaintenanceStage)>, before: Vec<String>) -> Step<()> {
+    async fn work(
+        &mut self,
+        machines: Vec<(NodeName, MaintenanceStage)>,
+        before: Vec<String>,
+    ) -> Result<(), Stop> {
         let at_work = |(_, stage): &&(NodeName, MaintenanceStage)| *stage == MaintenanceStage::Working;
         let marks = machines.iter().zip(&before).filter(|(machine, _)| at_work(machine));
         let marks = marks.map(|((name, stage), before)| self.staged(name, *stage, before)).collect();
@@ -180,7 +162,7 @@ impl MaintenanceRun {
         let now = self.now();
         let machines = machines.into_iter().zip(before);
         let machines =
-            machines.map(|((name, stage), before)| Machine::new(name, before, stage, now)).collect();
+            machines.map(|((name, stage), before)| MachineWork::new(name, before, stage, now)).collect();
         self.watch_machines(machines).await?;
         if let Some(text) = self.outcome.failure() {
             return Err(Stop::Paused(text));
@@ -189,7 +171,7 @@ impl MaintenanceRun {
     }
 
     /// Approves the drains of a wave by the rules of any drain.
-    async fn approve(&mut self, nodes: &[NodeName]) -> Step<Operation> {
+    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Operation, Stop> {
         let options = self.options.drain.clone();
         let action = Action::Drain {
             nodes: nodes.to_vec(),
@@ -212,7 +194,7 @@ impl MaintenanceRun {
     }
 
     /// Drains the nodes of a wave. Returns those that are empty.
-    async fn drain(&mut self, operation: Operation) -> Step<Vec<NodeName>> {
+    async fn drain(&mut self, operation: Operation) -> Result<Vec<NodeName>, Stop> {
         let operation = self.session.carry_out(operation, &mut self.signals).await;
         let (progress, now) = (operation.progress(), self.now());
         self.outcome.count(&progress);
@@ -245,7 +227,7 @@ impl MaintenanceRun {
     }
 
     /// Writes how far nodes are. Nodes that are gone are left out.
-    pub async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Step<()> {
+    pub async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
         let cluster = self.session.cluster();
         let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
             (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
@@ -266,7 +248,7 @@ impl MaintenanceRun {
     async fn write_to(
         &mut self,
         writes: Vec<(NodeName, kordon_core::cluster::Uid, MaintenanceWrite)>,
-    ) -> Step<()> {
+    ) -> Result<(), Stop> {
         if writes.is_empty() {
             return Ok(());
         }
@@ -306,7 +288,7 @@ impl MaintenanceRun {
     }
 
     /// Waits until all gates hold.
-    async fn pass_gates(&mut self) -> Step<()> {
+    async fn pass_gates(&mut self) -> Result<(), Stop> {
         let (until, mut told) = (self.now() + self.args.gate_timeout, Vec::new());
         loop {
             let mut failures = self.gates.failures(&mut self.session.known);
@@ -337,7 +319,7 @@ impl MaintenanceRun {
     }
 
     /// Runs the command of `--gate`, if there is one.
-    async fn run_gate_command(&mut self) -> Step<Result<(), String>> {
+    async fn run_gate_command(&mut self) -> Result<Result<(), String>, Stop> {
         let Some(hook) = self.args.gate.clone() else { return Ok(Ok(())) };
         let Ok(input) = self.session.lock().as_input() else {
             return Ok(Err("too many files are open".into()));
@@ -352,8 +334,9 @@ impl MaintenanceRun {
     }
 
     /// Watches the cluster for a second, and renews a note if one is due.
-    pub async fn tick(&mut self) -> Step<()> {
-        let sleep = tokio::time::sleep(LOOK);
+    pub async fn tick(&mut self) -> Result<(), Stop> {
+        let clock = self.session.known.clock;
+        let sleep = clock.sleep(LOOK);
         tokio::select! {
             biased;
             received = self.signals.input.recv() => match received {
@@ -368,7 +351,7 @@ impl MaintenanceRun {
     }
 
     /// Writes one of the notes again, so that others see that the maintenance runs.
-    async fn renew(&mut self) -> Step<()> {
+    async fn renew(&mut self) -> Result<(), Stop> {
         let notes = MaintenanceNotes::find(self.session.cluster(), &self.session.lock().id);
         let Some((name, note)) = notes.and_then(|notes| notes.nodes.into_iter().next()) else {
             return Ok(());
@@ -380,13 +363,13 @@ impl MaintenanceRun {
     }
 
     /// Gives back the nodes that are in no wave.
-    async fn release_left_out(&mut self) -> Step<()> {
+    async fn release_left_out(&mut self) -> Result<(), Stop> {
         let nodes = std::mem::take(&mut self.options.nodes);
         self.release(nodes).await
     }
 
     /// Uncordons nodes, as far as this maintenance has cordoned them, and removes its notes.
-    pub async fn release(&mut self, nodes: Vec<NodeName>) -> Step<()> {
+    pub async fn release(&mut self, nodes: Vec<NodeName>) -> Result<(), Stop> {
         self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 

@@ -6,7 +6,8 @@ use super::{
     outcome::{self, MaintenanceOutcome, MaintenanceOutcomeReport},
     read,
     report::MaintenanceReport,
-    run::{MaintenanceRun, Stop},
+    run::MaintenanceRun,
+    stop::Stop,
     table,
 };
 use crate::{

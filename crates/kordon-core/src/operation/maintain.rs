@@ -2,23 +2,14 @@
 
 use super::{
     NodeIncomplete, NodePatch, Operation, RequestKind, Severity,
+    maintenance_write::MaintenanceWrite,
     nodes::{NodeDecision, NodeIndex, forget_drained},
 };
 use crate::{
-    cluster::{MaintenanceNote, MaintenanceStage, Node, claim::CORDON, maintenance_note::MAINTENANCE},
+    cluster::{MaintenanceNote, Node, claim::CORDON, maintenance_note::MAINTENANCE},
     plan::{NodeChange, undo::NodeUndo},
 };
 use kordon_time::Timestamp;
-
-/// A write of a maintenance to a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MaintenanceWrite {
-    /// Notes the stage on the node. `cordoned` says whether the node is to be cordoned; a cordon of somebody else is left
-    /// alone. `before` is what the machine shows before its work.
-    Mark { stage: MaintenanceStage, cordoned: bool, before: String },
-    /// Removes the note, and uncordons the node if this maintenance cordoned it.
-    Release,
-}
 
 impl Operation {
     /// Returns why this maintenance may not have the node: another one has it. `None` if it may.

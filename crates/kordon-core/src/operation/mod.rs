@@ -16,6 +16,7 @@ pub mod drain_count;
 pub mod guard;
 mod landings;
 mod maintain;
+mod maintenance_write;
 mod nodes;
 mod pods;
 pub mod report;
@@ -30,7 +31,7 @@ pub use confirmation::{Confirmation, Overrides};
 pub use drain_count::{DrainCount, DrainPart};
 pub use guard::{Breach, Guards};
 pub use landings::{LandedReplacement, landings};
-pub use maintain::MaintenanceWrite;
+pub use maintenance_write::MaintenanceWrite;
 pub use report::{
     NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
     PodProgressStage,

@@ -2,7 +2,7 @@
 
 use super::{
     NodeIncomplete, NodePatch, NodeProgressStage, Operation, OperationOptions, RequestKind, RequestOutcome,
-    Severity, Subject, backoff, maintain::MaintenanceWrite, tasks::TaskIndex,
+    Severity, Subject, backoff, maintenance_write::MaintenanceWrite, tasks::TaskIndex,
 };
 use crate::{
     cluster::{
