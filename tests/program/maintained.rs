@@ -90,6 +90,20 @@ async fn every_node_is_drained_worked_on_and_back_once() {
     assert_eq!(operations[0].ended.as_deref(), Some("done"));
 }
 
+/// Nodes that are cordoned until their wave, and have no pod that leaves, need no drain.
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_without_pods_are_worked_on_without_a_drain() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    let exec = runs.command("0");
+    let nodes = ["control-plane-1a-01", "control-plane-1b-01"];
+    let words =
+        [&["maintenance"], &nodes[..], &FLAGS, &["--exec", &exec, "-o", "json", "--parallel", "1"]].concat();
+    let output = harness.enforce(&words).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(runs.ended().into_keys().collect::<Vec<_>>(), nodes);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+}
+
 /// The node with a pod of no controller is left out without `--force`, and the others are maintained.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_in_no_wave_is_reported_and_not_touched() {

@@ -116,7 +116,7 @@ impl MaintenanceRun {
         }
         self.write(writes).await?;
         self.options.nodes.retain(|name| !nodes.contains(name));
-        let drained = self.drain(operation).await?;
+        let drained = self.drain(&nodes, operation).await?;
         let shown = drained.iter().map(|name| before.get(name).cloned().unwrap_or_default()).collect();
         let machines = drained.into_iter().map(|name| (name, MaintenanceStage::Working)).collect();
         self.work(machines, shown).await
@@ -135,7 +135,7 @@ impl MaintenanceRun {
         let mut drained = Vec::new();
         if !draining.is_empty() {
             let operation = self.approve(&draining).await?;
-            drained = self.drain(operation).await?;
+            drained = self.drain(&draining, operation).await?;
         }
         self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
         let of_note = |name: &NodeName| notes.nodes.get(name).map(|note| note.before.clone());
@@ -170,8 +170,9 @@ impl MaintenanceRun {
         if self.options.nodes.is_empty() { Ok(()) } else { self.pass_gates().await }
     }
 
-    /// Approves the drains of a wave by the rules of any drain.
-    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Operation, Stop> {
+    /// Approves the drains of a wave by the rules of any drain. `None` if nothing is left to drain: the nodes are cordoned and
+    /// empty.
+    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Operation>, Stop> {
         let options = self.options.drain.clone();
         let action = Action::Drain {
             nodes: nodes.to_vec(),
@@ -187,14 +188,24 @@ impl MaintenanceRun {
         let mut approval = Approval::apply(action, None, terms, &self.session.situation());
         decide(&mut approval, &mut WaveHost(&mut self.session)).await;
         match approval.into_decision() {
-            Some(Decision::Approved(approved)) => Ok(approved.operation),
+            Some(Decision::Approved(approved)) => Ok(Some(approved.operation)),
+            Some(Decision::NothingToDo(_)) => Ok(None),
             Some(decision) => Err(Stop::Paused(decision.lines().join("; "))),
             None => Err(Stop::Paused("the wave was not approved: this is a fault of kordon".into())),
         }
     }
 
     /// Drains the nodes of a wave. Returns those that are empty.
-    async fn drain(&mut self, operation: Operation) -> Result<Vec<NodeName>, Stop> {
+    async fn drain(
+        &mut self,
+        nodes: &[NodeName],
+        operation: Option<Operation>,
+    ) -> Result<Vec<NodeName>, Stop> {
+        let Some(operation) = operation else {
+            let now = self.now();
+            nodes.iter().for_each(|node| self.outcome.record(node, NodeResult::Drained, now));
+            return Ok(nodes.to_vec());
+        };
         let operation = self.session.carry_out(operation, &mut self.signals).await;
         let (progress, now) = (operation.progress(), self.now());
         self.outcome.count(&progress);
