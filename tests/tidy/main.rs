@@ -4,6 +4,7 @@ mod circles;
 mod conventions;
 mod documents;
 mod glossary;
+mod habits;
 mod layers;
 mod names;
 mod references;
