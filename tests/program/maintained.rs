@@ -81,7 +81,6 @@ async fn every_node_is_drained_worked_on_and_back_once() {
         assert!(node["drained"].as_str() <= node["worked"].as_str(), "{node}");
         assert!(node["worked"].as_str() <= node["done"].as_str(), "{node}");
     }
-    assert_eq!(report["repeatedEvictions"], 0, "no budget made a pod wait: {report:#}");
     assert_eq!(runs.ended(), once_each());
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
@@ -210,14 +209,17 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
 async fn a_gate_holds_the_next_wave_and_a_rollback_gives_back_what_is_not_drained() {
     let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
     let exec = runs.command("0");
-    let gate = ["--parallel", "1", "--gate", "false", "--gate-timeout", "1s", "--on-failure", "rollback"];
+    let gate = ["--parallel", "1", "--gate", "false", "--gate-timeout", "20s", "--on-failure", "rollback"];
     let words: Vec<&str> =
         line(&exec, &gate).into_iter().filter(|word| *word != "--gate-timeout=2m").collect();
     let output = harness.enforce(&words).await;
     assert_eq!(output.code, PARTLY, "{}", output.err);
-    assert!(output.err.contains("command: false: exit status: 1"), "{}", output.err);
     let report: Value = serde_json::from_str(&output.out).expect("a report");
     assert_eq!(report["end"], "rolledBack");
+    assert!(
+        report["says"].as_str().expect("a text").contains("command: false: exit status: 1"),
+        "{report:#}"
+    );
     assert_eq!(runs.ended().len(), 1, "the second wave never starts");
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }

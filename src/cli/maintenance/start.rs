@@ -231,8 +231,8 @@ async fn carry_out(
     output.print(&report, outcome::render)?;
     match (end, report.end) {
         (_, "done") => Ok(()),
-        (OperationEnd::Cancelled, _) => Err(CliError::Ended { end, text: report.says }),
-        _ => Err(CliError::Ended { end: OperationEnd::Partly, text: report.says }),
+        (OperationEnd::Cancelled, _) => Err(CliError::Ended { end, text: report.in_short() }),
+        _ => Err(CliError::Ended { end: OperationEnd::Partly, text: report.in_short() }),
     }
 }
 
