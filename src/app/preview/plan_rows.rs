@@ -148,7 +148,7 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
         | Verdict::WaitsForNamespace
         | Verdict::Undecided { .. } => 2,
         Verdict::LeavesAfter { .. } => 3,
-        Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned { .. } => 4,
+        Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned => 4,
         Verdict::Terminating => 5,
         Verdict::DeletionCancelled => 6,
         Verdict::Skipped(_) | Verdict::Tolerates => 7,

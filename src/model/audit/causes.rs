@@ -109,7 +109,7 @@ impl CausesOfPod<'_> {
             | Verdict::Leaves(_)
             | Verdict::LeavesAfter { .. }
             | Verdict::Deleted { .. }
-            | Verdict::Orphaned { .. }
+            | Verdict::Orphaned
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => return None,
         })

@@ -37,7 +37,7 @@ impl Risk {
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => return BTreeSet::new(),
             Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => None,
-            Verdict::Deleted { .. } | Verdict::Orphaned { .. } => Some(Self::BudgetIgnored),
+            Verdict::Deleted { .. } | Verdict::Orphaned => Some(Self::BudgetIgnored),
             Verdict::Waits { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace

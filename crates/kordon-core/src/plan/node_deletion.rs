@@ -69,7 +69,7 @@ fn row(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, cluster: &Cluster, now: Timestam
     let at = |span: Option<Span>| span.map(|span| now + span);
     let window =
         Window { soonest: at(COLLECTED.soonest), likely: at(COLLECTED.likely), latest: at(COLLECTED.latest) };
-    let mut row = PodPlan::new(pod, Verdict::Orphaned { at: now + Span::from_secs(50) });
+    let mut row = PodPlan::new(pod, Verdict::Orphaned);
     row.leaves = window;
     row.quality = COLLECTED.quality;
     row.lost = owner::not_recreated(cluster, pod);

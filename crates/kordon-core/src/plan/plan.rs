@@ -143,7 +143,7 @@ impl Plan {
         let is_deleted = |pod: &&PodPlan| {
             matches!(
                 pod.verdict.as_if_granted(),
-                Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned { .. }
+                Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned
             )
         };
         let is_refused = |pod: &PodPlan| pod.answer.as_ref().map(|answer| answer.code != 201);

@@ -120,7 +120,7 @@ impl PodPlan {
             | Verdict::LeavesAfter { .. }
             | Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
             // Without its node, nothing recreates it there.
-            Verdict::Orphaned { .. } => match self.outcome_of_leaving(cluster, pod) {
+            Verdict::Orphaned => match self.outcome_of_leaving(cluster, pod) {
                 PodOutcome::SameNode => PodOutcome::NotRecreated,
                 outcome => outcome,
             },
@@ -177,7 +177,7 @@ impl PodPlan {
             | Verdict::LeavesAfter { .. }
             | Verdict::Undecided { .. }
             | Verdict::Deleted { .. }
-            | Verdict::Orphaned { .. }
+            | Verdict::Orphaned
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => self.times_out.is_some(),
         }

@@ -81,7 +81,7 @@ impl PodCount {
             Verdict::Leaves(_) => Self::LeaveNow,
             Verdict::LeavesAfter { .. } => Self::LeaveLater,
             Verdict::Deleted { at, .. } if *at <= made => Self::LeaveNow,
-            Verdict::Deleted { .. } | Verdict::Orphaned { .. } => Self::LeaveLater,
+            Verdict::Deleted { .. } | Verdict::Orphaned => Self::LeaveLater,
             Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
                 Self::Wait
             }

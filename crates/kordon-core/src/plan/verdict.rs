@@ -46,8 +46,8 @@ pub enum Verdict {
     Undecided { gaps: Gaps },
     /// A NoExecute taint deletes the pod at this time, whatever its budgets are.
     Deleted { at: Timestamp, taint: Name },
-    /// The pod garbage collector removes the pod at this time, because its node is deleted; whatever its budgets are.
-    Orphaned { at: Timestamp },
+    /// The pod garbage collector removes the pod, because its node is deleted; whatever its budgets are.
+    Orphaned,
     /// The pod tolerates the taints for an unlimited time.
     Tolerates,
     /// The plan removes the taint that would have deleted the pod.
@@ -134,7 +134,7 @@ impl Verdict {
                 | Self::LeavesAfter { .. }
                 | Self::Undecided { .. }
                 | Self::Deleted { .. }
-                | Self::Orphaned { .. }
+                | Self::Orphaned
         )
     }
 
@@ -154,7 +154,7 @@ impl Verdict {
             Self::Unknown { .. } => "unknown",
             Self::Undecided { .. } => "undecided",
             Self::Deleted { .. } => "deleted",
-            Self::Orphaned { .. } => "orphaned",
+            Self::Orphaned => "orphaned",
             Self::Tolerates => "tolerates",
             Self::DeletionCancelled => "deletionCancelled",
         }
@@ -174,7 +174,7 @@ impl Verdict {
             Self::Unknown { .. } => "unknown",
             Self::Undecided { .. } => "undecided",
             Self::Deleted { .. } => "deleted",
-            Self::Orphaned { .. } => "orphaned",
+            Self::Orphaned => "orphaned",
         }
     }
 
@@ -202,7 +202,7 @@ impl Verdict {
             | Self::Unknown { .. }
             | Self::Undecided { .. }
             | Self::Deleted { .. }
-            | Self::Orphaned { .. }
+            | Self::Orphaned
             | Self::Tolerates
             | Self::DeletionCancelled => None,
         }
@@ -257,7 +257,7 @@ impl fmt::Display for Verdict {
                 write!(f, "undecided: leaves unless {unless}")
             }
             Self::Deleted { taint, .. } => write!(f, "deleted for taint {taint}; budgets are ignored"),
-            Self::Orphaned { .. } => {
+            Self::Orphaned => {
                 f.write_str("orphaned: the pod garbage collector removes it; budgets are ignored")
             }
             Self::Tolerates => f.write_str("stays: tolerates the taint: never evicted"),

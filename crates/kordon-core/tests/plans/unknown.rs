@@ -195,7 +195,7 @@ fn rests_on_numbers(verdict: &Verdict) -> bool {
     match verdict.as_if_granted() {
         Verdict::Leaves(LeaveReason::Deleted) | Verdict::Skipped(_) | Verdict::Terminating => false,
         Verdict::Leaves(LeaveReason::Free(free)) => *free != kordon_core::plan::FreeEviction::NoBudget,
-        Verdict::Deleted { .. } | Verdict::Orphaned { .. } => false,
+        Verdict::Deleted { .. } | Verdict::Orphaned => false,
         Verdict::Tolerates | Verdict::DeletionCancelled => false,
         Verdict::WaitsForNamespace | Verdict::TwoBudgets { .. } => false,
         Verdict::Leaves(LeaveReason::BudgetAllows { .. })

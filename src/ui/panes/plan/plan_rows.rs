@@ -166,7 +166,7 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         | Verdict::WaitsForNamespace => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
         Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeNotice,
-        Verdict::Deleted { .. } | Verdict::Orphaned { .. } => Role::TaintNoExecute,
+        Verdict::Deleted { .. } | Verdict::Orphaned => Role::TaintNoExecute,
     }
 }
 
