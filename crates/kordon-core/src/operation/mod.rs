@@ -186,13 +186,9 @@ impl Operation {
         cluster: &Cluster,
         now: Timestamp,
     ) -> Self {
-        let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
-        for node in &undo.nodes {
-            let wanted = NodeGoal::Undo(node.clone());
-            operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
-        }
-        operation.advance(cluster, now);
-        operation
+        let goals =
+            undo.nodes.iter().map(|node| (node.node.clone(), node.uid.clone(), NodeGoal::Undo(node.clone())));
+        Self::of_nodes(goals, options, rules, cluster, now)
     }
 
     /// Starts to write how far the nodes of a maintenance are. The id of the options is that of the maintenance.
@@ -203,9 +199,21 @@ impl Operation {
         cluster: &Cluster,
         now: Timestamp,
     ) -> Self {
+        let goals = writes.into_iter().map(|(node, uid, write)| (node, uid, NodeGoal::Maintain(write)));
+        Self::of_nodes(goals, options, rules, cluster, now)
+    }
+
+    /// Starts an operation that changes nodes and removes no pod.
+    fn of_nodes(
+        goals: impl Iterator<Item = (NodeName, Uid, NodeGoal)>,
+        options: OperationOptions,
+        rules: EvictionRules,
+        cluster: &Cluster,
+        now: Timestamp,
+    ) -> Self {
         let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
-        for (node, uid, write) in writes {
-            operation.nodes.push(NodeTask::new(node, uid, NodeGoal::Maintain(write), now));
+        for (node, uid, wanted) in goals {
+            operation.nodes.push(NodeTask::new(node, uid, wanted, now));
         }
         operation.advance(cluster, now);
         operation
