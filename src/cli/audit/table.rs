@@ -6,7 +6,7 @@ use crate::{
         page::{Emphasis, Page, none},
         table::PageTable,
     },
-    model::FindingSeverity,
+    model::{FindingSeverity, audit::nothing_found},
 };
 use kordon_core::{cluster::NodeName, plan::words::counted};
 
@@ -40,14 +40,6 @@ pub fn render(report: &AuditReport, out: &mut Page) {
         out.line(Emphasis::Dim, &format!("{known} in the baseline, and left out"));
     }
     nodes(&report.nodes, out);
-}
-
-/// What is said if nothing was found, by the number of nodes without an answer.
-pub const fn nothing_found(unknown: usize) -> &'static str {
-    match unknown {
-        0 => "nothing holds up a drain, and nothing is lost",
-        _ => "nothing was found, but not every node has an answer",
-    }
 }
 
 const fn emphasis(severity: FindingSeverity) -> Emphasis {

@@ -54,6 +54,14 @@ impl AuditGroup {
     }
 }
 
+/// What is said if nothing was found, by the number of nodes without an answer.
+pub const fn nothing_found(unknown: usize) -> &'static str {
+    match unknown {
+        0 => "nothing holds up a drain, and nothing is lost",
+        _ => "nothing was found, but not every node has an answer",
+    }
+}
+
 impl DrainAudit {
     /// All nodes.
     pub fn total(&self) -> AuditGroup {

@@ -18,7 +18,7 @@ use std::{
 use self::finding::FindingKey;
 pub use self::{
     finding::{Finding, FindingKind, FindingSeverity, FindingSubject, Fix},
-    groups::AuditGroup,
+    groups::{AuditGroup, nothing_found},
     job::{AuditJob, KnownAudit},
 };
 use super::Model;

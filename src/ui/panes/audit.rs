@@ -6,7 +6,7 @@ use super::{Nothing, draw_cause, open, say_nothing, table_of};
 use crate::{
     app::Pane,
     k8s::feed::FeedKind,
-    model::{Finding, FindingSeverity},
+    model::{Finding, FindingSeverity, audit::nothing_found},
     ui::{
         Scene, text,
         theme::Role,
@@ -54,10 +54,12 @@ pub(super) fn nothing(scene: &Scene) -> Nothing {
     let Some(known) = scene.shown.predictions.audit() else {
         return ("◌", "planning the drain of each node".into(), Role::FeedBusy);
     };
-    if known.audit.total().unknown > 0 {
-        return ("?", "nothing was found, but not every node has an answer".into(), Role::NodeNotice);
+    let unknown = known.audit.total().unknown;
+    let text = nothing_found(unknown);
+    if unknown > 0 {
+        return ("?", text.into(), Role::NodeNotice);
     }
-    super::nothing(scene, FeedKind::Pods, Pane::Audit, "nothing holds up a drain, and nothing is lost")
+    super::nothing(scene, FeedKind::Pods, Pane::Audit, text)
 }
 
 /// How many nodes can be drained, and since when that is known.
