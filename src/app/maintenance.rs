@@ -2,9 +2,9 @@
 
 use super::App;
 use kordon_core::{
-    cluster::{Cluster, FeedKind, NodeName},
-    maintenance::{MaintenanceOptions, MaintenancePlan},
-    plan::{DrainOptions, EvictionRules, can_place},
+    cluster::{Cluster, NodeName},
+    maintenance::{HEADROOM_UP_TO, MaintenanceOptions, MaintenancePlan, knows_enough},
+    plan::{DrainOptions, EvictionRules},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -37,9 +37,6 @@ pub struct MaintenanceResult {
 /// The assumed time of the work on an empty node, and of being well afterwards: the defaults of `kordon maintenance`.
 pub const WORK: Span = Span::from_secs(300);
 pub const SETTLE: Span = Span::from_secs(60);
-
-/// Number of nodes up to which the loss of each node and zone is simulated between waves.
-pub const HEADROOM_UP_TO: usize = 1_000;
 
 impl MaintenanceJob {
     pub fn work(self) -> MaintenanceResult {
@@ -80,10 +77,4 @@ impl App {
             sheet.plan = Some(result.plan);
         }
     }
-}
-
-/// Whether everything is known that waves depend on.
-pub fn knows_enough(cluster: &Cluster) -> bool {
-    let kinds = FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS);
-    can_place(cluster) && cluster.gaps(kinds).unknown().is_empty()
 }

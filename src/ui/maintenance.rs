@@ -7,10 +7,10 @@ use super::{
     theme::Role,
     widgets::{WaveLane, segments::Runs, waves},
 };
-use crate::app::maintenance::{MaintenanceSheet, SETTLE, WORK, knows_enough};
+use crate::app::maintenance::{MaintenanceSheet, SETTLE, WORK};
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceStage},
-    maintenance::{MaintenanceCost, MaintenanceNotes, MaintenancePlan},
+    maintenance::{MaintenanceCost, MaintenanceNotes, MaintenancePlan, knows_enough},
     plan::words::counted,
 };
 

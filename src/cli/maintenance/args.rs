@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 
 use super::window::{self, DailyWindow};
 use crate::{
-    app::maintenance::HEADROOM_UP_TO,
     cli::{
         act::AgreementArgs,
         exit::CliError,
@@ -16,7 +15,7 @@ use crate::{
 };
 use kordon_core::{
     cluster::{NodeName, OperationId},
-    maintenance::{Gate, MaintenanceOptions, WaitFor},
+    maintenance::{Gate, HEADROOM_UP_TO, MaintenanceOptions, WaitFor},
     operation::Guards,
     plan::DrainOptions,
 };

@@ -16,9 +16,9 @@ mod window;
 pub use args::MaintenanceArgs;
 
 use super::{connection::ConnectionArgs, exit::CliError, once::OneShot};
-use crate::{app::maintenance::knows_enough, k8s::feed::FeedKind};
+use crate::k8s::feed::FeedKind;
 use kordon_core::{
-    maintenance::MaintenancePlan,
+    maintenance::{self, MaintenancePlan},
     plan::{EvictionRules, Prospect, words::counted},
 };
 use report::MaintenanceReport;
@@ -50,8 +50,8 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
 async fn read(args: &MaintenanceArgs, connection: ConnectionArgs) -> Result<OneShot, CliError> {
     let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let cluster = &shot.model.cluster;
-    let gaps = cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS)).unknown();
-    if !knows_enough(cluster) {
+    if !maintenance::knows_enough(cluster) {
+        let gaps = maintenance::unknown(cluster);
         return Err(CliError::Unknown { what: "no waves can be worked out".into(), gaps });
     }
     Ok(shot)

@@ -18,14 +18,17 @@ mod work;
 use std::{collections::BTreeMap, fmt};
 
 use crate::{
-    cluster::{Cluster, Key, NodeName},
+    cluster::{Cluster, FeedKind, Gaps, Key, NodeName},
     operation::Guards,
-    plan::{DrainOptions, EvictionRules, Headroom},
+    plan::{DrainOptions, EvictionRules, Headroom, can_place},
 };
 pub use gate::{Gate, GateReading};
 use kordon_time::{Span, Timestamp};
 pub use notes::MaintenanceNotes;
 pub use work::{WaitFor, not_back};
+
+/// Number of nodes up to which the loss of each node and zone is simulated between waves.
+pub const HEADROOM_UP_TO: usize = 1_000;
 
 /// What is to be done, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -214,6 +217,16 @@ impl MaintenanceCost {
             moved_again: moves().filter(|pod| pod.is_again).count(),
         }
     }
+}
+
+/// Returns whether everything is known that waves depend on.
+pub fn knows_enough(cluster: &Cluster) -> bool {
+    can_place(cluster) && unknown(cluster).is_empty()
+}
+
+/// Returns what is not known of the objects that waves depend on.
+pub fn unknown(cluster: &Cluster) -> Gaps {
+    cluster.gaps(FeedKind::REMOVAL.into_iter().chain(FeedKind::REPLACEMENTS)).unknown()
 }
 
 /// Number of nodes of a list in each zone.
