@@ -14,9 +14,12 @@ pub struct MachineWork {
     pub begun: Timestamp,
 }
 
+/// A command of the operator that runs.
+pub type RunningHook = JoinHandle<Result<(), String>>;
+
 pub enum WorkStage {
     /// The command is to run, or runs.
-    Command(Option<JoinHandle<Result<(), String>>>),
+    Command(Option<RunningHook>),
     /// Others work on it.
     Awaited,
     /// The work is done. `since` is when the node was found well; `None` while it is not.

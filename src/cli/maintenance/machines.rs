@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tokio::task::JoinHandle;
-
 use super::{
-    machine::{MachineWork, WorkStage},
+    machine::{MachineWork, RunningHook, WorkStage},
     outcome::NodeResult,
-    run::MaintenanceRun,
+    run::{MaintenanceRun, end_of_hook},
     stop::Stop,
 };
 use kordon_core::{
@@ -41,10 +39,10 @@ impl MaintenanceRun {
 
     /// Waits for the commands that run. What they do to a machine is not interrupted halfway.
     async fn finish_commands(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
-        let running: BTreeMap<NodeName, JoinHandle<_>> = machines
+        let running: BTreeMap<NodeName, (String, RunningHook)> = machines
             .into_iter()
             .filter_map(|machine| match machine.stage {
-                WorkStage::Command(Some(running)) => Some((machine.name, running)),
+                WorkStage::Command(Some(running)) => Some((machine.name, (machine.before, running))),
                 _ => None,
             })
             .collect();
@@ -58,15 +56,13 @@ impl MaintenanceRun {
         );
         self.tell(Severity::Warning, "", text).await;
         let mut writes = Vec::new();
-        for (name, running) in running {
+        for (name, (before, mut running)) in running {
             let ended = tokio::select! {
-                ended = running => ended,
+                ended = end_of_hook(&mut running) => ended,
                 _ = &mut self.signals.stop => return Err(Stop::Killed),
             };
             self.tell_lines().await;
-            if matches!(ended, Ok(Ok(()))) {
-                let note = self.session.cluster().node(&name).and_then(|node| node.maintenance.clone());
-                let before = note.map(|note| note.before.clone()).unwrap_or_default();
+            if ended.is_ok() {
                 writes.push(self.staged(&name, MaintenanceStage::Awaited, &before));
             }
         }
@@ -114,16 +110,10 @@ impl MaintenanceRun {
         let WorkStage::Command(running) = &mut machine.stage else { return Ok(true) };
         match running {
             None => {
-                let lock = self.session.lock();
-                let input = lock.as_input().map_err(|error| error.to_string())?;
-                let (name, id, lines) = (machine.name.clone(), lock.id.to_string(), self.lines.0.clone());
-                *running = Some(tokio::spawn(async move { hook.run(Some(&name), &id, input, lines).await }));
+                *running = Some(self.start_hook(hook, Some(machine.name.clone()))?);
                 Ok(false)
             }
-            Some(handle) if handle.is_finished() => {
-                let ended = handle.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()));
-                ended.map(|()| true)
-            }
+            Some(handle) if handle.is_finished() => end_of_hook(handle).await.map(|()| true),
             Some(_) => Ok(false),
         }
     }

@@ -6,16 +6,20 @@ use super::{
     args::{MaintenanceArgs, OnFailure},
     gates::Gates,
     host::WaveHost,
-    machine::MachineWork,
+    machine::{MachineWork, RunningHook, WorkStage},
     outcome::{MaintenanceOutcome, NodeResult},
     stop::Stop,
 };
 use crate::{
     cli::act::{print_notice, session::OperationSession},
-    run::{approval_driver::decide, hook::HookLine, signals::SignalRequests},
+    run::{
+        approval_driver::decide,
+        hook::{Hook, HookLine},
+        signals::SignalRequests,
+    },
 };
 use kordon_core::{
-    cluster::{MaintenanceStage, Node, NodeName},
+    cluster::{Cluster, MaintenanceStage, Node, NodeName, maintenance_note::RENEW_NOTE_EVERY},
     engine::Severity,
     maintenance::{MaintenanceNotes, MaintenanceOptions, MaintenancePlan, MaintenanceWave, WaitFor},
     operation::{
@@ -23,10 +27,10 @@ use kordon_core::{
         OperationOptions,
         approval::{Approval, Decision, Operator, Terms},
     },
-    plan::{Action, EvictionRules},
+    plan::{Action, DrainOptions, EvictionRules},
 };
 use kordon_time::{Span, Timestamp};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::JoinError};
 
 /// A maintenance that is carried out.
 pub struct MaintenanceRun {
@@ -71,10 +75,8 @@ impl MaintenanceRun {
             Some(notes) => notes.without_cordons(self.session.cluster()),
             None => self.session.cluster().clone(),
         };
-        let (options, now) = (self.options.clone(), self.now());
-        let rules = EvictionRules::from(&self.session.known.model.settings);
-        let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
-        let plan = self.session.while_watching(work).await;
+        let now = self.now();
+        let plan = plan(&mut self.session, cluster, &self.options, now).await;
         let plan =
             plan.map_err(|_| Stop::Paused("working out the waves failed: this is a fault of kordon".into()))?;
         self.options.before = self.options.before.or(plan.before);
@@ -104,7 +106,7 @@ impl MaintenanceRun {
         let last = number + self.outcome.waves_left.saturating_sub(1);
         self.tell(Severity::Info, "", format!("wave {number} of {last}: {}", names.join(", "))).await;
         let operation = self.approve(&nodes).await?;
-        let before: BTreeMap<NodeName, String> =
+        let mut before: BTreeMap<NodeName, String> =
             nodes.iter().map(|name| (name.clone(), self.shown_before(name))).collect();
         let mut writes = Vec::new();
         for name in &self.options.nodes {
@@ -117,9 +119,12 @@ impl MaintenanceRun {
         self.write(writes).await?;
         self.options.nodes.retain(|name| !nodes.contains(name));
         let drained = self.drain(&nodes, operation).await?;
-        let shown = drained.iter().map(|name| before.get(name).cloned().unwrap_or_default()).collect();
-        let machines = drained.into_iter().map(|name| (name, MaintenanceStage::Working)).collect();
-        self.work(machines, shown).await
+        let now = self.now();
+        let machine = |name| {
+            let before = before.remove(&name).unwrap_or_default();
+            MachineWork::new(name, before, MaintenanceStage::Working, now)
+        };
+        self.work(drained.into_iter().map(machine).collect()).await
     }
 
     /// Brings a wave that was interrupted to its end.
@@ -138,31 +143,25 @@ impl MaintenanceRun {
             drained = self.drain(&draining, operation).await?;
         }
         self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
-        let of_note = |name: &NodeName| notes.nodes.get(name).map(|note| note.before.clone());
+        let now = self.now();
+        let machine = |name: NodeName, stage| {
+            let before = notes.nodes.get(&name).map(|note| note.before.clone()).unwrap_or_default();
+            MachineWork::new(name, before, stage, now)
+        };
         let mut machines = Vec::new();
         for stage in stages {
-            machines.extend(notes.in_stages(&[stage]).into_iter().map(|name| (name, stage)));
+            machines.extend(notes.in_stages(&[stage]).into_iter().map(|name| machine(name, stage)));
         }
-        machines.extend(drained.into_iter().map(|name| (name, MaintenanceStage::Working)));
-        let before = machines.iter().map(|(name, _)| of_note(name).unwrap_or_default()).collect();
-        self.work(machines, before).await
+        machines.extend(drained.into_iter().map(|name| machine(name, MaintenanceStage::Working)));
+        self.work(machines).await
     }
 
-    /// Waits for the work on these machines, brings their nodes back, and then for the gates. `before` is what each machine
-    /// showed before its work.
-    async fn work(
-        &mut self,
-        machines: Vec<(NodeName, MaintenanceStage)>,
-        before: Vec<String>,
-    ) -> Result<(), Stop> {
-        let at_work = |(_, stage): &&(NodeName, MaintenanceStage)| *stage == MaintenanceStage::Working;
-        let marks = machines.iter().zip(&before).filter(|(machine, _)| at_work(machine));
-        let marks = marks.map(|((name, stage), before)| self.staged(name, *stage, before)).collect();
-        self.write(marks).await?;
-        let now = self.now();
-        let machines = machines.into_iter().zip(before);
-        let machines =
-            machines.map(|((name, stage), before)| MachineWork::new(name, before, stage, now)).collect();
+    /// Waits for the work on these machines, brings their nodes back, and then for the gates.
+    async fn work(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
+        let at_work = machines.iter().filter(|machine| matches!(machine.stage, WorkStage::Command(_)));
+        let mark =
+            |machine: &MachineWork| self.staged(&machine.name, MaintenanceStage::Working, &machine.before);
+        self.write(at_work.map(mark).collect()).await?;
         self.watch_machines(machines).await?;
         if let Some(text) = self.outcome.failure() {
             return Err(Stop::Paused(text));
@@ -176,7 +175,7 @@ impl MaintenanceRun {
         let options = self.options.drain.clone();
         let action = Action::Drain {
             nodes: nodes.to_vec(),
-            options: kordon_core::plan::DrainOptions { parallel: nodes.len(), ..options },
+            options: DrainOptions { parallel: nodes.len(), ..options },
         };
         let terms = Terms {
             context: self.session.context.kube_context.clone(),
@@ -267,7 +266,7 @@ impl MaintenanceRun {
         let options = self.operation_options();
         let operation = Operation::maintain(writes, options, rules, self.session.cluster(), self.now());
         let operation = self.session.carry_out(operation, &mut self.signals).await;
-        self.renews_at = self.now() + kordon_core::cluster::maintenance_note::RENEW_NOTE_EVERY;
+        self.renews_at = self.now() + RENEW_NOTE_EVERY;
         match operation.ended() {
             None => return Err(Stop::Killed),
             Some(OperationEnd::Cancelled) => return Err(Stop::Cancelled),
@@ -332,16 +331,24 @@ impl MaintenanceRun {
     /// Runs the command of `--gate`, if there is one.
     async fn run_gate_command(&mut self) -> Result<Result<(), String>, Stop> {
         let Some(hook) = self.args.gate.clone() else { return Ok(Ok(())) };
-        let Ok(input) = self.session.lock().as_input() else {
-            return Ok(Err("too many files are open".into()));
+        let mut running = match self.start_hook(hook, None) {
+            Ok(running) => running,
+            Err(why) => return Ok(Err(why)),
         };
-        let (id, lines) = (self.session.lock().id.to_string(), self.lines.0.clone());
-        let running = tokio::spawn(async move { hook.run(None, &id, input, lines).await });
         while !running.is_finished() {
             self.tick().await?;
         }
         self.tell_lines().await;
-        Ok(running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into())))
+        Ok(end_of_hook(&mut running).await)
+    }
+
+    /// Starts a command of the operator; without a node for the whole cluster. It holds the lock of the maintenance, so that
+    /// nobody goes on while it runs.
+    pub(super) fn start_hook(&self, hook: Hook, node: Option<NodeName>) -> Result<RunningHook, String> {
+        let lock = self.session.lock();
+        let input = lock.as_input().map_err(|error| error.to_string())?;
+        let (id, lines) = (lock.id.to_string(), self.lines.0.clone());
+        Ok(tokio::spawn(async move { hook.run(node.as_ref(), &id, input, lines).await }))
     }
 
     /// Watches the cluster for a second, and renews a note if one is due.
@@ -411,6 +418,23 @@ impl MaintenanceRun {
             self.tell(Severity::Info, &subject, format!("| {text}")).await;
         }
     }
+}
+
+/// Works out waves, while the cluster is watched.
+pub async fn plan(
+    session: &mut OperationSession,
+    cluster: Cluster,
+    options: &MaintenanceOptions,
+    now: Timestamp,
+) -> Result<MaintenancePlan, JoinError> {
+    let (options, rules) = (options.clone(), EvictionRules::from(&session.known.model.settings));
+    let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
+    session.while_watching(work).await
+}
+
+/// How a command has ended; waits for it.
+pub async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
+    running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
 }
 
 /// The write that notes a stage.

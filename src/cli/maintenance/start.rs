@@ -6,7 +6,7 @@ use super::{
     outcome::{self, MaintenanceOutcome, MaintenanceOutcomeReport},
     read,
     report::MaintenanceReport,
-    run::MaintenanceRun,
+    run::{MaintenanceRun, plan},
     stop::Stop,
     table,
 };
@@ -25,12 +25,12 @@ use crate::{
 };
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId},
-    maintenance::{MaintenanceNotes, MaintenanceOptions, MaintenancePlan, WaitFor},
+    maintenance::{MaintenanceNotes, MaintenanceOptions, WaitFor},
     operation::{
         OperationEnd,
         approval::{Answer, ApprovalRefusal, NotStarted, Operator, Prompt},
     },
-    plan::{EvictionRules, words::counted},
+    plan::words::counted,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -54,7 +54,11 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     let options = args.options(nodes, guards.clone(), &shot);
     let mut session = OperationSession::over(shot, guards, config).await?;
     refuse_others(&session, &options.nodes, None, args.agreement.take_over)?;
-    let plan = plan(&mut session, &options).await?;
+    let (cluster, made) = (session.cluster().clone(), session.known.at);
+    let plan = plan(&mut session, cluster, &options, made).await.map_err(|error| CliError::Io {
+        doing: "working out the waves".into(),
+        error: std::io::Error::other(error),
+    })?;
     let mut page = Page::default();
     table::render(&MaintenanceReport::new(&plan, &options), &mut page);
     page.into_text().lines().for_each(print_line);
@@ -250,19 +254,6 @@ fn new_run(
 
 /// Lines of commands that may wait to be told.
 const LINES: usize = 1_000;
-
-/// Works out the waves.
-async fn plan(
-    session: &mut OperationSession,
-    options: &MaintenanceOptions,
-) -> Result<MaintenancePlan, CliError> {
-    let (cluster, options, now) = (session.cluster().clone(), options.clone(), session.known.at);
-    let rules = EvictionRules::from(&session.known.model.settings);
-    let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
-    let failed =
-        |error| CliError::Io { doing: "working out the waves".into(), error: std::io::Error::other(error) };
-    session.while_watching(work).await.map_err(failed)
-}
 
 /// Asks the operator to agree, unless that was said in advance.
 async fn confirm(session: &mut OperationSession, args: &MaintenanceArgs) -> Result<(), CliError> {
