@@ -3,9 +3,13 @@
 use std::{collections::BTreeMap, fs, path::PathBuf, process::Stdio, time::Duration};
 
 use k8s_openapi::api::core::v1::Node;
-use kordon_core::cluster::maintenance_note::MAINTENANCE;
-use kube::{Api as Objects, ResourceExt, api::ListParams};
-use serde_json::Value;
+use kordon_core::cluster::{MaintenanceNote, maintenance_note::MAINTENANCE};
+use kordon_time::Span;
+use kube::{
+    Api as Objects, ResourceExt,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::{Value, json};
 
 use crate::{common::program::is_cordoned, harness::Harness};
 
@@ -235,4 +239,31 @@ async fn a_maintenance_that_was_stopped_can_be_ended() {
     assert_eq!(left_behind(&harness).await, Vec::<String>::new());
     let output = harness.enforce(&["maintenance", "--resume"]).await;
     assert!(output.err.contains("no maintenance was stopped"), "{}", output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_somebody_else_has_taken_over_is_not_ended() {
+    let harness = Harness::start(SPEED).await;
+    let output = harness.enforce(&line("false", &["--parallel", "1"])).await;
+    assert_eq!(output.code, PARTLY, "{}", output.err);
+    let left = left_behind(&harness).await;
+    let nodes: Objects<Node> = Objects::all(harness.server.api.client());
+    for name in &left {
+        let node = nodes.get(name).await.expect("a node");
+        let note = MaintenanceNote::parse(&node.annotations()[MAINTENANCE]).expect("a note");
+        let note = MaintenanceNote {
+            by: "bob@elsewhere".into(),
+            renewed: note.renewed + Span::from_secs(3600),
+            ..note
+        };
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {MAINTENANCE: note.to_text()}}}));
+        nodes.patch(name, &PatchParams::default(), &patch).await.expect("patched");
+    }
+    let release = format!("--release={}", harness.operations()[0].id);
+    let output = harness.enforce(&["maintenance", &release]).await;
+    assert!(output.code == CLAIMED && output.err.contains("bob@elsewhere runs"), "{}", output.err);
+    assert_eq!(left_behind(&harness).await, left);
+    let output = harness.enforce(&["maintenance", &release, "--take-over"]).await;
+    assert_eq!(output.code, DONE, "{}", output.err);
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
 }

@@ -1,5 +1,7 @@
 //! Starts a maintenance, goes on with one, or ends one.
 
+use std::sync::Arc;
+
 use super::{
     args::{MaintenanceArgs, OnFailure},
     gates::Gates,
@@ -24,7 +26,7 @@ use crate::{
     journal::{JournaledOperation, OperationStart},
 };
 use kordon_core::{
-    cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId},
+    cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId, Uid},
     maintenance::{MaintenanceNotes, MaintenanceOptions, WaitFor},
     operation::{
         OperationEnd,
@@ -53,7 +55,7 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     let nodes = args.chosen(&shot)?;
     let options = args.options(nodes, guards.clone(), &shot);
     let mut session = OperationSession::over(shot, guards, config).await?;
-    refuse_others(&session, &options.nodes, None, args.agreement.take_over)?;
+    refuse_others(&session, &options.nodes, args.agreement.take_over)?;
     let (cluster, made) = (session.cluster().clone(), session.known.at);
     let plan = plan(&mut session, cluster, &options, made).await.map_err(|error| CliError::Io {
         doing: "working out the waves".into(),
@@ -66,13 +68,7 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
         return Err(CliError::Ended { end: OperationEnd::Partly, text: "no node can be in a wave".into() });
     }
     confirm(&mut session, &args).await?;
-    let start = OperationStart {
-        reason: args.agreement.reason.clone(),
-        command: command_line(),
-        nodes: uids(&session, &options.nodes),
-        overrides: args.agreement.overrides().words(),
-        ..OperationStart::default()
-    };
+    let start = new_start(&session, &args, &options.nodes);
     let lock = session.context.start_maintenance(None, start).await?;
     session.set_lock(lock);
     let left_out: Vec<&NodeName> = plan.left_out.iter().map(|(node, _)| node).collect();
@@ -123,29 +119,13 @@ async fn resume(
         by: session.context.by.clone(),
         nodes: [].into(),
     });
-    let is_ours = past.is_some() && notes.by == session.context.by;
-    if !is_ours && notes.is_running(session.known.clock.now()) && !args.agreement.take_over {
-        let text = format!("{} runs {id}; --take-over goes on with it all the same", notes.by);
-        return Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text });
-    }
+    refuse_running(&session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
     notes.nodes.extend(replaced);
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let say = counted(nodes.len(), "node is", "nodes are");
     print_line(&format!("{id}: {say} left to do"));
     confirm(&mut session, &args).await?;
-    let lock = match past {
-        Some(_) => session.context.resume_maintenance(&id).await?,
-        None => {
-            let start = OperationStart {
-                reason: args.agreement.reason.clone(),
-                command: command_line(),
-                nodes: uids(&session, &nodes),
-                ..OperationStart::default()
-            };
-            session.context.start_maintenance(Some(id), start).await?
-        }
-    };
-    session.set_lock(lock);
+    lock(&mut session, &args, id, past.is_some(), &nodes).await?;
     let options = args.options(nodes, guards, &session.known);
     carry_out(session, args, options, MaintenanceOutcome::default(), Some(notes), None).await
 }
@@ -157,26 +137,16 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
     let guards = args.agreement.guards()?;
     let mut session = OperationSession::over(shot, guards.clone(), config).await?;
     let unfinished = session.context.unfinished_maintenances()?;
-    let is_ours = unfinished.iter().any(|past| past.id == id);
+    let is_journaled = unfinished.iter().any(|past| past.id == id);
     let Some(notes) = MaintenanceNotes::find(session.cluster(), &id) else {
         return Err(CliError::NothingTo("release: no node is in a maintenance with this id"));
     };
-    if !is_ours && notes.is_running(session.known.clock.now()) && !args.agreement.take_over {
-        let text = format!("{} runs {id}; --take-over ends it all the same", notes.by);
-        return Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text });
-    }
+    refuse_running(&session, &notes, is_journaled, args.agreement.take_over, "ends")?;
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
     let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
     print_line(&format!("uncordons, as far as {id} has cordoned them: {}", names.join(", ")));
     confirm(&mut session, &args).await?;
-    let lock = if is_ours {
-        session.context.resume_maintenance(&id).await?
-    } else {
-        let nodes = uids(&session, &nodes);
-        let start = OperationStart { command: command_line(), nodes, ..OperationStart::default() };
-        session.context.start_maintenance(Some(id), start).await?
-    };
-    session.set_lock(lock);
+    lock(&mut session, &args, id, is_journaled, &nodes).await?;
     let options = args.options(Vec::new(), guards, &session.known);
     let mut run = new_run(session, args, options, MaintenanceOutcome::default())?;
     let stop = run.release(nodes).await;
@@ -278,15 +248,10 @@ fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
 }
 
 /// Fails if somebody else's maintenance has one of these nodes.
-fn refuse_others(
-    session: &OperationSession,
-    nodes: &[NodeName],
-    ours: Option<&OperationId>,
-    take_over: bool,
-) -> Result<(), CliError> {
+fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool) -> Result<(), CliError> {
     let now = session.known.clock.now();
     let others = MaintenanceNotes::all(session.cluster());
-    let taken = others.into_iter().filter(|notes| Some(&notes.operation) != ours).find_map(|notes| {
+    let taken = others.into_iter().find_map(|notes| {
         let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?.clone();
         notes.is_running(now).then_some((node, notes))
     });
@@ -297,6 +262,41 @@ fn refuse_others(
             Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
         }
     }
+}
+
+/// Fails if a maintenance runs elsewhere. `is_journaled` is whether this machine's journal has it; `would` is what
+/// `--take-over` does with it.
+fn refuse_running(
+    session: &OperationSession,
+    notes: &MaintenanceNotes,
+    is_journaled: bool,
+    take_over: bool,
+    would: &str,
+) -> Result<(), CliError> {
+    let is_ours = is_journaled && notes.by == session.context.by;
+    if is_ours || take_over || !notes.is_running(session.known.clock.now()) {
+        return Ok(());
+    }
+    let text = format!("{} runs {}; --take-over {would} it all the same", notes.by, notes.operation);
+    Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
+}
+
+/// Takes the lock of a maintenance that exists, and records in the journal that it goes on here.
+async fn lock(
+    session: &mut OperationSession,
+    args: &MaintenanceArgs,
+    id: OperationId,
+    is_journaled: bool,
+    nodes: &[NodeName],
+) -> Result<(), CliError> {
+    let lock = if is_journaled {
+        session.context.resume_maintenance(&id).await?
+    } else {
+        let start = new_start(session, args, nodes);
+        session.context.start_maintenance(Some(id), start).await?
+    };
+    session.set_lock(lock);
+    Ok(())
 }
 
 /// The maintenance to go on with: the given one, or the only one that was stopped.
@@ -335,10 +335,10 @@ fn replaced(
     if args.wait_for != Some(WaitFor::Replaced) {
         return Vec::new();
     }
-    let is_new = |(name, uid): &&(NodeName, kordon_core::cluster::Uid)| {
-        session.cluster().node(name).is_none_or(|node: &std::sync::Arc<Node>| node.uid != *uid)
+    let is_new = |(name, uid): &&(NodeName, Uid)| {
+        session.cluster().node(name).is_none_or(|node: &Arc<Node>| node.uid != *uid)
     };
-    let note = |(name, uid): &(NodeName, kordon_core::cluster::Uid)| {
+    let note = |(name, uid): &(NodeName, Uid)| {
         let note = MaintenanceNote {
             by: session.context.by.clone(),
             operation: past.id.clone(),
@@ -351,12 +351,14 @@ fn replaced(
     past.start.nodes.iter().filter(is_new).map(note).collect()
 }
 
-fn uids(session: &OperationSession, nodes: &[NodeName]) -> Vec<(NodeName, kordon_core::cluster::Uid)> {
+/// What the journal says of a maintenance that starts on this machine. It goes on with the same command line.
+fn new_start(session: &OperationSession, args: &MaintenanceArgs, nodes: &[NodeName]) -> OperationStart {
     let uid = |name: &NodeName| Some((name.clone(), session.cluster().node(name)?.uid.clone()));
-    nodes.iter().filter_map(uid).collect()
-}
-
-/// The command line of this process, for the journal: a maintenance goes on with it.
-fn command_line() -> String {
-    shell_words::join(std::env::args())
+    OperationStart {
+        reason: args.agreement.reason.clone(),
+        command: shell_words::join(std::env::args()),
+        nodes: nodes.iter().filter_map(uid).collect(),
+        overrides: args.agreement.overrides().words(),
+        ..OperationStart::default()
+    }
 }
