@@ -2,6 +2,7 @@
 //! then the consequence. The dashboard's header, `kordon status` and the terminal's title use the same words.
 
 mod drains;
+mod evictions;
 mod losses;
 
 use std::{
@@ -11,16 +12,14 @@ use std::{
 
 use self::{
     drains::{blocked_drains, stopped_maintenances},
+    evictions::{evicted, next, own_event},
     losses::DeletedNodes,
 };
-use super::{
-    HeadroomRest, KnownHeadroom, Model, NextEventKind, NodeState, StateDetail, StateRole,
-    zone_names::ZoneNames,
-};
+use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
 use crate::k8s::feed::FeedState;
 use kordon_core::{
     cluster::{FeedKind, Gap, Known, NodeName, ZoneKey},
-    engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, controllers_own, taint_rule_previews},
+    engine::{Confidence, TaintRulePreview, ZoneState, ZoneView, taint_rule_previews},
     plan::{HeadroomClause, OutcomeKind, words::counted},
 };
 use kordon_time::{Span, Timestamp};
@@ -106,7 +105,7 @@ impl ClusterVerdict {
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
-        let users = nowhere(model, now);
+        let users = nowhere(model, now).into_iter().chain(remedy_for_stuck(model));
         // Pods that have nowhere to run come first, because users notice them, unless another problem is worse.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
@@ -225,7 +224,6 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
     }
     let is_silent = by_state.contains_key(&NodeState::Silent);
     // The counts of nodes that are Late, Silent or down are merged into one finding.
-    let is_missing = |state: NodeState| state.is_failing() || state == NodeState::Late;
     let worst = by_state.first_key_value();
     if worst.is_some_and(|(state, worst)| is_missing(*state) && worst.nodes > 1) {
         let missing: Vec<_> = by_state.iter().filter(|(state, _)| is_missing(**state)).collect();
@@ -253,6 +251,11 @@ fn nodes(model: &Model, now: Timestamp) -> Vec<Finding> {
         findings.push(Finding::new(level(model, NodeState::Silent), text));
     }
     findings
+}
+
+/// Whether a node in this state does not report that it is Ready.
+fn is_missing(state: NodeState) -> bool {
+    state.is_failing() || state == NodeState::Late
 }
 
 /// Returns the level of a finding about nodes in this state.
@@ -316,23 +319,39 @@ fn nowhere_now(model: &Model) -> usize {
     model.views.pending.pods + model.views.counts.hanging.nowhere()
 }
 
+/// Number of evicted pods that are not replaced before their node is back or fenced.
+fn stuck(model: &Model) -> usize {
+    model.views.counts.hanging.of(OutcomeKind::Stuck)
+}
+
+/// Finding about what stuck pods wait for: `2 of them stuck until their node is back, deleted or tainted out-of-service`.
+fn remedy_for_stuck(model: &Model) -> Option<Finding> {
+    let stuck = stuck(model);
+    let which = if stuck < nowhere_now(model) { format!("{stuck} of them stuck ") } else { String::new() };
+    let text = format!("{which}until their node is back, deleted or tainted out-of-service");
+    (stuck > 0 && is_predicted(model)).then(|| Finding::new(VerdictLevel::Notice, text))
+}
+
 /// Whether any pod has nowhere to run now.
 fn runs_nowhere(model: &Model) -> bool {
     nowhere_now(model) > 0
 }
 
 /// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `1 pod has nowhere to run, 2 more will`, `2
-/// pods will have nowhere to run`.
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `2 pods stuck with nowhere
+/// to run, 2 more will`, `2 pods will have nowhere to run`.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
-    let (waiting, stuck) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
+    let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
-    let phrase = match (waiting, stuck) {
+    let phrase = match (waiting, evicted) {
         (0, 0) if will == 0 => return None,
         (0, 0) => Phrase::from(format!("{} will have nowhere to run", counted(will, "pod", "pods"))),
         (pods, 0) => Phrase::from(format!("{} Pending", counted(pods, "pod", "pods"))),
-        (waiting, stuck) => {
-            let pods = counted(waiting + stuck, "pod has", "pods have");
+        (0, pods) if pods == stuck(model) => {
+            Phrase::from(format!("{} stuck with nowhere to run", counted(pods, "pod", "pods")))
+        }
+        (waiting, evicted) => {
+            let pods = counted(waiting + evicted, "pod has", "pods have");
             let pending = if waiting > 0 { format!(", {waiting} Pending") } else { String::new() };
             Phrase::from(format!("{pods} nowhere to run{pending}"))
         }
@@ -341,11 +360,11 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
         Some(since) if waiting > 0 => phrase.and(" ").time(seconds(now.since(since))),
         _ => phrase,
     };
-    let phrase = match (will, stuck) {
-        (0, _) => phrase,
-        _ if waiting + stuck == 0 => phrase,
-        (more, 0) => phrase.and(&format!(", {more} more will have nowhere to run")),
-        (more, _) => phrase.and(&format!(", {more} more will")),
+    let phrase = match will {
+        0 => phrase,
+        _ if waiting + evicted == 0 => phrase,
+        more if phrase.text.contains("nowhere to run") => phrase.and(&format!(", {more} more will")),
+        more => phrase.and(&format!(", {more} more will have nowhere to run")),
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))
 }
@@ -572,87 +591,6 @@ fn is_predicted(model: &Model) -> bool {
     views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
 }
 
-/// Returns the next event of the node in the worst finding: `Unknown in 14s`.
-fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
-    let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
-    let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
-    Some(Finding::new(VerdictLevel::Notice, phrase))
-}
-
-/// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
-/// node come first, then those of all nodes.
-///
-/// `3 of its pods to be evicted, next in 4m57s · all nodes: 7, next in 12s`, `44 pods to be evicted, next in 1m12s`.
-fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
-    if !is_predicted(model) {
-        return Vec::new();
-    }
-    let views = &model.views;
-    let total = views.counts.leaving();
-    let mut phrases: Vec<Phrase> = Vec::new();
-    let of_subject = subject.map(|node| node_leaving(model, node));
-    match (subject, of_subject) {
-        (Some(node), Some((own, first))) => {
-            if let Some(first) = first {
-                phrases.push(leave(format!("{own} of its pods"), own, first, now));
-            } else if is_evicted(model, node) && views.counts.hanging.of(OutcomeKind::Stuck) == 0 {
-                phrases.push("none of its pods is left to evict".into());
-            }
-            match views.leaving.first.filter(|_| total > own) {
-                // The part before this one already has the word "pods". The word is omitted here, so that both parts
-                // fit into a line.
-                Some(first) if own > 0 => {
-                    phrases.push(
-                        Phrase::from(format!("all nodes: {total}, next ")).time(time_until(first, now)),
-                    );
-                }
-                Some(first) => {
-                    let all = format!("all nodes: {}", counted(total, "pod", "pods"));
-                    phrases.push(leave(all, total, first, now));
-                }
-                None => {}
-            }
-        }
-        _ => match views.leaving.first {
-            Some(first) => phrases.push(leave(counted(total, "pod", "pods"), total, first, now)),
-            None => phrases.extend(next_event(model, now)),
-        },
-    }
-    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
-}
-
-/// Returns the findings about the outcomes of evicted pods, and about the time at which the next node is tainted. This
-/// time is left out if a pod is evicted at the same time.
-///
-/// `2 of them stuck until their node is back, deleted or tainted out-of-service · 5 evicted and replaced · eviction
-/// slot in 6s (1 node waiting)`
-fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
-    if !is_predicted(model) {
-        return Vec::new();
-    }
-    let views = &model.views;
-    let mut phrases: Vec<Phrase> = Vec::new();
-    let [stuck, replaced] =
-        [OutcomeKind::Stuck, OutcomeKind::Replaced].map(|kind| views.counts.hanging.of(kind));
-    if stuck > 0 {
-        let which = if stuck == nowhere_now(model) { String::new() } else { format!("{stuck} of them ") };
-        phrases
-            .push(format!("{which}stuck until their node is back, deleted or tainted out-of-service").into());
-    }
-    phrases.extend((replaced > 0).then(|| format!("{replaced} evicted and replaced").into()));
-    let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
-    let nodes = waiting().map(|zone| zone.queue.len()).sum();
-    let slot = waiting().filter_map(|zone| zone.next_token).min();
-    let slot = slot.filter(|slot| {
-        views.leaving.first.is_none_or(|first| time_until(first, now) != time_until(*slot, now))
-    });
-    phrases.extend(slot.map(|slot| {
-        let phrase = Phrase::from("eviction slot ").time(time_until(slot, now));
-        phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
-    }));
-    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
-}
-
 /// Returns what DeviceTaintRules without an effect would do, for those that would delete pods.
 fn taint_rules(model: &Model) -> Vec<Finding> {
     let previews = taint_rule_previews(&model.cluster, model.settings.version);
@@ -668,43 +606,6 @@ fn taint_rules(model: &Model) -> Vec<Finding> {
 fn why_pending(model: &Model) -> Option<Finding> {
     let cause = model.predictions.most_common_pending_cause().filter(|_| model.views.pending.pods > 0)?;
     Some(Finding::new(VerdictLevel::Notice, cause.to_string()))
-}
-
-/// Returns the phrase about the next eviction: `44 pods to be evicted, next in 1m12s`. It says "next" because other
-/// pods may have been evicted before.
-fn leave(whose: String, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
-    let phrase = Phrase::from(whose).and(" to be evicted").and(if pods == 1 { " " } else { ", next " });
-    phrase.time(time_until(next, now))
-}
-
-/// Number of pods of a node that are to be evicted, and the time of the first eviction.
-fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
-    let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
-    let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
-    (times.len(), times.iter().min().copied())
-}
-
-/// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.
-fn is_evicted(model: &Model, node: &NodeName) -> bool {
-    let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
-    is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
-}
-
-/// Returns the word for an event of the node itself; `None` for evictions, which are events of its pods.
-const fn state_word(what: NextEventKind) -> Option<&'static str> {
-    match what {
-        NextEventKind::Unknown => Some("Unknown"),
-        NextEventKind::Taint => Some("tainted NoExecute"),
-        NextEventKind::Evict { .. } => None,
-    }
-}
-
-/// Returns the next event of any node: `n-3 Unknown in 17s`.
-fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
-    let timed =
-        model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
-    let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
-    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
 }
 
 /// Returns the finding about heartbeats of nodes that are not known, because the files have no Leases.

@@ -21,19 +21,30 @@ pub struct StripZone {
     pub states: Vec<NodeState>,
     /// Index of the zone's first node among all nodes.
     pub first: usize,
-    /// Number of nodes per state.
+    /// Number of nodes for each of `states`.
     pub nodes_a_cell: usize,
 }
 
-/// Draws the strip, with the number of nodes in each state at its end:
+/// Draws the strip, with the number of nodes in each state at its end. If a cell stands for several nodes, the end says
+/// so:
 /// ```text
 /// a ▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖  c ▪▪◌▪▪▪▪▪                            24 · 8 Unknown · 1 Silent · 15 Ready
+/// a ▪▪▪▪▪▪▪▪▪▪  b ✖✖✖✖✖✖✖✖✖▪  c ▪▪◌▪▪▪▪▪▪▪   ▪ 2 nodes · 60 · 18 Unknown · 1 Silent · 41 Ready
 /// ```
 pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     let zones = zones(scene);
-    let mut line = Segments::default().right(1, counts(scene));
+    let width = usize::from(area.width);
+    let mut fitting = fitted(&zones, width);
+    let mut right = counts(scene);
+    let nodes_a_cell = |zones: &[StripZone]| zones.first().map_or(1, |zone| zone.nodes_a_cell);
+    if nodes_a_cell(&fitting) > 1 {
+        // The cells are few in any case, so the counts keep their room.
+        fitting = shrunk(&zones, width.saturating_sub(right.width() + UNIT_WIDTH)).unwrap_or(fitting);
+        right = unit(scene, nodes_a_cell(&fitting)).join(right);
+    }
+    let mut line = Segments::default().right(1, right);
     let mut cells = Runs::default();
-    for zone in fitted(&zones, usize::from(area.width)) {
+    for zone in fitting {
         if !cells.is_empty() {
             cells = cells.and("  ", scene.style(Role::Dim));
         }
@@ -49,6 +60,15 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) {
     }
     line = line.left(0, cells);
     line.render(area, &Run::styled("   ", scene.style(Role::Dim)), buf);
+}
+
+/// Room for [`unit`] and the space around it.
+const UNIT_WIDTH: usize = 20;
+
+/// How many nodes a cell stands for: `▪ 2 nodes · `.
+fn unit(scene: &Scene, nodes_a_cell: usize) -> Runs {
+    let text = format!("{} {} nodes", NodeState::Ready.glyph(), text::count(nodes_a_cell));
+    Runs::new(&text, scene.style(Role::Dim)).and(" · ", scene.style(Role::Faint))
 }
 
 /// Nodes by state: `24 · 8 Unknown · 1 Silent · 15 Ready`.

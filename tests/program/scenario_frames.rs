@@ -63,7 +63,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
     (
         "stuck-statefulset",
-        ["2 pods have nowhere to run", "2 pods have nowhere to run", "2 pods have nowhere to run"],
+        ["2 pods stuck with nowhere", "2 pods stuck with nowhere", "2 pods stuck with nowhere"],
     ),
     (
         "blocked-drain",
@@ -240,13 +240,13 @@ fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
 }
 
 /// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
-/// be evicted`, `all nodes: 44, next in 12s`.
+/// be evicted`, `44 on all nodes, next in 12s`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));
     let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    let all_nodes = text.split("all nodes: ").skip(1).filter_map(|rest| rest.split_once(", next"));
-    let beside_one = all_nodes.map(|(all, _)| all.split(' ').next().unwrap_or_default());
+    let all_nodes = text.match_indices(" on all nodes").map(|(place, _)| &text[..place]);
+    let beside_one = all_nodes.filter_map(|before| before.rsplit(' ').next());
     without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }
 

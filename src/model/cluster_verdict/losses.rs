@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Finding, Phrase, VerdictLevel, is_predicted, node_leaving, time_until};
+use super::{Finding, Phrase, VerdictLevel, evictions::node_leaving, is_predicted, time_until};
 use crate::model::Model;
 use kordon_core::{
     cluster::{NodeName, Pod},

@@ -1,0 +1,139 @@
+//! Findings about pods that are to be evicted, that were, and about what happens to nodes next.
+
+use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, is_predicted, stuck, time_until};
+use crate::model::{Model, NextEventKind, NodeState};
+use kordon_core::{
+    cluster::{FeedKind, NodeName},
+    engine::controllers_own,
+    forecast::Forecast,
+    plan::{OutcomeKind, words::counted},
+};
+use kordon_time::Timestamp;
+
+/// Returns the next event of the node in the worst finding: `Unknown in 14s`.
+pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
+    let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
+    let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
+    Some(Finding::new(VerdictLevel::Notice, phrase))
+}
+
+/// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
+/// node come first, then those of all nodes.
+///
+/// `3 of its pods to be evicted, next in 4m57s · 7 on all nodes, next in 12s`, `44 pods to be evicted, next in 1m12s`,
+/// `71 pods to be evicted within 10m, next in 1s`.
+pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
+    if !is_predicted(model) {
+        return Vec::new();
+    }
+    let views = &model.views;
+    let total = views.counts.leaving();
+    let mut phrases: Vec<Phrase> = Vec::new();
+    let of_subject = subject.map(|node| node_leaving(model, node));
+    match (subject, of_subject) {
+        (Some(node), Some((own, first))) => {
+            if let Some(first) = first {
+                phrases.push(leave(format!("{own} of its pods"), own, "", first, now));
+            } else if is_evicted(model, node) && stuck(model) == 0 {
+                phrases.push(format!("no pod of {node} is left to evict").into());
+            }
+            match views.leaving.first.filter(|_| total > own) {
+                // The part before this one already has the words "pods to be evicted".
+                Some(first) if own > 0 => {
+                    let phrase = Phrase::from(format!("{total} on all nodes{}, next ", within(model)));
+                    phrases.push(phrase.time(time_until(first, now)));
+                }
+                Some(first) => phrases.push(leave_in_all(model, total, first, now)),
+                None => {}
+            }
+        }
+        _ => match views.leaving.first {
+            Some(first) => phrases.push(leave_in_all(model, total, first, now)),
+            None => phrases.extend(next_event(model, now)),
+        },
+    }
+    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
+}
+
+/// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted. This
+/// time is left out if a pod is evicted at the same time: `5 evicted and replaced · eviction slot in 6s (1 node waiting)`.
+pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
+    if !is_predicted(model) {
+        return Vec::new();
+    }
+    let views = &model.views;
+    let mut phrases: Vec<Phrase> = Vec::new();
+    let replaced = views.counts.hanging.of(OutcomeKind::Replaced);
+    phrases.extend((replaced > 0).then(|| format!("{replaced} evicted and replaced").into()));
+    let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
+    let nodes = waiting().map(|zone| zone.queue.len()).sum();
+    let slot = waiting().filter_map(|zone| zone.next_token).min();
+    let slot = slot.filter(|slot| {
+        views.leaving.first.is_none_or(|first| time_until(first, now) != time_until(*slot, now))
+    });
+    phrases.extend(slot.map(|slot| {
+        let phrase = Phrase::from("eviction slot ").time(time_until(slot, now));
+        phrase.and(&format!(" ({} waiting)", counted(nodes, "node", "nodes")))
+    }));
+    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
+}
+
+/// Returns the phrase about the next eviction of a node: `3 of its pods to be evicted, next in 1m12s`. It says "next"
+/// because other pods may have been evicted before.
+fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timestamp) -> Phrase {
+    let phrase = Phrase::from(whose).and(" to be evicted").and(within);
+    phrase.and(if pods == 1 { " " } else { ", next " }).time(time_until(next, now))
+}
+
+/// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. Where no node
+/// reports, it names the condition of the forecast: the controller pauses evictions once all nodes are down.
+fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
+    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now);
+    let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
+    match model.watchlist.counts().iter().any(reports) {
+        true => phrase,
+        false => phrase.and(" if other nodes come back"),
+    }
+}
+
+/// Returns the horizon of the forecast, ` within 10m`, if nodes still wait for an eviction slot at its end: then more
+/// pods are evicted later. Empty if the forecast has all evictions.
+fn within(model: &Model) -> String {
+    let goes_on = |forecast: &Forecast| forecast.zones.iter().any(|zone| !zone.queue.is_empty());
+    match model.predictions.forecast() {
+        Some(forecast) if goes_on(forecast) => {
+            format!(" within {}", coarse(forecast.until.since(forecast.made)))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Number of pods of a node that are to be evicted, and the time of the first eviction.
+pub(super) fn node_leaving(model: &Model, node: &NodeName) -> (usize, Option<Timestamp>) {
+    let rows = model.views.leaving.evictions.values().filter(|row| row.node == *node);
+    let times: Vec<Timestamp> = rows.filter_map(|row| row.state.leaves_at()).collect();
+    (times.len(), times.iter().min().copied())
+}
+
+/// Whether the time of every eviction on the node is known: the node has its taint, and the pods are known.
+fn is_evicted(model: &Model, node: &NodeName) -> bool {
+    let is_tainted = model.cluster.node(node).is_some_and(|node| controllers_own(node).next().is_some());
+    is_tainted && model.cluster.gap(FeedKind::Pods).is_none()
+}
+
+/// Returns the word for an event of the node itself; `None` for evictions, which are events of its pods.
+const fn state_word(what: NextEventKind) -> Option<&'static str> {
+    match what {
+        NextEventKind::Unknown => Some("Unknown"),
+        NextEventKind::Taint => Some("tainted NoExecute"),
+        NextEventKind::Evict { .. } => None,
+    }
+}
+
+/// Returns the next event of any node: `n-3 Unknown in 17s`.
+fn next_event(model: &Model, now: Timestamp) -> Option<Phrase> {
+    let timed =
+        model.views.leaving.next.iter().filter_map(|(node, event)| Some((event.at?, node, event.what)));
+    let (at, node, what) = timed.min_by_key(|(at, node, _)| (*at, *node))?;
+    Some(Phrase::from(format!("{node} {} ", state_word(what)?)).time(time_until(at, now)))
+}
