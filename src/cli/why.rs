@@ -31,7 +31,9 @@ use kordon_core::{
     },
     engine::ServerVersion,
     placement::Snapshot,
-    plan::{Environment, PlacementTrace, PlacingEnvironment, placing_environment},
+    plan::{
+        Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Verdict, placing_environment, refusal,
+    },
     visible,
     why::{
         Step,
@@ -170,21 +172,27 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     args.once.output.refuse_csv("an explanation is a list of steps")?;
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } | Subject::Node { placement: true, .. } => {
-            OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
+            OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection.clone()).await?
         }
         Subject::Pod { name, .. } => {
             let needs = |model: &Model, namespace: &str| {
                 needs::of_pod(&pod_key(name, namespace), &model.cluster, &model.settings)
             };
-            OneShot::ask_about(&args.once, connection, needs).await?
+            OneShot::ask_about(&args.once, connection.clone(), needs).await?
         }
         Subject::Node { name, .. } => {
             let needs = |model: &Model, _: &str| {
                 needs::of_node(&name.as_str().into(), &model.cluster, &model.settings)
             };
-            OneShot::ask_about(&args.once, connection, needs).await?
+            OneShot::ask_about(&args.once, connection.clone(), needs).await?
         }
     };
+    if let Subject::Node { name, placement: false, .. } = &args.subject
+        && waits_for_pending_pods(&shot.model, &name.as_str().into(), shot.at)
+    {
+        // Where these pods could run shows what the drain waits for, and takes all that decides placements.
+        shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    }
     if let Subject::Node { name, pressure: true, .. } = &args.subject
         && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
     {
@@ -196,12 +204,21 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
             shot.read_near([Scope::PodsWith(Some(key.namespace), Selector::default())].into()).await;
         }
     }
+    shot.model.run_pending();
     shot.run_forecast();
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
     let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;
     args.once.output.print(&report, render)?;
     shot.done()
+}
+
+/// Whether the node is cordoned, and one of its pods may not be evicted before a Pending pod runs.
+fn waits_for_pending_pods(model: &Model, node: &NodeName, now: Timestamp) -> bool {
+    let cluster = &model.cluster;
+    let rules = EvictionRules::from(&model.settings);
+    let waits = |pod: &Arc<Pod>| matches!(refusal(cluster, pod, &rules, now), Some(Verdict::Waits { pending, .. }) if !pending.is_empty());
+    cluster.node(node).is_some_and(|node| node.unschedulable) && cluster.workload_pods(node).any(waits)
 }
 
 /// Reads the Events about the subject; for a pod that is gone, those that still exist.

@@ -278,7 +278,8 @@ impl Model {
         let Self { cluster, predictions, .. } = self;
         let (forecast, outcomes) = (predictions.forecast(), predictions.outcomes_by_pod());
         let forecast = forecast.map(|forecast| &**forecast);
-        Some(Explainer { engine: self.engine.as_ref()?, cluster, forecast, outcomes, now })
+        let cordon_waits = &self.views.cordon_waits;
+        Some(Explainer { engine: self.engine.as_ref()?, cluster, forecast, outcomes, cordon_waits, now })
     }
 
     /// Computes the forecast of the next ten minutes and refreshes the views.

@@ -35,6 +35,8 @@ pub enum PendingAdvice {
         cause: Name,
         /// Remedies, the most helpful first.
         help: Vec<String>,
+        /// Cordoned nodes that would take the pod if they were uncordoned, sorted.
+        takers: Vec<NodeName>,
     },
     /// The default scheduler does not try to place the pod.
     NotTried { why: Name },
@@ -187,6 +189,19 @@ impl PendingPods {
         self.by_pod.get(pod)
     }
 
+    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted.
+    pub(super) fn takers_if_uncordoned(&self, pod: &Key) -> &[NodeName] {
+        match self.by_pod.get(pod) {
+            Some(PendingAdvice::Unschedulable { takers, .. }) => takers,
+            _ => &[],
+        }
+    }
+
+    /// Whether some pod would land on a cordoned node if it were uncordoned.
+    pub(super) fn waits_for_uncordon(&self) -> bool {
+        self.by_pod.keys().any(|pod| !self.takers_if_uncordoned(pod).is_empty())
+    }
+
     pub(super) const fn most_common_cause(&self) -> Option<&Name> {
         self.most_common_cause.as_ref()
     }
@@ -243,6 +258,7 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
                 PendingAdvice::Unschedulable {
                     cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
                     help: snapshot.help(request, &|_| false).advice(),
+                    takers: snapshot.takers_if_uncordoned(request),
                 }
             }
         },

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::k8s::feed::{FeedKind, FeedState};
 use kordon_core::{
-    cluster::{Key, LeaderLease, Node, Scope},
+    cluster::{Key, LeaderLease, Node, Pod, Scope},
     engine::{Confidence, NodeView, Silence, ZoneView},
-    plan::{BlockedDrain, EvictionRules},
+    plan::{BlockedDrain, CordonWait, EvictionRules},
 };
 use kordon_time::Timestamp;
 
@@ -32,6 +32,8 @@ pub struct Views {
     pub pending: PendingSummary,
     /// Drains that are blocked by a budget, sorted by node.
     pub blocked_drains: Vec<BlockedDrain>,
+    /// Nodes whose drain does not end before another node is uncordoned, sorted by node.
+    pub cordon_waits: Vec<CordonWait>,
     pub loops: DepartureLoops,
     pub idle_workloads: IdleWorkloads,
     /// Number of changes of zones, of the confidence of predictions, and of the workloads of which no pod runs.
@@ -156,6 +158,7 @@ impl Model {
             counts: before.counts,
             pending: PendingSummary::new(&self.cluster, now),
             blocked_drains: self.find_blocked_drains(now),
+            cordon_waits: self.find_cordon_waits(now),
             loops: before.loops.clone(),
             idle_workloads,
             zone_changes,
@@ -186,6 +189,20 @@ impl Model {
                 let last_left = self.departures.last_of_node(&node.name);
                 BlockedDrain::find(&self.cluster, node, last_left, &rules, now)
             })
+            .collect()
+    }
+
+    /// Returns what keeps the drains of cordoned nodes from ending, if that is the cordon of another node. A drain by kubectl
+    /// leaves no mark but its cordon, so every cordoned node counts.
+    fn find_cordon_waits(&self, now: Timestamp) -> Vec<CordonWait> {
+        let Some(pending) = self.predictions.pending().filter(|pending| pending.waits_for_uncordon()) else {
+            return Vec::new();
+        };
+        let rules = EvictionRules::for_version(self.settings.version);
+        let mut takers = |pod: &Pod| pending.takers_if_uncordoned(&pod.key).to_vec();
+        let cordoned = self.cluster.nodes().iter().filter(|node| node.unschedulable);
+        cordoned
+            .filter_map(|node| CordonWait::find(&self.cluster, &node.name, &rules, now, &mut takers))
             .collect()
     }
 

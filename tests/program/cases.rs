@@ -58,6 +58,41 @@ async fn a_drain_by_karpenter_is_told_with_its_age_and_what_holds_it() {
     assert!(table.contains("Draining by Karpenter 8d23h"), "{table}");
 }
 
+/// Each drain waited for the other until c5-b was uncordoned. Then its Pending pod ran there 2 s later, and c5-a was
+/// drained after 1.3 s.
+#[tokio::test]
+async fn drains_that_wait_for_each_other_are_named_with_the_way_out() {
+    let case = "08-drains-block-each-other";
+    let plan = answer(case, "plan drain c5-a", STALLS).await;
+    let pod = plan["pods"][0]["text"].as_str().expect("a text");
+    assert!(pod.contains("Pending: c5/kas-545b849f84-mrghr"), "{pod}");
+    assert!(has_warning(&plan, "waitsForUncordon"), "{plan:#}");
+    let advice = "uncordon c5-b until c5-a is drained: one node at a time";
+    let warnings = plan["warnings"].to_string();
+    assert!(warnings.contains("drains of c5-a and c5-b wait for each other"), "{warnings}");
+    assert!(warnings.contains(advice), "{warnings}");
+    let why = answer(case, "why node c5-a", DONE).await;
+    let steps = why["steps"].to_string();
+    assert!(steps.contains("c5/kas-545b849f84-mrghr is Pending and fits c5-b without its cordon"), "{steps}");
+    assert_eq!(why["actions"][0]["command"], "kubectl uncordon c5-b");
+    let status = answer(case, "status", DONE).await;
+    let (level, text) = verdict(&status);
+    assert_eq!(level, "warning");
+    assert!(text.contains("drains of c5-a and c5-b wait for each other"), "{text}");
+    let uncordoned = answer(case, "plan uncordon c5-b", DONE).await;
+    assert_eq!(uncordoned["arrivals"][0]["node"], "c5-b", "{uncordoned:#}");
+}
+
+/// A Pending pod that no node would take is no reason to uncordon one.
+#[tokio::test]
+async fn a_drain_that_waits_for_a_pod_without_any_node_is_told_to_uncordon_none() {
+    let mut objects = Objects::of("08-drains-block-each-other");
+    objects.named("Node", "c5-b")["status"]["allocatable"]["pods"] = json!("0");
+    let plan = objects.answer("plan drain c5-a", STALLS).await;
+    assert!(!has_warning(&plan, "waitsForUncordon"), "{plan:#}");
+    assert!(plan["pods"][0]["text"].to_string().contains("Pending: c5/kas"), "{plan:#}");
+}
+
 /// Every eviction failed with 500.
 #[tokio::test]
 async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {

@@ -13,7 +13,7 @@ fn advice(fixture: &DashboardFixture, pod: &str) -> Option<PendingAdvice> {
 fn advice_is_what_the_filters_of_the_scheduler_find() {
     let mut fixture = DashboardFixture::well();
     fixture.add_waiting_pods();
-    let Some(PendingAdvice::Unschedulable { cause, help }) = advice(&fixture, "huge-1") else {
+    let Some(PendingAdvice::Unschedulable { cause, help, .. }) = advice(&fixture, "huge-1") else {
         panic!("{:?}", advice(&fixture, "huge-1"));
     };
     assert_eq!(&*cause, "no node has 9 CPU free");

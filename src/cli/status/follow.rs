@@ -57,6 +57,7 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     let mut slice = super::N_1;
     loop {
         let now = clock.now();
+        session.model.run_pending();
         session.model.run_forecast(now);
         session.model.run_outcomes(now);
         if let Some(job) = session.model.next_headroom_job(now) {

@@ -44,6 +44,7 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
+    shot.model.run_pending();
     shot.run_forecast();
     if !args.no_pods {
         compute_headroom(&mut shot, args.n_1);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Finding, Phrase, VerdictLevel, seconds};
 use crate::model::Model;
 use kordon_core::{
-    cluster::ForeignDrain,
+    cluster::{ForeignDrain, NodeName},
     maintenance::MaintenanceNotes,
-    plan::{BlockedDrain, words::counted},
+    plan::{BlockedDrain, CordonWait, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -23,7 +23,7 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
         Finding::new(VerdictLevel::Warning, phrase.and(&format!(" by {drain}")))
     };
     let mut findings = match model.views.blocked_drains.as_slice() {
-        [] => return Vec::new(),
+        [] => Vec::new(),
         drains @ ([_] | [_, _]) => drains.iter().map(finding).collect(),
         drains => {
             let longest =
@@ -33,10 +33,29 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
             vec![Finding::new(VerdictLevel::Warning, phrase.time(seconds(longest)))]
         }
     };
+    findings.extend(waiting_for_each_other(model));
     // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
-    let advice: BTreeSet<&str> = model.views.blocked_drains.iter().map(BlockedDrain::advice).collect();
+    let wait = |node: &NodeName| model.views.cordon_waits.iter().find(|wait| wait.node == *node);
+    let advice = model.views.blocked_drains.iter().filter_map(|drain| match wait(&drain.node) {
+        // One of the drains that wait for each other goes first: its advice is enough.
+        Some(CordonWait { waits_in_turn: Some(_), .. }) => None,
+        Some(wait) => Some(wait.advice()),
+        None => Some(drain.advice().to_owned()),
+    });
+    let advice: BTreeSet<String> = advice.chain(mutual(model).map(CordonWait::advice).take(1)).collect();
     findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));
     findings
+}
+
+/// Finding about drains that wait for each other: `drains of n1 and n2 wait for each other`.
+fn waiting_for_each_other(model: &Model) -> Option<Finding> {
+    let wait = mutual(model).next()?;
+    let text = format!("drains of {} and {} wait for each other", wait.node, wait.waits_in_turn.as_ref()?);
+    Some(Finding::new(VerdictLevel::Warning, text))
+}
+
+fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
+    model.views.cordon_waits.iter().filter(|wait| wait.waits_in_turn.is_some())
 }
 
 /// Findings about maintenances that were stopped, and keep their nodes: `maintenance of alice@desk was stopped with 3 nodes

@@ -55,6 +55,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::Switchover { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
+        | Warning::WaitsForUncordon(_)
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

@@ -95,6 +95,7 @@ impl Model {
             drain: status.drain,
             knows_out_of_service: rules.out_of_service,
             stuck: pods.filter(is_stuck).map(|pod| pod.key.clone()).collect(),
+            cordon_wait: self.views.cordon_waits.iter().find(|wait| wait.node == node.name).cloned(),
         })
     }
 

@@ -7,7 +7,9 @@ use crate::model::node_state::NodeState;
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod},
     operation::DrainCount,
-    plan::{Action, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted},
+    plan::{
+        Action, CordonWait, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted,
+    },
     pressure::PressureCondition,
 };
 use kordon_time::{Span, Timestamp};
@@ -27,6 +29,8 @@ pub struct NodeCase {
     /// Pods of the node that are Terminating and that its kubelet does not end: their grace periods are over, or it does
     /// not answer.
     pub stuck: Vec<Key>,
+    /// What a drain of the node waits for, if that is the uncordon of another node.
+    pub cordon_wait: Option<CordonWait>,
 }
 
 impl NodeCase {
@@ -78,7 +82,12 @@ impl NodeCase {
     }
 
     pub fn suggestions(&self, cluster: &Cluster, now: Timestamp) -> Vec<Suggestion> {
-        self.kinds(now).into_iter().map(|kind| self.suggestion(kind, cluster, now)).collect()
+        let uncordon = self.cordon_wait.as_ref().and_then(uncordon_other);
+        let kinds = self.kinds(now);
+        uncordon
+            .into_iter()
+            .chain(kinds.into_iter().map(|kind| self.suggestion(kind, cluster, now)))
+            .collect()
     }
 
     fn suggestion(&self, kind: SuggestionKind, cluster: &Cluster, now: Timestamp) -> Suggestion {
@@ -188,6 +197,14 @@ impl NodeCase {
     }
 }
 
+/// Suggests to uncordon the node that a drain waits for.
+fn uncordon_other(wait: &CordonWait) -> Option<Suggestion> {
+    let other = wait.waits_in_turn.as_ref().or_else(|| wait.nodes.first())?;
+    let text = format!("{other} takes {}; then the drain of {} goes on", wait.pod, wait.node);
+    let means = Means::Plan(Action::Uncordon { nodes: vec![other.clone()] });
+    Some(Suggestion::new(SuggestionKind::Uncordon, means, text))
+}
+
 /// Whether the node is Unknown: the controller has declared that the node's kubelet does not answer.
 pub fn is_silent(node: &Node) -> bool {
     node.ready().is_some_and(|ready| ready.status == ConditionStatus::Unknown)
@@ -268,6 +285,7 @@ mod tests {
             drain: None,
             knows_out_of_service: true,
             stuck: Vec::new(),
+            cordon_wait: None,
         }
     }
 

@@ -208,6 +208,12 @@ impl Snapshot {
         Help { lifts, nearest: self.nearest(request, closed), node }
     }
 
+    /// Returns the cordoned nodes that would be feasible without their cordons, sorted.
+    pub fn takers_if_uncordoned(&mut self, request: &SchedulingRequest) -> Vec<NodeName> {
+        let Some(lifted) = Constraint::Cordon.lifted(request) else { return Vec::new() };
+        self.feasible(&lifted)
+    }
+
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
         let mut required = required_node(&request.spec, &request.resources.requests)?;

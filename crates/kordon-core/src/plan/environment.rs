@@ -27,6 +27,12 @@ pub trait Environment: Clone {
     /// Replacements that were created earlier have already landed.
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing;
 
+    /// Returns the cordoned nodes that would take a Pending pod if they were uncordoned, sorted; none if placements are not
+    /// computed.
+    fn takers_if_uncordoned(&mut self, _pod: &Pod) -> Vec<NodeName> {
+        Vec::new()
+    }
+
     /// Returns the time from the creation of a pod's replacement until it is Ready.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{
     budget::{self, BudgetState},
+    cordon_wait::waits_for_a_node,
     eviction::{self, EvictionBlock, EvictionDecision},
     landing::Landing,
     owner::{self, Recreation},
@@ -92,7 +93,9 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         return never(pattern);
     }
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
-    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy }
+    let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| waits_for_a_node(pod));
+    let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
+    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending }
 }
 
 /// Returns the pattern of a budget all of whose pods that could recover are not going to be healthy.

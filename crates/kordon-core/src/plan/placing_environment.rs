@@ -304,6 +304,14 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.time_to_terminate(pod, grace)
     }
 
+    fn takers_if_uncordoned(&mut self, pod: &Pod) -> Vec<NodeName> {
+        if self.state.detail == TraceDetail::OutcomesOnly || self.state.cancellation.is_cancelled() {
+            return Vec::new();
+        }
+        let request = SchedulingRequest::from_pod(pod, self.typical.cluster);
+        self.state.snapshot.takers_if_uncordoned(&request)
+    }
+
     fn land(&mut self, pod: &Pod, closed: &BTreeSet<NodeName>) -> Landing {
         if self.state.cancellation.is_cancelled() {
             return Landing::Unknown;

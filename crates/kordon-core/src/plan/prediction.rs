@@ -9,6 +9,7 @@ use super::{
     action::RemovalMode,
     budget::{self, BudgetState},
     context::PlanContext,
+    cordon_wait::CordonWait,
     environment::{self, Bound, Environment, Quality},
     eviction::{self, EvictionAnswer, EvictionBlock, EvictionDecision, FreeEviction},
     eviction_order::sort_for_eviction,
@@ -29,7 +30,7 @@ use super::{
     verdict::{LeaveReason, Verdict},
     warning::{self, PodWarning, Warning},
 };
-use crate::cluster::{Gaps, Key, Pod};
+use crate::cluster::{Gaps, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
 
 /// The simulated runs of one removal.
@@ -347,11 +348,25 @@ impl<'a, E: Environment> Prediction<'a, E> {
         })
     }
 
+    /// Warns of drains that do not end before another node is uncordoned.
+    fn waiting_for_uncordon(&self, plan: &Plan) -> Vec<Warning> {
+        let PlanContext { cluster, environment, rules, now } = self.context;
+        let mut environment = (*environment).clone();
+        let mut takers = |pod: &Pod| environment.takers_if_uncordoned(pod);
+        let waits = |pod: &PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Waits { .. });
+        let nodes: BTreeSet<&NodeName> =
+            plan.pods.iter().filter(|pod| waits(pod)).filter_map(|pod| pod.node.as_ref()).collect();
+        let wait = |node: &NodeName| CordonWait::find(cluster, node, rules, *now, &mut takers);
+        nodes.into_iter().filter_map(wait).map(Warning::WaitsForUncordon).collect()
+    }
+
     fn add_warnings(&self, plan: &mut Plan) {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
         plan.warnings.extend(self.returning());
         plan.warnings.extend(self.may_time_out());
+        let waiting = self.waiting_for_uncordon(plan);
+        plan.warnings.extend(waiting);
         for budget in &plan.budgets {
             if let Some(reported) = budget.before.reported {
                 let computed = budget.before.numbers;

@@ -28,7 +28,7 @@ pub enum Verdict {
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
     /// The pod waits until other pods, which the plan does not touch, are healthy again. The budget then allows the
     /// eviction.
-    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key> },
+    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key>, pending: Vec<Key> },
     /// The pod waits until the disruption controller has processed the latest spec of its budget.
     WaitsForController { budget: Key },
     /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
@@ -224,13 +224,18 @@ impl fmt::Display for Verdict {
                 write!(f, "leaves after {budget} regains {pods}")?;
                 if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
             }
-            Self::Waits { budget, numbers, recoveries, unhealthy } => {
+            Self::Waits { budget, numbers, recoveries, unhealthy, pending } => {
                 write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
-                if unhealthy.is_empty() {
-                    f.write_str("; pods are missing")
-                } else {
-                    write!(f, "; not Ready: {}", list(unhealthy))
+                if unhealthy.is_empty() && pending.is_empty() {
+                    f.write_str("; pods are missing")?;
                 }
+                if !unhealthy.is_empty() {
+                    write!(f, "; not Ready: {}", list(unhealthy))?;
+                }
+                if !pending.is_empty() {
+                    write!(f, "; Pending: {}", list(pending))?;
+                }
+                Ok(())
             }
             Self::WaitsForController { budget } => {
                 write!(f, "waits until the disruption controller syncs {budget}")

@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     budget::BudgetNumbers,
+    cordon_wait::CordonWait,
     gaps::PlanGap,
     job_failure::JobFailure,
     operator_budgets,
@@ -168,6 +169,8 @@ pub enum Warning {
         /// node.
         are_placed: bool,
     },
+    /// The drain of a node does not end before another node is uncordoned.
+    WaitsForUncordon(CordonWait),
     /// The operator of these pods moves their roles to other nodes once the node is cordoned.
     Switchover {
         node: NodeName,
@@ -258,6 +261,7 @@ impl Warning {
             Self::CapacityExhausted { .. } => "capacityExhausted",
             Self::ComesBack { .. } => "comesBack",
             Self::MayTimeOut { .. } => "mayTimeOut",
+            Self::WaitsForUncordon(_) => "waitsForUncordon",
             Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
             Self::QuotaExceeded { .. } => "quotaExceeded",
@@ -315,6 +319,7 @@ impl fmt::Display for Warning {
                 let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
                 write!(f, "this drain does not empty {node}: {pods} at once, because {why}")
             }
+            Self::WaitsForUncordon(wait) => write!(f, "{wait}; {}", wait.advice()),
             Self::Switchover { node, operator, pods } => {
                 let pods = counted(*pods, "pod", "pods");
                 write!(f, "{operator} moves the role of {pods} away from {node} once it is cordoned, if a replica is ready elsewhere")

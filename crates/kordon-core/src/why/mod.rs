@@ -18,7 +18,7 @@ use crate::{
     },
     forecast::{Forecast, ForecastKind, ForecastStep, leave_endpoints},
     maintenance::MaintenanceNotes,
-    plan::{BlockedDrain, EvictionRules, PodOutcome, words::counted},
+    plan::{BlockedDrain, CordonWait, EvictionRules, PodOutcome, words::counted},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -153,6 +153,8 @@ pub struct Explainer<'a> {
     pub forecast: Option<&'a Forecast>,
     /// The outcomes of evicted pods; `None` if they are not computed.
     pub outcomes: Option<&'a BTreeMap<Key, PodOutcome>>,
+    /// Nodes whose drain does not end before another node is uncordoned; empty if this is not computed.
+    pub cordon_waits: &'a [CordonWait],
     pub now: Timestamp,
 }
 
@@ -162,6 +164,7 @@ impl Explainer<'_> {
         let mut explanation = self.until_tainted(node);
         self.explain_cordon(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
+        self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
@@ -220,6 +223,12 @@ impl Explainer<'_> {
         };
         let step = Step::new(Tense::Present, Topic::Drain, text);
         explanation.push(Step { at: foreign.and_then(|foreign| foreign.since), ..step });
+    }
+
+    /// Adds that a drain of the node waits for the uncordon of another node.
+    fn explain_cordon_wait(&self, node: &Node, explanation: &mut Vec<Step>) {
+        let wait = self.cordon_waits.iter().find(|wait| wait.node == node.name);
+        explanation.extend(wait.map(|wait| Step::new(Tense::Present, Topic::Drain, wait.to_string())));
     }
 
     fn drain_words(&self, node: &Node, by: &str) -> String {

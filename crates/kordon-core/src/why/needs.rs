@@ -5,17 +5,17 @@
 //! | pods of the node | its evictions, and the number of pods that leave endpoints when it becomes Unknown |
 //! | finished pods | whether pod garbage collection removes a finished pod: it keeps a fixed number of them |
 //! | the pod; its budgets, owner and volumes | its eviction, and what the eviction ignores |
-//! | budgets of the pods on a node that is drained | what blocks the drain |
+//! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
 //! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
 //! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    cluster::{Cluster, ForeignDrain, Key, NodeName, Phase, Pod, Scope, Selector, WorkloadKind},
+    cluster::{Cluster, ForeignDrain, Key, Node, NodeName, Phase, Pod, Scope, Selector, WorkloadKind},
     engine::{Profile, Settings},
     plan::{self, EvictionNote, eviction_note::attached_once},
 };
@@ -26,7 +26,10 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
     }
-    if cluster.node(node).is_some_and(|node| node.drain_claim.is_some() || ForeignDrain::removes_pods(node)) {
+    let is_drained = |node: &Arc<Node>| {
+        node.unschedulable || node.drain_claim.is_some() || ForeignDrain::removes_pods(node)
+    };
+    if cluster.node(node).is_some_and(is_drained) {
         let drained = || cluster.workload_pods(node);
         needs.extend(drained().map(|pod| Scope::BudgetsIn(pod.key.namespace.clone())));
         needs.extend(plan::needs::of_refusals(cluster, drained().map(|pod| &**pod)));

@@ -218,6 +218,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::JobFails { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
+        | Warning::WaitsForUncordon(_)
         | Warning::CapacityExhausted { .. } => counts,
         Warning::ZoneLosesLastReady { .. }
         | Warning::Switchover { .. }
