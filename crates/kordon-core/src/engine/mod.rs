@@ -127,7 +127,7 @@ pub struct Engine {
     marking: BTreeMap<NodeName, Version>,
     out: Outbox,
     next_pass: Timestamp,
-    /// Time of one tick of the tainting loop. Every other tick is a whole number of periods away.
+    /// Time of a tick of the tainting loop, before the loop has tainted anything.
     tainting_tick: Timestamp,
     last_tainting: Option<Timestamp>,
     /// The nodes that a pass handles first, in this order.

@@ -449,10 +449,12 @@ impl Engine {
         Some(self.next_tick(due))
     }
 
-    /// The first tick of the tainting loop at or after `at`.
+    /// The first tick of the tainting loop at or after `at`. Upstream starts each period when the previous tick has ended, so
+    /// the ticks follow the last one, however late that was.
     pub(super) fn next_tick(&self, at: Timestamp) -> Timestamp {
         let period = TAINTING_PERIOD.as_nanos();
-        let into = at.since(self.tainting_tick).as_nanos().rem_euclid(period);
+        let anchor = self.last_tainting.unwrap_or(self.tainting_tick);
+        let into = at.since(anchor).as_nanos().rem_euclid(period);
         if into == 0 { at } else { at + Span::from_nanos(period - into) }
     }
 
