@@ -12,6 +12,7 @@ pub const FAILED: i32 = 1;
 pub const USAGE: i32 = 2;
 pub const BLOCKED: i32 = 6;
 pub const STALLS: i32 = 7;
+pub const LOSES: i32 = 18;
 
 /// Returns the path of the file of a case.
 pub fn file(case: &str) -> PathBuf {

@@ -44,6 +44,7 @@ mod playbacks;
 mod pressure;
 mod recording_screen;
 mod redraws;
+mod remedies;
 mod replays;
 mod requests;
 mod scenario_facts;

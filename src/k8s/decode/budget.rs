@@ -50,6 +50,7 @@ fn budget(wire: &WireBudget<'_>, pool: &mut SharedParts) -> Budget {
             disrupted_pods: disrupted(&status.disrupted_pods),
             sync_failure: status.conditions.iter().find_map(sync_failure),
         },
+        owner: metadata.owner(pool),
     }
 }
 

@@ -8,10 +8,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
         BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Recreation, Verdict,
-        budget::BudgetNumbers,
-        operator_budgets::{OperatorBudget, operator_of_pod},
-        owner,
-        words::counted,
+        budget::BudgetNumbers, operator_budgets::operator_of_pod, owner, words::counted,
     },
 };
 
@@ -63,17 +60,20 @@ impl CausesOfPod<'_> {
             Finding::new(kind, FindingSubject::new("PodDisruptionBudget", budget), text)
         };
         Some(match verdict {
-            Verdict::Blocked { budget, .. } if self.row.warnings.contains(&PodWarning::NoReplica) => {
+            Verdict::Blocked { budget, .. } | Verdict::Waits { budget, .. }
+                if self.row.warnings.contains(&PodWarning::NoReplica) =>
+            {
                 about(FindingKind::OperatorWithoutReplica, budget, PodWarning::NoReplica.to_string())
             }
-            Verdict::Blocked { budget, numbers, pattern } => match operator_of_pod(self.pod) {
-                Some(OperatorBudget { does, .. }) => {
-                    about(FindingKind::OperatorBudget, budget, (*does).to_owned())
-                }
-                None => Finding {
-                    fixes: Fix::advice(pattern.advice()),
-                    ..about(kind_of(pattern), budget, blocked_text(pattern, numbers))
-                },
+            Verdict::Blocked { budget, .. } | Verdict::Waits { budget, .. }
+                if operator_of_pod(self.pod).is_some() =>
+            {
+                let does = operator_of_pod(self.pod).map_or("", |operator| operator.does);
+                about(FindingKind::OperatorBudget, budget, does.to_owned())
+            }
+            Verdict::Blocked { budget, numbers, pattern, .. } => Finding {
+                fixes: verdict.advice().map(|advice| Fix::advice(&advice)).unwrap_or_default(),
+                ..about(kind_of(pattern), budget, blocked_text(pattern, numbers))
             },
             Verdict::TwoBudgets { budgets } => {
                 let names: Vec<&str> = budgets.iter().map(|budget| budget.name.as_str()).collect();

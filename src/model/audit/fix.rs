@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::finding::{Finding, FindingKind, Fix};
 use crate::model::suggestions::{self, Suggestion};
 use kordon_core::{
-    cluster::{Cluster, Key, Pod},
-    plan::{EvictionRules, kubectl},
+    cluster::{Cluster, Pod},
+    plan::EvictionRules,
 };
 use kordon_time::Timestamp;
 
@@ -20,27 +20,19 @@ impl From<Suggestion> for Fix {
 /// did.
 pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Vec<Fix> {
     let pod = finding.pods.iter().find_map(|pod| cluster.pod(pod));
-    let budget = Key { namespace: finding.subject.namespace.clone(), name: finding.subject.name.clone() };
     let from = |find: fn(&Cluster, &Arc<Pod>, &EvictionRules, Timestamp) -> Vec<Suggestion>| -> Vec<Fix> {
         let found = pod.map(|pod| find(cluster, pod, rules, now));
         found.into_iter().flatten().map(Fix::from).collect()
     };
     let of_budget = || from(suggestions::for_budget);
     match finding.kind {
-        FindingKind::BudgetNeverAllows | FindingKind::BudgetHasNoRoom => of_budget(),
+        FindingKind::BudgetNeverAllows
+        | FindingKind::BudgetHasNoRoom
+        | FindingKind::UnhealthyUnderBudget
+        | FindingKind::OperatorBudget => of_budget(),
         FindingKind::OverlappingBudgets => from(suggestions::for_overlapping),
-        FindingKind::UnhealthyUnderBudget => vec![
-            Fix {
-                text: format!("lets go of pods of {} that are not healthy", budget.name),
-                command: Some(kubectl::always_allow_unhealthy(&budget)),
-            },
-            Fix { text: "repair the pods".into(), command: None },
-        ],
         FindingKind::OperatorWithoutReplica => Fix::advice("wait for, or add, a replica on another node"),
         FindingKind::ComesBack => Fix::advice("take the node's name, or the toleration, out of the template"),
-        FindingKind::OperatorBudget => {
-            Fix::advice("leave the budget alone: its operator acts after the cordon")
-        }
         FindingKind::BudgetNotComputed => Fix::advice("wait for the disruption controller, or restart it"),
         FindingKind::NotRecreated => Fix::advice("give it a controller, or accept its loss with --force"),
         FindingKind::JobFails => Fix::advice("wait until it has completed, or start it again afterwards"),

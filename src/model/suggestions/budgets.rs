@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Means, Suggestion, SuggestionKind};
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Pod, PodReady, Uid,
-        Version, Workload, WorkloadKind,
+        Budget, Change, Cluster, ConditionStatus, IntOrPercent, Key, ObjectEvent, Owner, Pod, PodReady, Uid,
+        UnhealthyPolicy, Version, Workload, WorkloadKind,
     },
     plan::{
         EvictionRules, Verdict, budget,
         eviction::{self, EvictionBlock, EvictionDecision},
-        kubectl, owner,
+        kubectl, operator_budgets, owner,
     },
 };
 use kordon_time::Timestamp;
@@ -80,9 +80,42 @@ pub fn suggestions(
 ) -> Vec<Suggestion> {
     let of_budget = |refusing: &RefusingBudget<'_>| {
         let RefusingBudget { budget, pod, .. } = refusing;
-        [scale_up(budget, pod, cluster, rules, now), relax(budget, cluster, rules, now)]
+        match leave_to_operator(budget, pod) {
+            Some(wait) => vec![wait],
+            None => [
+                always_allow(budget, pod, rules),
+                scale_up(budget, pod, cluster, rules, now),
+                relax(budget, cluster, rules, now),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+        }
     };
-    budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).flatten().collect()
+    budgets.iter().take(MOST_BUDGETS).flat_map(of_budget).collect()
+}
+
+/// Suggests to leave the budget to the operator that handles it, or to the controller that owns it and would undo a change.
+fn leave_to_operator(budget: &Budget, pod: &Pod) -> Option<Suggestion> {
+    let text = match (operator_budgets::operator_of_pod(pod), &budget.owner) {
+        (Some(operator), _) => {
+            format!("and leave {} to its operator: {}", budget.key.name, operator.does.trim_end_matches('.'))
+        }
+        (None, Some(Owner { kind, name, .. })) => {
+            let owner = format!("{}/{name}", kind.as_str());
+            format!("and leave {} to the controller of {owner}, which would undo a change", budget.key.name)
+        }
+        (None, None) => return None,
+    };
+    Some(Suggestion::wait(None, text))
+}
+
+/// Suggests the policy by which a budget allows every eviction of pods that are not Ready, if the pod is one of them.
+fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Suggestion> {
+    let helps = rules.unhealthy_policy && !pod.is_ready() && budget.unhealthy != UnhealthyPolicy::AlwaysAllow;
+    let text = format!("{} then allows every eviction of pods that are not Ready", budget.key.name);
+    let means = Means::Kubectl(kubectl::always_allow_unhealthy(&budget.key));
+    helps.then(|| Suggestion::new(SuggestionKind::AlwaysAllow, means, text))
 }
 
 /// Suggests how to leave only one of the budgets that protect a pod together: the API server refuses the eviction of a
@@ -117,7 +150,7 @@ pub fn separate(
 pub fn advice(verdict: &Verdict) -> Option<Suggestion> {
     match verdict {
         Verdict::Blocked { budget, pattern, .. } => {
-            let text = format!("{}: {pattern}; {}", budget.name, pattern.advice());
+            let text = format!("{}: {pattern}; {}", budget.name, verdict.advice()?);
             Some(Suggestion::new(SuggestionKind::RelaxBudget, Means::Edit, text))
         }
         _ => None,
@@ -133,7 +166,8 @@ fn scale_up(
     rules: &EvictionRules,
     now: Timestamp,
 ) -> Option<Suggestion> {
-    let workload = owner::workload(cluster, pod)?;
+    // The operator of a workload that it owns would scale it back.
+    let workload = owner::workload(cluster, pod).filter(|workload| workload.owner.is_none())?;
     let replicas = workload.replicas?.checked_add(1)?;
     let kind = match workload.kind {
         WorkloadKind::Deployment => "deployment",

@@ -56,6 +56,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
         | Warning::WaitsForUncordon(_)
+        | Warning::EvictedAgain { .. }
         | Warning::Unknown(_) => true,
         Warning::UnselectedRemain { .. }
         | Warning::DrainIncomplete { .. }

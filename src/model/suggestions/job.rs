@@ -183,9 +183,12 @@ impl SuggestionJob {
             let wait = suggestions.iter_mut().filter(|suggestion| suggestion.kind == SuggestionKind::Wait);
             wait.for_each(|wait| wait.text = format!("until more of its pods are Ready: {}", budget.numbers));
         }
+        let mut found = budgets::suggestions(&refusing, cluster, rules, *now);
+        if found.iter().any(|suggestion| suggestion.kind == SuggestionKind::Wait) {
+            suggestions.retain(|suggestion| suggestion.kind != SuggestionKind::Wait);
+        }
         let after_wait =
             usize::from(suggestions.first().is_some_and(|first| first.kind == SuggestionKind::Wait));
-        let mut found = budgets::suggestions(&refusing, cluster, rules, *now);
         if let Case::Pod(PodCase { state: PodTrouble::Blocked(verdict), .. }) = &self.case
             && found.is_empty()
         {

@@ -83,6 +83,8 @@ pub enum SuggestionKind {
     /// Scale a workload up by one, so that its budget allows a disruption.
     ScaleUp,
     RelaxBudget,
+    /// Let a budget allow every eviction of pods that are not Ready.
+    AlwaysAllow,
     /// Delete all but one of the budgets that protect a pod together.
     DeleteBudget,
     /// Narrow the selectors of budgets that protect a pod together.
@@ -92,7 +94,7 @@ pub enum SuggestionKind {
 }
 
 impl SuggestionKind {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Wait,
         Self::RestartKubelet,
         Self::Cordon,
@@ -108,6 +110,7 @@ impl SuggestionKind {
         Self::RemoveFinalizers,
         Self::ScaleUp,
         Self::RelaxBudget,
+        Self::AlwaysAllow,
         Self::DeleteBudget,
         Self::NarrowBudget,
         Self::Place,
@@ -131,6 +134,7 @@ impl SuggestionKind {
             Self::RemoveFinalizers => "remove finalizers",
             Self::ScaleUp => "scale up by one",
             Self::RelaxBudget => "relax the budget",
+            Self::AlwaysAllow => "let unhealthy pods go",
             Self::DeleteBudget => "delete a budget",
             Self::NarrowBudget => "narrow a selector",
             Self::Place => "place it",
@@ -155,6 +159,7 @@ impl SuggestionKind {
             Self::RemoveFinalizers => "removeFinalizers",
             Self::ScaleUp => "scaleUp",
             Self::RelaxBudget => "relaxBudget",
+            Self::AlwaysAllow => "alwaysAllow",
             Self::DeleteBudget => "deleteBudget",
             Self::NarrowBudget => "narrowBudget",
             Self::Place => "place",

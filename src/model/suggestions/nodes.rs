@@ -95,7 +95,8 @@ impl NodeCase {
         let nodes = vec![node.name.clone()];
         match kind {
             SuggestionKind::Cordon => {
-                let pods = counted(cluster.pods_on(&node.name).count(), "pod stays", "pods stay");
+                let running = cluster.pods_on(&node.name).filter(|pod| !pod.is_finished());
+                let pods = counted(running.count(), "pod stays", "pods stay");
                 let means = Means::Plan(Action::Cordon { nodes });
                 Suggestion::new(kind, means, format!("the scheduler places no new pods here; {pods}"))
             }
@@ -125,6 +126,7 @@ impl NodeCase {
             | SuggestionKind::RemoveFinalizers
             | SuggestionKind::ScaleUp
             | SuggestionKind::RelaxBudget
+            | SuggestionKind::AlwaysAllow
             | SuggestionKind::DeleteBudget
             | SuggestionKind::NarrowBudget
             | SuggestionKind::Place => self.wait(now),

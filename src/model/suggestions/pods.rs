@@ -182,6 +182,7 @@ impl PodCase {
             | SuggestionKind::BackInService
             | SuggestionKind::ScaleUp
             | SuggestionKind::RelaxBudget
+            | SuggestionKind::AlwaysAllow
             | SuggestionKind::DeleteBudget
             | SuggestionKind::NarrowBudget
             | SuggestionKind::Place => return None,

@@ -302,6 +302,7 @@ fn key_of(keymap: &Keymap, suggestion: &Suggestion) -> String {
         | SuggestionKind::RemoveFinalizers
         | SuggestionKind::ScaleUp
         | SuggestionKind::RelaxBudget
+        | SuggestionKind::AlwaysAllow
         | SuggestionKind::DeleteBudget
         | SuggestionKind::NarrowBudget
         | SuggestionKind::Place => return String::new(),

@@ -8,6 +8,7 @@ use super::{
     encoding::EncodingContext,
     labels::Selector,
     names::{Key, Name},
+    owner::Owner,
     pod::Pod,
     table::{TableObject, Version},
     uid::Uid,
@@ -38,6 +39,10 @@ pub struct Budget {
     pub unhealthy: UnhealthyPolicy,
     #[n(8)]
     pub status: BudgetStatus,
+    /// The controller that created the budget, and would undo a change of it; `None` for a budget that no controller owns.
+    #[n(9)]
+    #[cbor(default)]
+    pub owner: Option<Owner>,
 }
 
 impl Budget {

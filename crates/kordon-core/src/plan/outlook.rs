@@ -24,7 +24,7 @@ pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Ti
         EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
         EvictionDecision::Blocked(block) => {
             let nothing_else = RunResult { budgets, ..RunResult::default() };
-            Some(verdict(cluster, &block, &nothing_else, rules))
+            Some(verdict(cluster, pod, &block, &nothing_else, rules))
         }
     }
 }
@@ -32,10 +32,20 @@ pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Ti
 /// Returns the verdict on a pod that is still blocked at the end of a simulated run.
 pub fn verdict(
     cluster: &Cluster,
+    pod: &Pod,
     block: &EvictionBlock,
     result: &RunResult,
     rules: &EvictionRules,
 ) -> Verdict {
+    let mut verdict = on_block(cluster, block, result, rules);
+    if let Verdict::Blocked { frees_unhealthy, .. } = &mut verdict {
+        *frees_unhealthy = rules.unhealthy_policy && !pod.is_ready();
+    }
+    verdict
+}
+
+/// Returns the verdict on any pod whose eviction is blocked in this way.
+fn on_block(cluster: &Cluster, block: &EvictionBlock, result: &RunResult, rules: &EvictionRules) -> Verdict {
     match block {
         EvictionBlock::NamespaceTerminating => Verdict::WaitsForNamespace,
         EvictionBlock::TwoBudgets { budgets } => Verdict::TwoBudgets { budgets: budgets.clone() },
@@ -58,7 +68,7 @@ pub fn verdict(
 
 fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
     let numbers = result.budgets.get(budget).map(|state| state.numbers).unwrap_or_default();
-    Verdict::Blocked { budget: budget.clone(), numbers, pattern }
+    Verdict::Blocked { budget: budget.clone(), numbers, pattern, frees_unhealthy: false }
 }
 
 /// Returns why a budget that allows nothing now never will, whatever becomes of its pods; `None` if it may.
@@ -79,7 +89,7 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
 
 fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {
     let numbers = state.numbers;
-    let never = |pattern| Verdict::Blocked { budget: state.key.clone(), numbers, pattern };
+    let never = |pattern| blocked(&state.key, result, pattern);
     if let Some(pattern) = never_allows(state) {
         return never(pattern);
     }

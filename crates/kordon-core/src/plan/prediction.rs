@@ -164,7 +164,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         if result.leaves.is_none() {
             let PlanContext { cluster, rules, .. } = self.context;
             return match &result.block {
-                Some(block) => outlook::verdict(cluster, block, &self.unlimited, rules),
+                Some(block) => outlook::verdict(cluster, pod, block, &self.unlimited, rules),
                 None => not_attempted(),
             };
         }
@@ -341,7 +341,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
                 let landing = replacement.map(|new| &new.landing);
                 matches!(landing, Some(Landing::Node { node: on, .. }) if *on == node)
             };
-            let leaving = group.pods.iter().filter(|pod| self.leaving.contains(&pod.key));
+            let comes_back = |pod: &&Arc<Pod>| self.leaving.contains(&pod.key) && !pod.is_finished();
+            let leaving = group.pods.iter().filter(comes_back);
             let (named, others): (Vec<_>, Vec<_>) = leaving.partition(is_named);
             let pods = named.len() + others.iter().filter(|pod| lands(pod)).count();
             (pods > 0).then_some(Warning::ComesBack { node, pods, are_placed: named.is_empty() })

@@ -34,8 +34,9 @@ pub enum Verdict {
     /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
     /// namespace.
     WaitsForNamespace,
-    /// The pod's budget never allows the eviction during this plan.
-    Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern },
+    /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: with `unhealthyPodEvictionPolicy:
+    /// AlwaysAllow` it would allow it, because the pod is not Ready.
+    Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern, frees_unhealthy: bool },
     /// More than one budget protects the pod. The eviction subresource responds with an error.
     TwoBudgets { budgets: Vec<Key> },
     /// It is unknown whether the server allows the eviction, because kordon does not know something, such as a new
@@ -106,7 +107,7 @@ impl BlockPattern {
             Self::NotRecreated { .. } => "recreate the pods, or relax the budget",
             Self::StuckTerminating { .. } => "check finalizers and the kubelet",
             Self::NeverReady { .. } => "check why the replacements are not Ready",
-            Self::Unhealthy { .. } => "repair the pods, or set unhealthyPodEvictionPolicy: AlwaysAllow",
+            Self::Unhealthy { .. } => "repair the pods",
             Self::Broken { .. } => "wait for the disruption controller, or restart it",
         }
     }
@@ -119,6 +120,17 @@ impl Verdict {
             Self::Refused { granted, .. } => granted.as_if_granted(),
             other => other,
         }
+    }
+
+    /// Returns what would let a budget that blocks the eviction allow it; `None` if no budget blocks it for good.
+    pub fn advice(&self) -> Option<String> {
+        let Self::Blocked { pattern, frees_unhealthy, .. } = self.as_if_granted() else { return None };
+        let always_allow = "set unhealthyPodEvictionPolicy: AlwaysAllow";
+        Some(match (pattern, frees_unhealthy) {
+            (BlockPattern::CannotBeMet { .. }, true) => format!("{always_allow}, or relax the budget"),
+            (_, true) => format!("{}, or {always_allow}", pattern.advice()),
+            (_, false) => pattern.advice().to_owned(),
+        })
     }
 
     /// Returns whether the plan removes the pod or tries to remove it.
@@ -241,8 +253,9 @@ impl fmt::Display for Verdict {
                 write!(f, "waits until the disruption controller syncs {budget}")
             }
             Self::WaitsForNamespace => f.write_str("waits: deleted with its namespace"),
-            Self::Blocked { budget, numbers, pattern } => {
-                write!(f, "blocked by {budget} ({numbers}): {pattern}; {}", pattern.advice())
+            Self::Blocked { budget, numbers, pattern, .. } => {
+                let advice = self.advice().unwrap_or_default();
+                write!(f, "blocked by {budget} ({numbers}): {pattern}; {advice}")
             }
             Self::TwoBudgets { budgets } => {
                 write!(
@@ -372,8 +385,8 @@ mod tests {
     fn the_details_of_a_verdict_do_not_repeat_its_word() {
         let budget = Key::new("shop", "cart");
         let numbers = BudgetNumbers::default();
-        let blocked =
-            Verdict::Blocked { budget: budget.clone(), numbers, pattern: BlockPattern::NothingGiven };
+        let pattern = BlockPattern::NothingGiven;
+        let blocked = Verdict::Blocked { budget: budget.clone(), numbers, pattern, frees_unhealthy: false };
         assert!(blocked.details().starts_with("by shop/cart ("));
         assert_eq!(Verdict::Skipped(Skip::Mirror).details(), "static pod");
         assert_eq!(Verdict::DeletionCancelled.details(), "its deletion is cancelled");

@@ -1,0 +1,91 @@
+//! What would help, and what would not: remedies for refused evictions, by the objects of cases.
+
+use serde_json::{Value, json};
+
+use super::case_objects::{BLOCKED, DONE, Objects, STALLS};
+
+const CRASHING: &str = "06-crashloop-under-budget";
+
+/// Makes a pod Ready.
+fn repair(objects: &mut Objects, pod: &str) {
+    let conditions = objects.named("Pod", pod)["status"]["conditions"].as_array_mut().expect("conditions");
+    conditions.iter_mut().filter(|condition| condition["type"] == "Ready").for_each(|ready| {
+        ready["status"] = "True".into();
+    });
+}
+
+/// Returns the texts of the verdicts on the pods of a plan.
+fn texts(plan: &Value) -> String {
+    let pods = plan["pods"].as_array().expect("pods").iter();
+    pods.map(|pod| pod["text"].as_str().expect("a text")).collect::<Vec<_>>().join("\n")
+}
+
+fn words(why: &Value) -> Vec<&str> {
+    let actions = why["actions"].as_array().expect("actions").iter();
+    actions.map(|action| action["action"].as_str().expect("a word")).collect()
+}
+
+/// The API server asks for the policy only if the evicted pod is not Ready (upstream
+/// `pkg/registry/core/pod/storage/eviction.go`, 1.37).
+#[tokio::test]
+async fn a_policy_for_unhealthy_pods_is_advised_for_these_pods_only() {
+    let mut objects = Objects::of(CRASHING);
+    repair(&mut objects, "crash-5b4d855bc7-wdgjh");
+    let plan = objects.answer("plan drain c4x-n2", BLOCKED).await;
+    assert!(texts(&plan).contains("CrashLoopBackOff"), "{}", texts(&plan));
+    assert!(!texts(&plan).contains("AlwaysAllow"), "the pod is Ready: {}", texts(&plan));
+    let why = objects.answer("why pod crash-5b4d855bc7-wdgjh -n c4x", DONE).await;
+    assert!(!words(&why).contains(&"alwaysAllow"), "{why:#}");
+    let plan = objects.answer("plan drain c4x-n1 --force", BLOCKED).await;
+    assert!(texts(&plan).contains("AlwaysAllow"), "the bare pod is not: {}", texts(&plan));
+    let why = objects.answer("why pod bare -n c4x", DONE).await;
+    assert!(words(&why).contains(&"alwaysAllow"), "{why:#}");
+    let budget = objects.named("PodDisruptionBudget", "bare");
+    budget["spec"]["unhealthyPodEvictionPolicy"] = "AlwaysAllow".into();
+    objects.answer("plan drain c4x-n1 --force", DONE).await;
+}
+
+/// An operator undoes a change of its budget or of the scale of its workload.
+#[tokio::test]
+async fn what_an_operator_owns_is_left_to_it() {
+    let mut objects = Objects::of("01-operator-budget-switchover");
+    let why = objects.answer("why pod db-1 -n c9", DONE).await;
+    let commands: Vec<&Value> =
+        why["actions"].as_array().expect("actions").iter().map(|action| &action["command"]).collect();
+    assert!(!json!(commands).to_string().contains("pdb"), "{commands:?}");
+    assert!(why.to_string().contains("to its operator: CloudNativePG"), "{why:#}");
+
+    objects = Objects::of(CRASHING);
+    let pod = "why pod crash-5b4d855bc7-wdgjh -n c4x";
+    repair(&mut objects, "crash-5b4d855bc7-wdgjh");
+    assert!(words(&objects.answer(pod, DONE).await).contains(&"relaxBudget"));
+    objects.named("PodDisruptionBudget", "crash")["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": "example.com/v1", "kind": "Kafka", "name": "events", "uid": "u", "controller": true,
+    }]);
+    let why = objects.answer(pod, DONE).await;
+    assert!(!words(&why).contains(&"relaxBudget"), "{why:#}");
+    assert!(why.to_string().contains("the controller of Kafka/events"), "{why:#}");
+}
+
+/// A second deletion of a terminating pod changes nothing (upstream
+/// `staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go`, 1.37).
+#[tokio::test]
+async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
+    let mut objects = Objects::of("24-terminating-on-dead-node");
+    objects.named("Pod", "db-0")["status"]["phase"] = "Succeeded".into();
+    let plan = objects.answer("plan drain c23-n1", STALLS).await;
+    assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
+}
+
+/// A pod that has finished neither stays nor comes back.
+#[tokio::test]
+async fn finished_pods_are_not_counted_as_coming_back() {
+    let mut objects = Objects::of("18-template-names-node");
+    let mut finished = objects.named("Pod", "pinned-cc5c7c66-zg58z").clone();
+    finished["metadata"]["name"] = "pinned-cc5c7c66-old".into();
+    finished["metadata"]["uid"] = "old".into();
+    finished["status"] = json!({"phase": "Failed", "reason": "OutOfcpu"});
+    objects.0.push(finished);
+    let plan = objects.answer("plan drain c14-n1", STALLS).await;
+    assert!(plan["warnings"].to_string().contains("2 pods come back at once"), "{}", plan["warnings"]);
+}
