@@ -33,7 +33,7 @@ use kordon_core::{
         OperationEnd,
         approval::{ApprovalRefusal, NotStarted, Objection},
     },
-    plan::Prospect,
+    plan::{Prospect, words::counted},
     visible,
 };
 use kordon_time::{Span, Timestamp};
@@ -75,6 +75,8 @@ pub enum Exit {
     Warning = 15,
     Critical = 16,
     Disconnected = 17,
+    /// The plan completes, but pods are lost for good, and no flag that was given says so.
+    Loses = 18,
 }
 
 impl From<Exit> for ExitCode {
@@ -116,6 +118,9 @@ pub enum CliError {
     /// The plan was printed, but would not complete.
     #[error("the plan would not complete: {text}")]
     WouldNot { prospect: Prospect, text: String },
+    /// The plan was printed. It completes, but pods are lost that nothing replaces. `pods` are the lost pods.
+    #[error("the plan would lose {} for good: {}", counted(pods.len(), "pod", "pods"), pods.join(", "))]
+    WouldLose { pods: Vec<String> },
     #[error("nothing was written: {}", .0.lines().join("\n  "))]
     NotApproved(ApprovalRefusal),
     /// The server's validation of a plan found missing permissions.
@@ -191,6 +196,7 @@ impl CliError {
                 Prospect::Blocked => Exit::Blocked,
                 Prospect::Refused => Exit::Refused,
             },
+            Self::WouldLose { .. } => Exit::Loses,
             Self::NotApproved(refusal) => not_approved(refusal),
             Self::NotAllowed(_) => Exit::NotAllowed,
             Self::WriteContext(WriteContextError::Locked(_)) => Exit::Claimed,

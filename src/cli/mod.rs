@@ -118,7 +118,8 @@ Exit codes:
   12  the operation was only partly done
   13  the operation was interrupted or not confirmed
   14  `kordon status --exit-code`: notice; 15 warning, 16 critical, 17 disconnected
-      `kordon audit`: the worst finding is a note; 15 a warning, 16 an error";
+      `kordon audit`: the worst finding is a note; 15 a warning, 16 an error
+  18  the plan was printed; it completes, but loses pods for good";
 
 #[derive(Debug, Subcommand)]
 enum Command {

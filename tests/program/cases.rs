@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::case_objects::{self, BLOCKED, DONE, FAILED, Objects, STALLS, USAGE};
+use super::case_objects::{self, BLOCKED, DONE, FAILED, LOSES, Objects, STALLS, USAGE};
 use crate::common::program::Shell;
 
 /// Returns the JSON of a command on the objects of a case.
@@ -130,7 +130,7 @@ async fn a_pod_in_a_crash_loop_is_never_counted_on() {
 
 #[tokio::test]
 async fn evictions_fail_a_job_without_back_off() {
-    let plan = answer("13-job-backoff-limit-0", "plan drain c12b-n1", DONE).await;
+    let plan = answer("13-job-backoff-limit-0", "plan drain c12b-n1", LOSES).await;
     assert_eq!((of_pods(&plan, "outcome"), &plan["totals"]["lost"]), (vec!["failsJob".into(); 3], &3.into()));
     let text = plan["pods"][0]["outcomeText"].as_str().expect("a text");
     assert!(text.starts_with("fails Job train (BackoffLimitExceeded"), "{text}");
@@ -139,7 +139,7 @@ async fn evictions_fail_a_job_without_back_off() {
 
 #[tokio::test]
 async fn evictions_fail_all_indexes_of_a_job_and_with_them_the_job() {
-    let plan = answer("14-job-indexed", "plan drain c12c-n1", DONE).await;
+    let plan = answer("14-job-indexed", "plan drain c12c-n1", LOSES).await;
     assert_eq!((of_pods(&plan, "outcome"), &plan["totals"]["lost"]), (vec!["failsJob".into(); 3], &3.into()));
     let text = plan["pods"][0]["outcomeText"].as_str().expect("a text");
     assert!(text.contains("FailedIndexes"), "{text}");
@@ -147,7 +147,7 @@ async fn evictions_fail_all_indexes_of_a_job_and_with_them_the_job() {
 
 #[tokio::test]
 async fn nothing_is_promised_for_owners_that_decide_themselves() {
-    let plan = answer("17-unknown-owners", "plan drain c13-n1", DONE).await;
+    let plan = answer("17-unknown-owners", "plan drain c13-n1", LOSES).await;
     let pods = of_pods(&plan, "pod").into_iter().zip(of_pods(&plan, "outcome")).collect::<Vec<_>>();
     let expected = [
         ("db-1", "moves"),
@@ -383,9 +383,9 @@ async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
     let mut objects = Objects::of("19-pressure-loop");
     let tolerations =
         json!([{"key": "maint", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 10}]);
+    let taint = json!([{"key": "maint", "effect": "NoExecute", "timeAdded": "2026-11-27T17:18:50Z"}]);
     let node = objects.named("Node", "c14p-n1");
-    node["spec"]["taints"] =
-        json!([{"key": "maint", "effect": "NoExecute", "timeAdded": "2026-11-27T17:18:50Z"}]);
+    node["spec"]["taints"] = taint.clone();
     node["status"]["conditions"]
         .as_array_mut()
         .expect("a list")
@@ -413,6 +413,10 @@ async fn a_taint_tolerated_for_a_while_is_a_loop_before_its_first_eviction() {
     assert_eq!(forecast["totals"]["outcomes"], json!({"sameNode": 2}), "{:#}", forecast["totals"]);
     let looping = "pods of pinned are evicted from c14p-n1 (taint maint) and come back: about 720 an hour";
     assert_eq!(forecast["loops"][0]["text"], looping, "{:#}", forecast["loops"]);
+    objects.named("Node", "c14p-n1")["spec"].as_object_mut().expect("a spec").remove("taints");
+    let plan = objects.answer("plan taint nodes c14p-n1 maint=x:NoExecute", STALLS).await;
+    assert!(has_warning(&plan, "evictedAgain"), "{plan:#}");
+    objects.named("Node", "c14p-n1")["spec"]["taints"] = taint;
     let status = objects.answer("status", DONE).await;
     assert!(verdict(&status).1.contains(looping), "{}", verdict(&status).1);
     assert_eq!(status["evictions"][0]["outcomeText"], "→ back to c14p-n1");

@@ -16,7 +16,7 @@ pub use args::{
 use kordon_core::{
     cluster::{Gaps, Scope},
     placement::Snapshot,
-    plan::{Action, Plan, PlanError, Prospect},
+    plan::{Action, NotRecreated, Plan, PlanError, PodPlan, Prospect},
 };
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};
@@ -73,7 +73,7 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     let prospect = plan.prospect();
     shot.done()?;
     match prospect {
-        Prospect::Completes => answers.verdict(&plan),
+        Prospect::Completes => answers.verdict(&plan).and_then(|()| expect_no_losses(&plan)),
         Prospect::Unknown => Err(CliError::Unknown {
             what: "whether the plan completes is unknown".into(),
             gaps: plan.undecided(),
@@ -82,6 +82,21 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
             Err(CliError::WouldNot { prospect, text: plan.summary() })
         }
     }
+}
+
+/// Fails if pods are lost for good without a flag that accepts it. A pod without a controller needs `--force`, as with
+/// kubectl; nothing like that exists for a Job that fails.
+fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
+    let is_lost = |pod: &&PodPlan| {
+        let is_accepted = |lost| matches!(lost, NotRecreated::NoOwner | NotRecreated::Finished);
+        pod.leaves.likely.is_some() && pod.lost.is_some_and(|lost| !is_accepted(lost))
+    };
+    let text = |pod: &PodPlan| {
+        let why = pod.lost.map_or("", NotRecreated::risk);
+        format!("{} ({why})", pod.pod)
+    };
+    let pods: Vec<String> = plan.pods.iter().filter(is_lost).map(text).collect();
+    if pods.is_empty() { Ok(()) } else { Err(CliError::WouldLose { pods }) }
 }
 
 /// Ends the command because the outcome of the plan is unknown: prints a report for programs and returns the error.

@@ -239,7 +239,7 @@ impl Plan {
     /// Returns the number of pods that come back to the node that they leave.
     fn returning(&self) -> usize {
         let back = |warning: &Warning| match warning {
-            Warning::ComesBack { pods, .. } => *pods,
+            Warning::ComesBack { pods, .. } | Warning::EvictedAgain { pods, .. } => *pods,
             _ => 0,
         };
         self.warnings.iter().map(back).sum()

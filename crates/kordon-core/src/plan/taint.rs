@@ -12,6 +12,7 @@ use super::{
     forced_removal::{FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failures::JobConsequences,
+    landing::Landing,
     node_plan::{NodeChange, NodePlan},
     not_modelled,
     owner::{self, NotRecreated},
@@ -148,8 +149,21 @@ impl Plan {
         self.warnings.extend(warning::of_claims(nodes, self.made));
         for node in nodes {
             self.warnings.extend(taint_warnings(node, edits, rules));
+            self.warnings.extend(self.evicted_again(&node.name));
         }
         self.finish_nodes();
+    }
+
+    /// Warns of pods that the taints of a node evict, and whose replacements land on the same node, where the taints evict
+    /// them again.
+    fn evicted_again(&self, node: &NodeName) -> Option<Warning> {
+        let is_evicted = |pod: &&PodPlan| {
+            pod.node.as_ref() == Some(node) && matches!(pod.verdict, Verdict::Deleted { .. })
+        };
+        let comes_back =
+            |pod: &&PodPlan| matches!(&pod.landing, Some(Landing::Node { node: on, .. }) if on == node);
+        let pods = self.pods.iter().filter(is_evicted).filter(comes_back).count();
+        (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
     }
 
     /// Orders the pods that leave whatever their budgets are, and adds their times, warnings and numbers.

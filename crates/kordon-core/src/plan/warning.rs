@@ -169,6 +169,11 @@ pub enum Warning {
         /// node.
         are_placed: bool,
     },
+    /// NoExecute taints evict pods whose replacements land on the same node and are evicted again.
+    EvictedAgain {
+        node: NodeName,
+        pods: usize,
+    },
     /// The drain of a node does not end before another node is uncordoned.
     WaitsForUncordon(CordonWait),
     /// The operator of these pods moves their roles to other nodes once the node is cordoned.
@@ -261,6 +266,7 @@ impl Warning {
             Self::CapacityExhausted { .. } => "capacityExhausted",
             Self::ComesBack { .. } => "comesBack",
             Self::MayTimeOut { .. } => "mayTimeOut",
+            Self::EvictedAgain { .. } => "evictedAgain",
             Self::WaitsForUncordon(_) => "waitsForUncordon",
             Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
@@ -318,6 +324,10 @@ impl fmt::Display for Warning {
                 let pods = counted(*pods, "pod comes back", "pods come back");
                 let why = if *are_placed { "they tolerate its cordon" } else { "their template names the node" };
                 write!(f, "this drain does not empty {node}: {pods} at once, because {why}")
+            }
+            Self::EvictedAgain { node, pods } => {
+                let pods = counted(*pods, "pod comes back", "pods come back");
+                write!(f, "the taint does not empty {node}: {pods}, and the taint evicts again and again")
             }
             Self::WaitsForUncordon(wait) => write!(f, "{wait}; {}", wait.advice()),
             Self::Switchover { node, operator, pods } => {

@@ -219,6 +219,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
         | Warning::WaitsForUncordon(_)
+        | Warning::EvictedAgain { .. }
         | Warning::CapacityExhausted { .. } => counts,
         Warning::ZoneLosesLastReady { .. }
         | Warning::Switchover { .. }
