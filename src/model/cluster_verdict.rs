@@ -442,11 +442,9 @@ fn clocks(model: &Model) -> Option<Finding> {
 /// Finding about a grace period that fits no heartbeat with certainty: `--node-monitor-grace-period 10s is not longer
 /// than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
 fn short_grace(model: &Model) -> Option<Finding> {
-    /// Grace periods from here on are longer than any usual interval, so that intervals need not be compared.
-    const ENOUGH: Span = Span::from_secs(30);
     let grace = model.settings.node_monitor_grace_period.value;
-    let engine = model.engine.as_ref().filter(|_| grace < ENOUGH)?;
-    let longest = engine.heartbeats().longest_interval().filter(|longest| grace <= *longest)?;
+    let longest =
+        model.engine.as_ref()?.heartbeats().longest_interval().filter(|longest| grace <= *longest)?;
     let text = format!(
         "--node-monitor-grace-period {grace} is not longer than the renewal interval of kubelets (up to {:.1}s): \
          healthy nodes may become Unknown and flap",

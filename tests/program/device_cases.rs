@@ -147,6 +147,9 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     assert_eq!(deleted(&forecast), [("train-cd4958b9-w5bkd".into(), 0.0)]);
     let why = forecast["steps"][0]["why"].as_str().expect("a reason");
     assert!(why.contains("DeviceTaintRule broken") && why.contains("not tolerated"), "{why}");
+    let explained = objects.answer("why pod train-cd4958b9-w5bkd -n c30r", DONE).await["steps"].to_string();
+    assert!(explained.contains("DeviceTaintRule broken"), "{explained}");
+    assert_eq!(forecast["totals"]["deleted"], 1, "an eviction that is overdue has not happened");
     let status = objects.answer("status", DONE).await;
     let evictions = status["evictions"].as_array().expect("evictions");
     assert_eq!(evictions.len(), 1, "{evictions:#?}");

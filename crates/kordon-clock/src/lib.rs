@@ -37,7 +37,12 @@ impl Clock {
 
     /// Returns a clock to wait by: this one, or in place of a stopped clock one that runs from the same time on.
     pub fn running(self) -> Self {
-        if self.speed == 0.0 { Self { speed: 1.0, ..self } } else { self }
+        if self.is_stopped() { Self { speed: 1.0, ..self } } else { self }
+    }
+
+    /// Whether the clock always shows the same time.
+    pub const fn is_stopped(&self) -> bool {
+        self.speed == 0.0
     }
 
     pub fn now(&self) -> Timestamp {
@@ -49,7 +54,7 @@ impl Clock {
     pub fn instant(&self, at: Timestamp) -> Instant {
         const FAR: Span = Span::from_secs(365 * 86_400);
         let ahead = at.since(self.epoch).or_zero().min(FAR);
-        if self.speed == 0.0 {
+        if self.is_stopped() {
             return self.started + if ahead == Span::ZERO { ahead } else { FAR }.to_std();
         }
         self.started + Span::from_secs_f64(ahead.as_secs_f64() / self.speed).to_std()

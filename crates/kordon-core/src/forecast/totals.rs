@@ -31,9 +31,11 @@ impl Forecast {
         &self.steps[self.steps.partition_point(|step| step.at <= now)..]
     }
 
+    /// Numbers of the events that have not happened at `now`. What was overdue when the forecast was made is among them.
     pub fn totals(&self, now: Timestamp) -> ForecastTotals {
         let mut totals = ForecastTotals::default();
-        self.after(now).iter().for_each(|step| totals.add(&step.kind));
+        let is_ahead = |step: &&ForecastStep| step.at > now || step.at <= self.made;
+        self.steps.iter().filter(is_ahead).for_each(|step| totals.add(&step.kind));
         totals
     }
 }

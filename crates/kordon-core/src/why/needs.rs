@@ -8,6 +8,7 @@
 //! | budgets of the pods on a node that is drained or cordoned | what blocks the drain |
 //! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
+//! | claims, slices, classes and taint rules of devices | of a pod that claims devices: whether a taint of one of them evicts it |
 //! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
@@ -15,14 +16,18 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    cluster::{Cluster, ForeignDrain, Key, Node, NodeName, Phase, Pod, Scope, Selector, WorkloadKind},
+    cluster::{
+        Cluster, FeedKind, ForeignDrain, Key, Node, NodeName, Phase, Pod, Scope, Selector, WorkloadKind,
+    },
     engine::{Profile, Settings},
+    placement::SchedulerRules,
     plan::{self, EvictionNote, eviction_note::attached_once},
 };
 
 /// The scopes that the explanation of a node needs.
 pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTreeSet<Scope> {
     let mut needs = of_its_pods(node, settings);
+    needs.extend(cluster.pods_on(node).flat_map(|pod| of_devices(pod, settings)));
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
     }
@@ -46,6 +51,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
     let Some(pod) = cluster.pod(pod) else { return needs };
     needs.extend(pod.node.iter().flat_map(|node| of_its_pods(node, settings)));
     needs.extend(EvictionNote::needs(cluster, pod));
+    needs.extend(of_devices(pod, settings));
     needs.extend(plan::needs::of_refusals(cluster, std::iter::once(&**pod)));
     if pod.phase == Phase::Pending && pod.node.is_some() && attached_once(cluster, pod).is_some() {
         needs.insert(Scope::PodsWith(Some(pod.key.namespace.clone()), Selector::default()));
@@ -58,6 +64,13 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
         needs.insert(Scope::FinishedPods);
     }
     needs
+}
+
+/// The scopes that show whether a taint of a device evicts the pod.
+fn of_devices(pod: &Pod, settings: &Settings) -> impl Iterator<Item = Scope> + use<> {
+    let is_served = settings.version >= SchedulerRules::FIRST_WITH_DEVICES;
+    let needs = is_served && pod.scheduling.claims_devices;
+    FeedKind::DEVICES.into_iter().filter(move |_| needs).map(Scope::Devices)
 }
 
 fn of_its_pods(node: &NodeName, settings: &Settings) -> BTreeSet<Scope> {
