@@ -144,7 +144,7 @@ impl DeparturesReport {
     fn new(model: &Model, filter: Filter, at: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let loops = DepartureLoops::find(&model.departures, &model.cluster);
-        let going_on = loops.going_on(&model.cluster, std::iter::empty(), at);
+        let going_on = loops.going_on(&model.cluster, model.settings.version, std::iter::empty(), at);
         let kind = |(kind, count): (DepartureKind, usize)| KindReport {
             kind: kind.as_str(),
             count,

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{DepartureEntry, DepartureId, Departures, Model};
 use kordon_core::{
-    cluster::{Cluster, Key, Namespace, NodeName, Owner, Uid},
-    engine::no_execute,
+    cluster::{Cluster, Key, Namespace, NodeName, Owner, Pod, Uid},
+    engine::{ServerVersion, device_evictions, no_execute},
     plan::{OutcomeKind, PodOutcome, evicted_again_after, owner},
     why::departure::DepartureKind,
 };
@@ -113,12 +113,13 @@ impl DepartureLoops {
     pub fn going_on<'a>(
         &self,
         cluster: &Cluster,
+        version: ServerVersion,
         evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
         now: Timestamp,
     ) -> Vec<EvictionLoop> {
         let mut loops: Vec<EvictionLoop> =
             self.0.iter().filter_map(|found| found.shown(cluster, now)).collect();
-        let expected = expected(cluster, evicted).filter(|new| {
+        let expected = expected(cluster, version, evicted).filter(|new| {
             !loops.iter().any(|begun| (&begun.workload, &begun.node) == (&new.workload, &new.node))
         });
         let expected: Vec<EvictionLoop> = expected.collect();
@@ -176,29 +177,39 @@ impl Model {
     /// Returns the loops that go on, and those that the scheduled evictions are about to begin.
     pub fn eviction_loops(&self, now: Timestamp) -> Vec<EvictionLoop> {
         let evicted = self.predictions.outcomes_by_pod().into_iter().flatten();
-        self.views.loops.going_on(&self.cluster, evicted, now)
+        self.views.loops.going_on(&self.cluster, self.settings.version, evicted, now)
     }
 }
 
-/// Returns the loops of pods whose replacements come back to the node that evicts them and are evicted again.
+/// Returns the loops of pods whose replacements come back to the node that evicts them and are evicted again: by a taint of
+/// the node or of a device. The toleration of a device taint counts from the time of the taint, so that once it is over,
+/// each replacement is evicted at once (upstream `claimEvictionTime`).
 fn expected<'a>(
     cluster: &Cluster,
+    version: ServerVersion,
     evicted: impl Iterator<Item = (&'a Key, &'a PodOutcome)>,
 ) -> impl Iterator<Item = EvictionLoop> {
-    let mut groups: BTreeMap<(Key, NodeName), (usize, Span)> = BTreeMap::new();
-    for (key, outcome) in evicted.filter(|(_, outcome)| outcome.kind() == OutcomeKind::SameNode) {
+    let evicted: Vec<_> = evicted.filter(|(_, outcome)| outcome.kind() == OutcomeKind::SameNode).collect();
+    let by_device = if evicted.is_empty() { Vec::new() } else { device_evictions(cluster, version) };
+    let has_tainted_device = |pod: &Key| by_device.iter().any(|eviction| eviction.pod.key == *pod);
+    let mut groups: BTreeMap<(Key, NodeName, DepartureKind), (usize, Span)> = BTreeMap::new();
+    for (key, outcome) in evicted {
+        let again = |pod: &Pod| match has_tainted_device(key) {
+            true => Some((DepartureKind::DeviceTaintEviction, Span::ZERO)),
+            false => Some((DepartureKind::TaintEviction, evicted_again_after(cluster, pod)?)),
+        };
         if let Some(node) = outcome.node()
             && let Some(pod) = cluster.pod(key)
-            && let Some(after) = evicted_again_after(cluster, pod)
+            && let Some((kind, after)) = again(pod)
             && let Some(workload) = owner::workload(cluster, pod)
         {
-            let (pods, _) = groups.entry((workload.key.clone(), node.clone())).or_insert((0, after));
-            *pods += 1;
+            let group = (workload.key.clone(), node.clone(), kind);
+            groups.entry(group).or_insert((0, after)).0 += 1;
         }
     }
-    groups.into_iter().map(|((workload, node), (pods, after))| EvictionLoop {
+    groups.into_iter().map(|((workload, node, kind), (pods, after))| EvictionLoop {
         workload,
-        cause: cause(cluster, &node, DepartureKind::TaintEviction),
+        cause: cause(cluster, &node, kind),
         node,
         last_minute: 0,
         per_hour: per_hour(pods, after),

@@ -178,3 +178,14 @@ async fn a_taint_of_a_slice_deletes_pods_when_their_toleration_ends() {
     let forecast = objects.answer("forecast", DONE).await;
     assert_eq!(deleted(&forecast), [], "tolerated for ever");
 }
+
+/// The scheduler allocates a tainted device to a claim that tolerates its key, whatever effect the toleration names. The
+/// controller counts only tolerations whose effect is NoExecute, from the time of the taint on (upstream
+/// `pkg/controller/devicetainteviction`, 1.37).
+#[tokio::test]
+async fn a_pod_that_a_device_taint_evicts_again_and_again_is_a_loop() {
+    let status = Objects::of("device-taint-tolerated").answer("status --at 2026-11-29T10:00:00Z", DONE).await;
+    let verdict = status["verdict"].to_string();
+    let looping = "pods of a are evicted from n1 (device taint eviction) and come back: without a pause";
+    assert!(verdict.contains(looping), "{verdict}");
+}
