@@ -77,6 +77,20 @@ async fn a_finished_pod_that_terminates_on_a_dead_node_stays_there() {
     assert_eq!(plan["pods"][0]["deleted"]["likelySeconds"], Value::Null, "{plan:#}");
 }
 
+/// kubectl waits until a pod of the name has another UID (upstream `pkg/drain/drain.go`, `WaitForDelete`, 1.37), and drains one
+/// node after the other.
+#[tokio::test]
+async fn what_kubectl_does_otherwise_stands_beside_its_command() {
+    let plan = Objects::of("18-template-names-node").answer("plan drain c14-n1", STALLS).await;
+    let differences = plan["commandDifferences"].to_string();
+    assert!(differences.contains("ends with success while pods are back on c14-n1"), "{differences}");
+    let plan = Objects::of(CRASHING).answer("plan drain c4x-n2 c4x-n3", BLOCKED).await;
+    let differences = plan["commandDifferences"].to_string();
+    assert!(differences.contains("it never gets from c4x-n2 to c4x-n3"), "{differences}");
+    let plan = Objects::of("39-finished-pod-drain").answer("plan drain e1-n1", DONE).await;
+    assert_eq!(plan["commandDifferences"], json!([]));
+}
+
 /// A pod that has finished neither stays nor comes back.
 #[tokio::test]
 async fn finished_pods_are_not_counted_as_coming_back() {

@@ -13,9 +13,9 @@ use super::{
 use kordon_core::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
-        Action, Arrival, BudgetPlan, NodeChange, NodeDrain, NodePlan, NotModelled, NotRecreated, Plan,
-        PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Verdict, Window,
-        budget::BudgetNumbers, undo::UndoStep,
+        Action, Arrival, BudgetPlan, KubectlDifference, NodeChange, NodeDrain, NodePlan, NotModelled,
+        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal,
+        Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
     },
 };
 use kordon_time::Timestamp;
@@ -33,6 +33,8 @@ pub struct PlanReport {
     pub action: &'static str,
     /// The equivalent kubectl command; `null` if there is none (`evict`).
     pub command: Option<String>,
+    /// Where that command does something else than the plan says; not for parsing.
+    pub command_differences: Vec<String>,
     /// The Kubernetes release whose rules apply.
     pub server_version: String,
     /// `completes`; `stalls` (something may wait forever, or the timeout is too short); `blocked` (a pod can never
@@ -468,6 +470,7 @@ impl PlanReport {
             taken_at: made,
             action: plan.action.word(),
             command: plan.command.clone(),
+            command_differences: KubectlDifference::all(plan).iter().map(ToString::to_string).collect(),
             server_version: format!("v{}", plan.version),
             outcome: plan.prospect().word(),
             definite: plan.is_definite(),

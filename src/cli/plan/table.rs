@@ -97,6 +97,9 @@ fn summary(out: &mut Page, report: &PlanReport) {
     }
     if let Some(command) = &report.command {
         let _ = writeln!(out, "kubectl equivalent: {}", shown(command));
+        for difference in &report.command_differences {
+            let _ = writeln!(out, "  but {}", shown(difference));
+        }
     }
     let counts = [
         (PodCount::LeaveNow, totals.leave_now),

@@ -234,7 +234,7 @@ impl CausesOfPod<'_> {
 /// Why a budget blocks an eviction, with its numbers.
 fn blocked_text(pattern: &BlockPattern, numbers: &BudgetNumbers) -> String {
     match pattern {
-        BlockPattern::CannotBeMet { needs, max_healthy } => {
+        BlockPattern::CannotBeMet { needs, max_healthy, .. } => {
             let needs = usize::try_from(*needs).unwrap_or_default();
             format!("needs {}, and has {max_healthy} at most", counted(needs, "healthy pod", "healthy pods"))
         }

@@ -227,6 +227,9 @@ pub struct BudgetState {
     pub max_healthy: Option<i32>,
     /// Whether neither minAvailable nor maxUnavailable is set. Then no disruption is ever allowed.
     pub unspecified: bool,
+    /// Whether the budget needs all pods however many there are, so that more of them do not help: minAvailable is 100 %, or
+    /// maxUnavailable is 0.
+    pub needs_all: bool,
     /// Number of entries in `disruptedPods`, which eviction limits.
     pub disrupted_pods: usize,
 }
@@ -261,6 +264,8 @@ impl BudgetState {
             reported,
             max_healthy: max_healthy(cluster, budget, rules),
             unspecified: budget.min_available.is_none() && budget.max_unavailable.is_none(),
+            needs_all: budget.min_available == Some(IntOrPercent::Percent(100))
+                || matches!(budget.max_unavailable, Some(IntOrPercent::Int(0) | IntOrPercent::Percent(0))),
             disrupted_pods: budget.status.disrupted_pods.len(),
         }
     }

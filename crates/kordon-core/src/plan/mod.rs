@@ -31,6 +31,7 @@ mod job;
 mod job_failure;
 mod job_failures;
 pub mod kubectl;
+mod kubectl_difference;
 pub mod label;
 pub mod label_edits;
 mod landing;
@@ -91,6 +92,7 @@ pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, Headr
 pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;
 pub use job_failures::JobConsequences;
+pub use kubectl_difference::KubectlDifference;
 pub use label_edits::LabelEdits;
 pub use landing::Landing;
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};

@@ -84,7 +84,7 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
         return Some(BlockPattern::ExpectsNone);
     }
     let max_healthy = state.max_healthy.filter(|max| numbers.desired >= *max)?;
-    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy })
+    Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
 }
 
 fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {

@@ -72,7 +72,7 @@ pub enum LeaveReason {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockPattern {
     /// The budget requires at least as many healthy pods as it can ever have, so no pod may leave.
-    CannotBeMet { needs: i32, max_healthy: i32 },
+    CannotBeMet { needs: i32, max_healthy: i32, scaling_helps: bool },
     /// The budget has neither minAvailable nor maxUnavailable.
     NothingGiven,
     /// The disruption controller cannot sync the budget.
@@ -97,6 +97,7 @@ impl BlockPattern {
     /// Returns what the operator can do about the blocked eviction.
     pub const fn advice(&self) -> &'static str {
         match self {
+            Self::CannotBeMet { scaling_helps: false, .. } => "relax the budget",
             Self::CannotBeMet { .. } => "scale its workload up, or relax the budget",
             Self::NothingGiven => "set minAvailable or maxUnavailable",
             Self::SyncFailed { .. } => "for owners without a scale, use minAvailable with a number",
@@ -342,7 +343,7 @@ impl fmt::Display for BudgetNumbers {
 impl fmt::Display for BlockPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CannotBeMet { needs, max_healthy } => {
+            Self::CannotBeMet { needs, max_healthy, .. } => {
                 write!(f, "can never be allowed: needs {needs} of {max_healthy}")
             }
             Self::NothingGiven => {

@@ -819,7 +819,10 @@ fn a_blocked_pod_is_reported_with_its_budget_and_not_as_drained() {
         .budget("web", |budget| budget.min_available = least(2))
         .sync();
     let plan = drained(&fixture);
-    assert_eq!(pattern(&plan, "web-0"), Some(BlockPattern::CannotBeMet { needs: 2, max_healthy: 2 }));
+    assert_eq!(
+        pattern(&plan, "web-0"),
+        Some(BlockPattern::CannotBeMet { needs: 2, max_healthy: 2, scaling_helps: true })
+    );
     assert_eq!((plan.prospect(), plan.totals.ends.likely), (Prospect::Blocked, None));
     let drain = plan.nodes[0].drain.as_ref().expect("a drain");
     assert_eq!(drain.dominated_by, Some(Key::new("default", "web")));

@@ -38,12 +38,13 @@ fn a_budget_that_can_never_be_met_says_why() {
         Some(Verdict::Blocked { pattern, .. }) => pattern,
         other => panic!("{other:?}"),
     };
-    let can_not_be_met = BlockPattern::CannotBeMet { needs: 2, max_healthy: 2 };
+    let can_not_be_met =
+        |scaling_helps| BlockPattern::CannotBeMet { needs: 2, max_healthy: 2, scaling_helps };
     let mut fixture = web();
     fixture.budget("web", |budget| budget.min_available = least(2)).sync();
-    assert_eq!(pattern(&fixture), can_not_be_met);
+    assert_eq!(pattern(&fixture), can_not_be_met(true));
     fixture.budget("web", |budget| (budget.min_available, budget.max_unavailable) = (None, least(0))).sync();
-    assert_eq!(pattern(&fixture), can_not_be_met);
+    assert_eq!(pattern(&fixture), can_not_be_met(false), "more replicas do not help");
     fixture.budget("web", |budget| budget.max_unavailable = None).sync();
     assert_eq!(pattern(&fixture), BlockPattern::NothingGiven);
 }
