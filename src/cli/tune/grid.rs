@@ -69,7 +69,7 @@ fn set(alternative: &mut Alternative, text: &str) -> Result<(), CliError> {
     alternative.set(text).map_err(|error| CliError::Usage(error.to_string()))
 }
 
-/// The default series: grace periods including the one in force, and tolerations.
+/// The default series: grace periods including the one in force, tolerations, and a pause while a zone is wholly down.
 fn series(present: &Alternative) -> Vec<Alternative> {
     let in_force = present.settings.node_monitor_grace_period.value;
     let mut graces: Vec<Span> = GRACES.map(Span::from_secs).into();
@@ -78,7 +78,15 @@ fn series(present: &Alternative) -> Vec<Alternative> {
     graces.dedup();
     let graces = graces.into_iter().map(|grace| present.clone().with_grace(grace));
     let others = TOLERATIONS.map(Span::from_secs).into_iter().filter(|span| *span != present.toleration());
-    graces.chain(others.map(|toleration| present.clone().with_toleration(toleration))).collect()
+    let tolerations = others.map(|toleration| present.clone().with_toleration(toleration));
+    graces.chain(tolerations).chain(pausing(present)).collect()
+}
+
+/// The settings in force, with evictions paused in zones in which no node is ready; `None` if that is in force already.
+fn pausing(present: &Alternative) -> Option<Alternative> {
+    let mut pausing = present.clone();
+    pausing.set("full-disruption=pause").ok()?;
+    (!pausing.differences(present).is_empty()).then_some(pausing)
 }
 
 #[cfg(test)]
@@ -97,7 +105,8 @@ mod tests {
     #[test]
     fn without_a_wish_both_series_are_compared_with_what_is_in_force_once() {
         let compared = compared(&[], &[]).expect("nothing can be wrong");
-        assert_eq!(compared.len(), GRACES.len() + TOLERATIONS.len() - 1);
+        assert_eq!(compared.len(), GRACES.len() + TOLERATIONS.len() - 1 + 1, "the pause is one more");
+        assert_eq!(compared.last().expect("a row"), &["full-disruption=pause"]);
         assert_eq!(compared.iter().filter(|differences| differences.is_empty()).count(), 1);
     }
 

@@ -1,5 +1,7 @@
 //! Settings to try in place of the recorded ones.
 
+use std::collections::BTreeMap;
+
 use crate::{
     cluster::{SharedList, TaintEffect, Toleration, TolerationOperator},
     engine::{BadSetting, NOT_READY, Origin, ServerVersion, Settings, UNREACHABLE},
@@ -105,9 +107,11 @@ impl Alternative {
     /// The settings whose values differ from those in `from`, for example `node-monitor-grace-period=20s`; empty if no
     /// values differ.
     pub fn differences(&self, from: &Self) -> Vec<String> {
-        let before = from.settings.flags();
-        let flags = self.settings.flags().into_iter().zip(before);
-        let changed = flags.filter(|((_, value, _), (_, before, _))| value != before);
+        // A flag that has its default in one of them may be missing in its list.
+        let before: BTreeMap<_, _> =
+            from.settings.flags().into_iter().map(|(flag, value, _)| (flag, value)).collect();
+        let flags = self.settings.flags().into_iter();
+        let changed = flags.filter(|(flag, value, _)| before.get(flag) != Some(value));
         let tolerations = [
             (NOT_READY_FLAG, self.tolerations.not_ready, from.tolerations.not_ready),
             (UNREACHABLE_FLAG, self.tolerations.unreachable, from.tolerations.unreachable),
@@ -118,7 +122,7 @@ impl Alternative {
             (seconds != before.unwrap_or(default)).then(|| format!("{flag}={seconds}"))
         });
         // Remove spaces, so that the value can be typed again: `1m30s`.
-        let changed = changed.map(|((flag, value, _), _)| format!("{flag}={}", value.replace(' ', "")));
+        let changed = changed.map(|(flag, value, _)| format!("{flag}={}", value.replace(' ', "")));
         changed.chain(tolerations).collect()
     }
 }
