@@ -28,7 +28,7 @@ pub struct Listing<K> {
 enum Unselected<K> {
     /// The selected row is no longer listed. It is selected again when it returns.
     Gone(K),
-    /// No row was chosen since the selection was cleared.
+    /// No row has been selected yet, or the selection was cleared.
     NotChosen,
 }
 

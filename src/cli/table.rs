@@ -245,7 +245,7 @@ fn write_line<R>(
     out.colored_line(&line);
 }
 
-/// Cells between columns.
+/// Width of the gap between two columns, in terminal cells.
 const GAP: usize = 2;
 
 /// Minimum width of a flexible column.

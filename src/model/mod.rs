@@ -414,8 +414,9 @@ impl Model {
         }
     }
 
-    /// Adds a message of a watch to the journal. Its prefix, the kind, becomes the subject, so that the messages of all
-    /// watches join into one entry when their shared connection breaks.
+    /// Adds a message of a watch, such as `pods: connection reset`, to the journal. The kind becomes the subject of the
+    /// entry. The rest of the text is then the same for all watches, so that the journal joins their messages into one
+    /// entry when their shared connection breaks.
     fn on_feed_trouble(&mut self, text: &str, now: Timestamp) {
         let of =
             |kind: FeedKind| Some((kind, text.strip_prefix(kind.to_string().as_str())?.strip_prefix(": ")?));

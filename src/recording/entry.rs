@@ -5,7 +5,7 @@
 //!        | [nanoseconds since the entry before, 1, [kind, health]]
 //!        | [nanoseconds since the entry before, 2, clock difference]
 //!        | [nanoseconds since the entry before, 3, text of an error]
-//!        | [nanoseconds since the entry before, 4, why nothing was recorded in the time of its block]
+//!        | [nanoseconds since the entry before, 4, why the block has no other entries]
 //! change = [kind, event (0 to 5), object | key of an object | nothing]
 //! ```
 //!

@@ -133,11 +133,11 @@ pub struct MaintainedNodeReport {
     end: &'static str,
     /// Why it failed or is left out; empty otherwise.
     says: String,
-    /// When its last pod was gone.
+    /// When the last pod of the node was gone.
     drained: Option<Timestamp>,
-    /// When the work on its machine was done.
+    /// When the work on the node's machine was done.
     worked: Option<Timestamp>,
-    /// When it was back in service.
+    /// When the node was back in service.
     done: Option<Timestamp>,
 }
 

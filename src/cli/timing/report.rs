@@ -141,9 +141,9 @@ pub struct CountReport {
 pub struct DifferenceReport {
     /// The flag or number.
     pub what: String,
-    /// The value in the first profile; `null` if it never happens.
+    /// The value in the first profile; `null` if it is the time of an event that never happens.
     pub a: Option<String>,
-    /// The value in the second profile; `null` if it never happens.
+    /// The value in the second profile; `null` if it is the time of an event that never happens.
     pub b: Option<String>,
     /// The second value minus the first, with its sign; `null` if one is not a number.
     pub difference: Option<String>,

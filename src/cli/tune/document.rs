@@ -59,8 +59,8 @@ pub struct TunedTotals {
     pub nodes_unreachable: usize,
     /// Pods that the controller evicted.
     pub pods_evicted: usize,
-    /// Pods whose node was back within `--back-within` of the eviction. The sooner settings evict, the later that is:
-    /// it does not compare settings.
+    /// Pods whose node was back within `--back-within` of their eviction. This does not compare settings: settings that
+    /// evict sooner have fewer of these pods, because the nodes are back later after the eviction.
     pub pods_unnecessary: usize,
     /// Time from a last heartbeat until Unknown; `null` if there was none.
     pub detection: Option<TunedSpread>,

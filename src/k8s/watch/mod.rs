@@ -276,7 +276,7 @@ impl Shared {
     }
 }
 
-/// Traffic of requests that belong to no watch. It is added to the traffic of the pods.
+/// Traffic of requests that belong to no watch. It is counted as traffic of the watch of pods.
 #[derive(Default)]
 struct ExtraTraffic {
     requests: AtomicU64,

@@ -24,7 +24,7 @@ pub(super) use observations::HistoryContext;
 /// Maximum number of entries. The oldest entries are dropped first.
 pub const CAPACITY: usize = 2000;
 
-/// Start of the verb in entries about decisions of the shadow on which the controller did not act.
+/// First words of an entry about a decision of the shadow that the controller did not make.
 pub const MISSED: &str = "expected, did not happen";
 
 /// Time after an entry within which the same event of another object joins it. The time is slightly longer than a

@@ -66,8 +66,8 @@ pub async fn without_its_controller_a_budget_allows_no_more_than_its_status(plan
 /// Scenario 37: A Pending pod is evicted although its budget is exhausted.
 /// Scenario 38: A Pending pod that starts during its eviction is checked against its budget.
 ///
-/// A conflict during the server's own deletion cannot be caused from outside. After such a conflict, the server reads
-/// the pod again. So the test evicts a pod before and after a change, and with an old resourceVersion.
+/// If the pod changes while the server deletes it, the server reads the pod again and decides anew. A test cannot hit this
+/// moment. Instead, it evicts the pod before and after the change, and with the resourceVersion from before the change.
 pub async fn a_pending_pod_is_evicted_despite_its_budget_and_a_running_one_is_not(
     plane: &mut Plane,
 ) -> Result<()> {

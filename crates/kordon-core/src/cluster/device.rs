@@ -237,7 +237,7 @@ pub enum DeviceNodes {
     /// Each device says it itself (`perDeviceNodeSelection`).
     #[n(3)]
     PerDevice,
-    /// Nothing that kordon knows: the scheduler leaves such devices out.
+    /// A way to name nodes that kordon does not know. The scheduler ignores the devices of such a slice.
     #[default]
     #[n(4)]
     None,

@@ -28,7 +28,7 @@ pub(super) enum Meaning {
     Stage(DrainStage),
     /// Something that is planned, or that is no drain, in words.
     Note(&'static str),
-    /// Only who cordoned the node.
+    /// The mark says who cordoned the node, and nothing else.
     Cordon,
 }
 

@@ -74,7 +74,7 @@ fn split(text: &str) -> (&str, &str) {
     text.split_at(digits)
 }
 
-/// Splits a number into whether it is negative, its whole part and its fraction; None if it is no number.
+/// Splits the text of a number into its sign (true: negative), its whole part and its fraction; `None` for other text.
 fn parts(number: &str) -> Option<(bool, &str, &str)> {
     let (negative, number) = match number.as_bytes().first()? {
         b'-' => (true, &number[1..]),

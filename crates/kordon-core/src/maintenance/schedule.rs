@@ -14,7 +14,8 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// Works out the waves, and what the same nodes would cost one after the other.
+/// Computes the waves of a maintenance. For comparison, also computes how long it would take and how many pods would
+/// move if the nodes were drained one by one.
 pub(super) fn plan(
     cluster: &Cluster,
     options: &MaintenanceOptions,

@@ -282,7 +282,7 @@ impl Operation {
         }
     }
 
-    /// Adds the pods of a node that an interrupted operation had removed before this operation resumed it.
+    /// Adds the pods of a node that were removed before the operation was interrupted and resumed.
     fn add_removed_before(&mut self, group: GroupIndex, node: Option<&NodeName>) {
         let is_there = |uid: &Uid| self.pods.iter().any(|task| task.uid == *uid);
         let prior = self.options.prior.pods.iter();

@@ -3,13 +3,13 @@
 /// What the controller of an owner kind does once one of its pods was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerBehaviour {
-    /// It creates another pod with the same name once the old object is gone.
+    /// The controller creates another pod with the same name once the old object is gone.
     SameName,
-    /// It creates another pod with another name when the old pod's deletion starts or when the old pod is gone.
+    /// The controller creates another pod with another name when the old pod's deletion starts or when the old pod is gone.
     OtherName,
-    /// It creates another pod, on the same node.
+    /// The controller creates another pod on the same node.
     SameNode,
-    /// It creates no pod: the run that the pod belongs to fails.
+    /// The controller creates no pod: the run that the pod belongs to fails.
     Never,
     /// It depends on the settings of the owner or the operator.
     OperatorDecides,

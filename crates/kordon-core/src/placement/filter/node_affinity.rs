@@ -29,7 +29,7 @@ enum RequiredNames {
     Contradictory,
     /// No name is required: at least one term requires none, or there are no terms.
     Any,
-    /// Each term requires names. The numbers of the nodes with these names, ascending.
+    /// Every term requires names. Contains the indices of the nodes with these names, ascending.
     OneOf(Vec<u32>),
 }
 
