@@ -115,7 +115,7 @@ impl OwnerReference<'_> {
         match workload {
             Some(kind) => OwnerKind::Workload(kind),
             None if *self.kind == *"Node" && group.is_empty() => OwnerKind::Node,
-            None => OwnerKind::Other(pool.name(&self.kind)),
+            None => OwnerKind::Other { kind: pool.name(&self.kind), group: Some(pool.name(group)) },
         }
     }
 }
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(kind("apps/v1", "ReplicaSet"), OwnerKind::Workload(WorkloadKind::ReplicaSet));
         assert_eq!(kind("batch/v1", "Job"), OwnerKind::Workload(WorkloadKind::Job));
         assert_eq!(kind("v1", "Node"), OwnerKind::Node);
-        assert_eq!(kind("batch.volcano.sh/v1alpha1", "Job"), OwnerKind::Other("Job".into()));
+        assert_eq!(kind("batch.volcano.sh/v1alpha1", "Job"), OwnerKind::other("Job", "batch.volcano.sh"));
         assert_eq!(owner(r#"{"ownerReferences":null}"#), None);
     }
 
