@@ -373,7 +373,7 @@ impl PodSpec {
             kind: match WorkloadKind::ALL.into_iter().find(|known| known.as_str() == kind) {
                 Some(known) => OwnerKind::Workload(known),
                 None if kind == "Node" => OwnerKind::Node,
-                None => OwnerKind::Other(kind.into()),
+                None => OwnerKind::Other { kind: kind.into(), group: None },
             },
             name: name.into(),
             uid: uid(kind, name),

@@ -322,7 +322,7 @@ impl Playback {
 
     fn add_pod(&mut self, spec: &PodSpec) {
         let owner = spec.owner.as_ref().map(|_| Owner {
-            kind: OwnerKind::Other("Owner".into()),
+            kind: OwnerKind::other("Owner", "example.com"),
             name: "owner".into(),
             uid: Uid::from("owner"),
         });

@@ -14,8 +14,8 @@ use super::{
     protobuf::{Message, NotAMessage, WireValue, wire},
 };
 use kordon_core::cluster::{
-    Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, OwnerKind, ResourceClaim,
-    ResourceSlice, TolerationOperator, Uid,
+    Change, DeviceChange, DeviceClass, DeviceTaintRule, Name, NodeName, ResourceClaim, ResourceSlice,
+    TolerationOperator, Uid,
     device::{
         AllocatedDevice, ClaimOwner, ConstraintRule, Device, DeviceAllocation, DeviceAlternative,
         DeviceAmount, DeviceAttribute, DeviceClaimSpec, DeviceConstraint, DeviceCounter, DeviceId,
@@ -131,7 +131,7 @@ wire! {
 impl WireResourceClaim<'_> {
     fn object(&self, pool: &mut SharedParts) -> ResourceClaim {
         let Self { metadata, spec, status } = self;
-        let owner = metadata.owner(pool).filter(|owner| owner.kind == OwnerKind::Other("Pod".into()));
+        let owner = metadata.owner(pool).filter(|owner| owner.kind.is("Pod", ""));
         let owner = owner.map(|owner| ClaimOwner {
             pod: owner.name,
             uid: owner.uid,

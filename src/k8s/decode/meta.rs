@@ -14,8 +14,8 @@ use super::{
     protobuf::{NotAMessage, ReadField, WireValue, wire},
 };
 use kordon_core::cluster::{
-    CordonNote, DrainClaim, DrainedNote, Key, MaintenanceNote, Name, Namespace, NodeName, Owner, OwnerKind,
-    Termination, Uid, Version, WorkloadKind,
+    CordonNote, DrainClaim, DrainedNote, IndexFailures, Key, MaintenanceNote, Name, Namespace, NodeName,
+    Owner, OwnerKind, Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
     drain_markers::ANNOTATIONS,
     maintenance_note::MAINTENANCE,
@@ -115,7 +115,7 @@ impl OwnerReference<'_> {
         match workload {
             Some(kind) => OwnerKind::Workload(kind),
             None if *self.kind == *"Node" && group.is_empty() => OwnerKind::Node,
-            None => OwnerKind::Other(pool.name(&self.kind)),
+            None => OwnerKind::Other { kind: pool.name(&self.kind), group: Some(pool.name(group)) },
         }
     }
 }
@@ -143,13 +143,15 @@ pub struct KnownAnnotations {
     pub storage_class: Option<Name>,
     /// `resource.kubernetes.io/pod-claim-name`: the entry of the pod's claims for which a ResourceClaim was made.
     pub pod_claim: Option<Name>,
+    /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`.
+    pub index_failures: Option<IndexFailures>,
     /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
     pub marks: Vec<(Name, Name)>,
 }
 
 impl KnownAnnotations {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&str; 7] = [
+    const WITH_VALUE: [&str; 9] = [
         CORDON,
         DRAIN,
         DRAINED,
@@ -157,6 +159,8 @@ impl KnownAnnotations {
         "volume.kubernetes.io/selected-node",
         "volume.beta.kubernetes.io/storage-class",
         "resource.kubernetes.io/pod-claim-name",
+        INDEX_FAILURES,
+        IGNORED_INDEX_FAILURES,
     ];
 
     /// Whether the value of this annotation is read.
@@ -173,6 +177,8 @@ impl KnownAnnotations {
             "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
             "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
             "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),
+            INDEX_FAILURES => self.index_failures.get_or_insert_default().counted = count(value),
+            IGNORED_INDEX_FAILURES => self.index_failures.get_or_insert_default().ignored = count(value),
             "pv.kubernetes.io/bind-completed" => self.bound = true,
             "kubernetes.io/config.mirror" => self.mirror = true,
             "k8s.io/initial-events-end" => self.list_ends = true,
@@ -180,6 +186,16 @@ impl KnownAnnotations {
             _ => {}
         }
     }
+}
+
+/// Annotation with the number of failures of an index that count.
+const INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-failure-count";
+/// Annotation with the number of failures of an index that a `podFailurePolicy` ignores.
+const IGNORED_INDEX_FAILURES: &str = "batch.kubernetes.io/job-index-ignored-failure-count";
+
+/// Reads a number of failures. As upstream (`parseInt32`), a text that is no number counts as none.
+fn count(text: &str) -> i32 {
+    text.parse::<i32>().map_or(0, |count| count.max(0))
 }
 
 impl<'a> ReadField<'a> for KnownAnnotations {
@@ -239,7 +255,7 @@ mod tests {
         assert_eq!(kind("apps/v1", "ReplicaSet"), OwnerKind::Workload(WorkloadKind::ReplicaSet));
         assert_eq!(kind("batch/v1", "Job"), OwnerKind::Workload(WorkloadKind::Job));
         assert_eq!(kind("v1", "Node"), OwnerKind::Node);
-        assert_eq!(kind("batch.volcano.sh/v1alpha1", "Job"), OwnerKind::Other("Job".into()));
+        assert_eq!(kind("batch.volcano.sh/v1alpha1", "Job"), OwnerKind::other("Job", "batch.volcano.sh"));
         assert_eq!(owner(r#"{"ownerReferences":null}"#), None);
     }
 
@@ -252,5 +268,10 @@ mod tests {
         let text = r#"{\"by\":\"bob\",\"operation\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
         let marked = marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
         assert_eq!((marked.drain.expect("a mark").by.as_str(), marked.cordon), ("bob", None));
+        let failures = |text: &str| {
+            let job = format!(r#"{{"batch.kubernetes.io/job-index-failure-count":"{text}"}}"#);
+            marks(&job).index_failures.map(|failures| failures.counted)
+        };
+        assert_eq!((failures("2"), failures("-1"), failures("x")), (Some(2), Some(0), Some(0)));
     }
 }

@@ -16,9 +16,9 @@ use super::{
 };
 use kordon_core::{
     cluster::{
-        Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, KubeletSpec, Name,
-        NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass, QuotaSpec,
-        Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
+        Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, IndexFailures,
+        KubeletSpec, Name, NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass,
+        QuotaSpec, Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
         scheduling::{HostPort, PodDeviceClaim},
     },
     pressure,
@@ -90,11 +90,26 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
             },
         ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
-        ending: status.ending(target, *spec.restart_policy != *"Never", pool).map(Arc::new),
+        ending: ending(wire, target, pool).map(Arc::new),
         termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&finalizers),
         storage: volume::local_storage(&spec.volumes),
+    }
+}
+
+fn ending(
+    wire: &WirePod<'_>,
+    target: Option<&WireCondition<'_>>,
+    pool: &mut SharedParts,
+) -> Option<PodEnding> {
+    let WirePod { metadata, spec, status } = wire;
+    let ending = status.ending(target, *spec.restart_policy != *"Never", pool);
+    let failures =
+        metadata.annotations.index_failures.filter(|failures| *failures != IndexFailures::default());
+    match failures {
+        None => ending,
+        Some(_) => Some(PodEnding { index_failures: failures, ..ending.unwrap_or_default() }),
     }
 }
 
@@ -440,6 +455,7 @@ impl Status<'_> {
             },
             disrupted: target.and_then(|target| target.last_transition_time.time()),
             exits,
+            index_failures: None,
         })
     }
 }

@@ -75,15 +75,36 @@ pub enum OwnerKind {
     Node,
     /// A kind that is not watched.
     #[n(2)]
-    Other(#[n(0)] Name),
+    Other {
+        #[n(0)]
+        kind: Name,
+        /// The API group; empty for the core group, `None` in recordings of older releases.
+        #[n(1)]
+        group: Option<Name>,
+    },
 }
 
 impl OwnerKind {
+    /// Returns a kind that is not watched.
+    pub fn other(kind: impl Into<Name>, group: impl Into<Name>) -> Self {
+        Self::Other { kind: kind.into(), group: Some(group.into()) }
+    }
+
+    /// Returns whether this is a kind of an API group; the group of kinds in old recordings is not known.
+    pub fn is(&self, kind: &str, group: &str) -> bool {
+        match self {
+            Self::Other { kind: own, group: of } => {
+                **own == *kind && of.as_ref().is_none_or(|of| **of == *group)
+            }
+            Self::Workload(_) | Self::Node => false,
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         match self {
             Self::Workload(kind) => kind.as_str(),
             Self::Node => "Node",
-            Self::Other(kind) => kind,
+            Self::Other { kind, .. } => kind,
         }
     }
 }

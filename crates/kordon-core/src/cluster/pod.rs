@@ -92,6 +92,19 @@ pub struct Pod {
     pub storage: LocalStorage,
 }
 
+/// Failures of the earlier pods of an index of a Job, which the Job controller writes into the annotations of each pod
+/// that it creates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct IndexFailures {
+    /// `batch.kubernetes.io/job-index-failure-count`: failures that count towards `backoffLimitPerIndex`.
+    #[n(0)]
+    pub counted: i32,
+    /// `batch.kubernetes.io/job-index-ignored-failure-count`: those that a `podFailurePolicy` ignores.
+    #[n(1)]
+    pub ignored: i32,
+}
+
 /// The finalizer of the Job controller.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -109,6 +122,11 @@ impl Pod {
     /// Why the pod is not expected to become Ready: CrashLoopBackOff, ImagePullBackOff, an exit without a restart.
     pub fn trouble(&self) -> Option<&Name> {
         self.ending.as_ref()?.trouble.as_ref()
+    }
+
+    /// The failures of the earlier pods of the pod's index of a Job, if there are some.
+    pub fn index_failures(&self) -> Option<IndexFailures> {
+        self.ending.as_ref()?.index_failures
     }
 
     /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
@@ -258,8 +276,8 @@ pub struct Termination {
     pub grace: Span,
 }
 
-/// Details from the status of a pod: why it ended or is about to end, and which containers the kernel killed for
-/// memory.
+/// Why a pod ended or is about to end, which containers the kernel killed for memory, and how often its predecessors
+/// failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodEnding {
@@ -277,6 +295,9 @@ pub struct PodEnding {
     /// other pods.
     #[n(3)]
     pub trouble: Option<Name>,
+    /// The failures of the pod's predecessors, of a Job that limits the failures of each index; none if there are none.
+    #[n(4)]
+    pub index_failures: Option<IndexFailures>,
 }
 
 /// How a container ended.

@@ -188,7 +188,7 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
             return Err(BudgetUnsynced::NoScale { kind: owner.kind.as_str().into() });
         }
         OwnerKind::Workload(kind) => *kind,
-        OwnerKind::Other(_) => return Err(unknown()),
+        OwnerKind::Other { .. } => return Err(unknown()),
     };
     let direct = match owner::find(cluster, &pod.key.namespace, owner) {
         OwnerLookup::Found(direct) => direct,

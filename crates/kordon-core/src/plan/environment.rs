@@ -252,13 +252,17 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// Time to Ready of a pod none of whose siblings is Ready and one of which fails again and again.
+/// Time to Ready of a replacement that is not expected to be Ready: the pod that it replaces fails again and again, or
+/// none of its siblings is Ready and one of them does.
 const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
-/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum. If none is
-/// Ready and one fails again and again, another is not expected to be Ready.
+/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum. If the pod
+/// fails again and again, or none is Ready and one does, another is not expected to be Ready.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
+    if pod.trouble().is_some() {
+        return NOT_EXPECTED;
+    }
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {
         let since = pod.ready.as_ref().filter(|_| pod.is_ready())?.last_transition?;
@@ -275,5 +279,36 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
         likely: Some(spans[spans.len() / 2]),
         latest: Some(*most),
         quality: Quality::Measured,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Change, ObjectEvent, Owner, OwnerKind, PodEnding, PodReady, WorkloadKind};
+    use kordon_time::ClusterTime;
+
+    #[test]
+    fn the_replacement_of_a_pod_that_fails_again_and_again_is_not_counted_on() {
+        let owner = Owner {
+            kind: OwnerKind::Workload(WorkloadKind::ReplicaSet),
+            name: "web".into(),
+            uid: "web".into(),
+        };
+        let pod = |name: &str| Pod {
+            key: Key::new("shop", name),
+            owner: Some(owner.clone().into()),
+            ..Pod::default()
+        };
+        let since = Some(ClusterTime::new(Timestamp::EPOCH + Span::from_secs(7)));
+        let ready = Some(PodReady { status: ConditionStatus::True, last_transition: since });
+        let ending = PodEnding { trouble: Some("CrashLoopBackOff".into()), ..PodEnding::default() };
+        let crashing = Pod { ending: Some(ending.into()), ..pod("web-a") };
+        let mut cluster = Cluster::default();
+        for pod in [crashing.clone(), Pod { ready, ..pod("web-b") }] {
+            cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+        }
+        assert_eq!(siblings_ready(&cluster, &crashing), NOT_EXPECTED, "although its sibling is Ready");
+        assert_eq!(siblings_ready(&cluster, &pod("web-b")).likely, Some(Span::from_secs(7)));
     }
 }

@@ -43,7 +43,7 @@ impl EvictionNote {
         let namespace = &pod.key.namespace;
         let owner = pod.owner.as_ref().and_then(|owner| match owner.kind {
             OwnerKind::Workload(kind) => Some(Scope::Workload(kind, key(namespace, &owner.name))),
-            OwnerKind::Node | OwnerKind::Other(_) => None,
+            OwnerKind::Node | OwnerKind::Other { .. } => None,
         });
         let mut needs: BTreeSet<Scope> =
             owner.into_iter().chain([Scope::BudgetsIn(namespace.clone())]).collect();

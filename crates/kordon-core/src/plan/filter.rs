@@ -183,7 +183,7 @@ fn daemonset(cluster: &Cluster, pod: &Pod, rules: &EvictionRules) -> DaemonSet {
 fn is_daemonset(owner: &Owner, rules: &EvictionRules) -> bool {
     match &owner.kind {
         OwnerKind::Workload(kind) => *kind == WorkloadKind::DaemonSet,
-        OwnerKind::Other(kind) => !rules.daemonsets_by_group && *kind == *"DaemonSet",
+        OwnerKind::Other { kind, .. } => !rules.daemonsets_by_group && *kind == *"DaemonSet",
         OwnerKind::Node => false,
     }
 }

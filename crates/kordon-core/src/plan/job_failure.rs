@@ -19,6 +19,8 @@ pub enum JobFailure {
     PodFailurePolicy,
     /// The deadline of the Job passes before the pod is replaced.
     DeadlineExceeded,
+    /// The deadline of the Job passes before the pod fails, so that the Job fails whatever becomes of the pod.
+    DeadlineFirst,
     /// The Job has failed for another reason.
     Other,
 }
@@ -49,7 +51,7 @@ impl JobFailure {
             Self::MaxFailedIndexesExceeded { .. } => "MaxFailedIndexesExceeded",
             Self::FailedIndexes { .. } => "FailedIndexes",
             Self::PodFailurePolicy => "PodFailurePolicy",
-            Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::DeadlineExceeded | Self::DeadlineFirst => "DeadlineExceeded",
             Self::Other => "JobFailed",
         }
     }
@@ -80,6 +82,9 @@ impl fmt::Display for JobFailure {
             }
             Self::PodFailurePolicy => f.write_str("PodFailurePolicy: a rule of it fails the Job"),
             Self::DeadlineExceeded => f.write_str("DeadlineExceeded before the pod is replaced"),
+            Self::DeadlineFirst => {
+                f.write_str("DeadlineExceeded before the pod leaves: its Job fails in any case")
+            }
             Self::Other => f.write_str("it has failed"),
         }
     }

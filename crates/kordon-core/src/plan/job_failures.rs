@@ -10,12 +10,13 @@ use std::{
 
 use super::{
     departure::Departure,
+    environment,
     job_failure::JobFailure,
     owner::{self, NotRecreated, OwnerLookup, Recreation},
 };
 use crate::cluster::{
-    Cluster, ConditionStatus, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule, Uid, Workload,
-    WorkloadKind, pod::JOB_TRACKING,
+    Cluster, ConditionStatus, IndexFailures, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule,
+    Uid, Workload, WorkloadKind, pod::JOB_TRACKING,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -51,7 +52,10 @@ struct JobRecord {
 /// The failures of one index of a Job with `backoffLimitPerIndex`.
 #[derive(Clone, Copy, Debug, Default)]
 struct IndexRecord {
-    failures: i32,
+    /// Failures that count towards `backoffLimitPerIndex`.
+    counted: i32,
+    /// All failures, which decide the back-off: also those that a policy ignores.
+    all: i32,
     last_failure: Timestamp,
 }
 
@@ -63,27 +67,19 @@ impl JobLedger {
         let Some(job) = &workload.job else { return };
         let record =
             self.jobs.entry(workload.uid.clone()).or_insert_with(|| JobRecord::new(cluster, &workload));
-        let action = action(&job.rules, is_disrupted);
-        let counts = action != PodFailureAction::Ignore;
         record.last_failure = record.last_failure.max(finished);
-        record.recent = record.recent.saturating_add(1);
-        match (job.backoff_limit_per_index, index(pod)) {
-            (Some(limit), Some(index)) => {
-                let of_index = record
-                    .indexes
-                    .entry(index)
-                    .or_insert_with(|| IndexRecord::new(cluster, &workload, index));
-                of_index.failures += i32::from(counts);
-                of_index.last_failure = of_index.last_failure.max(finished);
-                if counts && (of_index.failures > limit || action == PodFailureAction::FailIndex) {
-                    record.failed_indexes.insert(index);
-                }
-            }
-            _ => record.failures += i32::from(counts),
+        let of_index = job.backoff_limit_per_index.and_then(|limit| Some((limit, index(pod)?)));
+        if let Some((_, index)) = of_index {
+            let of_index =
+                record.indexes.entry(index).or_insert_with(|| IndexRecord::new(cluster, &workload, pod));
+            of_index.last_failure = of_index.last_failure.max(finished);
         }
-        if action == PodFailureAction::FailJob {
-            record.failure = Some(JobFailure::PodFailurePolicy);
+        if will_fail(cluster, pod) {
+            // It is counted already.
+            return;
         }
+        let action = action(&job.rules, is_disrupted);
+        record.count(action, of_index);
         if record.failure != Some(JobFailure::PodFailurePolicy) {
             record.failure = record.check(&workload);
         }
@@ -97,7 +93,10 @@ impl JobLedger {
         let of_index = index(pod).filter(|index| record.failed_indexes.contains(index));
         record.failure.or(of_index.map(|index| JobFailure::Index { index })).or_else(|| {
             let deadline = cluster.local(workload.job.as_ref()?.deadline?);
-            (record.created(pod) >= deadline).then_some(JobFailure::DeadlineExceeded)
+            match record.last_failure_of(pod) {
+                failed if failed >= deadline => Some(JobFailure::DeadlineFirst),
+                _ => (record.created(pod) >= deadline).then_some(JobFailure::DeadlineExceeded),
+            }
         })
     }
 
@@ -119,21 +118,50 @@ impl JobLedger {
 
 impl JobRecord {
     fn new(cluster: &Cluster, workload: &Workload) -> Self {
-        let (failed, succeeded) = workload.job.as_ref().map_or((0, 0), |job| (job.failed, job.succeeded));
+        let Some(job) = &workload.job else { return Self::default() };
         let known = cluster.pods_owned_by(&workload.uid).filter(|pod| pod.phase == Phase::Failed).count();
-        let failures = failed.max(i32::try_from(known).unwrap_or(i32::MAX));
+        let failures = job.failed.max(i32::try_from(known).unwrap_or(i32::MAX));
         // The status does not say when the last success was. Without any success, all failures are recent.
-        let recent = if succeeded == 0 { failures } else { 0 };
-        Self { failures, recent, ..Self::default() }
+        let recent = if job.succeeded == 0 { failures } else { 0 };
+        let mut record = Self { failures, recent, ..Self::default() };
+        for pod in cluster.pods_owned_by(&workload.uid).filter(|pod| will_fail(cluster, pod)) {
+            let limit = job.backoff_limit_per_index.and_then(|limit| Some((limit, index(pod)?)));
+            if let Some((_, index)) = limit {
+                record.indexes.entry(index).or_insert_with(|| IndexRecord::new(cluster, workload, pod));
+            }
+            record.count(action(&job.rules, pod.disruption_target.is_some()), limit);
+        }
+        record
+    }
+
+    /// Counts a failed pod. `of_index` are the limit of failures and the index of a pod whose Job counts by index. Its
+    /// index must have a record.
+    fn count(&mut self, action: PodFailureAction, of_index: Option<(i32, i32)>) {
+        let counts = action != PodFailureAction::Ignore;
+        self.recent = self.recent.saturating_add(1);
+        self.failures = self.failures.saturating_add(i32::from(counts));
+        if let Some((limit, index)) = of_index
+            && let Some(record) = self.indexes.get_mut(&index)
+        {
+            record.counted = record.counted.saturating_add(i32::from(counts));
+            record.all = record.all.saturating_add(1);
+            if counts && (record.counted > limit || action == PodFailureAction::FailIndex) {
+                self.failed_indexes.insert(index);
+            }
+        }
+        if action == PodFailureAction::FailJob {
+            self.failure = Some(JobFailure::PodFailurePolicy);
+        }
     }
 
     /// Returns why the Job fails now, if it does (upstream `syncJob`).
     fn check(&self, workload: &Workload) -> Option<JobFailure> {
         let job = workload.job.as_ref()?;
-        if job.backoff_limit_per_index.is_none() {
-            let (failures, limit) = (self.failures, job.backoff_limit);
-            return (failures > limit).then_some(JobFailure::BackoffLimitExceeded { failures, limit });
+        let (failures, limit) = (self.failures, job.backoff_limit);
+        if failures > limit {
+            return Some(JobFailure::BackoffLimitExceeded { failures, limit });
         }
+        job.backoff_limit_per_index?;
         let new = i32::try_from(self.failed_indexes.len()).unwrap_or(i32::MAX);
         let failed = job.failed_indexes.saturating_add(new);
         if let Some(limit) = job.max_failed_indexes.filter(|limit| failed > *limit) {
@@ -148,20 +176,40 @@ impl JobRecord {
         index(pod).is_some_and(|index| self.indexes.contains_key(&index))
     }
 
+    fn last_failure_of(&self, pod: &Pod) -> Timestamp {
+        let of_index = index(pod).and_then(|index| self.indexes.get(&index));
+        of_index.map_or(self.last_failure, |of_index| of_index.last_failure)
+    }
+
     fn created(&self, pod: &Pod) -> Timestamp {
         match index(pod).and_then(|index| self.indexes.get(&index)) {
-            Some(of_index) => of_index.last_failure + back_off(of_index.failures),
+            Some(of_index) => of_index.last_failure + back_off(of_index.all),
             None => self.last_failure + back_off(self.recent),
         }
     }
 }
 
 impl IndexRecord {
-    fn new(cluster: &Cluster, workload: &Workload, of: i32) -> Self {
-        let is_failed = |pod: &&Arc<Pod>| pod.phase == Phase::Failed && index(pod) == Some(of);
-        let failures = cluster.pods_owned_by(&workload.uid).filter(is_failed).count();
-        Self { failures: i32::try_from(failures).unwrap_or(i32::MAX), ..Self::default() }
+    /// Returns the failures of an index before those of this pod. The Job controller keeps them in the annotations of
+    /// the pod, because the objects of failed pods are mostly gone (upstream `getNewIndexFailureCounts`).
+    fn new(cluster: &Cluster, workload: &Workload, pod: &Pod) -> Self {
+        if let Some(IndexFailures { counted, ignored }) = pod.index_failures() {
+            return Self { counted, all: counted.saturating_add(ignored), ..Self::default() };
+        }
+        let is_failed = |other: &&Arc<Pod>| other.phase == Phase::Failed && index(other) == index(pod);
+        let failed = cluster.pods_owned_by(&workload.uid).filter(is_failed).count();
+        let failed = i32::try_from(failed).unwrap_or(i32::MAX);
+        Self { counted: failed, all: failed, ..Self::default() }
     }
+}
+
+/// Returns whether a pod of a Job terminates, and counts as failed later, when its kubelet has ended it. The Job
+/// controller removes its finalizer from a pod that it has counted.
+fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
+    pod.termination.is_some()
+        && !pod.is_finished()
+        && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+        && pod.node.as_ref().is_some_and(|node| environment::has_running_kubelet(cluster, node))
 }
 
 fn back_off(failures: i32) -> Span {
@@ -294,7 +342,8 @@ impl JobConsequences {
 mod tests {
     use super::*;
     use crate::cluster::{
-        Change, ExitCodes, JobLimits, Labels, ObjectEvent, Owner, PodFailureAction::Ignore, WorkloadStage,
+        Change, Condition, ExitCodes, JobLimits, Labels, Node, ObjectEvent, Owner, PodEnding,
+        PodFailureAction::Ignore, READY, Termination, WorkloadStage,
     };
 
     /// A Job with `pods` running pods, indexed from 0.
@@ -403,6 +452,81 @@ mod tests {
         );
     }
 
+    /// Changes a pod of the cluster.
+    fn change(cluster: &mut Cluster, number: i32, change: impl FnOnce(&mut Pod)) {
+        let mut pod = (**cluster.pod(&Key::new("batch", &format!("train-{number}"))).expect("a pod")).clone();
+        change(&mut pod);
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+    }
+
+    /// The objects of earlier failures are gone, as after evictions: kubernetes 1.37 `indexed_job_utils.go`,
+    /// `isIndexFailed` and `getIndexAbsoluteFailureCount`.
+    #[test]
+    fn the_failures_of_an_index_are_those_that_the_annotations_of_its_pod_count() {
+        let of_limit = |limit, counted, ignored| {
+            let job = JobLimits {
+                backoff_limit: i32::MAX,
+                backoff_limit_per_index: Some(limit),
+                completions: Some(9),
+                ..JobLimits::default()
+            };
+            let mut cluster = cluster(job, 1, false);
+            let index_failures = Some(IndexFailures { counted, ignored });
+            let ending = PodEnding { index_failures, ..PodEnding::default() };
+            change(&mut cluster, 0, |pod| pod.ending = Some(ending.into()));
+            of(&consequences(&cluster), 0)
+        };
+        assert_eq!(of_limit(1, 0, 0), Ok(Some(10)));
+        assert_eq!(of_limit(1, 1, 0), Err(JobFailure::Index { index: 0 }));
+        assert_eq!(of_limit(2, 1, 0), Ok(Some(20)), "its second failure");
+        assert_eq!(of_limit(2, 1, 2), Ok(Some(80)), "ignored failures prolong the back-off");
+    }
+
+    /// Kubernetes 1.37 `job_controller.go`, `syncJob`: `exceedsBackoffLimit` does not ask for `backoffLimitPerIndex`.
+    #[test]
+    fn the_limit_of_the_job_holds_beside_the_limit_of_each_index() {
+        let job = JobLimits {
+            backoff_limit: 1,
+            backoff_limit_per_index: Some(5),
+            completions: Some(9),
+            ..JobLimits::default()
+        };
+        let failure = JobFailure::BackoffLimitExceeded { failures: 2, limit: 1 };
+        assert_eq!(of(&consequences(&cluster(job.clone(), 2, false)), 0), Err(failure));
+        assert_eq!(of(&consequences(&cluster(job, 1, false)), 0), Ok(Some(10)));
+    }
+
+    /// Kubernetes 1.37 `job_controller.go`, `isPodFailed`: with `podReplacementPolicy: Failed` a terminating pod counts
+    /// once its phase is Failed, and has its finalizer until then.
+    #[test]
+    fn a_terminating_pod_that_is_not_counted_yet_is_a_failure_to_come() {
+        let limited = |limit| {
+            let job = JobLimits { backoff_limit: limit, ..JobLimits::default() };
+            let mut cluster = cluster(job, 2, true);
+            let ready =
+                Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() };
+            let node = Node { name: "n2".into(), conditions: [ready].into(), ..Node::default() };
+            cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+            let deadline = kordon_time::ClusterTime::new(Timestamp::from_secs(120));
+            change(&mut cluster, 1, |pod| {
+                pod.node = Some("n2".into());
+                pod.finalizers = [JOB_TRACKING.into()].into();
+                pod.termination = Some(Box::new(Termination { deadline, grace: Span::from_secs(30) }));
+            });
+            cluster
+        };
+        let failure = JobFailure::BackoffLimitExceeded { failures: 2, limit: 1 };
+        assert_eq!(of(&consequences(&limited(1)), 0), Err(failure));
+        assert_eq!(
+            of(&consequences(&limited(6)), 0),
+            Ok(Some(30)),
+            "gone after 10 s, and the back-off of two"
+        );
+        let mut counted = limited(1);
+        change(&mut counted, 1, |pod| pod.finalizers = Default::default());
+        assert_eq!(of(&consequences(&counted), 0), Ok(Some(20)), "counted in the status of the Job");
+    }
+
     #[test]
     fn the_first_rule_that_matches_a_failed_pod_decides() {
         let rule =
@@ -431,5 +555,8 @@ mod tests {
             false,
         ));
         assert_eq!(of(&all, 0), Err(JobFailure::DeadlineExceeded));
+        let deadline = Some(kordon_time::ClusterTime::new(Timestamp::from_secs(50)));
+        let before = JobLimits { backoff_limit: 6, deadline, ..JobLimits::default() };
+        assert_eq!(of(&consequences(&cluster(before, 1, false)), 0), Err(JobFailure::DeadlineFirst));
     }
 }

@@ -250,8 +250,8 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
     let kind = match &owner.kind {
         OwnerKind::Workload(kind) => *kind,
         OwnerKind::Node => return Recreation::OnSameNode,
-        OwnerKind::Other(_) if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
-        OwnerKind::Other(kind) => return recreation_by_operator(kind),
+        OwnerKind::Other { .. } if pod.is_finished() => return Recreation::Never(NotRecreated::Finished),
+        other @ OwnerKind::Other { .. } => return recreation_by_operator(other),
     };
     let found = find(cluster, &pod.key.namespace, owner);
     if pod.is_finished() && kind != WorkloadKind::DaemonSet {
@@ -288,7 +288,7 @@ fn recreation_by_job(workload: &Workload) -> Recreation {
 }
 
 /// Returns what the controller of another project does, if that is known.
-fn recreation_by_operator(kind: &str) -> Recreation {
+fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
     match owner_kinds::row_of(kind).map(|row| row.behaviour) {
         Some(OwnerBehaviour::SameName) => Recreation::WhenGone,
         Some(OwnerBehaviour::OtherName) => Recreation::Immediately,
@@ -301,7 +301,7 @@ fn recreation_by_operator(kind: &str) -> Recreation {
 /// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes does, or if
 /// nothing is known.
 pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {
-    let OwnerKind::Other(kind) = &pod.owner.as_ref()?.kind else { return None };
+    let kind = &pod.owner.as_ref()?.kind;
     match recreation_by_operator(kind) {
         Recreation::Immediately | Recreation::WhenGone | Recreation::OnSameNode => {
             owner_kinds::row_of(kind).map(|row| row.project)

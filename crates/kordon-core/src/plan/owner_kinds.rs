@@ -1,5 +1,7 @@
 //! Kinds of other projects that own pods, and what their controllers do once one of these pods was deleted.
 
+use crate::cluster::OwnerKind;
+
 /// What the controller of an owner kind does once one of its pods was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerBehaviour {
@@ -19,6 +21,8 @@ pub enum OwnerBehaviour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerKindRow {
     pub kind: &'static str,
+    /// The API group of the kind; empty for the core group.
+    pub group: &'static str,
     pub project: &'static str,
     pub behaviour: OwnerBehaviour,
     /// Owner, repository and path of a file on GitHub, or the URL of a document.
@@ -32,6 +36,7 @@ pub struct OwnerKindRow {
 pub const OWNER_KINDS: &[OwnerKindRow] = &[
     row(
         "BackingImageManager",
+        "longhorn.io",
         "Longhorn",
         OwnerBehaviour::SameNode,
         "longhorn/longhorn-manager/controller/backing_image_manager_controller.go",
@@ -39,6 +44,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Build",
+        "build.openshift.io",
         "OpenShift",
         OwnerBehaviour::Never,
         "openshift/openshift-controller-manager/pkg/build/controller/build/build_controller.go",
@@ -46,6 +52,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "CatalogSource",
+        "operators.coreos.com",
         "Operator Lifecycle Manager",
         OwnerBehaviour::OtherName,
         "operator-framework/operator-lifecycle-manager/pkg/controller/registry/reconciler/grpc.go",
@@ -53,6 +60,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Challenge",
+        "acme.cert-manager.io",
         "cert-manager",
         OwnerBehaviour::OtherName,
         "cert-manager/cert-manager/pkg/issuer/acme/http/pod.go",
@@ -60,6 +68,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "CloneSet",
+        "apps.kruise.io",
         "OpenKruise",
         OwnerBehaviour::OtherName,
         "openkruise/kruise/pkg/controller/cloneset/sync/cloneset_scale.go",
@@ -67,6 +76,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Cluster",
+        "postgresql.cnpg.io",
         "CloudNativePG",
         OwnerBehaviour::SameName,
         "cloudnative-pg/cloudnative-pg/internal/controller/cluster_create.go",
@@ -74,6 +84,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "CouchbaseCluster",
+        "couchbase.com",
         "Couchbase Operator",
         OwnerBehaviour::OperatorDecides,
         "couchbase/couchbase-operator/pkg/cluster/nodereconcile.go",
@@ -81,6 +92,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "EphemeralRunner",
+        "actions.github.com",
         "GitHub Actions Runner Controller",
         OwnerBehaviour::SameName,
         "actions/actions-runner-controller/controllers/actions.github.com/ephemeralrunner_controller.go",
@@ -88,6 +100,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "EtcdLockserver",
+        "planetscale.com",
         "Vitess Operator",
         OwnerBehaviour::SameName,
         "planetscale/vitess-operator/pkg/controller/etcdlockserver/reconcile_members.go",
@@ -95,6 +108,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "FoundationDBCluster",
+        "apps.foundationdb.org",
         "FoundationDB Operator",
         OwnerBehaviour::SameName,
         "FoundationDB/fdb-kubernetes-operator/controllers/add_pods.go",
@@ -102,6 +116,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "GameServer",
+        "agones.dev",
         "Agones",
         OwnerBehaviour::OperatorDecides,
         "googleforgames/agones/pkg/gameservers/missing.go",
@@ -109,6 +124,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Instance",
+        "workloads.kubeblocks.io",
         "KubeBlocks",
         OwnerBehaviour::SameName,
         "apecloud/kubeblocks/pkg/controller/instance/reconciler_alignment.go",
@@ -116,6 +132,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "InstanceManager",
+        "longhorn.io",
         "Longhorn",
         OwnerBehaviour::SameNode,
         "longhorn/longhorn-manager/controller/instance_manager_controller.go",
@@ -123,6 +140,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "InstanceSet",
+        "workloads.kubeblocks.io",
         "KubeBlocks",
         OwnerBehaviour::SameName,
         "apecloud/kubeblocks/pkg/controller/instanceset/reconciler_instance_alignment.go",
@@ -130,6 +148,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Jenkins",
+        "jenkins.io",
         "Jenkins Operator",
         OwnerBehaviour::SameName,
         "jenkinsci/kubernetes-operator/pkg/configuration/base/pod.go",
@@ -137,6 +156,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Job",
+        "batch.volcano.sh",
         "Volcano",
         OwnerBehaviour::OperatorDecides,
         "volcano-sh/volcano/pkg/controllers/job/job_controller_util.go",
@@ -144,6 +164,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "JobSet",
+        "jobset.x-k8s.io",
         "JobSet",
         OwnerBehaviour::OtherName,
         "kubernetes-sigs/jobset/pkg/controllers/jobset_controller.go",
@@ -151,6 +172,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "KafkaCluster",
+        "kafka.banzaicloud.io",
         "Koperator",
         OwnerBehaviour::OtherName,
         "adobe/koperator/pkg/resources/kafka/kafka.go",
@@ -158,6 +180,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "LeaderWorkerSet",
+        "leaderworkerset.x-k8s.io",
         "LeaderWorkerSet",
         OwnerBehaviour::SameName,
         "kubernetes-sigs/lws/pkg/controllers/pod_controller.go",
@@ -165,6 +188,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "MPIJob",
+        "kubeflow.org",
         "Kubeflow MPI Operator",
         OwnerBehaviour::SameName,
         "kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go",
@@ -172,6 +196,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "PD",
+        "core.pingcap.com",
         "TiDB Operator",
         OwnerBehaviour::SameName,
         "pingcap/tidb-operator/pkg/controllers/pd/tasks/pod.go",
@@ -179,6 +204,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "PersistentVolumeClaim",
+        "",
         "Containerized Data Importer",
         OwnerBehaviour::SameName,
         "kubevirt/containerized-data-importer/pkg/controller/import-controller.go",
@@ -186,6 +212,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Pod",
+        "",
         "Apache Spark",
         OwnerBehaviour::OtherName,
         concat!(
@@ -196,6 +223,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "PodClique",
+        "grove.io",
         "Grove",
         OwnerBehaviour::OtherName,
         "ai-dynamo/grove/operator/internal/controller/podclique/components/pod/pod.go",
@@ -203,6 +231,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "PyTorchJob",
+        "kubeflow.org",
         "Kubeflow Training Operator",
         OwnerBehaviour::SameName,
         "kubeflow/training-operator/pkg/controller.v1/common/pod.go",
@@ -210,6 +239,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "RayCluster",
+        "ray.io",
         "KubeRay",
         OwnerBehaviour::OtherName,
         "ray-project/kuberay/ray-operator/controllers/ray/raycluster_controller.go",
@@ -217,6 +247,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Runner",
+        "actions.summerwind.dev",
         "GitHub Actions Runner Controller",
         OwnerBehaviour::SameName,
         "actions/actions-runner-controller/controllers/actions.summerwind.net/runner_controller.go",
@@ -224,6 +255,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Sandbox",
+        "agents.x-k8s.io",
         "Agent Sandbox",
         OwnerBehaviour::SameName,
         "kubernetes-sigs/agent-sandbox/controllers/sandbox_controller.go",
@@ -231,6 +263,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "ShareManager",
+        "longhorn.io",
         "Longhorn",
         OwnerBehaviour::SameName,
         "longhorn/longhorn-manager/controller/share_manager_controller.go",
@@ -238,6 +271,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "SparkApplication",
+        "sparkoperator.k8s.io",
         "Spark Operator",
         OwnerBehaviour::Never,
         "kubeflow/spark-operator/pkg/util/sparkapplication.go",
@@ -245,6 +279,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "SparkConnect",
+        "sparkoperator.k8s.io",
         "Spark Operator",
         OwnerBehaviour::SameName,
         "kubeflow/spark-operator/internal/controller/sparkconnect/reconciler.go",
@@ -252,6 +287,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "StatefulSet",
+        "apps.kruise.io",
         "OpenKruise",
         OwnerBehaviour::SameName,
         "openkruise/kruise/pkg/controller/statefulset/stateful_set_utils.go",
@@ -259,6 +295,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "StrimziPodSet",
+        "core.strimzi.io",
         "Strimzi",
         OwnerBehaviour::SameName,
         concat!(
@@ -269,6 +306,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "TFJob",
+        "kubeflow.org",
         "Kubeflow Training Operator",
         OwnerBehaviour::OperatorDecides,
         "kubeflow/training-operator/pkg/controller.v1/common/pod.go",
@@ -276,6 +314,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "TaskRun",
+        "tekton.dev",
         "Tekton",
         OwnerBehaviour::Never,
         "tektoncd/pipeline/pkg/reconciler/taskrun/taskrun.go",
@@ -283,6 +322,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "TiDB",
+        "core.pingcap.com",
         "TiDB Operator",
         OwnerBehaviour::SameName,
         "pingcap/tidb-operator/pkg/controllers/tidb/tasks/pod.go",
@@ -290,6 +330,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "TiFlash",
+        "core.pingcap.com",
         "TiDB Operator",
         OwnerBehaviour::SameName,
         "pingcap/tidb-operator/pkg/controllers/tiflash/tasks/pod.go",
@@ -297,6 +338,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "TiKV",
+        "core.pingcap.com",
         "TiDB Operator",
         OwnerBehaviour::SameName,
         "pingcap/tidb-operator/pkg/controllers/tikv/tasks/pod.go",
@@ -304,6 +346,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "VirtualMachineInstance",
+        "kubevirt.io",
         "KubeVirt",
         OwnerBehaviour::OperatorDecides,
         "kubevirt/kubevirt/pkg/virt-controller/watch/vmi/lifecycle.go",
@@ -311,6 +354,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "VitessShard",
+        "planetscale.com",
         "Vitess Operator",
         OwnerBehaviour::SameName,
         "planetscale/vitess-operator/pkg/controller/vitessshard/reconcile_tablets.go",
@@ -318,6 +362,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Workflow",
+        "argoproj.io",
         "Argo Workflows",
         OwnerBehaviour::Never,
         "argoproj/argo-workflows/workflow/controller/operator.go",
@@ -325,6 +370,7 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
     ),
     row(
         "Workspace",
+        "workspace.gitpod.io",
         "Gitpod",
         OwnerBehaviour::Never,
         "gitpod-io/gitpod/components/ws-manager-mk2/controllers/workspace_controller.go",
@@ -335,19 +381,20 @@ pub const OWNER_KINDS: &[OwnerKindRow] = &[
 /// Returns a row whose facts were read in source code.
 const fn row(
     kind: &'static str,
+    group: &'static str,
     project: &'static str,
     behaviour: OwnerBehaviour,
     reference: &'static str,
     note: &'static str,
 ) -> OwnerKindRow {
-    OwnerKindRow { kind, project, behaviour, reference, note }
+    OwnerKindRow { kind, group, project, behaviour, reference, note }
 }
 
-/// Returns the row of a kind. `kind` is the kind of an owner that kordon does not watch
-/// (`crate::cluster::OwnerKind::Other`).
-pub fn row_of(kind: &str) -> Option<&'static OwnerKindRow> {
-    let at = OWNER_KINDS.binary_search_by(|row| row.kind.cmp(kind)).ok()?;
-    OWNER_KINDS.get(at)
+/// Returns the row of a kind that kordon does not watch. Kinds of the same name in other API groups have no row.
+pub fn row_of(kind: &OwnerKind) -> Option<&'static OwnerKindRow> {
+    let OwnerKind::Other { kind: name, .. } = kind else { return None };
+    let at = OWNER_KINDS.binary_search_by(|row| row.kind.cmp(name)).ok()?;
+    OWNER_KINDS.get(at).filter(|row| kind.is(row.kind, row.group))
 }
 
 #[cfg(test)]
@@ -383,8 +430,20 @@ mod tests {
 
     #[test]
     fn a_kind_without_a_row_is_not_known() {
-        assert_eq!(row_of("ConfigMap"), None);
-        assert_eq!(row_of(""), None);
+        assert_eq!(row_of(&OwnerKind::other("ConfigMap", "")), None);
+        assert_eq!(row_of(&OwnerKind::Node), None);
+    }
+
+    /// Cluster API and CloudNativePG both define a Cluster.
+    #[test]
+    fn a_kind_of_another_api_group_is_not_known() {
+        let project = |group: Option<&str>| {
+            let kind = OwnerKind::Other { kind: "Cluster".into(), group: group.map(Into::into) };
+            row_of(&kind).map(|row| row.project)
+        };
+        assert_eq!(project(Some("postgresql.cnpg.io")), Some("CloudNativePG"));
+        assert_eq!(project(Some("cluster.x-k8s.io")), None);
+        assert_eq!(project(None), Some("CloudNativePG"), "of an old recording");
     }
 
     #[test]
@@ -434,7 +493,8 @@ mod tests {
             ("Workspace", Never),
         ];
         for (kind, behaviour) in expected {
-            assert_eq!(row_of(kind).map(|row| row.behaviour), Some(behaviour), "{kind}");
+            let of = OwnerKind::Other { kind: kind.into(), group: None };
+            assert_eq!(row_of(&of).map(|row| row.behaviour), Some(behaviour), "{kind}");
         }
         assert_eq!(expected.len(), OWNER_KINDS.len());
     }

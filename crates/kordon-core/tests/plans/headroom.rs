@@ -335,7 +335,7 @@ impl<'a> PlainLoss<'a> {
     fn kind(&self, pod: &Pod) -> Option<WorkloadKind> {
         match pod.owner.as_ref()?.kind {
             OwnerKind::Workload(kind) => Some(kind),
-            OwnerKind::Node | OwnerKind::Other(_) => panic!("no such pod is made"),
+            OwnerKind::Node | OwnerKind::Other { .. } => panic!("no such pod is made"),
         }
     }
 

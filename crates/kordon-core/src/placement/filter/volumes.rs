@@ -15,7 +15,7 @@ use super::{
     node_affinity::TermMatch,
 };
 use crate::cluster::{
-    Claim, Key, Name, OwnerKind, StorageClass, Uid, Volume,
+    Claim, Key, Name, StorageClass, Uid, Volume,
     scheduling::{NodeTerm, PodVolume},
 };
 
@@ -340,9 +340,7 @@ enum Creation {
 
 /// Returns whether the claim was created for this pod.
 fn is_of(claim: &Claim, request: &SchedulingRequest) -> bool {
-    claim.owner.as_ref().is_some_and(|owner| {
-        matches!(&owner.kind, OwnerKind::Other(kind) if **kind == *"Pod") && owner.name == request.name
-    })
+    claim.owner.as_ref().is_some_and(|owner| owner.kind.is("Pod", "") && owner.name == request.name)
 }
 
 /// Returns the zones and regions that the labels of a volume name. Each has the key of the label, the current key, and

@@ -431,7 +431,7 @@ fn circumstances_explain_what_nobody_states() {
         (
             "nobody knows its owner",
             Case::terminating().with(|case| {
-                case.set_owner_kind(OwnerKind::Other("Rollout".into()));
+                case.set_owner_kind(OwnerKind::other("Rollout", "argoproj.io"));
             }),
             Deletion,
             Possible,
