@@ -263,7 +263,8 @@ pub fn node_rows(shown: &Model, filter: &Filter, sort: Sort<NodeColumn>) -> Vec<
     sorted(rows.map(|node| (rank(node), node.name.clone())).collect(), sort.reversed)
 }
 
-/// Looks up values of nodes with ascending names in a single pass. Separate lookups would delay keys.
+/// Looks up values of nodes with ascending names in a single pass. Separate lookups would delay the
+/// response to key presses.
 struct InOrder<I: Iterator>(Peekable<I>);
 
 impl<'a, V, I: Iterator<Item = (&'a NodeName, V)>> InOrder<I> {

@@ -55,7 +55,8 @@ async fn is_demo_wanted(looked: &str) -> Result<bool, CliError> {
     answer
 }
 
-/// Waits for Enter or for a key that declines. The end of the input and a signal that ends the program decline, too.
+/// Waits for Enter or for a key that declines. The end of the input counts as
+/// declining, and so does a signal that ends the program.
 async fn answer() -> Result<bool, CliError> {
     let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
     let mut keys = EventStream::new();

@@ -28,7 +28,7 @@ pub struct Connection {
     /// Display name of the cluster: the kubeconfig's context, the address of `--server`, `in-cluster` in a pod, or the
     /// name of an embedded cluster.
     pub context: String,
-    /// Names of all contexts of the kubeconfig; empty for a cluster that is in none.
+    /// Names of all contexts of the kubeconfig; empty if the cluster does not come from a kubeconfig.
     pub contexts: Vec<String>,
     pub server: String,
     pub identity: Identity,

@@ -613,8 +613,8 @@ fn unknown_heartbeats(model: &Model) -> Option<Finding> {
     is_unknown.then(|| Finding::new(VerdictLevel::Notice, "heartbeats unknown: the files have no Leases"))
 }
 
-/// Returns the finding about pods that are not known: they are stale, the files do not have them, or kordon has no
-/// permission to list them.
+/// Returns the finding that the pods are not known, because the list of pods is stale, the files have no pods, or kordon has no
+/// permission to list pods.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
         // Another finding already reports that the watches are disconnected or that lists are missing.

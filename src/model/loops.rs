@@ -253,7 +253,7 @@ fn cause(cluster: &Cluster, node: &NodeName, kind: DepartureKind) -> String {
     of_node.unwrap_or_else(|| kind.title().to_owned())
 }
 
-/// Returns how many pods leave in an hour if this many pods leave every `every`.
+/// Returns the number of pods that leave in an hour if `pods` leave in each period of `every`.
 fn per_hour(pods: usize, every: Span) -> Option<i64> {
     let pods = i64::try_from(pods).ok()?;
     (HOUR * pods).as_nanos().checked_div(every.as_nanos())

@@ -93,7 +93,7 @@ impl Views {
         self.revision.evictions += 1;
     }
 
-    /// Offsets the revision of zones, which could otherwise equal that of another moment by coincidence.
+    /// Offsets the revision of zones. Without it, the revisions at two different moments could be equal by coincidence.
     pub(super) const fn set_apart(&mut self, moment: u64) {
         self.zone_changes.set_apart(moment);
     }

@@ -126,7 +126,7 @@ async fn a_rule_without_an_effect_shows_what_it_would_do() {
     );
 }
 
-/// Returns the pods that a forecast deletes, with the seconds after which it does.
+/// Returns the pods that are deleted in a forecast, each with the seconds until its deletion.
 fn deleted(forecast: &Value) -> Vec<(String, f64)> {
     let steps = forecast["steps"].as_array().expect("steps").iter();
     let deleted = steps.filter(|step| step["type"] == "delete").map(|step| {

@@ -315,7 +315,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
     let start = || Terminal::with(harness.shell.under_terminal(&harness.connection()));
     let begun = || {
         let mut terminal = start();
-        // Waits for the pods, because the terminal does not accept keys before the dashboard has set it up.
+        // Waits until the screen shows the pods. Before that, the terminal may not be set up, and keys are lost.
         terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");

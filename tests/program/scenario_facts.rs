@@ -804,7 +804,7 @@ impl ClusterObjects {
         })
     }
 
-    /// Returns the uids of all pods except those of Jobs. These pods end only if they are removed.
+    /// Returns the uids of the pods that end only if they are removed: all pods except those of Jobs.
     fn lasting(&self) -> BTreeSet<String> {
         self.pods.iter().filter(|pod| owner(pod) != "Job").filter_map(ResourceExt::uid).collect()
     }

@@ -308,7 +308,7 @@ fn prefixed(path: &[String], group: &[Token]) -> Vec<Leaf> {
     inner.collect()
 }
 
-/// Returns the parts of a group that commas separate, up to its closing brace.
+/// Returns the comma-separated parts of a group, up to its closing brace.
 fn groups(tokens: &[Token]) -> Vec<&[Token]> {
     let (mut depth, mut begin, mut found) = (0, 0, Vec::new());
     for (at, token) in tokens.iter().enumerate() {

@@ -12,7 +12,7 @@ use kordon_time::Timestamp;
 /// Name and version of the report.
 pub const SCHEMA: &str = "kordon.audit/v1";
 
-/// What drains would meet (`docs/reference/audit.md`). Every field is always present; unknown values are null.
+/// The obstacles that drains would meet (`docs/reference/audit.md`). Every field is always present; unknown values are null.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

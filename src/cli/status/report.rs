@@ -413,12 +413,12 @@ pub struct EvictionReport {
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends; `null` for `never`.
     pub at: Option<Timestamp>,
-    /// Seconds from `takenAt` to that time; negative if it has passed.
+    /// Seconds from `takenAt` to `at`; negative if that time has passed.
     pub in_seconds: Option<f64>,
     /// How certain the time is, as in `probeCertainty`; `null` unless `scheduled`.
     pub certainty: Option<&'static str>,
-    /// The probability that the pod is deleted at that time, from 0 to 1: below 1 where several nodes wait for one
-    /// token; `null` unless `predicted`.
+    /// The probability, from 0 to 1, that the pod is deleted at `at`. It is below 1 if several nodes wait for one token;
+    /// `null` unless `predicted`.
     pub probability: Option<f64>,
     /// The finalizers that keep a `terminating` pod after its grace period.
     pub finalizers: Vec<String>,

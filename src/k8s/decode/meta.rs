@@ -259,9 +259,12 @@ mod tests {
         assert_eq!(owner(r#"{"ownerReferences":null}"#), None);
     }
 
+    fn marks(json: &str) -> KnownAnnotations {
+        serde_json::from_str(json).expect("annotations")
+    }
+
     #[test]
     fn annotations_are_only_looked_at_for_their_keys() {
-        let marks = |json| serde_json::from_str::<KnownAnnotations>(json).expect("annotations");
         assert!(marks(r#"{"a":"b","kubernetes.io/config.mirror":"h"}"#).mirror);
         assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
         assert_eq!(marks("null"), KnownAnnotations::default());

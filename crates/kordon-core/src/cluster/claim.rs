@@ -53,7 +53,7 @@ pub struct DrainClaim {
     pub operation: OperationId,
     #[n(2)]
     pub renewed: Timestamp,
-    /// Number of pods that the drain removes from the node, pods that are already gone included; none if it was not
+    /// Number of pods that the drain removes from the node, including pods that are already gone; `None` if it was not
     /// recorded.
     #[n(3)]
     pub pods: Option<usize>,

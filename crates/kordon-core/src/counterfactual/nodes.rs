@@ -200,7 +200,7 @@ fn conditions(old: &Node, new: &Node, known: &Node) -> Arc<[Condition]> {
     if merged == *known.conditions { known.conditions.clone() } else { merged.into() }
 }
 
-/// The taints of others from `new`, and the controller's taints from `known`.
+/// The controller's taints from `known`, and all other taints from `new`.
 fn taints(new: &Node, known: &Node) -> Arc<[Taint]> {
     let of_others = new.taints.iter().filter(|taint| !is_maintained(taint));
     let own = known.taints.iter().filter(|taint| is_maintained(taint));

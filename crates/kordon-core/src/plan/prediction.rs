@@ -241,8 +241,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         pods.iter().filter(is_removed).map(step).collect()
     }
 
-    /// Describes the drain of the node of a group. `pods` are the rows of the node's pods, `refusals` the lines of
-    /// kubectl.
+    /// Describes the drain of the node of a group. `pods` are the rows of the node's pods. `refusals` are the
+    /// lines that kubectl prints if it refuses the drain.
     pub fn drain(&self, group: usize, pods: &[PodPlan], refusals: Vec<String>) -> NodeDrain {
         let likely = self.likely.groups[group];
         let refused = !refusals.is_empty();
