@@ -324,11 +324,16 @@ fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
 }
 
-/// Finding about what stuck pods wait for: `2 of them stuck until their node is back, deleted or tainted out-of-service`.
+/// Finding about what stuck pods wait for: `2 of them stuck on dead nodes until these are back, deleted or tainted
+/// out-of-service`, `until these are back, deleted or tainted out-of-service`.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
-    let which = if stuck < nowhere_now(model) { format!("{stuck} of them stuck ") } else { String::new() };
-    let text = format!("{which}until their node is back, deleted or tainted out-of-service");
+    let (nodes, are) = if stuck == 1 { ("a dead node", "it is") } else { ("dead nodes", "these are") };
+    let which = match stuck < nowhere_now(model) {
+        true => format!("{stuck} of them stuck on {nodes} "),
+        false => String::new(),
+    };
+    let text = format!("{which}until {are} back, deleted or tainted out-of-service");
     (stuck > 0 && is_predicted(model)).then(|| Finding::new(VerdictLevel::Notice, text))
 }
 
@@ -338,8 +343,8 @@ fn runs_nowhere(model: &Model) -> bool {
 }
 
 /// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `2 pods stuck with nowhere
-/// to run, 2 more will`, `2 pods will have nowhere to run`.
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `2 pods stuck on dead
+/// nodes, 2 more will have nowhere to run`, `2 pods will have nowhere to run`.
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
@@ -348,7 +353,7 @@ fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
         (0, 0) => Phrase::from(format!("{} will have nowhere to run", counted(will, "pod", "pods"))),
         (pods, 0) => Phrase::from(format!("{} Pending", counted(pods, "pod", "pods"))),
         (0, pods) if pods == stuck(model) => {
-            Phrase::from(format!("{} stuck with nowhere to run", counted(pods, "pod", "pods")))
+            Phrase::from(counted(pods, "pod stuck on a dead node", "pods stuck on dead nodes"))
         }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
@@ -482,7 +487,7 @@ fn loading(model: &Model) -> Option<Finding> {
 const NAMED: usize = 3;
 
 /// Returns the findings about evictions by kubelets, which no budget and no rate limit delays: `kubelet of n-3 evicts
-/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure) in 29s`.
+/// up to 5 pods (MemoryPressure)`, `… (MemoryPressure), first in 29s`.
 fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
     let evicting: Vec<_> = model.evicting_kubelets().collect();
     let pods = evicting.iter().map(|(_, eviction)| eviction.pods).sum();
@@ -495,7 +500,7 @@ fn evicting_kubelets(model: &Model, now: Timestamp) -> Option<Finding> {
         ref several => format!("kubelets of {} nodes evict up to {pods}", several.len()),
     };
     let phrase = match evicting.iter().map(|(_, eviction)| eviction.at).min() {
-        Some(at) if at > now => Phrase::from(text).and(" in ").time(seconds(at.since(now))),
+        Some(at) if at > now => Phrase::from(text).and(", first in ").time(seconds(at.since(now))),
         _ => text.into(),
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))

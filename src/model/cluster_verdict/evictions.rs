@@ -21,7 +21,7 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// node come first, then those of all nodes.
 ///
 /// `3 of its pods to be evicted, next in 4m57s · 7 on all nodes, next in 12s`, `44 pods to be evicted, next in 1m12s`,
-/// `71 pods to be evicted within 10m, next in 1s`.
+/// `71 pods to be evicted within 10m, more later, next in 1s`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -92,17 +92,17 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
     match model.watchlist.counts().iter().any(reports) {
         true => phrase,
-        false => phrase.and(" if other nodes come back"),
+        false => phrase.and(", none if no node comes back"),
     }
 }
 
-/// Returns the horizon of the forecast, ` within 10m`, if nodes still wait for an eviction slot at its end: then more
+/// Returns the horizon of the forecast, ` within 10m, more later`, if nodes still wait for an eviction slot at its end: then more
 /// pods are evicted later. Empty if the forecast has all evictions.
 fn within(model: &Model) -> String {
     let goes_on = |forecast: &Forecast| forecast.zones.iter().any(|zone| !zone.queue.is_empty());
     match model.predictions.forecast() {
         Some(forecast) if goes_on(forecast) => {
-            format!(" within {}", coarse(forecast.until.since(forecast.made)))
+            format!(" within {}, more later", coarse(forecast.until.since(forecast.made)))
         }
         _ => String::new(),
     }
