@@ -181,7 +181,7 @@ impl App {
         }
     }
 
-    /// Number of proposals for the typed taints or labels.
+    /// Number of proposals for what is typed into a plan.
     fn proposals(&self) -> usize {
         let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
         line.map_or(0, |line| line.candidates.len())

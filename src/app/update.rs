@@ -498,7 +498,7 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     }
 }
 
-/// Starts typing into the taints or labels of the open plan.
+/// Starts typing into the taints, labels or annotations of the open plan.
 fn type_edits(app: &mut App) {
     if let Some(line) = app.screen.overlays.plan_mut().and_then(|preview| preview.line.as_mut()) {
         line.is_open = true;

@@ -404,6 +404,7 @@ impl DashboardFixture {
             address: format!("10.20.{}.{}", number / 10 + 1, number % 10 + 10).into(),
             kubelet_version: "v1.36.3".into(),
             kernel_version: "6.12.30".into(),
+            annotations: Some(Labels::default()),
             ..Node::default()
         };
         self.alive.insert(node.name.clone(), number as i64 * 7 % 10);

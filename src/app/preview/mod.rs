@@ -14,7 +14,7 @@ use std::mem::discriminant;
 use tui_input::{Input, InputRequest};
 
 use super::{
-    completion::{Vocabulary, completed},
+    completion::Vocabulary,
     filter::Filter,
     listing::{Listing, Movement},
     pane::Pane,
@@ -40,7 +40,7 @@ pub struct Preview {
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
-    /// Input line for taints or labels; `None` for other kinds of plans.
+    /// Input line for taints, labels or annotations; `None` for other kinds of plans.
     pub line: Option<EditLine>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
@@ -53,7 +53,7 @@ pub struct Preview {
     arranged: Option<Filter>,
 }
 
-/// Input line for taints or labels.
+/// Input line for taints, labels or annotations.
 #[derive(Clone, Debug)]
 pub struct EditLine {
     pub input: Input,
@@ -102,7 +102,9 @@ impl Preview {
     pub fn new(request: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
         let vocabulary = match (&request.targets, request.kind) {
             (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::for_taints(cluster, nodes)),
-            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::for_labels(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Metadata(field)) => {
+                Some(Vocabulary::for_metadata(field, cluster, nodes))
+            }
             _ => None,
         };
         let line = vocabulary.map(|vocabulary| EditLine::new(vocabulary, &request.edits));
@@ -235,7 +237,7 @@ impl Preview {
         }
     }
 
-    /// Closes the input line. If its text names no valid taints or labels, the line stays open and shows the reason.
+    /// Closes the input line and keeps its text. If the text is not valid, the line stays open and shows the reason.
     pub(super) fn keep_edits(&mut self) {
         let fault = self.request.action().err();
         if let Some(line) = &mut self.line {
@@ -294,7 +296,7 @@ impl EditLine {
 
     fn complete(&mut self) {
         if let Some(word) = self.candidates.get(self.chosen) {
-            self.input = Input::new(completed(self.input.value(), word));
+            self.input = Input::new(self.vocabulary.completed(self.input.value(), word));
         }
     }
 

@@ -3,7 +3,8 @@
 use kordon_core::{
     cluster::{Key, NodeName},
     plan::{
-        Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, kubectl, label_edits::LabelEdits,
+        Action, DrainFlag, DrainOptions, MetadataEdits, MetadataField, RemovalOptions, Retry, TaintEdits,
+        kubectl,
     },
 };
 use kordon_time::Span;
@@ -15,7 +16,8 @@ pub enum PlanKind {
     Uncordon,
     Drain,
     Taint,
-    Label,
+    /// Changes labels or annotations.
+    Metadata(MetadataField),
     Evict,
     Delete,
     DeleteNode,
@@ -54,7 +56,7 @@ pub struct PlanRequest {
     pub drain: DrainOptions,
     /// Options of an eviction or a deletion.
     pub removal: RemovalOptions,
-    /// Typed taints or labels.
+    /// Typed taints, labels or annotations, quoted as for a shell.
     pub edits: String,
     pub overwrite: bool,
     /// Whether a failure includes all other nodes in the zones of its targets.
@@ -68,7 +70,7 @@ impl PlanKind {
             Self::Uncordon => "uncordon",
             Self::Drain => "drain",
             Self::Taint => "taint",
-            Self::Label => "label",
+            Self::Metadata(field) => field.verb(),
             Self::Evict => "evict",
             Self::Delete => "delete",
             Self::DeleteNode => "delete node",
@@ -79,7 +81,7 @@ impl PlanKind {
     /// Whether the plan predicts on which nodes pods are placed.
     pub const fn places_pods(self) -> bool {
         match self {
-            Self::Cordon | Self::Label => false,
+            Self::Cordon | Self::Metadata(_) => false,
             Self::Uncordon
             | Self::Taint
             | Self::Drain
@@ -94,7 +96,7 @@ impl PlanKind {
     pub const fn moves_pods(self) -> bool {
         match self {
             Self::Drain | Self::Taint | Self::DeleteNode | Self::Failure => true,
-            Self::Cordon | Self::Uncordon | Self::Label | Self::Evict | Self::Delete => false,
+            Self::Cordon | Self::Uncordon | Self::Metadata(_) | Self::Evict | Self::Delete => false,
         }
     }
 
@@ -109,7 +111,7 @@ impl PlanKind {
                 PlanOption::Grace,
                 PlanOption::Parallel,
             ],
-            Self::Taint | Self::Label => &[PlanOption::Overwrite],
+            Self::Taint | Self::Metadata(_) => &[PlanOption::Overwrite],
             Self::Evict | Self::Delete => &[PlanOption::Grace],
             Self::Failure => &[PlanOption::WholeZones],
         }
@@ -191,9 +193,9 @@ impl PlanRequest {
                 let request = Self::new(PlanKind::Taint, Targets::Nodes(nodes.clone()));
                 Self { edits: kubectl::taint_words(edits), overwrite: edits.overwrite, ..request }
             }
-            Action::Label { nodes, edits } => {
-                let request = Self::new(PlanKind::Label, Targets::Nodes(nodes.clone()));
-                Self { edits: kubectl::label_words(edits), overwrite: edits.overwrite, ..request }
+            Action::Metadata { nodes, edits } => {
+                let request = Self::new(PlanKind::Metadata(edits.field), Targets::Nodes(nodes.clone()));
+                Self { edits: kubectl::metadata_words(edits), overwrite: edits.overwrite, ..request }
             }
             Action::DeleteNode { nodes } => Self::new(PlanKind::DeleteNode, Targets::Nodes(nodes.clone())),
             Action::Evict { pods, options } => {
@@ -240,18 +242,20 @@ impl PlanRequest {
 
     /// The requested action; `None` for a failure, which cannot be applied.
     pub(in crate::app) fn action(&self) -> Result<Option<Action>, String> {
-        let edits = || self.edits.split_whitespace();
+        let edits = || shell_words::split(&self.edits).map_err(|_| "a quote is not closed".to_owned());
         Ok(Some(match self.kind {
             PlanKind::Cordon => Action::Cordon { nodes: self.targets.nodes() },
             PlanKind::Uncordon => Action::Uncordon { nodes: self.targets.nodes() },
             PlanKind::Drain => Action::Drain { nodes: self.targets.nodes(), options: self.drain.clone() },
             PlanKind::Taint => {
-                let edits = TaintEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
+                let edits = TaintEdits::parse(edits()?.iter().map(String::as_str), self.overwrite)
+                    .map_err(|error| error.to_string())?;
                 Action::Taint { nodes: self.targets.nodes(), edits }
             }
-            PlanKind::Label => {
-                let edits = LabelEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
-                Action::Label { nodes: self.targets.nodes(), edits }
+            PlanKind::Metadata(field) => {
+                let edits = MetadataEdits::parse(field, edits()?.iter().map(String::as_str), self.overwrite)
+                    .map_err(|error| error.to_string())?;
+                Action::Metadata { nodes: self.targets.nodes(), edits }
             }
             PlanKind::Evict => Action::Evict { pods: self.targets.pods(), options: self.removal },
             PlanKind::Delete => Action::Delete { pods: self.targets.pods(), options: self.removal },

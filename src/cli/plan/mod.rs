@@ -1,7 +1,7 @@
 //! `kordon plan`: previews an operation on the present cluster. Nothing is written.
 
 mod args;
-mod labels;
+mod metadata_list;
 mod report;
 pub mod source;
 mod table;
@@ -11,7 +11,7 @@ mod validate;
 use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page, pressure};
 use args::PlanSubject;
 pub use args::{
-    DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
+    DrainArgs, MetadataArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
 };
 use kordon_core::{
     cluster::{Gaps, Scope},
@@ -36,10 +36,8 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
 
 /// Prints the plan of an operation.
 pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Result<(), CliError> {
-    if let PlanCommand::Label(args) = command
-        && args.list
-    {
-        return labels::list(args, connection).await;
+    if let Some((field, args)) = command.listed() {
+        return metadata_list::list(field, args, connection).await;
     }
     let target = command.target()?;
     let print = command.print();

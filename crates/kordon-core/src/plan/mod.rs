@@ -1,5 +1,5 @@
-//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label, evict
-//! and delete.
+//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label, annotate,
+//! evict and delete.
 //!
 //! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline,
 //! totals, warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan
@@ -30,9 +30,9 @@ mod job;
 mod job_failure;
 mod job_failures;
 pub mod kubectl;
-pub mod label;
-pub mod label_edits;
 mod landing;
+pub mod metadata;
+pub mod metadata_edits;
 pub mod needs;
 mod node_deletion;
 mod node_plan;
@@ -89,8 +89,8 @@ pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, Headr
 pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;
 pub use job_failures::JobConsequences;
-pub use label_edits::LabelEdits;
 pub use landing::Landing;
+pub use metadata_edits::{MetadataEdits, MetadataField};
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};
 pub use not_modelled::{NotModelled, NotModelledKind};
 pub use obstacle::RemovalObstacle;

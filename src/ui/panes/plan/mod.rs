@@ -23,7 +23,7 @@ use crate::{
         },
     },
 };
-use kordon_core::cluster::Key;
+use kordon_core::{cluster::Key, plan::MetadataField};
 use kordon_time::{Span, Timestamp};
 
 pub use summary::{prospect, totals};
@@ -166,8 +166,17 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
                 .into(),
             Role::Dim,
         ),
-        PlanKind::Label if is_blank => {
-            ("○", "key=value sets a label, key- removes it; separate several with spaces".into(), Role::Dim)
+        PlanKind::Metadata(field) if is_blank => {
+            let more = match field {
+                MetadataField::Labels => "",
+                MetadataField::Annotations => ", and quote values that have some",
+            };
+            let words = format!(
+                "key=value sets {} {}, key- removes it; separate several with spaces{more}",
+                field.article(),
+                field.one()
+            );
+            ("○", words, Role::Dim)
         }
         _ => ("✗", fault.to_owned(), Role::LevelError),
     }

@@ -1,4 +1,4 @@
-//! Inputs of a plan: its options, and the line for taints or labels.
+//! Inputs of a plan: its options, and the line for taints, labels or annotations.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -22,16 +22,20 @@ use crate::{
 /// taints › dedicated=gpu:NoSch▏
 ///          dedicated=gpu:NoSchedule   …
 /// ```
-/// Draws the line for taints or labels and, below it, proposals for the last word or the error. Returns the remaining
+/// Draws the line that is typed into and, below it, proposals for the last word or the error. Returns the remaining
 /// area.
 pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let Some(line) = &preview.line else { return area };
     if area.height < 4 || area.width < 24 {
         return area;
     }
-    let label = if preview.request.kind == PlanKind::Taint { "taints › " } else { "labels › " };
-    let indent = u16::try_from(text::width(label)).unwrap_or(0);
-    buf.set_string(area.x, area.y, label, scene.style(Role::Key));
+    let name = match preview.request.kind {
+        PlanKind::Metadata(field) => field.as_str(),
+        _ => "taints",
+    };
+    let label = format!("{name} › ");
+    let indent = u16::try_from(text::width(&label)).unwrap_or(0);
+    buf.set_string(area.x, area.y, &label, scene.style(Role::Key));
     let input = Rect { x: area.x + indent, width: area.width - indent, height: 1, ..area };
     let style = scene.style(if line.is_open { Role::Input } else { Role::Strong });
     field(&line.input, style, line.is_open, input, buf);
