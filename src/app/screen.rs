@@ -373,6 +373,11 @@ impl Screen {
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
             return;
         }
+        if let Some(Overlay::Plan(preview)) = self.focused_overlay_mut()
+            && preview.leave_option()
+        {
+            return;
+        }
         let overlay = self.focused_overlay();
         if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
             self.close_overlay();

@@ -487,7 +487,13 @@ fn open_suggested(app: &mut App) {
     app.show_plan(request);
 }
 
+/// Changes an option of the open plan, or opens the line in which its value is typed.
 fn toggle_option(app: &mut App, option: PlanOption) {
+    if option.typed().is_some() {
+        let cluster = app.shown().cluster.clone();
+        let preview = app.screen.overlays.plan_mut();
+        return preview.into_iter().for_each(|preview| preview.type_option(option, &cluster));
+    }
     let Some(preview) = app.screen.overlays.plan_mut() else { return };
     preview.toggle(option);
     if preview.request.kind == PlanKind::Drain {

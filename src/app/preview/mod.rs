@@ -40,7 +40,8 @@ pub struct Preview {
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
-    /// Input line for taints, labels or annotations; `None` for other kinds of plans.
+    /// Input line for taints, labels or annotations, or for an option; `None` for other kinds of plans while no option is
+    /// typed.
     pub line: Option<EditLine>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
@@ -53,9 +54,11 @@ pub struct Preview {
     arranged: Option<Filter>,
 }
 
-/// Input line for taints, labels or annotations.
+/// Input line for taints, labels or annotations, or for the value of an option.
 #[derive(Clone, Debug)]
 pub struct EditLine {
+    /// The option whose value is typed; `None` for a line of taints, labels or annotations.
+    pub option: Option<PlanOption>,
     pub input: Input,
     /// Whether keys are typed into the line.
     pub is_open: bool,
@@ -107,7 +110,7 @@ impl Preview {
             }
             _ => None,
         };
-        let line = vocabulary.map(|vocabulary| EditLine::new(vocabulary, &request.edits));
+        let line = vocabulary.map(|vocabulary| EditLine::new(None, vocabulary, &request.edits));
         Self {
             request,
             from,
@@ -185,6 +188,38 @@ impl Preview {
         self.is_new_request = true;
     }
 
+    /// Opens the line in which the value of an option is typed, if this kind of plan has the option.
+    pub(super) fn type_option(&mut self, option: PlanOption, cluster: &Cluster) {
+        if !self.request.kind.options().contains(&option) {
+            return;
+        }
+        let vocabulary = match (&self.request.targets, option) {
+            (Targets::Nodes(nodes), PlanOption::PodSelector) => Vocabulary::for_pods(cluster, nodes),
+            _ => Vocabulary::default(),
+        };
+        let line = EditLine::new(Some(option), vocabulary, &self.request.typed(option));
+        self.line = Some(EditLine { is_open: true, ..line });
+    }
+
+    /// Sets an option to a typed value.
+    ///
+    /// # Errors
+    /// The plan does not have the option, or the text is not a value of it.
+    pub(super) fn set_option(&mut self, option: PlanOption, text: &str) -> Result<(), String> {
+        self.request.set_typed(option, text)?;
+        self.is_new_request = true;
+        Ok(())
+    }
+
+    /// Closes the line in which an option is typed, without a change. Returns whether there was one.
+    pub(super) fn leave_option(&mut self) -> bool {
+        let is_typed = self.line.as_ref().is_some_and(|line| line.option.is_some());
+        if is_typed {
+            self.line = None;
+        }
+        is_typed
+    }
+
     /// Moves among the rows.
     pub(super) fn step(&mut self, step: Movement) {
         self.is_moved = true;
@@ -239,7 +274,14 @@ impl Preview {
 
     /// Closes the input line and keeps its text. If the text is not valid, the line stays open and shows the reason.
     pub(super) fn keep_edits(&mut self) {
-        let fault = self.request.action().err();
+        let option = self.line.as_ref().and_then(|line| Some((line.option?, line.input.value().to_owned())));
+        let fault = match option {
+            Some((option, text)) => self.set_option(option, &text).err(),
+            None => self.request.action().err(),
+        };
+        if fault.is_none() && self.leave_option() {
+            return;
+        }
         if let Some(line) = &mut self.line {
             line.is_open = fault.is_some();
             line.fault = fault;
@@ -251,8 +293,10 @@ impl Preview {
         change(line);
         line.fault = None;
         line.propose();
-        self.request.edits = line.input.value().into();
-        self.is_new_request = true;
+        if line.option.is_none() {
+            self.request.edits = line.input.value().into();
+            self.is_new_request = true;
+        }
     }
 
     /// Lists the rows that pass the filter, if the rows or the filter have changed.
@@ -288,10 +332,10 @@ impl Preview {
 
 impl EditLine {
     /// Creates the line. A line with text is closed at first, so that the user reads the text before typing.
-    fn new(vocabulary: Vocabulary, text: &str) -> Self {
+    fn new(option: Option<PlanOption>, vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
         let input = Input::new(text.into());
-        Self { input, is_open: text.is_empty(), fault: None, candidates, chosen: 0, vocabulary }
+        Self { option, input, is_open: text.is_empty(), fault: None, candidates, chosen: 0, vocabulary }
     }
 
     fn complete(&mut self) {
