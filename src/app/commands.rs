@@ -363,6 +363,8 @@ pub const COMMANDS: &[Command] = &[
     view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
     view("object", "Show the selected node or pod as YAML.",
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),
+    view("diff", "Show what the plan changes in each object, as a diff of its YAML, or close that.",
+        "diff", &[char('y')], UserAction::Yaml).within(&[Pane::Plan]),
     view("edit", "Edit the taints, labels or annotations again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),

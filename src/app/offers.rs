@@ -50,6 +50,7 @@ impl App {
         match action {
             UserAction::Enter => self.would_enter(),
             UserAction::Detail => has_subject(),
+            UserAction::Yaml if screen.focus == Pane::Plan => plan.is_some_and(|plan| plan.plan().is_some()),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
             UserAction::Mark => match screen.focus {

@@ -3,6 +3,7 @@
 //! Another thread computes the result ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
 //! [`App::planned`](super::App::planned)). The previous result stays until the next one arrives.
 
+mod diff;
 mod failure_rows;
 mod job;
 mod plan_rows;
@@ -15,7 +16,7 @@ use tui_input::{Input, InputRequest};
 
 use super::{
     completion::Vocabulary,
-    filter::Filter,
+    filter::{Filter, Filterable},
     listing::{Listing, Movement},
     pane::Pane,
 };
@@ -24,6 +25,7 @@ use kordon_core::{
     plan::Plan,
 };
 
+pub use diff::{DiffView, ReadNodes};
 pub use failure_rows::{FailureImpact, FailureRow, FailureView};
 pub use job::{FailureJob, HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult, PreviewWork};
 pub use plan_rows::{PlanRow, PlanView, call};
@@ -43,6 +45,8 @@ pub struct Preview {
     /// Input line for taints, labels or annotations, or for an option; `None` for other kinds of plans while no option is
     /// typed.
     pub line: Option<EditLine>,
+    /// The diff of the plan, shown in place of the rows of the result; `None` if the rows are shown.
+    pub diff: Option<Box<DiffView>>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
     /// Whether the user has moved among the rows.
@@ -117,6 +121,7 @@ impl Preview {
             result: None,
             list: Listing::default(),
             line,
+            diff: None,
             chosen: None,
             is_moved: false,
             is_new_request: false,
@@ -167,7 +172,7 @@ impl Preview {
     }
 
     fn row(&self, place: usize) -> Option<ChosenRow> {
-        match self.outcome()? {
+        match self.outcome().filter(|_| self.diff.is_none())? {
             PreviewOutcome::Plan(view) => {
                 let row = *view.rows.get(place)?;
                 let pod = if let Row::Item(item) = row { view.pod_of(item).cloned() } else { None };
@@ -308,14 +313,21 @@ impl Preview {
             self.remember_chosen();
         }
         let everything = filter.is_empty();
-        let rows = match self.outcome() {
-            Some(PreviewOutcome::Plan(view)) => {
+        let rows = match (&self.diff, self.outcome()) {
+            (Some(diff), _) => {
+                let lines = diff.lines.iter().enumerate();
+                lines
+                    .filter(|(_, line)| everything || filter.matches(*line))
+                    .map(|(place, _)| place)
+                    .collect()
+            }
+            (None, Some(PreviewOutcome::Plan(view))) => {
                 rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
             }
-            Some(PreviewOutcome::Failure(view)) => {
+            (None, Some(PreviewOutcome::Failure(view))) => {
                 rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
             }
-            Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
+            (None, Some(PreviewOutcome::Fault(_)) | None) => Vec::new(),
         };
         let chosen = self.chosen.as_ref();
         let is_chosen =

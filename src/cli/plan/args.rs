@@ -82,6 +82,9 @@ pub struct PrintArgs {
     #[arg(long, value_name = "MODE", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "client", default_value = "none", hide_default_value = true)]
     dry_run: DryRunMode,
+    /// Print what the plan changes in each object as a diff of its YAML, and the pods that it removes, one a line
+    #[arg(long)]
+    pub diff: bool,
     /// Accepted for kubectl's sake; the size of pages is kordon's own
     #[arg(long, value_name = "OBJECTS", hide = true)]
     chunk_size: Option<u32>,
@@ -124,6 +127,7 @@ impl PrintArgs {
     /// The flag that forbids writes; `None` if no such flag was given.
     pub fn writes_nothing(&self) -> Option<&'static str> {
         match self.dry_run {
+            DryRunMode::None if self.diff => Some("--diff"),
             DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),
             DryRunMode::None => None,
         }

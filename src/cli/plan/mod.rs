@@ -1,6 +1,7 @@
 //! `kordon plan`: previews an operation on the present cluster. Nothing is written.
 
 mod args;
+mod diff;
 mod metadata_list;
 mod report;
 pub mod source;
@@ -41,6 +42,9 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
     }
     let target = command.target()?;
     let print = command.print();
+    if print.diff && !print.output.is_for_people() {
+        return Err(targets::usage("--diff and --output may not be specified together"));
+    }
     let PlanSource { mut shot, landings } =
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
@@ -67,7 +71,10 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         ValidationAnswers::default()
     };
     report.add_answers(&answers);
-    print.output.print(&report, table::render)?;
+    match print.diff {
+        true => diff::print(&plan, &shot).await?,
+        false => print.output.print(&report, table::render)?,
+    }
     let prospect = plan.prospect();
     shot.done()?;
     match prospect {

@@ -19,6 +19,7 @@ mod maintain;
 mod maintenance_write;
 mod nodes;
 mod pods;
+mod rehearsal;
 pub mod report;
 pub mod request;
 mod risk;
