@@ -7,6 +7,7 @@ pub mod effects;
 pub mod event_recorder;
 pub mod guards;
 mod lanes;
+pub mod plan_diff;
 pub mod requests;
 pub mod write_context;
 

@@ -15,6 +15,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("ns", "namespace"),
     ("namespaces", "namespace"),
     ("label", "labels"),
+    ("annotate", "annotations"),
     ("ctx", "context"),
     ("contexts", "context"),
     ("q", "quit"),

@@ -47,6 +47,10 @@ impl App {
                     head => TakenAlong::Cell(head.into()),
                 });
             }
+            UserAction::Toggle(option) => {
+                let preview = self.screen.overlays.plan_mut().ok_or("there is no plan")?;
+                preview.set_option(option, argument)?;
+            }
             _ => return Err("this command takes no argument".into()),
         }
         Ok(())

@@ -12,6 +12,7 @@ use super::{
     playback::SeekStep,
     preview::{PlanKind, PlanOption},
 };
+use kordon_core::plan::MetadataField;
 
 /// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ pub enum UserAction {
     KeepFilter,
     /// Keep the theme under the cursor of the list.
     KeepTheme,
-    /// Keep the typed taints or labels.
+    /// Keep the typed taints, labels or annotations.
     KeepEdits,
     /// Open the line in which commands are typed.
     Palette,
@@ -362,7 +363,9 @@ pub const COMMANDS: &[Command] = &[
     view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
     view("object", "Show the selected node or pod as YAML.",
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),
-    view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
+    view("diff", "Show what the plan changes in each object, as a diff of its YAML, or close that.",
+        "diff", &[char('y')], UserAction::Yaml).within(&[Pane::Plan]),
+    view("edit", "Edit the taints, labels or annotations again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
     view("mark-range", "Mark the rows from the one marked last to the selected one.",
@@ -374,7 +377,9 @@ pub const COMMANDS: &[Command] = &[
     view("maintenance", "Show in which waves the marked nodes would be maintained, or how far a maintenance is; or close that.",
         "", &[char('m')], UserAction::Maintenance),
     plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], PlanKind::Taint),
-    plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Label).with_hint(""),
+    plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Metadata(MetadataField::Labels)).with_hint(""),
+    plan(NODES, "annotations", "Plan to annotate the marked nodes, or the selected one.",
+        &[char('L')], PlanKind::Metadata(MetadataField::Annotations)).with_hint(""),
     plan(NODES, "delete-node", "Plan to delete the Node objects of the marked nodes, or of the selected one.",
         &[], PlanKind::DeleteNode).with_hint(""),
     plan(FAILING, "what-if", "Predict what follows if these nodes, or their zones, fail.", &[char('x')], PlanKind::Failure),
@@ -386,9 +391,16 @@ pub const COMMANDS: &[Command] = &[
     option("force", "Drain: include pods that no controller recreates.", &[char('F')], PlanOption::Force),
     option("disable-eviction", "Drain: delete pods instead of evicting them; ignores budgets.",
         &[char('B')], PlanOption::DisableEviction),
-    option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace),
-    option("parallel", "Drain: change how many nodes are drained at a time.", &[char('N')], PlanOption::Parallel),
-    option("overwrite", "Taints, labels: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
+    option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace).takes("[SECONDS]"),
+    option("parallel", "Drain: change how many nodes are drained at a time.",
+        &[char('N')], PlanOption::Parallel).takes("[NODES]"),
+    option("pod-selector", "Drain: type the labels of the pods that leave; all others stay.",
+        &[char('L')], PlanOption::PodSelector).takes("[SELECTOR]"),
+    option("timeout", "Type how long the drain of each node, or the removal of the pods, may take.",
+        &[char('I')], PlanOption::Timeout).takes("[SPAN]"),
+    option("skip-wait-for-delete-timeout", "Drain: type for how many seconds a deleted pod is waited for, since its deletion.",
+        &[char('W')], PlanOption::SkipWaitForDelete).takes("[SECONDS]"),
+    option("overwrite", "Taints, labels, annotations: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
     option("whole-zones", "What-if: fail the whole zones of the nodes.", &[char('Z')], PlanOption::WholeZones),
     view("apply", "Apply the plan, after a confirmation; in enforce only.",
         "apply", &[char('A')], UserAction::Apply).within(&[Pane::Plan]).with_danger(Danger::Writes),
@@ -477,7 +489,7 @@ pub const COMMANDS: &[Command] = &[
         "next", &[key(KeyCode::Down)], UserAction::ChooseNext).while_typing(InputTarget::Edits),
     typing("keep-text", "Keep the text and go to the plan.",
         "to the plan", ENTER, UserAction::KeepEdits).while_typing(InputTarget::Edits),
-    typing("leave-plan", "Close the plan.", "back", ESC, UserAction::Back).while_typing(InputTarget::Edits),
+    typing("leave-plan", "Close the plan, or the line of an option.", "back", ESC, UserAction::Back).while_typing(InputTarget::Edits),
     typing("run", "Run the chosen command.", "run", ENTER, UserAction::RunCommand).while_typing(InputTarget::Command),
     typing("complete-name", "Complete the name.",
         "complete", &[key(KeyCode::Tab)], UserAction::Complete).while_typing(InputTarget::Command),
@@ -553,7 +565,7 @@ impl fmt::Display for KeyContext {
             Self::Tour => f.write_str("in the tour"),
             Self::Typing => f.write_str("while anything is typed"),
             Self::TypingOf(InputTarget::Filter) => f.write_str("while a filter is typed"),
-            Self::TypingOf(InputTarget::Edits) => f.write_str("while taints or labels are typed"),
+            Self::TypingOf(InputTarget::Edits) => f.write_str("while a text of a plan is typed"),
             Self::TypingOf(InputTarget::Command) => f.write_str("while a command is typed"),
             Self::TypingOf(InputTarget::Answer) => f.write_str("while a question is asked"),
             Self::TypingOf(InputTarget::Theme) => f.write_str("while a theme is chosen"),

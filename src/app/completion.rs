@@ -1,8 +1,11 @@
-//! Completions of the last word while taints or labels are typed.
+//! Completions of the last word while taints, labels, annotations or a label selector are typed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kordon_core::cluster::{Cluster, Name, Node, NodeName, TaintEffect};
+use kordon_core::{
+    cluster::{Cluster, Name, NodeName, TaintEffect},
+    plan::MetadataField,
+};
 
 /// Maximum number of candidates.
 const MOST: usize = 12;
@@ -29,21 +32,36 @@ const LABELS: [&str; 3] = [
     "node.kubernetes.io/exclude-disruption",
 ];
 
+/// Annotation keys that are commonly added by hand.
+const ANNOTATIONS: [&str; 2] =
+    ["cluster-autoscaler.kubernetes.io/scale-down-disabled", "node.alpha.kubernetes.io/ttl"];
+
 /// Keys and values in use in the cluster, and the removals that apply to the plan's nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Vocabulary {
     keys: BTreeMap<Name, BTreeSet<Name>>,
-    /// Words that remove a taint or label.
+    /// Words that remove a taint, label or annotation.
     removals: BTreeSet<String>,
-    /// Whether the words are taints. A taint ends with an effect, a label does not.
-    effects: bool,
+    words: Words,
+}
+
+/// What the words of a text are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Words {
+    /// Labels or annotations, separated by spaces outside of quotes.
+    #[default]
+    Metadata,
+    /// Taints, separated by spaces. A taint ends with an effect.
+    Taints,
+    /// Conditions of a label selector, separated by commas.
+    Conditions,
 }
 
 impl Vocabulary {
     pub fn for_taints(cluster: &Cluster, nodes: &[NodeName]) -> Self {
-        let mut words = Self { effects: true, ..Self::known(&TAINTS) };
+        let mut words = Self { words: Words::Taints, ..Self::known(&TAINTS) };
         for taint in cluster.nodes().iter().flat_map(|node| &*node.taints) {
-            words.add(&taint.key, &taint.value);
+            words.add(&taint.key, Some(&taint.value));
         }
         for taint in nodes.iter().filter_map(|name| cluster.node(name)).flat_map(|node| &*node.taints) {
             words.removals.insert(format!("{}:{}-", taint.key, taint.effect));
@@ -51,14 +69,31 @@ impl Vocabulary {
         words
     }
 
-    pub fn for_labels(cluster: &Cluster, nodes: &[NodeName]) -> Self {
-        let mut words = Self::known(&LABELS);
-        let labels = |node: &Node| node.labels.clone();
+    /// Labels or annotations. kordon's own annotations are not proposed, because they cannot be changed.
+    pub fn for_metadata(field: MetadataField, cluster: &Cluster, nodes: &[NodeName]) -> Self {
+        let mut words = match field {
+            MetadataField::Labels => Self::known(&LABELS),
+            MetadataField::Annotations => Self::known(&ANNOTATIONS),
+        };
+        let entries = |node| field.of_node(node).into_iter().flat_map(|entries| entries.iter());
+        let may_change = |key: &Name| field.check_key(key).is_ok();
         for node in cluster.nodes().iter() {
-            labels(node).iter().for_each(|(key, value)| words.add(key, value));
+            for (key, value) in entries(node).filter(|(key, _)| may_change(key)) {
+                words.add(key, Some(value).filter(|value| is_plain(value)));
+            }
         }
         for node in nodes.iter().filter_map(|name| cluster.node(name)) {
-            words.removals.extend(node.labels.keys().map(|key| format!("{key}-")));
+            let keys = entries(node).map(|(key, _)| key).filter(|key| may_change(key));
+            words.removals.extend(keys.map(|key| format!("{key}-")));
+        }
+        words
+    }
+
+    /// Labels of the pods on these nodes, as conditions of a selector.
+    pub fn for_pods(cluster: &Cluster, nodes: &[NodeName]) -> Self {
+        let mut words = Self { words: Words::Conditions, ..Self::default() };
+        for pod in nodes.iter().flat_map(|node| cluster.pods_on(node)) {
+            pod.labels.iter().for_each(|(key, value)| words.add(key, Some(value)));
         }
         words
     }
@@ -68,24 +103,30 @@ impl Vocabulary {
         Self { keys, ..Self::default() }
     }
 
-    fn add(&mut self, key: &Name, value: &Name) {
+    fn add(&mut self, key: &Name, value: Option<&Name>) {
         let values = self.keys.entry(key.clone()).or_default();
-        if !value.is_empty() && values.len() < VALUES {
+        if let Some(value) = value.filter(|value| !value.is_empty())
+            && values.len() < VALUES
+        {
             values.insert(value.clone());
         }
     }
 
     /// Returns whole words that complete the last word of the text, the likeliest first.
     pub fn candidates(&self, text: &str) -> Vec<String> {
-        let word = last_word(text);
+        let word = self.last_word(text);
         let mut found: Vec<String> = match (word.split_once(':'), word.split_once('=')) {
-            (Some((head, effect)), _) if self.effects => EFFECTS
+            (Some((head, effect)), _) if self.words == Words::Taints => EFFECTS
                 .iter()
                 .map(|of| of.as_str())
                 .filter(|of| of.starts_with(effect))
                 .map(|of| format!("{head}:{of}"))
                 .collect(),
-            (_, Some((key, value))) => self.with_values(key, value),
+            (_, Some((key, value))) => {
+                // A selector has `!=`, too.
+                let sign = if key.ends_with('!') { "!=" } else { "=" };
+                self.with_values(key.trim_end_matches('!'), sign, value)
+            }
             (_, None) => self.with_keys(word),
         };
         found.retain(|candidate| candidate != word);
@@ -93,11 +134,40 @@ impl Vocabulary {
         found
     }
 
-    fn with_values(&self, key: &str, value: &str) -> Vec<String> {
+    /// Replaces the last word of the text.
+    pub fn completed(&self, text: &str, word: &str) -> String {
+        let kept = text.len() - self.last_word(text).len();
+        format!("{}{word}", &text[..kept])
+    }
+
+    fn last_word<'t>(&self, text: &'t str) -> &'t str {
+        match self.words {
+            Words::Conditions => {
+                text.rsplit(',').next().unwrap_or_default().trim_start().trim_start_matches('!')
+            }
+            Words::Metadata | Words::Taints => {
+                // Spaces within quotes belong to the word.
+                let mut quote = None;
+                let mut start = 0;
+                for (at, letter) in text.char_indices() {
+                    match (quote, letter) {
+                        (None, '"' | '\'') => quote = Some(letter),
+                        (Some(open), letter) if open == letter => quote = None,
+                        (None, letter) if letter.is_whitespace() => start = at + letter.len_utf8(),
+                        _ => {}
+                    }
+                }
+                &text[start..]
+            }
+        }
+    }
+
+    fn with_values(&self, key: &str, sign: &str, value: &str) -> Vec<String> {
         let values = self.keys.get(key).into_iter().flatten();
-        let values = values.filter(|known| known.starts_with(value)).map(|known| format!("{key}={known}"));
+        let values =
+            values.filter(|known| known.starts_with(value)).map(|known| format!("{key}{sign}{known}"));
         let mut found: Vec<String> = values.collect();
-        if self.effects && !value.is_empty() {
+        if self.words == Words::Taints && !value.is_empty() {
             found.extend(EFFECTS.iter().map(|effect| format!("{key}={value}:{effect}")));
         }
         found
@@ -110,10 +180,10 @@ impl Vocabulary {
         };
         let mut found: Vec<String> = self.removals.iter().filter(|gone| begins(gone)).cloned().collect();
         if self.keys.contains_key(word) {
-            if self.effects {
+            if self.words == Words::Taints {
                 found.extend(EFFECTS.iter().map(|effect| format!("{word}:{effect}")));
             } else {
-                found.extend(self.with_values(word, ""));
+                found.extend(self.with_values(word, "=", ""));
             }
         }
         found.extend(self.keys.keys().filter(|key| begins(key)).map(ToString::to_string));
@@ -121,14 +191,10 @@ impl Vocabulary {
     }
 }
 
-/// Replaces the last word of the text.
-pub fn completed(text: &str, word: &str) -> String {
-    let kept = text.len() - last_word(text).len();
-    format!("{}{word}", &text[..kept])
-}
-
-fn last_word(text: &str) -> &str {
-    text.rsplit(char::is_whitespace).next().unwrap_or_default()
+/// Whether a value can be typed without quotes, and is short enough to be typed again.
+fn is_plain(value: &str) -> bool {
+    value.len() <= 63
+        && value.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./:=,@+".contains(letter))
 }
 
 #[cfg(test)]
@@ -136,8 +202,8 @@ mod tests {
     use super::*;
 
     fn taints() -> Vocabulary {
-        let mut words = Vocabulary { effects: true, ..Vocabulary::known(&TAINTS) };
-        words.add(&"dedicated".into(), &"gpu".into());
+        let mut words = Vocabulary { words: Words::Taints, ..Vocabulary::known(&TAINTS) };
+        words.add(&"dedicated".into(), Some(&"gpu".into()));
         words.removals.insert("dedicated:NoSchedule-".into());
         words
     }
@@ -161,7 +227,7 @@ mod tests {
     #[test]
     fn labels_have_values_and_no_effects() {
         let mut words = Vocabulary::known(&LABELS);
-        words.add(&"pool".into(), &"blue".into());
+        words.add(&"pool".into(), Some(&"blue".into()));
         words.removals.insert("pool-".into());
         assert_eq!(words.candidates("po"), ["pool-", "pool"]);
         assert_eq!(words.candidates("pool"), ["pool-", "pool=blue"]);
@@ -171,7 +237,31 @@ mod tests {
 
     #[test]
     fn only_the_last_word_is_replaced() {
-        assert_eq!(completed("a:NoSchedule de", "dedicated"), "a:NoSchedule dedicated");
-        assert_eq!((completed("", "x"), completed("ä ", "x")), ("x".into(), "ä x".into()));
+        let words = taints();
+        assert_eq!(words.completed("a:NoSchedule de", "dedicated"), "a:NoSchedule dedicated");
+        assert_eq!((words.completed("", "x"), words.completed("ä ", "x")), ("x".into(), "ä x".into()));
+        assert_eq!(Vocabulary::default().completed("note='a b' ow", "owner"), "note='a b' owner");
+    }
+
+    #[test]
+    fn spaces_within_quotes_do_not_end_a_word_of_annotations() {
+        let mut words = Vocabulary::known(&[]);
+        words.add(&"owner".into(), Some(&"alice".into()));
+        assert_eq!(words.candidates("note='new disk' ow"), ["owner"]);
+        assert_eq!(words.candidates("note='new ow"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn conditions_of_a_selector_are_completed_by_keys_and_values_of_pods() {
+        let mut words = Vocabulary { words: Words::Conditions, ..Vocabulary::default() };
+        words.add(&"app".into(), Some(&"web".into()));
+        words.add(&"app".into(), Some(&"db".into()));
+        words.add(&"tier".into(), Some(&"front".into()));
+        assert_eq!(words.candidates("ap"), ["app"]);
+        assert_eq!(words.candidates("app=d"), ["app=db"]);
+        assert_eq!(words.candidates("app=web, !ti"), ["tier"]);
+        assert_eq!(words.completed("app=web, !ti", "tier"), "app=web, !tier");
+        assert_eq!(words.candidates("app!=w"), ["app!=web"]);
+        assert_eq!(words.candidates("app in (w"), Vec::<String>::new(), "a list is typed by hand");
     }
 }

@@ -1,5 +1,6 @@
 //! What the copy key puts on the clipboard of the user's terminal (OSC 52): the name of the selected object, the whole
-//! object while it is shown as YAML, the equivalent command while a plan is shown.
+//! object while it is shown as YAML, the equivalent command while a plan is shown, or its
+//! diff.
 
 use std::path::PathBuf;
 
@@ -81,7 +82,11 @@ impl App {
     }
 
     fn command_to_copy(&self) -> Option<Copied> {
-        let plan = self.screen.overlays.plan()?.plan()?;
+        let preview = self.screen.overlays.plan()?;
+        if let Some(diff) = &preview.diff {
+            return (!diff.lines.is_empty()).then(|| Copied { what: "the diff".into(), text: diff.text() });
+        }
+        let plan = preview.plan()?;
         let text = plan.command.clone().unwrap_or_else(|| plan.action.kordon());
         Some(Copied { what: "the command".into(), text })
     }

@@ -50,6 +50,7 @@ impl App {
         match action {
             UserAction::Enter => self.would_enter(),
             UserAction::Detail => has_subject(),
+            UserAction::Yaml if screen.focus == Pane::Plan => plan.is_some_and(|plan| plan.plan().is_some()),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
             UserAction::Mark => match screen.focus {
@@ -181,7 +182,7 @@ impl App {
         }
     }
 
-    /// Number of proposals for the typed taints or labels.
+    /// Number of proposals for what is typed into a plan.
     fn proposals(&self) -> usize {
         let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
         line.map_or(0, |line| line.candidates.len())

@@ -78,7 +78,7 @@ impl Pane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputTarget {
     Filter,
-    /// The taints or labels of a plan.
+    /// Taints, labels, annotations or an option of a plan.
     Edits,
     Command,
     /// The answer to a question.

@@ -10,7 +10,7 @@ use super::{
     overlays::Overlay,
     preview::{
         FailureJob, PlanKind, PlanRequest, Preview, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult,
-        PreviewWork, Targets,
+        PreviewWork, ReadNodes, Targets,
     },
 };
 use kordon_core::{
@@ -136,8 +136,28 @@ impl App {
         let preview = self.screen.overlays.plan_mut().filter(|preview| preview.request == result.request);
         let Some(preview) = preview else { return Some(result) };
         let before = preview.set_result(result);
+        self.work_out_diff(now);
         self.arrange(now);
         before
+    }
+
+    /// Shows what was read for the diff of the open plan.
+    pub(super) fn on_nodes_read(&mut self, nodes: Result<ReadNodes, String>, now: Timestamp) {
+        if let Some(preview) = self.screen.overlays.plan_mut() {
+            preview.set_nodes(nodes);
+        }
+        self.work_out_diff(now);
+    }
+
+    fn work_out_diff(&mut self, now: Timestamp) {
+        let shows = self.screen.overlays.plan().is_some_and(|preview| preview.diff.is_some());
+        if !shows {
+            return;
+        }
+        let (options, cluster) = (self.terms(now).options, self.shown().cluster.clone());
+        if let Some(preview) = self.screen.overlays.plan_mut() {
+            preview.work_out_diff(options, &cluster, now);
+        }
     }
 
     /// Shows that a job failed, which is a bug in kordon. The job is not retried until something has changed.

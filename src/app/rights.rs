@@ -64,7 +64,7 @@ pub fn rights_for(kind: PlanKind, deletes: bool, namespaces: &BTreeSet<Namespace
     };
     let patch = Permission::on_node("patch", &"".into());
     match kind {
-        PlanKind::Cordon | PlanKind::Uncordon | PlanKind::Taint | PlanKind::Label => vec![patch],
+        PlanKind::Cordon | PlanKind::Uncordon | PlanKind::Taint | PlanKind::Metadata(_) => vec![patch],
         PlanKind::Drain if deletes => std::iter::once(patch).chain(on_pods("delete", "")).collect(),
         PlanKind::Drain => std::iter::once(patch).chain(on_pods("create", "eviction")).collect(),
         PlanKind::Evict => on_pods("create", "eviction").collect(),

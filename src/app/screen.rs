@@ -373,6 +373,12 @@ impl Screen {
         if self.overlays.help_mut().is_some_and(HelpSheet::leave_search) {
             return;
         }
+        let is_filtered = !self.filter(focus).is_empty();
+        if let Some(Overlay::Plan(preview)) = self.focused_overlay_mut()
+            && (preview.leave_option() || !is_filtered && preview.leave_diff())
+        {
+            return;
+        }
         let overlay = self.focused_overlay();
         if overlay.is_some_and(|overlay| overlay.pane().is_none()) {
             self.close_overlay();

@@ -90,7 +90,7 @@ const fn is_for_pods(kind: PlanKind) -> bool {
         | PlanKind::Uncordon
         | PlanKind::Drain
         | PlanKind::Taint
-        | PlanKind::Label
+        | PlanKind::Metadata(_)
         | PlanKind::DeleteNode
         | PlanKind::Failure => false,
     }

@@ -345,6 +345,9 @@ fn open_detail(app: &mut App) {
 /// Toggles between the whole object and the summary of the detail. In a list it first opens the detail of the selected
 /// row.
 fn toggle_yaml(app: &mut App) {
+    if app.screen.focus == Pane::Plan {
+        return toggle_diff(app);
+    }
     if app.screen.focus != Pane::Detail {
         open_detail(app);
     }
@@ -354,6 +357,17 @@ fn toggle_yaml(app: &mut App) {
         detail.toggle_yaml();
         app.screen.filters.remove(&Pane::Detail);
     }
+}
+
+/// Shows the diff of the open plan in place of its rows, or closes it.
+fn toggle_diff(app: &mut App) {
+    let Some(preview) = app.screen.overlays.plan_mut() else { return };
+    if preview.request.kind == PlanKind::Failure {
+        app.screen.message = Some("what-if: it writes nothing".into());
+        return;
+    }
+    preview.toggle_diff();
+    app.screen.filters.remove(&Pane::Plan);
 }
 
 /// If the selected row is gone, shows a message that says why the key did nothing.
@@ -487,7 +501,13 @@ fn open_suggested(app: &mut App) {
     app.show_plan(request);
 }
 
+/// Changes an option of the open plan, or opens the line in which its value is typed.
 fn toggle_option(app: &mut App, option: PlanOption) {
+    if option.typed().is_some() {
+        let cluster = app.shown().cluster.clone();
+        let preview = app.screen.overlays.plan_mut();
+        return preview.into_iter().for_each(|preview| preview.type_option(option, &cluster));
+    }
     let Some(preview) = app.screen.overlays.plan_mut() else { return };
     preview.toggle(option);
     if preview.request.kind == PlanKind::Drain {
@@ -498,7 +518,7 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     }
 }
 
-/// Starts typing into the taints or labels of the open plan.
+/// Starts typing into the taints, labels or annotations of the open plan.
 fn type_edits(app: &mut App) {
     if let Some(line) = app.screen.overlays.plan_mut().and_then(|preview| preview.line.as_mut()) {
         line.is_open = true;

@@ -2,28 +2,29 @@
 
 /// Refused flags: the commands that have the flag, its name, and the reason.
 const REFUSED: [(&[&str], &str, &str); 13] = [
-    (&["taint", "label"], "allow-missing-template-keys", TEMPLATES),
-    (&["taint", "label"], "template", TEMPLATES),
+    (OF_NODES, "allow-missing-template-keys", TEMPLATES),
+    (OF_NODES, "template", TEMPLATES),
+    (OF_NODES, "show-managed-fields", "objects are not printed, only what changes: use kubectl get"),
+    (OF_NODES, "field-manager", "writes are made as kordon, so that others see who made them"),
+    (OF_METADATA, "all-namespaces", "nodes have no namespace, and kordon changes nodes only"),
+    (OF_METADATA, "local", "a plan is made over the cluster: there is nothing to do without one"),
     (
-        &["taint", "label"],
-        "show-managed-fields",
-        "objects are not printed, only what changes: use kubectl get",
-    ),
-    (&["taint", "label"], "field-manager", "writes are made as kordon, so that others see who made them"),
-    (&["label"], "all-namespaces", "nodes have no namespace, and kordon labels nodes only"),
-    (&["label"], "local", "a plan is made over the cluster: there is nothing to do without one"),
-    (
-        &["label"],
+        OF_METADATA,
         "resource-version",
         "the write has the node's uid as its precondition; a newer version is no obstacle",
     ),
-    (&["label", "delete"], "filename", FILES),
-    (&["label", "delete"], "kustomize", FILES),
-    (&["label", "delete"], "recursive", FILES),
+    (&["label", "annotate", "delete"], "filename", FILES),
+    (&["label", "annotate", "delete"], "kustomize", FILES),
+    (&["label", "annotate", "delete"], "recursive", FILES),
     (&["delete"], "cascade", "pods own nothing that would be deleted with them"),
     (&["delete"], "interactive", "with --enforce kordon always asks; --yes skips the question"),
     (&["delete"], "raw", "kordon deletes pods by name, with their uid as the precondition"),
 ];
+
+/// Commands that change fields of nodes.
+const OF_NODES: &[&str] = &["taint", "label", "annotate"];
+/// Commands that change labels or annotations.
+const OF_METADATA: &[&str] = &["label", "annotate"];
 
 const TEMPLATES: &str = "objects are not printed: -o json prints the plan or the report";
 const FILES: &str = "objects are named on the command line, not in files";
@@ -47,8 +48,29 @@ mod tests {
     use super::*;
     use crate::cli::{config::Config, definition, parse};
 
+    /// Flags of kubectl label and kubectl annotate.
+    const METADATA: &[&str] = &[
+        "all",
+        "all-namespaces",
+        "allow-missing-template-keys",
+        "dry-run",
+        "field-manager",
+        "field-selector",
+        "filename",
+        "kustomize",
+        "list",
+        "local",
+        "output",
+        "overwrite",
+        "recursive",
+        "resource-version",
+        "selector",
+        "show-managed-fields",
+        "template",
+    ];
+
     /// Flags of kubectl 1.37's commands, according to kubectl's help.
-    const FLAGS: [(&str, &[&str]); 6] = [
+    const FLAGS: [(&str, &[&str]); 7] = [
         ("cordon", &["dry-run", "selector"]),
         ("uncordon", &["dry-run", "selector"]),
         (
@@ -82,28 +104,8 @@ mod tests {
                 "validate",
             ],
         ),
-        (
-            "label",
-            &[
-                "all",
-                "all-namespaces",
-                "allow-missing-template-keys",
-                "dry-run",
-                "field-manager",
-                "field-selector",
-                "filename",
-                "kustomize",
-                "list",
-                "local",
-                "output",
-                "overwrite",
-                "recursive",
-                "resource-version",
-                "selector",
-                "show-managed-fields",
-                "template",
-            ],
-        ),
+        ("label", METADATA),
+        ("annotate", METADATA),
         (
             "delete",
             &[

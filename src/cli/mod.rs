@@ -75,6 +75,7 @@ pub use exit::{CliError, Exit};
 pub use status::StatusReport;
 
 use connection::ConnectionArgs;
+use kordon_core::plan::MetadataField;
 use plan::PlanCommand;
 
 /// Dashboard and command line for the lifecycle of Kubernetes nodes.
@@ -172,7 +173,9 @@ enum Command {
     /// Change taints of nodes
     Taint(act::ActArgs<plan::TaintArgs>),
     /// Change labels of nodes
-    Label(act::ActArgs<plan::LabelArgs>),
+    Label(act::ActArgs<plan::MetadataArgs>),
+    /// Change annotations of nodes
+    Annotate(act::ActArgs<plan::MetadataArgs>),
     /// Evict pods, as far as their PodDisruptionBudgets allow
     Evict(act::ActArgs<plan::PodsArgs>),
     /// Delete pods, or nodes by `delete node NAME`; PodDisruptionBudgets are not consulted
@@ -308,14 +311,15 @@ fn misplaced(command: &clap::Command, matches: &ArgMatches) -> Option<(String, S
 }
 
 impl Cli {
-    /// Checks the nodes, pods, taints and labels that an operation names.
+    /// Checks the nodes, pods, taints, labels and annotations that an operation names.
     fn check_targets(&self) -> Result<(), CliError> {
         match &self.command {
             Some(Command::Plan(args)) => args.check_targets(),
             Some(Command::Drain(args)) => args.check_targets(),
             Some(Command::Cordon(args) | Command::Uncordon(args)) => args.what.targets().map(drop),
             Some(Command::Taint(args)) => args.what.target().map(drop),
-            Some(Command::Label(args)) => args.what.check_targets(),
+            Some(Command::Label(args)) => args.what.check_targets(MetadataField::Labels),
+            Some(Command::Annotate(args)) => args.what.check_targets(MetadataField::Annotations),
             Some(Command::Evict(args)) => args.what.targets().map(drop),
             Some(Command::Delete(args)) => args.what.check_deletion(),
             Some(
@@ -412,6 +416,9 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         }
         Some(Command::Label(args)) => {
             act::act(PlanCommand::Label(args.what), args.how, connection).boxed_local()
+        }
+        Some(Command::Annotate(args)) => {
+            act::act(PlanCommand::Annotate(args.what), args.how, connection).boxed_local()
         }
         Some(Command::Evict(args)) => {
             act::act(PlanCommand::Evict(args.what), args.how, connection).boxed_local()
@@ -515,6 +522,7 @@ mod tests {
             "uncordon n1",
             "taint n1 a:NoExecute",
             "label n1 a=b",
+            "annotate n1 a=b",
             "evict p1",
             "delete p1",
             "demo",

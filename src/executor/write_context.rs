@@ -382,7 +382,7 @@ impl From<WriteContextError> for NotStarted {
 }
 
 /// Name of this user, as others see it: `user@host`, or the host if the user is unknown.
-fn whoami(user: &str) -> String {
+pub fn whoami(user: &str) -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     if user.is_empty() { host } else { format!("{user}@{host}") }
 }

@@ -8,7 +8,7 @@ use kordon_core::{
     engine::{Effect, EffectId, Outcome, Severity},
     operation::{Confirmation, PriorPod, Request, RequestId, RequestOutcome},
     plan::{
-        DrainOptions,
+        DrainOptions, MetadataField,
         undo::{NodeUndo, UndoStep},
     },
     visible,
@@ -297,8 +297,8 @@ fn undo_value(undo: &NodeUndo) -> Value {
             "step": "taint", "key": key, "effect": effect.as_str(),
             "before": before.as_ref().map(taint_value), "after": after.as_ref().map(taint_value),
         }),
-        UndoStep::Label { key, before, after } => {
-            json!({"step": "label", "key": key, "before": before, "after": after})
+        UndoStep::Metadata { field, key, before, after } => {
+            json!({"step": field.one(), "key": key, "before": before, "after": after})
         }
     };
     let steps: Vec<Value> = undo.steps.iter().map(step).collect();
@@ -317,12 +317,12 @@ fn parse_undo(value: &Value) -> Option<NodeUndo> {
                 before: parse_taint(&value["before"]),
                 after: parse_taint(&value["after"]),
             },
-            "label" => UndoStep::Label {
+            field => UndoStep::Metadata {
+                field: MetadataField::parse(field)?,
                 key: key()?,
                 before: value["before"].as_str().map(Into::into),
                 after: value["after"].as_str().map(Into::into),
             },
-            _ => return None,
         })
     };
     Some(NodeUndo {
@@ -383,7 +383,18 @@ mod tests {
                     before: None,
                     after: Some(taint),
                 },
-                UndoStep::Label { key: "l".into(), before: Some("v".into()), after: None },
+                UndoStep::Metadata {
+                    field: MetadataField::Labels,
+                    key: "l".into(),
+                    before: Some("v".into()),
+                    after: None,
+                },
+                UndoStep::Metadata {
+                    field: MetadataField::Annotations,
+                    key: "example.com/note".into(),
+                    before: None,
+                    after: Some("disk 3 = \"slow\"\n".into()),
+                },
             ],
         };
         let request = LineKind::Request {

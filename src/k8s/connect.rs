@@ -8,11 +8,14 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-pub use super::{error::ConnectError, kubeconfig::ConnectOptions};
+pub use super::{
+    error::ConnectError,
+    kubeconfig::{ConnectOptions, KubeEnvironment, ServiceAccount},
+};
 use super::{
     error::{self, plain},
     exec::{Plugin, Token},
-    kubeconfig::{self, ClusterTarget, KubeEnvironment},
+    kubeconfig::{self, ClusterTarget},
     transport,
 };
 use kordon_clock::Clock;
@@ -77,10 +80,25 @@ pub async fn connect(options: &ConnectOptions) -> Result<Connection, ConnectErro
     open(options).await?.confirm().await
 }
 
+/// Connects like [`connect`], in other surroundings than those of this process.
+pub async fn connect_from(
+    options: &ConnectOptions,
+    surroundings: &KubeEnvironment,
+) -> Result<Connection, ConnectError> {
+    open_from(options, surroundings).await?.confirm().await
+}
+
 /// Creates a client for the cluster that the options select, with credentials. Sends no request yet.
 pub async fn open(options: &ConnectOptions) -> Result<OpenConnection, ConnectError> {
+    open_from(options, &KubeEnvironment::from_env()).await
+}
+
+async fn open_from(
+    options: &ConnectOptions,
+    surroundings: &KubeEnvironment,
+) -> Result<OpenConnection, ConnectError> {
     let ClusterTarget { context, user, contexts, mut config } =
-        kubeconfig::target(options, &KubeEnvironment::from_env()).await?;
+        kubeconfig::target(options, surroundings).await?;
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT);
     let agent = concat!("kordon/", env!("CARGO_PKG_VERSION"));

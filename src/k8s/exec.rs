@@ -207,6 +207,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_token_is_replaced_before_it_ends_or_after_a_refusal_and_not_more_often() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let runs = folder.path().join("runs");
+        let script = format!(
+            r#"echo run >> {0}; echo "{{\"status\": {{\"token\": \"t$(wc -l < {0} | tr -d ' ')\"}}}}""#,
+            runs.display()
+        );
+        let now = kordon_clock::wall();
+        let header = async |expires: Option<Span>, asked: Span, refused: bool| {
+            std::fs::write(&runs, "").expect("written");
+            let expiration_timestamp = expires.map(|left| (now + left).to_string());
+            let credential =
+                Credential { token: Some("t0".into()), expiration_timestamp, ..Credential::default() };
+            let state = Mutex::new(State { credential, asked: now - asked, refused });
+            let token = Token { plugin: plugin(&script), state };
+            let first = token.header().await.expect("a token");
+            // The new token has no end, so the next request takes it as it is.
+            assert_eq!(token.header().await.expect("a token"), first);
+            first.to_str().expect("a text").to_owned()
+        };
+        let (minute, hour) = (Span::from_secs(60), Span::from_secs(3600));
+        assert_eq!(header(Some(hour), hour, false).await, "Bearer t0", "it is good for an hour");
+        assert_eq!(header(None, hour, false).await, "Bearer t0", "nothing says when it ends");
+        assert_eq!(header(Some(minute), hour, false).await, "Bearer t1", "it ends in a minute");
+        assert_eq!(header(Some(Span::ZERO), hour, false).await, "Bearer t1", "it has ended");
+        assert_eq!(header(None, hour, true).await, "Bearer t1", "the server refused it");
+        let soon = Span::from_secs(5);
+        assert_eq!(header(Some(minute), soon, true).await, "Bearer t0", "the plugin ran 5 s ago");
+    }
+
+    #[tokio::test]
     async fn a_plugin_that_fails_is_quoted_without_its_control_characters() {
         let script = "echo >&2; printf 'not logged in \\033[2J\\nmore\\n' >&2; exit 3";
         let text = plugin(script).run().await.err().expect("it fails").to_string();

@@ -1,7 +1,7 @@
 //! Selects the cluster and the user as kubectl does: merges kubeconfig files, chooses a context, applies flags.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
     time::Duration,
@@ -48,9 +48,21 @@ pub struct KubeEnvironment {
     pub kubeconfig: Option<OsString>,
     pub home: Option<PathBuf>,
     pub proxies: Proxies,
-    /// Whether kordon runs in a pod.
-    pub in_cluster: bool,
+    /// The service account of the pod in which kordon runs; `None` outside of a pod.
+    pub service_account: Option<ServiceAccount>,
 }
+
+/// The service account of a pod: the API server, and the folder in which the kubelet keeps the token up to date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Address of the API server.
+    pub server: String,
+    /// Folder with the files `token`, `ca.crt` and `namespace`.
+    pub folder: PathBuf,
+}
+
+/// Where the kubelet mounts the service account of a pod.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 impl KubeEnvironment {
     pub fn from_env() -> Self {
@@ -59,9 +71,23 @@ impl KubeEnvironment {
             kubeconfig: set("KUBECONFIG"),
             home: std::env::home_dir(),
             proxies: Proxies::from_env(),
-            in_cluster: set("KUBERNETES_SERVICE_HOST").is_some()
-                && Path::new("/var/run/secrets/kubernetes.io/serviceaccount/token").exists(),
+            service_account: set("KUBERNETES_SERVICE_HOST")
+                .zip(set("KUBERNETES_SERVICE_PORT"))
+                .map(|(host, port)| ServiceAccount::new(&host, &port, SERVICE_ACCOUNT.into()))
+                .filter(|account| account.folder.join("token").exists()),
         }
+    }
+}
+
+impl ServiceAccount {
+    /// Returns the service account for the variables that the kubelet sets in a pod (client-go `InClusterConfig`).
+    fn new(host: &OsStr, port: &OsStr, folder: PathBuf) -> Self {
+        let (host, port) = (host.to_string_lossy(), port.to_string_lossy());
+        let server = match host.contains(':') {
+            true => format!("https://[{host}]:{port}"),
+            false => format!("https://{host}:{port}"),
+        };
+        Self { server, folder }
     }
 }
 
@@ -90,10 +116,16 @@ pub async fn target(
     let names_nothing = kubeconfig.contexts.is_empty() && kubeconfig.clusters.is_empty();
     let asked = options.server.is_some() || options.context.is_some() || options.cluster.is_some();
     if names_nothing && !asked {
-        if surroundings.in_cluster {
-            return in_cluster(options, surroundings);
-        }
-        return Err(ConnectError::NoKubeconfig { looked });
+        let Some(account) = &surroundings.service_account else {
+            return Err(ConnectError::NoKubeconfig { looked });
+        };
+        let choice = Choice::from_service_account(account);
+        let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
+        let config = choice.config(options, surroundings).await.map_err(|error| match error {
+            ConnectError::Credentials { why } => ConnectError::InCluster { why },
+            other => other,
+        })?;
+        return Ok(ClusterTarget { context, user, contexts: Vec::new(), config });
     }
     let choice = Choice::new(&kubeconfig, options)?;
     let (context, user) = (choice.context_name.clone(), choice.user_name.clone());
@@ -175,21 +207,6 @@ fn malformed(path: &Path, error: &KubeconfigError) -> ConnectError {
     ConnectError::BadKubeconfig { path: path.to_owned(), why }
 }
 
-fn in_cluster(
-    options: &ConnectOptions,
-    surroundings: &KubeEnvironment,
-) -> Result<ClusterTarget, ConnectError> {
-    let mut config =
-        Config::incluster().map_err(|error| ConnectError::InCluster { why: plain(&error.to_string()) })?;
-    override_user(&mut config.auth_info, options)?;
-    config.proxy_url = surroundings.proxies.for_server(&config.cluster_url, None)?;
-    if let Some(namespace) = &options.namespace {
-        config.default_namespace.clone_from(namespace);
-    }
-    let user = "the pod's service account".into();
-    Ok(ClusterTarget { context: "in-cluster".into(), user, contexts: Vec::new(), config })
-}
-
 /// The selected parts of a kubeconfig.
 struct Choice {
     context_name: String,
@@ -234,6 +251,23 @@ impl Choice {
         // `--server` selects another cluster than the context does, so the context's name would mislead.
         let context_name = options.server.as_deref().map_or(context_name, host);
         Ok(Self { context_name, user_name, cluster, user, namespace: context.namespace })
+    }
+
+    /// Selects what a pod has in place of a kubeconfig. The token is read again as the kubelet replaces it.
+    fn from_service_account(ServiceAccount { server, folder }: &ServiceAccount) -> Self {
+        let path = |name: &str| folder.join(name).display().to_string();
+        Self {
+            context_name: "in-cluster".into(),
+            user_name: "the pod's service account".into(),
+            cluster: Cluster {
+                server: Some(server.clone()),
+                certificate_authority: Some(path("ca.crt")),
+                ..Cluster::default()
+            },
+            user: AuthInfo { token_file: Some(path("token")), ..AuthInfo::default() },
+            // Without the file, it is the namespace `default`, as in a kubeconfig without one.
+            namespace: fs::read_to_string(folder.join("namespace")).ok().map(|name| name.trim().to_owned()),
+        }
     }
 
     async fn config(
@@ -375,6 +409,13 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_server_of_a_pod_is_named_by_its_variables() {
+        let server = |host: &str| ServiceAccount::new(host.as_ref(), "6443".as_ref(), "f".into()).server;
+        assert_eq!(server("10.96.0.1"), "https://10.96.0.1:6443");
+        assert_eq!(server("fd00::1"), "https://[fd00::1]:6443");
+    }
 
     const FIRST: &str = "
 current-context: a

@@ -3,13 +3,14 @@
 //! Requests are built without kube's functions, for two reasons. kube's eviction drops its options, including a dry run
 //! (docs/upstream/operator-actions.md#3.9). And an overloaded server sends Retry-After only in a header.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
+use futures::{StreamExt, stream};
 use http::{Request, header::RETRY_AFTER};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body, core::Status};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
@@ -33,6 +34,9 @@ pub enum DryRun {
 
 /// Timeout of a response. It is longer than the server's own limit for a request.
 const LONGEST: Duration = Duration::from_secs(40);
+
+/// Maximum number of nodes that are read at a time.
+const READS: usize = 8;
 
 /// Number of pods in one page when the pods of a node are listed.
 const PAGE: u32 = 500;
@@ -83,6 +87,25 @@ pub fn write(call: &Call, dry_run: DryRun) -> Request<Vec<u8>> {
 
 fn read(path: String) -> Request<Vec<u8>> {
     Request::get(path).body(Vec::new()).expect("names in a path are encoded")
+}
+
+/// Reads whole nodes, with the fields that kordon does not keep. Of a node that could not be read, returns the reason.
+pub async fn read_whole_nodes(
+    client: &Client,
+    names: impl IntoIterator<Item = NodeName>,
+) -> BTreeMap<NodeName, Result<Value, String>> {
+    let read = async |name: NodeName| {
+        let node = read_whole_node(client, &name).await.map_err(|error| error.to_string());
+        (name, node)
+    };
+    stream::iter(names).map(read).buffered(READS).collect().await
+}
+
+async fn read_whole_node(client: &Client, node: &NodeName) -> Result<Value, RequestOutcome> {
+    let answer = timeout(LONGEST, send(client, read(node_path(node))));
+    let answer =
+        answer.await.map_err(|_| RequestOutcome::Unreachable("the server does not answer".into()))??;
+    serde_json::from_slice(&answer).map_err(|_| no_object())
 }
 
 async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
@@ -195,8 +218,6 @@ fn names_another_uid(message: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
     use kordon_core::plan::PlanStep;
 

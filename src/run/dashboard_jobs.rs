@@ -18,6 +18,7 @@ use crate::{
     app::{
         App,
         operations::{Job, JobResult},
+        preview::ReadNodes,
     },
     executor::{
         guards,
@@ -25,6 +26,7 @@ use crate::{
         write_context::{OperationLock, WriteContext, undone_lines},
     },
     journal::{JournalLine, JournalWriter, LineKind},
+    k8s::requests::read_whole_nodes,
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -142,6 +144,13 @@ impl OperationsDriver {
                     JobResult::Rights { asked, missing }
                 });
             }
+            Job::ReadNodes(names) => self.spawn_in_context(
+                |context| async move {
+                    let nodes = read_whole_nodes(&context.client, names).await;
+                    Ok(ReadNodes { nodes, by: context.by })
+                },
+                JobResult::NodesRead,
+            ),
             Job::Start { number, request } => {
                 let context = self.context.clone();
                 self.spawn_job(async move {

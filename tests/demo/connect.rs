@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -30,6 +31,30 @@ async fn impersonation_is_asked_for_and_shown() {
     let connection = connect(&options).await.expect("it answers");
     assert!(connection.identity.impersonated && connection.identity.to_string().contains("carol"));
     assert!(server.api.log().iter().all(|request| request.identity.user == "carol"));
+}
+
+#[tokio::test]
+async fn groups_and_uid_of_the_impersonated_user_reach_the_server() {
+    let (address, mut requests) = overheard().await;
+    let options = ConnectOptions {
+        impersonate: Some("carol".into()),
+        impersonate_groups: vec!["ops".into(), "on-call".into()],
+        impersonate_uid: Some("u-42".into()),
+        ..bare(address)
+    };
+    // The server is none of Kubernetes; only what it was asked matters.
+    connect(&options).await.err().expect("no API server");
+    let request = requests.recv().await.expect("a request");
+    let mut headers: Vec<&str> =
+        request.lines().filter(|line| line.to_lowercase().starts_with("impersonate-")).collect();
+    headers.sort_unstable();
+    let expected = [
+        "impersonate-group: on-call",
+        "impersonate-group: ops",
+        "impersonate-uid: u-42",
+        "impersonate-user: carol",
+    ];
+    assert_eq!(headers, expected, "{request}");
 }
 
 #[tokio::test]
@@ -136,6 +161,21 @@ fn with_token(token: &str) -> ApiOptions {
 
 fn bare(address: SocketAddr) -> ConnectOptions {
     ConnectOptions { server: Some(format!("http://{address}")), ..ConnectOptions::default() }
+}
+
+/// Starts a server that passes on what it is asked, and answers nothing.
+async fn overheard() -> (SocketAddr, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (sender, requests) = mpsc::channel(8);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            let length = stream.read(&mut request).await.unwrap_or(0);
+            let _ = sender.send(String::from_utf8_lossy(&request[..length]).into_owned()).await;
+        }
+    });
+    (address, requests)
 }
 
 /// Starts a server that sends the same text to every client.

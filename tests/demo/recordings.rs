@@ -181,8 +181,8 @@ fn random_messages(seed: u64) -> Vec<(Timestamp, FeedEvent)> {
         for (kind, read) in ReadKind::ALL.into_iter().zip(KINDS) {
             let api = with_random_objects(kind, &mut random);
             let [json, _] = kind.read_both(&api.client()).await;
-            events.push(FeedEvent::Changes(json.listed));
-            events.push(FeedEvent::Changes(json.watched));
+            events.push(FeedEvent::Changes(without_annotations(json.listed)));
+            events.push(FeedEvent::Changes(without_annotations(json.watched)));
             events.push(FeedEvent::Health(read, health(FeedState::Live)));
         }
     });
@@ -244,6 +244,19 @@ fn start() -> RecordingStart {
 }
 
 /// Records messages, with keyframes when they are due.
+/// Removes the annotations of nodes, which are not recorded.
+fn without_annotations(mut changes: Vec<Change>) -> Vec<Change> {
+    for change in &mut changes {
+        if let Change::Node(
+            ObjectEvent::Listed(node) | ObjectEvent::Prefetched(node) | ObjectEvent::Applied(node),
+        ) = change
+        {
+            node.annotations = None;
+        }
+    }
+    changes
+}
+
 fn record(messages: &[(Timestamp, FeedEvent)], redactor: Option<&Redactor>) -> Vec<u8> {
     let mut file = Vec::new();
     let mut writer = RecordingWriter::start(&mut file, start(), redactor).expect("memory");

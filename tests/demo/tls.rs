@@ -2,7 +2,10 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
-use kordon::k8s::connect::{ConnectError, ConnectOptions, connect};
+use kordon::k8s::connect::{
+    ConnectError, ConnectOptions, Connection, Identity, KubeEnvironment, ServiceAccount, connect,
+    connect_from,
+};
 use kordon_clock::Clock;
 use kordon_demo::api::{Api, ApiOptions};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -81,6 +84,60 @@ async fn a_client_certificate_is_shown_to_a_server_that_wants_one() {
     connect(&alice).await.expect("it knows the authority of the certificate");
 }
 
+#[tokio::test]
+async fn a_certificate_for_another_name_is_accepted_under_the_name_of_tls_server_name() {
+    let (folder, ours) = (Folder::new(), Authority::new("ours"));
+    let server = Server::behind(acceptor_for(&ours, "api.internal", None), ApiOptions::default()).await;
+    let options = |name: Option<&str>| ConnectOptions {
+        tls_server_name: name.map(str::to_owned),
+        ..folder.options(&server, &ours)
+    };
+    for name in [None, Some("other.internal")] {
+        let error = connect(&options(name)).await.err().expect("the certificate is for another name");
+        assert!(matches!(error, ConnectError::Certificate { .. }), "{error}");
+        assert!(error.to_string().contains("--tls-server-name"), "{error}");
+    }
+    connect(&options(Some("api.internal"))).await.expect("the certificate is for this name");
+}
+
+#[tokio::test]
+async fn in_a_pod_the_service_account_is_used_as_the_kubelet_mounts_it() {
+    let (folder, ours, user) = (Folder::new(), Authority::new("ours"), "system:serviceaccount:ops:kordon");
+    let tokens = [("mounted".to_owned(), user.to_owned())].into();
+    let acceptor = acceptor_for(&ours, "127.0.0.1", None);
+    let server = Server::behind(acceptor, ApiOptions { tokens, ..ApiOptions::default() }).await;
+    let account = ServiceAccount { server: server.url.clone(), folder: folder.0.path().to_owned() };
+    let pod = KubeEnvironment { service_account: Some(account), ..KubeEnvironment::default() };
+    let none = ConnectOptions::default();
+
+    folder.file("token", "mounted");
+    let error = connect_from(&none, &pod).await.err().expect("there is no ca.crt");
+    assert!(matches!(error, ConnectError::InCluster { .. }), "{error}");
+    assert!(error.to_string().contains("ca.crt"), "{error}");
+    folder.file("ca.crt", &ours.pem);
+    folder.file("namespace", "ops");
+    let connection = connect_from(&none, &pod).await.expect("it is trusted, and the token is known");
+    let Identity { user: known, confirmed, .. } = &connection.identity;
+    assert_eq!((known.as_str(), confirmed), (user, &true));
+    let of = |connection: &Connection| (connection.context.clone(), connection.namespace.clone());
+    assert_eq!(of(&connection), ("in-cluster".into(), "ops".into()));
+    let options = ConnectOptions { namespace: Some("web".into()), ..ConnectOptions::default() };
+    let connection = connect_from(&options, &pod).await.expect("only the namespace is another one");
+    assert_eq!(of(&connection), ("in-cluster".into(), "web".into()));
+
+    // The kubelet has replaced the token, and the server knows only the earlier one.
+    folder.file("token", "next");
+    let error = connect_from(&none, &pod).await.err().expect("the server does not know the token");
+    assert!(matches!(error, ConnectError::Unauthorized { .. }), "{error}");
+
+    // A kubeconfig comes first.
+    let kubeconfig =
+        folder.file("kubeconfig", &format!("clusters: [{{name: c, cluster: {{server: '{}'}}}}]", server.url));
+    let options = ConnectOptions { kubeconfig: Some(kubeconfig), ..ConnectOptions::default() };
+    let error = connect_from(&options, &pod).await.err().expect("the file has no context");
+    assert!(matches!(error, ConnectError::NoCurrentContext { .. }), "{error}");
+}
+
 /// A certificate authority.
 pub struct Authority {
     pub pem: String,
@@ -98,8 +155,13 @@ impl Authority {
     }
 
     fn issue(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        self.issue_for(name, "127.0.0.1")
+    }
+
+    /// Issues a certificate for the server of an address or name.
+    fn issue_for(&self, name: &str, address: &str) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().expect("a key");
-        (params(name, &["127.0.0.1"]).signed_by(&key, &self.issuer).expect("signed"), key)
+        (params(name, &[address]).signed_by(&key, &self.issuer).expect("signed"), key)
     }
 
     fn roots(&self) -> RootCertStore {
@@ -126,14 +188,18 @@ impl Server {
     /// Starts a server with a certificate of `authority`. If `clients` is given, it requires client certificates of
     /// that authority.
     pub async fn start(authority: &Authority, clients: Option<&Authority>) -> Self {
+        Self::behind(acceptor(authority, clients), ApiOptions::default()).await
+    }
+
+    /// Starts a server whose connections `acceptor` accepts.
+    async fn behind(acceptor: TlsAcceptor, options: ApiOptions) -> Self {
         let (plain, secure) = (listener().await, listener().await);
         let behind = plain.local_addr().expect("bound");
         let url = format!("https://{}", secure.local_addr().expect("bound"));
         let stop = CancellationToken::new();
-        let api = Api::new(Clock::system(), ApiOptions::default());
+        let api = Api::new(Clock::system(), options);
         let stopped = stop.clone();
         tokio::spawn(async move { api.serve(plain, stopped).await });
-        let acceptor = acceptor(authority, clients);
         tokio::spawn(stop.clone().run_until_cancelled_owned(async move {
             while let Ok((stream, _)) = secure.accept().await {
                 let acceptor = acceptor.clone();
@@ -152,6 +218,11 @@ impl Server {
 /// Returns an acceptor with a certificate of `authority`. If `clients` is given, it requires client certificates of
 /// that authority.
 pub fn acceptor(authority: &Authority, clients: Option<&Authority>) -> TlsAcceptor {
+    acceptor_for(authority, "127.0.0.1", clients)
+}
+
+/// Returns an acceptor whose certificate is for the server of this address or name.
+fn acceptor_for(authority: &Authority, address: &str, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(ring::default_provider());
     let verifier: Arc<dyn ClientCertVerifier> = match clients {
         Some(clients) => {
@@ -161,7 +232,7 @@ pub fn acceptor(authority: &Authority, clients: Option<&Authority>) -> TlsAccept
         }
         None => WebPkiClientVerifier::no_client_auth(),
     };
-    let (certificate, key) = authority.issue("server");
+    let (certificate, key) = authority.issue_for("server", address);
     let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

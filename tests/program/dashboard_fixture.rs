@@ -12,6 +12,7 @@ use kordon::{
         chord::Chord,
         dialog::{Dialog, DialogPrompt},
         operations::{Job, JobResult},
+        preview::ReadNodes,
     },
     journal::JournaledOperation,
     k8s::feed::{FeedEvent, FeedHealth, FeedKind, FeedState},
@@ -35,6 +36,7 @@ use kordon_core::{
     plan::{EvictionRules, PlanStep, budget},
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
+use serde_json::{Value, json};
 
 /// Start of every story: 2026-01-02 03:00:00 UTC.
 pub const START: Timestamp = Timestamp::from_secs(1_767_322_800);
@@ -51,6 +53,8 @@ pub struct DashboardFixture {
     alive: BTreeMap<NodeName, i64>,
     /// The configured guard rails, and the permissions that the user lacks.
     pub checks: Checks,
+    /// Why whole nodes cannot be read; `None` if they can.
+    pub unreadable: Option<String>,
     /// The operation in the journal on disk.
     pub past: Option<JournaledOperation>,
     /// Kinds whose watches are not live, with the state of each watch.
@@ -87,6 +91,7 @@ impl DashboardFixture {
             led: true,
             alive: BTreeMap::new(),
             checks: Checks::default(),
+            unreadable: None,
             past: None,
             withheld: BTreeMap::new(),
             controller: None,
@@ -404,6 +409,7 @@ impl DashboardFixture {
             address: format!("10.20.{}.{}", number / 10 + 1, number % 10 + 10).into(),
             kubelet_version: "v1.36.3".into(),
             kernel_version: "6.12.30".into(),
+            annotations: Some(Labels::default()),
             ..Node::default()
         };
         self.alive.insert(node.name.clone(), number as i64 * 7 % 10);
@@ -738,10 +744,29 @@ impl DashboardFixture {
                 };
                 JobResult::Started { number, started }
             }
+            Job::ReadNodes(names) => {
+                let nodes = names.into_iter().map(|name| (name.clone(), self.whole_node(&name))).collect();
+                JobResult::NodesRead(Ok(ReadNodes { nodes, by: "sre@laptop".into() }))
+            }
             Job::Notice { .. } => return,
             Job::End { id, .. } => JobResult::Written { id, error: None, closed: true },
         };
         self.app.on_job_result(result, self.now);
+    }
+
+    /// A node as the server has it, with the fields that the diff of a plan may be about.
+    fn whole_node(&self, name: &NodeName) -> Result<Value, String> {
+        if let Some(why) = &self.unreadable {
+            return Err(why.clone());
+        }
+        let node = self.world.node(name).ok_or("it does not exist any more")?;
+        let labels: BTreeMap<&str, &str> =
+            node.labels.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let metadata = json!({"name": name, "uid": node.uid, "resourceVersion": node.version.0.to_string(),
+            "labels": labels, "managedFields": [{"manager": "kubelet"}]});
+        let address = json!([{"type": "InternalIP", "address": node.address}]);
+        Ok(json!({"apiVersion": "v1", "kind": "Node", "metadata": metadata,
+            "spec": {"podCIDR": "10.244.1.0/24"}, "status": {"addresses": address}}))
     }
 
     fn answer(&mut self, task: &RequestKind) -> operation::RequestOutcome {

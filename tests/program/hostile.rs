@@ -64,6 +64,8 @@ async fn no_command_prints_what_a_terminal_would_obey() {
         vec!["plan", "drain", &node],
         vec!["plan", "taint", &node, "a=b:NoExecute"],
         vec!["plan", "label", &node, "a=b"],
+        vec!["plan", "annotate", &node, "a=b"],
+        vec!["plan", "cordon", &node, "--diff"],
         vec!["plan", "uncordon", &node],
         vec!["plan", "delete", &pod, "-n", &namespace],
         vec!["plan", "evict", &pod, "-n", &namespace],

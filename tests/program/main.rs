@@ -15,6 +15,7 @@ mod dashboard;
 mod dashboard_driver;
 mod dashboard_fixture;
 mod device_cases;
+mod diffs;
 mod doctor;
 mod drain_counts;
 mod drain_times;

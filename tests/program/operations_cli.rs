@@ -47,6 +47,7 @@ async fn without_enforce_the_plan_is_printed_and_nothing_is_written() {
         &["cordon", "general-1a-02"],
         &["taint", "nodes", "general-1a-02", "a=b:NoExecute"],
         &["label", "nodes", "general-1a-02", "a=b"],
+        &["annotate", "nodes", "general-1a-02", "a=any text"],
     ] {
         let output = harness.run(line).await;
         assert!(output.out.contains("Nothing was written."), "{line:?}: {} {}", output.out, output.err);
@@ -183,6 +184,32 @@ async fn taints_and_labels_are_written_and_restored() {
     }
     let node = harness.server.node("general-1a-02").await;
     assert_eq!((keys(&node), node.labels().get("team")), (vec!["x".to_owned()], None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn annotations_are_written_undone_and_kordons_own_are_refused() {
+    let harness = Harness::start(SPEED).await;
+    harness.patch("general-1a-02", json!({"metadata": {"annotations": {"old": "x", "kept": "y"}}})).await;
+    let line = ["annotate", "node", "general-1a-02", "example.com/note=disk 3 is slow, see a=b", "old-"];
+    let report = harness.enforced(&line).await;
+    let node = harness.server.node("general-1a-02").await;
+    let value = |node: &Node, key: &str| node.annotations().get(key).cloned();
+    assert_eq!(value(&node, "example.com/note").as_deref(), Some("disk 3 is slow, see a=b"));
+    assert_eq!((value(&node, "old"), value(&node, "kept").as_deref()), (None, Some("y")));
+    let listed = harness.run(&["annotate", "node", "general-1a-02", "--list"]).await.out;
+    assert!(listed.lines().any(|line| line == "example.com/note=disk 3 is slow, see a=b"), "{listed}");
+
+    let refused = harness.enforce(&["annotate", "node", "general-1a-02", "kept=z"]).await;
+    assert_eq!(refused.code, REFUSED, "{}", refused.err);
+    assert!(refused.err.contains("'kept' already has a value (y)"), "{}", refused.err);
+    for own in ["kordon.dev/cordon=x", "kordon.dev/drain-", "kordon.dev/maintenance-"] {
+        let output = harness.enforce(&["annotate", "node", "general-1a-02", own, "--overwrite"]).await;
+        assert_eq!(output.code, USAGE, "{own}");
+        assert!(output.err.contains("is guarded"), "{}", output.err);
+    }
+    harness.enforced(&["undo", report["operation"].as_str().expect("a name")]).await;
+    let node = harness.server.node("general-1a-02").await;
+    assert_eq!((value(&node, "example.com/note"), value(&node, "old").as_deref()), (None, Some("x")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -386,7 +413,7 @@ async fn drains_that_are_killed_and_resumed_evict_no_pod_twice_and_forget_none()
 }
 
 impl Harness {
-    async fn patch(&self, node: &str, patch: Value) {
+    pub(super) async fn patch(&self, node: &str, patch: Value) {
         let nodes: Objects<Node> = Objects::all(self.server.api.client());
         nodes.patch(node, &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
     }

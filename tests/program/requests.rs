@@ -35,9 +35,10 @@ async fn cordons_labels_and_taints_read_nodes_alone() {
     let server = Server::start(ApiOptions::default()).await;
     let _world = server.inhabit();
     let node = format!("/api/v1/nodes?fieldSelector=metadata.name%3D{NODE}");
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
         (&["cordon", NODE], "/api/v1/nodes"),
         (&["label", NODE, "a=b"], &node),
+        (&["annotate", NODE, "a=b"], &node),
         (&["taint", NODE, "a=b:NoSchedule", "--placement=skip"], &node),
         (&["uncordon", NODE, "--placement=skip"], &node),
         (&["label", "nodes", "-l", "a=b", "c=d"], "/api/v1/nodes?labelSelector=a%3Db"),

@@ -15,6 +15,7 @@ use super::{
     dialog::{Dialog, DialogReply, DialogSubject},
     options::Mode,
     pane::Pane,
+    preview::ReadNodes,
     reaction::Reaction,
 };
 use crate::model::{JournalEntry, Model, NodeDrainCount, suggestions::BlockingBudget};
@@ -116,6 +117,8 @@ pub enum Job {
     Check { number: u64, permissions: Vec<Permission> },
     /// Asks which of these rights the user lacks. The result is [`JobResult::Rights`].
     Rights(Vec<Permission>),
+    /// Reads the whole nodes of the open plan for its diff. The result is [`JobResult::NodesRead`].
+    ReadNodes(Vec<NodeName>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
     /// Writes a notice to the journal.
@@ -146,6 +149,7 @@ pub enum JobResult {
         asked: Vec<Permission>,
         missing: Result<Vec<Permission>, String>,
     },
+    NodesRead(Result<ReadNodes, String>),
     Started {
         number: u64,
         started: Result<Started, NotStarted>,
@@ -264,7 +268,8 @@ impl Operations {
 
 impl App {
     pub fn next_job(&mut self) -> Option<Job> {
-        self.operations.jobs.pop_front().or_else(|| self.next_rights().map(Job::Rights))
+        let next = self.operations.jobs.pop_front().or_else(|| self.next_rights().map(Job::Rights));
+        next.or_else(|| self.screen.overlays.plan_mut()?.next_read().map(Job::ReadNodes))
     }
 
     /// Operations with requests to send.
@@ -346,6 +351,7 @@ impl App {
                 });
             }
             JobResult::Rights { asked, missing } => self.on_rights(asked, missing),
+            JobResult::NodesRead(nodes) => self.on_nodes_read(nodes, now),
             JobResult::Started { number, started } => self.on_started(number, started, now),
             JobResult::Written { id, error, closed } => self.on_written(&id, error, closed, now),
         }

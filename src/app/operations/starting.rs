@@ -215,7 +215,7 @@ impl App {
         });
     }
 
-    fn terms(&self, now: Timestamp) -> Terms {
+    pub(in crate::app) fn terms(&self, now: Timestamp) -> Terms {
         Terms {
             context: self.model.connection.context.clone(),
             options: OperationOptions {

@@ -3,6 +3,7 @@
 //! Another thread computes the result ([`App::next_plan`](super::App::next_plan), [`PreviewJob::work`],
 //! [`App::planned`](super::App::planned)). The previous result stays until the next one arrives.
 
+mod diff;
 mod failure_rows;
 mod job;
 mod plan_rows;
@@ -14,8 +15,8 @@ use std::mem::discriminant;
 use tui_input::{Input, InputRequest};
 
 use super::{
-    completion::{Vocabulary, completed},
-    filter::Filter,
+    completion::Vocabulary,
+    filter::{Filter, Filterable},
     listing::{Listing, Movement},
     pane::Pane,
 };
@@ -24,6 +25,7 @@ use kordon_core::{
     plan::Plan,
 };
 
+pub use diff::{DiffView, ReadNodes};
 pub use failure_rows::{FailureImpact, FailureRow, FailureView};
 pub use job::{FailureJob, HORIZON, PreviewBasis, PreviewJob, PreviewOutcome, PreviewResult, PreviewWork};
 pub use plan_rows::{PlanRow, PlanView, call};
@@ -40,8 +42,11 @@ pub struct Preview {
     pub result: Option<PreviewResult>,
     /// Indices of the listed rows of the result.
     pub list: Listing<usize>,
-    /// Input line for taints or labels; `None` for other kinds of plans.
+    /// Input line for taints, labels or annotations, or for an option; `None` for other kinds of plans while no option is
+    /// typed.
     pub line: Option<EditLine>,
+    /// The diff of the plan, shown in place of the rows of the result; `None` if the rows are shown.
+    pub diff: Option<Box<DiffView>>,
     /// The row that was selected last.
     chosen: Option<ChosenRow>,
     /// Whether the user has moved among the rows.
@@ -53,9 +58,11 @@ pub struct Preview {
     arranged: Option<Filter>,
 }
 
-/// Input line for taints or labels.
+/// Input line for taints, labels or annotations, or for the value of an option.
 #[derive(Clone, Debug)]
 pub struct EditLine {
+    /// The option whose value is typed; `None` for a line of taints, labels or annotations.
+    pub option: Option<PlanOption>,
     pub input: Input,
     /// Whether keys are typed into the line.
     pub is_open: bool,
@@ -102,16 +109,19 @@ impl Preview {
     pub fn new(request: PlanRequest, from: Pane, cluster: &Cluster) -> Self {
         let vocabulary = match (&request.targets, request.kind) {
             (Targets::Nodes(nodes), PlanKind::Taint) => Some(Vocabulary::for_taints(cluster, nodes)),
-            (Targets::Nodes(nodes), PlanKind::Label) => Some(Vocabulary::for_labels(cluster, nodes)),
+            (Targets::Nodes(nodes), PlanKind::Metadata(field)) => {
+                Some(Vocabulary::for_metadata(field, cluster, nodes))
+            }
             _ => None,
         };
-        let line = vocabulary.map(|vocabulary| EditLine::new(vocabulary, &request.edits));
+        let line = vocabulary.map(|vocabulary| EditLine::new(None, vocabulary, &request.edits));
         Self {
             request,
             from,
             result: None,
             list: Listing::default(),
             line,
+            diff: None,
             chosen: None,
             is_moved: false,
             is_new_request: false,
@@ -162,7 +172,7 @@ impl Preview {
     }
 
     fn row(&self, place: usize) -> Option<ChosenRow> {
-        match self.outcome()? {
+        match self.outcome().filter(|_| self.diff.is_none())? {
             PreviewOutcome::Plan(view) => {
                 let row = *view.rows.get(place)?;
                 let pod = if let Row::Item(item) = row { view.pod_of(item).cloned() } else { None };
@@ -181,6 +191,38 @@ impl Preview {
     pub fn toggle(&mut self, option: PlanOption) {
         self.request.toggle(option);
         self.is_new_request = true;
+    }
+
+    /// Opens the line in which the value of an option is typed, if this kind of plan has the option.
+    pub(super) fn type_option(&mut self, option: PlanOption, cluster: &Cluster) {
+        if !self.request.kind.options().contains(&option) {
+            return;
+        }
+        let vocabulary = match (&self.request.targets, option) {
+            (Targets::Nodes(nodes), PlanOption::PodSelector) => Vocabulary::for_pods(cluster, nodes),
+            _ => Vocabulary::default(),
+        };
+        let line = EditLine::new(Some(option), vocabulary, &self.request.typed(option));
+        self.line = Some(EditLine { is_open: true, ..line });
+    }
+
+    /// Sets an option to a typed value.
+    ///
+    /// # Errors
+    /// The plan does not have the option, or the text is not a value of it.
+    pub(super) fn set_option(&mut self, option: PlanOption, text: &str) -> Result<(), String> {
+        self.request.set_typed(option, text)?;
+        self.is_new_request = true;
+        Ok(())
+    }
+
+    /// Closes the line in which an option is typed, without a change. Returns whether there was one.
+    pub(super) fn leave_option(&mut self) -> bool {
+        let is_typed = self.line.as_ref().is_some_and(|line| line.option.is_some());
+        if is_typed {
+            self.line = None;
+        }
+        is_typed
     }
 
     /// Moves among the rows.
@@ -235,9 +277,16 @@ impl Preview {
         }
     }
 
-    /// Closes the input line. If its text names no valid taints or labels, the line stays open and shows the reason.
+    /// Closes the input line and keeps its text. If the text is not valid, the line stays open and shows the reason.
     pub(super) fn keep_edits(&mut self) {
-        let fault = self.request.action().err();
+        let option = self.line.as_ref().and_then(|line| Some((line.option?, line.input.value().to_owned())));
+        let fault = match option {
+            Some((option, text)) => self.set_option(option, &text).err(),
+            None => self.request.action().err(),
+        };
+        if fault.is_none() && self.leave_option() {
+            return;
+        }
         if let Some(line) = &mut self.line {
             line.is_open = fault.is_some();
             line.fault = fault;
@@ -249,8 +298,10 @@ impl Preview {
         change(line);
         line.fault = None;
         line.propose();
-        self.request.edits = line.input.value().into();
-        self.is_new_request = true;
+        if line.option.is_none() {
+            self.request.edits = line.input.value().into();
+            self.is_new_request = true;
+        }
     }
 
     /// Lists the rows that pass the filter, if the rows or the filter have changed.
@@ -262,14 +313,21 @@ impl Preview {
             self.remember_chosen();
         }
         let everything = filter.is_empty();
-        let rows = match self.outcome() {
-            Some(PreviewOutcome::Plan(view)) => {
+        let rows = match (&self.diff, self.outcome()) {
+            (Some(diff), _) => {
+                let lines = diff.lines.iter().enumerate();
+                lines
+                    .filter(|(_, line)| everything || filter.matches(*line))
+                    .map(|(place, _)| place)
+                    .collect()
+            }
+            (None, Some(PreviewOutcome::Plan(view))) => {
                 rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
             }
-            Some(PreviewOutcome::Failure(view)) => {
+            (None, Some(PreviewOutcome::Failure(view))) => {
                 rows::passing(&view.rows, |row| everything || filter.matches(&view.filterable(*row)))
             }
-            Some(PreviewOutcome::Fault(_)) | None => Vec::new(),
+            (None, Some(PreviewOutcome::Fault(_)) | None) => Vec::new(),
         };
         let chosen = self.chosen.as_ref();
         let is_chosen =
@@ -286,15 +344,15 @@ impl Preview {
 
 impl EditLine {
     /// Creates the line. A line with text is closed at first, so that the user reads the text before typing.
-    fn new(vocabulary: Vocabulary, text: &str) -> Self {
+    fn new(option: Option<PlanOption>, vocabulary: Vocabulary, text: &str) -> Self {
         let candidates = vocabulary.candidates(text);
         let input = Input::new(text.into());
-        Self { input, is_open: text.is_empty(), fault: None, candidates, chosen: 0, vocabulary }
+        Self { option, input, is_open: text.is_empty(), fault: None, candidates, chosen: 0, vocabulary }
     }
 
     fn complete(&mut self) {
         if let Some(word) = self.candidates.get(self.chosen) {
-            self.input = Input::new(completed(self.input.value(), word));
+            self.input = Input::new(self.vocabulary.completed(self.input.value(), word));
         }
     }
 

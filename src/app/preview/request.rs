@@ -1,9 +1,13 @@
 //! The request for a plan: kind, targets, options.
 
+use std::time::Duration;
+
+use crate::app::typed_commands::span;
 use kordon_core::{
-    cluster::{Key, NodeName},
+    cluster::{Key, NodeName, Selector},
     plan::{
-        Action, DrainFlag, DrainOptions, RemovalOptions, Retry, TaintEdits, kubectl, label_edits::LabelEdits,
+        Action, DrainFlag, DrainOptions, MetadataEdits, MetadataField, RemovalOptions, Retry, TaintEdits,
+        kubectl,
     },
 };
 use kordon_time::Span;
@@ -15,7 +19,8 @@ pub enum PlanKind {
     Uncordon,
     Drain,
     Taint,
-    Label,
+    /// Changes labels or annotations.
+    Metadata(MetadataField),
     Evict,
     Delete,
     DeleteNode,
@@ -34,6 +39,12 @@ pub enum PlanOption {
     Grace,
     /// Cycles through a few numbers of nodes drained in parallel.
     Parallel,
+    /// Timeout of the drain of one node, or of the removal of pods.
+    Timeout,
+    /// Labels of the pods that leave.
+    PodSelector,
+    /// Age of a deletion from which the drain does not wait for the pod.
+    SkipWaitForDelete,
     Overwrite,
     WholeZones,
 }
@@ -54,7 +65,7 @@ pub struct PlanRequest {
     pub drain: DrainOptions,
     /// Options of an eviction or a deletion.
     pub removal: RemovalOptions,
-    /// Typed taints or labels.
+    /// Typed taints, labels or annotations, quoted as for a shell.
     pub edits: String,
     pub overwrite: bool,
     /// Whether a failure includes all other nodes in the zones of its targets.
@@ -68,7 +79,7 @@ impl PlanKind {
             Self::Uncordon => "uncordon",
             Self::Drain => "drain",
             Self::Taint => "taint",
-            Self::Label => "label",
+            Self::Metadata(field) => field.verb(),
             Self::Evict => "evict",
             Self::Delete => "delete",
             Self::DeleteNode => "delete node",
@@ -79,7 +90,7 @@ impl PlanKind {
     /// Whether the plan predicts on which nodes pods are placed.
     pub const fn places_pods(self) -> bool {
         match self {
-            Self::Cordon | Self::Label => false,
+            Self::Cordon | Self::Metadata(_) => false,
             Self::Uncordon
             | Self::Taint
             | Self::Drain
@@ -94,7 +105,7 @@ impl PlanKind {
     pub const fn moves_pods(self) -> bool {
         match self {
             Self::Drain | Self::Taint | Self::DeleteNode | Self::Failure => true,
-            Self::Cordon | Self::Uncordon | Self::Label | Self::Evict | Self::Delete => false,
+            Self::Cordon | Self::Uncordon | Self::Metadata(_) | Self::Evict | Self::Delete => false,
         }
     }
 
@@ -108,9 +119,12 @@ impl PlanKind {
                 PlanOption::DisableEviction,
                 PlanOption::Grace,
                 PlanOption::Parallel,
+                PlanOption::PodSelector,
+                PlanOption::Timeout,
+                PlanOption::SkipWaitForDelete,
             ],
-            Self::Taint | Self::Label => &[PlanOption::Overwrite],
-            Self::Evict | Self::Delete => &[PlanOption::Grace],
+            Self::Taint | Self::Metadata(_) => &[PlanOption::Overwrite],
+            Self::Evict | Self::Delete => &[PlanOption::Grace, PlanOption::Timeout],
             Self::Failure => &[PlanOption::WholeZones],
         }
     }
@@ -123,7 +137,31 @@ impl PlanOption {
             Self::Force => Some(DrainFlag::Force),
             Self::IgnoreDaemonsets => Some(DrainFlag::IgnoreDaemonsets),
             Self::DeleteEmptydirData => Some(DrainFlag::DeleteEmptydirData),
-            Self::DisableEviction | Self::Grace | Self::Parallel | Self::Overwrite | Self::WholeZones => None,
+            Self::DisableEviction
+            | Self::Grace
+            | Self::Parallel
+            | Self::Timeout
+            | Self::PodSelector
+            | Self::SkipWaitForDelete
+            | Self::Overwrite
+            | Self::WholeZones => None,
+        }
+    }
+
+    /// Name of the value that is typed for the option; `None` for an option whose key changes it at once.
+    pub const fn typed(self) -> Option<&'static str> {
+        match self {
+            Self::Timeout => Some("timeout"),
+            Self::PodSelector => Some("pod-selector"),
+            Self::SkipWaitForDelete => Some("skip-wait-for-delete-timeout"),
+            Self::Force
+            | Self::IgnoreDaemonsets
+            | Self::DeleteEmptydirData
+            | Self::DisableEviction
+            | Self::Grace
+            | Self::Parallel
+            | Self::Overwrite
+            | Self::WholeZones => None,
         }
     }
 }
@@ -155,6 +193,9 @@ impl PlanRequest {
             PlanOption::Grace => self.grace() == Some(Span::ZERO),
             PlanOption::IgnoreDaemonsets
             | PlanOption::Parallel
+            | PlanOption::Timeout
+            | PlanOption::PodSelector
+            | PlanOption::SkipWaitForDelete
             | PlanOption::Overwrite
             | PlanOption::WholeZones => false,
         }
@@ -163,6 +204,11 @@ impl PlanRequest {
     /// Grace period that overrides the pods' own.
     pub fn grace(&self) -> Option<Span> {
         if self.kind == PlanKind::Drain { self.drain.grace } else { self.removal.grace }
+    }
+
+    /// Timeout of the drain of each node, or of the removal.
+    pub fn timeout(&self) -> Option<Span> {
+        if self.kind == PlanKind::Drain { self.drain.timeout } else { self.removal.timeout }
     }
 
     pub fn new(kind: PlanKind, targets: Targets) -> Self {
@@ -191,9 +237,9 @@ impl PlanRequest {
                 let request = Self::new(PlanKind::Taint, Targets::Nodes(nodes.clone()));
                 Self { edits: kubectl::taint_words(edits), overwrite: edits.overwrite, ..request }
             }
-            Action::Label { nodes, edits } => {
-                let request = Self::new(PlanKind::Label, Targets::Nodes(nodes.clone()));
-                Self { edits: kubectl::label_words(edits), overwrite: edits.overwrite, ..request }
+            Action::Metadata { nodes, edits } => {
+                let request = Self::new(PlanKind::Metadata(edits.field), Targets::Nodes(nodes.clone()));
+                Self { edits: kubectl::metadata_words(edits), overwrite: edits.overwrite, ..request }
             }
             Action::DeleteNode { nodes } => Self::new(PlanKind::DeleteNode, Targets::Nodes(nodes.clone())),
             Action::Evict { pods, options } => {
@@ -235,23 +281,88 @@ impl PlanRequest {
             }
             PlanOption::Overwrite => *overwrite = !*overwrite,
             PlanOption::WholeZones => *whole_zones = !*whole_zones,
+            PlanOption::Timeout | PlanOption::PodSelector | PlanOption::SkipWaitForDelete => {}
         }
+    }
+
+    /// The value of an option as it is typed; empty if it has none, or is only switched on and off.
+    pub fn typed(&self, option: PlanOption) -> String {
+        let Self { drain, .. } = self;
+        let seconds = |span: Option<Span>| span.map_or_else(String::new, |span| span.as_secs().to_string());
+        match option {
+            PlanOption::Timeout => self.timeout().map_or_else(String::new, exact),
+            PlanOption::PodSelector => {
+                drain.pod_selector.as_ref().map_or_else(String::new, ToString::to_string)
+            }
+            PlanOption::SkipWaitForDelete => seconds(drain.skip_wait_for_delete),
+            PlanOption::Grace => seconds(self.grace()),
+            PlanOption::Parallel => drain.parallel.max(1).to_string(),
+            PlanOption::Force
+            | PlanOption::IgnoreDaemonsets
+            | PlanOption::DeleteEmptydirData
+            | PlanOption::DisableEviction
+            | PlanOption::Overwrite
+            | PlanOption::WholeZones => String::new(),
+        }
+    }
+
+    /// Sets an option to a typed value. An empty text removes the value.
+    ///
+    /// # Errors
+    /// The plan does not have the option, the option takes no value, or the text is not a value of it.
+    pub(super) fn set_typed(&mut self, option: PlanOption, text: &str) -> Result<(), String> {
+        if !self.kind.options().contains(&option) {
+            return Err("this plan does not have the option".into());
+        }
+        let text = text.trim();
+        let is_drain = self.kind == PlanKind::Drain;
+        let Self { drain, removal, .. } = self;
+        match option {
+            PlanOption::Timeout => {
+                let timeout = limit(text)?;
+                *(if is_drain { &mut drain.timeout } else { &mut removal.timeout }) = timeout;
+            }
+            PlanOption::PodSelector => {
+                let selector = Selector::parse(text).map_err(|error| error.to_string())?;
+                drain.pod_selector = Some(selector).filter(|selector| !selector.is_empty());
+            }
+            PlanOption::SkipWaitForDelete => {
+                drain.skip_wait_for_delete = seconds(text)?.filter(|limit| *limit > Span::ZERO);
+            }
+            PlanOption::Grace => {
+                let grace = seconds(text)?;
+                *(if is_drain { &mut drain.grace } else { &mut removal.grace }) = grace;
+            }
+            PlanOption::Parallel => {
+                let parallel = text.parse::<u16>().ok().filter(|nodes| *nodes > 0);
+                drain.parallel = parallel.ok_or_else(|| format!("{text} is not a number of nodes"))?.into();
+            }
+            PlanOption::Force
+            | PlanOption::IgnoreDaemonsets
+            | PlanOption::DeleteEmptydirData
+            | PlanOption::DisableEviction
+            | PlanOption::Overwrite
+            | PlanOption::WholeZones => return Err("this option takes no value".into()),
+        }
+        Ok(())
     }
 
     /// The requested action; `None` for a failure, which cannot be applied.
     pub(in crate::app) fn action(&self) -> Result<Option<Action>, String> {
-        let edits = || self.edits.split_whitespace();
+        let edits = || shell_words::split(&self.edits).map_err(|_| "a quote is not closed".to_owned());
         Ok(Some(match self.kind {
             PlanKind::Cordon => Action::Cordon { nodes: self.targets.nodes() },
             PlanKind::Uncordon => Action::Uncordon { nodes: self.targets.nodes() },
             PlanKind::Drain => Action::Drain { nodes: self.targets.nodes(), options: self.drain.clone() },
             PlanKind::Taint => {
-                let edits = TaintEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
+                let edits = TaintEdits::parse(edits()?.iter().map(String::as_str), self.overwrite)
+                    .map_err(|error| error.to_string())?;
                 Action::Taint { nodes: self.targets.nodes(), edits }
             }
-            PlanKind::Label => {
-                let edits = LabelEdits::parse(edits(), self.overwrite).map_err(|error| error.to_string())?;
-                Action::Label { nodes: self.targets.nodes(), edits }
+            PlanKind::Metadata(field) => {
+                let edits = MetadataEdits::parse(field, edits()?.iter().map(String::as_str), self.overwrite)
+                    .map_err(|error| error.to_string())?;
+                Action::Metadata { nodes: self.targets.nodes(), edits }
             }
             PlanKind::Evict => Action::Evict { pods: self.targets.pods(), options: self.removal },
             PlanKind::Delete => Action::Delete { pods: self.targets.pods(), options: self.removal },
@@ -268,4 +379,24 @@ fn next_grace(grace: Option<Span>) -> Option<Span> {
         Some(5) => Some(Span::ZERO),
         Some(_) => None,
     }
+}
+
+/// Parses a number of seconds; `None` for an empty text.
+fn seconds(text: &str) -> Result<Option<Span>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let seconds = text.parse::<u32>().map_err(|_| format!("{text} is not a number of seconds"))?;
+    Ok(Some(Span::from_secs(seconds.into())))
+}
+
+/// Formats a duration with all its parts, as in `3h5m7s`.
+fn exact(span: Span) -> String {
+    let duration = Duration::from_nanos(span.as_nanos().unsigned_abs());
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
+/// Parses a timeout such as `90s` or `1h30m`; `None` for an empty text and for 0, as on the command line.
+fn limit(text: &str) -> Result<Option<Span>, String> {
+    if matches!(text, "0" | "0s") { Ok(None) } else { span(text) }
 }

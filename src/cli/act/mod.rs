@@ -1,4 +1,5 @@
-//! `kordon drain`, `cordon`, `uncordon`, `taint`, `label`, `evict`, `delete`: kubectl's words and flags.
+//! `kordon drain`, `cordon`, `uncordon`, `taint`, `label`, `annotate`, `evict`, `delete`: kubectl's words
+//! and flags.
 //!
 //! Without `--enforce` these commands print the plan, as `kordon plan` does. With `--enforce`, the plan is approved
 //! ([`Approval`]) and applied.
@@ -150,8 +151,7 @@ pub async fn drain(args: DrainActArgs, connection: ConnectionArgs) -> Result<(),
 
 /// Prints the plan of an action, or applies it.
 pub async fn act(command: PlanCommand, how: HowArgs, connection: ConnectionArgs) -> Result<(), CliError> {
-    let only_lists = matches!(&command, PlanCommand::Label(args) if args.list);
-    if !how.agreement.enforce || only_lists {
+    if !how.agreement.enforce || command.listed().is_some() {
         return plan::preview(&command, connection).await;
     }
     session::require_operator(&how.agreement)?;

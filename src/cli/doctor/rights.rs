@@ -121,8 +121,8 @@ fn needs() -> [Need; 7] {
         Need {
             id: "rights.nodeChanges",
             permissions: to(PlanKind::Cordon),
-            allows: "cordon, uncordon, taint and label nodes",
-            without: format!("kordon plan cordon (taint, label) works without; {OPERATOR}"),
+            allows: "cordon, uncordon, taint, label and annotate nodes",
+            without: format!("kordon plan cordon (taint, label, annotate) works without; {OPERATOR}"),
             is_vital: false,
         },
         Need {

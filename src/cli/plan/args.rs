@@ -20,7 +20,7 @@ use super::{
 };
 use kordon_core::{
     cluster::{FieldSelector, Selector},
-    plan::{DrainOptions, LabelEdits, RemovalOptions, Retry, TaintEdits},
+    plan::{DrainOptions, MetadataEdits, MetadataField, RemovalOptions, Retry, TaintEdits},
 };
 use kordon_time::Span;
 
@@ -55,7 +55,9 @@ pub enum PlanCommand {
     /// Preview taints: which pods a NoExecute taint deletes, and when
     Taint(TaintArgs),
     /// Preview label changes of nodes
-    Label(LabelArgs),
+    Label(MetadataArgs),
+    /// Preview annotation changes of nodes
+    Annotate(MetadataArgs),
     /// Preview evictions, and which PodDisruptionBudgets block them
     Evict(PodsArgs),
     /// Preview deletions; PodDisruptionBudgets are not consulted
@@ -80,6 +82,9 @@ pub struct PrintArgs {
     #[arg(long, value_name = "MODE", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "client", default_value = "none", hide_default_value = true)]
     dry_run: DryRunMode,
+    /// Print what the plan changes in each object as a diff of its YAML, and the pods that it removes, one a line
+    #[arg(long)]
+    pub diff: bool,
     /// Accepted for kubectl's sake; the size of pages is kordon's own
     #[arg(long, value_name = "OBJECTS", hide = true)]
     chunk_size: Option<u32>,
@@ -122,6 +127,7 @@ impl PrintArgs {
     /// The flag that forbids writes; `None` if no such flag was given.
     pub fn writes_nothing(&self) -> Option<&'static str> {
         match self.dry_run {
+            DryRunMode::None if self.diff => Some("--diff"),
             DryRunMode::Client | DryRunMode::Server => Some("--dry-run"),
             DryRunMode::None => None,
         }
@@ -186,12 +192,13 @@ pub struct TaintArgs {
     edit: EditArgs,
 }
 
+/// Arguments of the commands that change labels or annotations.
 #[derive(Args, Debug)]
-pub struct LabelArgs {
-    /// Nodes and labels, as in kubectl: `[nodes] NODE... key=value... key-...`
-    #[arg(value_name = "NODE|LABEL", required_unless_present = "list")]
+pub struct MetadataArgs {
+    /// Nodes and changes, as in kubectl: `[nodes] NODE... key=value... key-...`
+    #[arg(value_name = "NODE|KEY=VALUE", required_unless_present = "list")]
     words: Vec<String>,
-    /// Print the labels of the nodes instead of changing them
+    /// Print what the nodes have instead of changing it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", default_value = "false", hide_default_value = true, hide_possible_values = true, action = clap::ArgAction::Set)]
     pub list: bool,
     /// Select nodes by field: metadata.name, spec.unschedulable
@@ -201,7 +208,7 @@ pub struct LabelArgs {
     edit: EditArgs,
 }
 
-/// The flags that taints and labels share.
+/// The flags that taints, labels and annotations share.
 #[derive(Args, Debug)]
 pub struct EditArgs {
     /// Select nodes by label instead of by name
@@ -262,7 +269,9 @@ impl PlanCommand {
         match self {
             Self::Drain(args) => &args.nodes.print,
             Self::Cordon(args) | Self::Uncordon(args) => &args.print,
-            Self::Taint(TaintArgs { edit, .. }) | Self::Label(LabelArgs { edit, .. }) => &edit.print,
+            Self::Taint(TaintArgs { edit, .. })
+            | Self::Label(MetadataArgs { edit, .. })
+            | Self::Annotate(MetadataArgs { edit, .. }) => &edit.print,
             Self::Evict(args) | Self::Delete(args) => &args.print,
         }
     }
@@ -273,7 +282,8 @@ impl PlanCommand {
             Self::Uncordon(args) => PlanTarget::Uncordon(args.targets()?),
             Self::Drain(args) => PlanTarget::Drain(args.nodes.targets()?, args.options()),
             Self::Taint(args) => args.target()?,
-            Self::Label(args) => args.target()?,
+            Self::Label(args) => args.target(MetadataField::Labels)?,
+            Self::Annotate(args) => args.target(MetadataField::Annotations)?,
             Self::Evict(args) => PlanTarget::Evict(args.targets()?, args.options()?),
             Self::Delete(args) => match args.named_nodes() {
                 Some(words) => PlanTarget::DeleteNode(args.node_targets(words)?),
@@ -281,13 +291,31 @@ impl PlanCommand {
             },
         })
     }
+
+    /// The entries to print, for a command that changes nothing: `--list`.
+    pub fn listed(&self) -> Option<(MetadataField, &MetadataArgs)> {
+        let (field, args) = match self {
+            Self::Label(args) => (MetadataField::Labels, args),
+            Self::Annotate(args) => (MetadataField::Annotations, args),
+            Self::Drain(_)
+            | Self::Cordon(_)
+            | Self::Uncordon(_)
+            | Self::Taint(_)
+            | Self::Evict(_)
+            | Self::Delete(_) => return None,
+        };
+        args.list.then_some((field, args))
+    }
 }
 
 impl PlanArgs {
     /// Checks the objects that the operation names.
     pub fn check_targets(&self) -> Result<(), CliError> {
         match &self.subject {
-            PlanSubject::Operation(PlanCommand::Label(args)) => args.check_targets(),
+            PlanSubject::Operation(PlanCommand::Label(args)) => args.check_targets(MetadataField::Labels),
+            PlanSubject::Operation(PlanCommand::Annotate(args)) => {
+                args.check_targets(MetadataField::Annotations)
+            }
             PlanSubject::Operation(command) => command.target().map(drop),
             PlanSubject::NodeFailure(_) | PlanSubject::ZoneFailure(_) | PlanSubject::Pressure(_) => Ok(()),
         }
@@ -303,15 +331,6 @@ impl TaintArgs {
     }
 }
 
-impl LabelArgs {
-    pub fn target(&self) -> Result<PlanTarget, CliError> {
-        let Self { words, edit, field_selector, .. } = self;
-        let (nodes, words) = node_words(words, LabelEdits::is_word, "label")?;
-        let edits = LabelEdits::parse(words, edit.overwrite).map_err(usage)?;
-        Ok(PlanTarget::Label(edit.targets(nodes, field_selector.as_ref())?, edits))
-    }
-}
-
 impl NodesArgs {
     pub fn targets(&self) -> Result<NodeTargets, CliError> {
         let names = self.nodes.iter().map(String::as_str).collect();
@@ -319,18 +338,25 @@ impl NodesArgs {
     }
 }
 
-impl LabelArgs {
-    /// Checks the nodes and labels that the arguments name.
-    pub fn check_targets(&self) -> Result<(), CliError> {
+impl MetadataArgs {
+    pub fn target(&self, field: MetadataField) -> Result<PlanTarget, CliError> {
+        let Self { words, edit, field_selector, .. } = self;
+        let (nodes, words) = node_words(words, MetadataEdits::is_word, field.one())?;
+        let edits = MetadataEdits::parse(field, words, edit.overwrite).map_err(usage)?;
+        Ok(PlanTarget::Metadata(edit.targets(nodes, field_selector.as_ref())?, edits))
+    }
+
+    /// Checks the nodes and changes that the arguments name.
+    pub fn check_targets(&self, field: MetadataField) -> Result<(), CliError> {
         match self.list {
-            true => self.listed().map(drop),
-            false => self.target().map(drop),
+            true => self.listed(field).map(drop),
+            false => self.target(field).map(drop),
         }
     }
 
-    /// Nodes whose labels are listed.
-    pub fn listed(&self) -> Result<NodeTargets, CliError> {
-        let (nodes, edits) = node_words(&self.words, LabelEdits::is_word, "label")?;
+    /// Nodes whose labels or annotations are listed.
+    pub fn listed(&self, field: MetadataField) -> Result<NodeTargets, CliError> {
+        let (nodes, edits) = node_words(&self.words, MetadataEdits::is_word, field.one())?;
         if let Some(edit) = edits.first() {
             return Err(usage(format!("--list changes nothing: leave out {edit}")));
         }

@@ -1,7 +1,8 @@
 //! `kordon plan`: previews an operation on the present cluster. Nothing is written.
 
 mod args;
-mod labels;
+mod diff;
+mod metadata_list;
 mod report;
 pub mod source;
 mod table;
@@ -11,7 +12,7 @@ mod validate;
 use super::{connection::ConnectionArgs, exit::CliError, forecast, once::OneShot, page::Page, pressure};
 use args::PlanSubject;
 pub use args::{
-    DrainArgs, LabelArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
+    DrainArgs, MetadataArgs, NodesArgs, PlacementMode, PlanArgs, PlanCommand, PodsArgs, PrintArgs, TaintArgs,
 };
 use kordon_core::{
     cluster::{Gaps, Scope},
@@ -36,13 +37,14 @@ pub async fn run(args: PlanArgs, connection: ConnectionArgs) -> Result<(), CliEr
 
 /// Prints the plan of an operation.
 pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Result<(), CliError> {
-    if let PlanCommand::Label(args) = command
-        && args.list
-    {
-        return labels::list(args, connection).await;
+    if let Some((field, args)) = command.listed() {
+        return metadata_list::list(field, args, connection).await;
     }
     let target = command.target()?;
     let print = command.print();
+    if print.diff && !print.output.is_for_people() {
+        return Err(targets::usage("--diff and --output may not be specified together"));
+    }
     let PlanSource { mut shot, landings } =
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
@@ -69,7 +71,10 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         ValidationAnswers::default()
     };
     report.add_answers(&answers);
-    print.output.print(&report, table::render)?;
+    match print.diff {
+        true => diff::print(&plan, &shot).await?,
+        false => print.output.print(&report, table::render)?,
+    }
     let prospect = plan.prospect();
     shot.done()?;
     match prospect {

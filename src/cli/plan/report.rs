@@ -29,7 +29,7 @@ pub struct PlanReport {
     pub schema: &'static str,
     /// When the plan was made. Durations below count from here.
     pub taken_at: Timestamp,
-    /// `cordon`, `uncordon`, `taint`, `label`, `drain`, `evict` or `delete`.
+    /// `cordon`, `uncordon`, `taint`, `label`, `annotate`, `drain`, `evict` or `delete`.
     pub action: &'static str,
     /// The equivalent kubectl command; `null` if there is none (`evict`).
     pub command: Option<String>,
@@ -152,13 +152,13 @@ pub struct PlanNodeReport {
     pub name: NodeName,
     /// The node's uid, the precondition of every write.
     pub uid: String,
-    /// The write: `cordon`, `uncordon`, `taints`, `labels`, `unchanged` (already as requested) or `refused`.
+    /// The write: `cordon`, `uncordon`, `taints`, `labels`, `annotations`, `unchanged` (already as requested) or `refused`.
     pub change: &'static str,
     /// Why it is `refused`, in kubectl's words; else `null`.
     pub text: Option<String>,
-    /// The node's taints or labels now, if these change.
+    /// The node's taints, labels or annotations now, if these change.
     pub before: Vec<String>,
-    /// The node's taints or labels afterwards.
+    /// The node's taints, labels or annotations afterwards.
     pub after: Vec<String>,
     /// The drain of the node; `null` for other actions.
     pub drain: Option<DrainReport>,
@@ -413,7 +413,7 @@ pub struct UndoReport {
     pub node: NodeName,
     /// The node's uid: another node of the same name is left alone.
     pub uid: String,
-    /// The changes: `uncordon`, `cordon`, or `taint …` and `label …` in kubectl's words.
+    /// The changes: `uncordon`, `cordon`, or `taint …`, `label …` and `annotate …` in kubectl's words.
     pub changes: Vec<String>,
 }
 
@@ -571,11 +571,11 @@ fn node(node: &NodePlan, made: Timestamp) -> PlanNodeReport {
         NodeChange::Unchanged { text } => ("unchanged", Some((*text).to_owned()), Vec::new(), Vec::new()),
         NodeChange::Refused { text } => ("refused", Some(text.clone()), Vec::new(), Vec::new()),
         NodeChange::Taints { before, after } => ("taints", None, strings(before), strings(after)),
-        NodeChange::Labels { before, after } => {
+        NodeChange::Metadata { field, before, after } => {
             let shown = |labels: &kordon_core::cluster::Labels| {
                 labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
             };
-            ("labels", None, shown(before), shown(after))
+            (field.as_str(), None, shown(before), shown(after))
         }
     };
     let drain = node.drain.as_ref().map(|drain| self::drain(drain, made));
@@ -742,8 +742,10 @@ fn undo_change(step: &UndoStep) -> String {
         UndoStep::Cordon => "cordon".into(),
         UndoStep::Taint { before: Some(before), .. } => format!("taint {before}"),
         UndoStep::Taint { key, effect, before: None, .. } => format!("taint {key}:{effect}-"),
-        UndoStep::Label { key, before: Some(before), .. } => format!("label {key}={before}"),
-        UndoStep::Label { key, before: None, .. } => format!("label {key}-"),
+        UndoStep::Metadata { field, key, before: Some(before), .. } => {
+            format!("{} {key}={before}", field.verb())
+        }
+        UndoStep::Metadata { field, key, before: None, .. } => format!("{} {key}-", field.verb()),
     }
 }
 

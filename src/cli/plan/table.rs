@@ -186,7 +186,9 @@ fn ends(window: &WindowReport) -> String {
 /// Text for the change of a node, as in `unchanged: already cordoned`.
 fn change(node: &PlanNodeReport) -> String {
     match (node.change, &node.text) {
-        ("taints" | "labels", _) => format!("{} -> {}", list(&node.before), list(&node.after)),
+        ("taints" | "labels" | "annotations", _) => {
+            format!("{} -> {}", list(&node.before), list(&node.after))
+        }
         (change, Some(text)) => format!("{change}: {text}"),
         (change, None) => change.into(),
     }

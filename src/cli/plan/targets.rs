@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Display};
 use super::super::exit::CliError;
 use kordon_core::{
     cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
-    plan::{Action, DrainOptions, EvictionRules, LabelEdits, RemovalOptions, TaintEdits, needs},
+    plan::{Action, DrainOptions, EvictionRules, MetadataEdits, RemovalOptions, TaintEdits, needs},
 };
 use kordon_time::Timestamp;
 
@@ -15,7 +15,7 @@ pub enum PlanTarget {
     Cordon(NodeTargets),
     Uncordon(NodeTargets),
     Taint(NodeTargets, TaintEdits),
-    Label(NodeTargets, LabelEdits),
+    Metadata(NodeTargets, MetadataEdits),
     Drain(NodeTargets, DrainOptions),
     Evict(PodTargets, RemovalOptions),
     Delete(PodTargets, RemovalOptions),
@@ -31,8 +31,8 @@ impl PlanTarget {
             Self::Taint(targets, edits) => {
                 Action::Taint { nodes: targets.names(cluster), edits: edits.clone() }
             }
-            Self::Label(targets, edits) => {
-                Action::Label { nodes: targets.names(cluster), edits: edits.clone() }
+            Self::Metadata(targets, edits) => {
+                Action::Metadata { nodes: targets.names(cluster), edits: edits.clone() }
             }
             Self::Drain(targets, options) => {
                 Action::Drain { nodes: targets.names(cluster), options: options.clone() }
@@ -69,7 +69,7 @@ impl PlanTarget {
             Self::Cordon(targets) | Self::Drain(targets, _) => targets.selection().map(|_| Scope::Nodes),
             Self::Uncordon(targets)
             | Self::Taint(targets, _)
-            | Self::Label(targets, _)
+            | Self::Metadata(targets, _)
             | Self::DeleteNode(targets) => targets.selection(),
             Self::Evict(targets, _) | Self::Delete(targets, _) => targets.selection(namespace),
         };
@@ -88,7 +88,7 @@ impl PlanTarget {
             Action::Cordon { nodes }
             | Action::Uncordon { nodes }
             | Action::Taint { nodes, .. }
-            | Action::Label { nodes, .. }
+            | Action::Metadata { nodes, .. }
             | Action::DeleteNode { nodes }
             | Action::Drain { nodes, .. } => {
                 nodes.iter().any(no_node).then_some(Scope::Nodes).into_iter().collect()
@@ -102,7 +102,7 @@ impl PlanTarget {
     /// Whether pods may leave.
     pub const fn removes_pods(&self) -> bool {
         match self {
-            Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
+            Self::Cordon(_) | Self::Uncordon(_) | Self::Metadata(..) => false,
             Self::Taint(..) | Self::Drain(..) | Self::Evict(..) | Self::Delete(..) | Self::DeleteNode(_) => {
                 true
             }
@@ -113,7 +113,7 @@ impl PlanTarget {
     pub fn depends_on_settings(&self) -> bool {
         match self {
             Self::Taint(_, edits) => edits.may_evict(),
-            Self::Cordon(_) | Self::Uncordon(_) | Self::Label(..) => false,
+            Self::Cordon(_) | Self::Uncordon(_) | Self::Metadata(..) => false,
             Self::Drain(..) | Self::Evict(..) | Self::Delete(..) | Self::DeleteNode(_) => false,
         }
     }
@@ -121,7 +121,7 @@ impl PlanTarget {
     /// Whether pods may leave or be placed.
     pub const fn moves_pods(&self) -> bool {
         match self {
-            Self::Cordon(_) | Self::Label(..) => false,
+            Self::Cordon(_) | Self::Metadata(..) => false,
             Self::Uncordon(_)
             | Self::Taint(..)
             | Self::Drain(..)
@@ -275,7 +275,7 @@ impl PodTargets {
     }
 }
 
-/// Separates names of nodes from the taints or labels after them.
+/// Separates names of nodes from the taints, labels or annotations after them.
 pub fn node_words<'a>(
     words: &'a [String],
     is_word: fn(&str) -> bool,

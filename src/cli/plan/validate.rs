@@ -99,7 +99,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         | PlanStep::DeleteNode { .. }
         | PlanStep::Cordon { .. }
         | PlanStep::SetTaints { .. }
-        | PlanStep::SetLabels { .. } => 201,
+        | PlanStep::SetMetadata { .. } => 201,
     };
     match outcome {
         RequestOutcome::Done => Some(code == 201),

@@ -101,7 +101,7 @@ struct LeaseMeta<'a> {
 struct LeaseMetaFields<'a> {
     name: Text<'a>,
     resource_version: Text<'a>,
-    annotations: KnownAnnotations,
+    annotations: KnownAnnotations<'a>,
     managed_fields: LenientList<ManagedFields<'a>>,
 }
 

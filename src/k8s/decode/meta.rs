@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{Error, IgnoredAny, MapAccess, Visitor},
 };
+use serde_json::value::RawValue;
 
 use super::{
     leaf::{Int, LenientBool, LenientList, Pairs, Text, Time},
@@ -37,7 +38,7 @@ wire! {
         pub labels: Pairs<'a> = 11,
         pub owner_references: LenientList<OwnerReference<'a>> = 13,
         pub finalizers: LenientList<Text<'a>> = 14,
-        pub annotations: KnownAnnotations = 12,
+        pub annotations: KnownAnnotations<'a> = 12,
         /// Not read from protobuf, where nodes read their managed fields from the whole message.
         pub managed_fields: UnreadFields<'a>,
     }
@@ -122,7 +123,10 @@ impl OwnerReference<'_> {
 
 /// The annotations that kordon uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KnownAnnotations {
+pub struct KnownAnnotations<'a> {
+    /// All annotations of a JSON object, not read yet; empty if there are none. In protobuf, nodes read all annotations
+    /// from the whole message.
+    pub json: &'a str,
     /// `kubernetes.io/config.mirror`: the pod mirrors a static pod.
     pub mirror: bool,
     /// `k8s.io/initial-events-end`: the bookmark ends a streamed list.
@@ -149,9 +153,9 @@ pub struct KnownAnnotations {
     pub marks: Vec<(Name, Name)>,
 }
 
-impl KnownAnnotations {
+impl KnownAnnotations<'_> {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&str; 9] = [
+    const WITH_VALUE: [&'static str; 9] = [
         CORDON,
         DRAIN,
         DRAINED,
@@ -198,7 +202,7 @@ fn count(text: &str) -> i32 {
     text.parse::<i32>().map_or(0, |count| count.max(0))
 }
 
-impl<'a> ReadField<'a> for KnownAnnotations {
+impl<'a> ReadField<'a> for KnownAnnotations<'_> {
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         let Some((key, value)) = value.entry()? else { return Ok(()) };
         self.set(key, if Self::reads(key) { value.text()?.unwrap_or_default() } else { "" });
@@ -206,18 +210,30 @@ impl<'a> ReadField<'a> for KnownAnnotations {
     }
 }
 
-impl<'de> Deserialize<'de> for KnownAnnotations {
+impl<'de: 'a, 'a> Deserialize<'de> for KnownAnnotations<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = <&RawValue>::deserialize(deserializer)?.get();
+        let known = KnownKeys::deserialize(&mut serde_json::Deserializer::from_str(json));
+        let KnownKeys(known) = known.map_err(D::Error::custom)?;
+        Ok(Self { json, ..known })
+    }
+}
+
+/// The known annotations of a JSON object.
+struct KnownKeys(KnownAnnotations<'static>);
+
+impl<'de> Deserialize<'de> for KnownKeys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeysOnly;
         impl<'de> Visitor<'de> for KeysOnly {
-            type Value = KnownAnnotations;
+            type Value = KnownKeys;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("annotations")
             }
-            fn visit_unit<E: serde::de::Error>(self) -> Result<KnownAnnotations, E> {
-                Ok(KnownAnnotations::default())
+            fn visit_unit<E: Error>(self) -> Result<KnownKeys, E> {
+                Ok(KnownKeys(KnownAnnotations::default()))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KnownAnnotations, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<KnownKeys, A::Error> {
                 let mut marks = KnownAnnotations::default();
                 while let Some(key) = map.next_key::<Text<'de>>()? {
                     if KnownAnnotations::reads(&key) {
@@ -227,7 +243,7 @@ impl<'de> Deserialize<'de> for KnownAnnotations {
                         marks.set(&key, "");
                     }
                 }
-                Ok(marks)
+                Ok(KnownKeys(marks))
             }
         }
         deserializer.deserialize_any(KeysOnly)
@@ -259,8 +275,8 @@ mod tests {
         assert_eq!(owner(r#"{"ownerReferences":null}"#), None);
     }
 
-    fn marks(json: &str) -> KnownAnnotations {
-        serde_json::from_str(json).expect("annotations")
+    fn marks(json: &str) -> KnownAnnotations<'static> {
+        serde_json::from_str::<KnownKeys>(json).expect("annotations").0
     }
 
     #[test]
@@ -269,7 +285,8 @@ mod tests {
         assert!(marks(r#"{"k8s.io/initial-events-end":"true"}"#).list_ends);
         assert_eq!(marks("null"), KnownAnnotations::default());
         let text = r#"{\"by\":\"bob\",\"operation\":\"p\",\"renewed\":\"2026-01-02T03:04:05Z\"}"#;
-        let marked = marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
+        let marked: KnownAnnotations<'_> =
+            marks(&format!(r#"{{"kordon.dev/drain":"{text}","kordon.dev/cordon":"theirs"}}"#));
         assert_eq!((marked.drain.expect("a mark").by.as_str(), marked.cordon), ("bob", None));
         let failures = |text: &str| {
             let job = format!(r#"{{"batch.kubernetes.io/job-index-failure-count":"{text}"}}"#);

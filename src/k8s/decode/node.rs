@@ -7,11 +7,11 @@ use serde::Deserialize;
 use super::{
     Decoder, WatchEvent, has_metadata,
     image::WireImage,
-    leaf::{Amounts, LenientBool, LenientList, Quantity, Text, Time, or_default},
+    leaf::{Amounts, LenientBool, LenientList, Pairs, Quantity, Text, Time, or_default},
     managed_fields,
     meta::Meta,
     pool::SharedParts,
-    protobuf::{Message, NotAMessage, ReadField, WireValue, wire},
+    protobuf::{Fields, Message, NotAMessage, ReadField, WireValue, wire},
     requests,
 };
 use kordon_core::cluster::{
@@ -87,6 +87,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
         unschedulable_by: wire.unschedulable_by().map(Arc::new),
+        annotations: Some(pool.annotations(&wire.annotations())),
     }
 }
 
@@ -137,6 +138,22 @@ impl WireNode<'_> {
         }
         let of_json = self.metadata.managed_fields.of_unschedulable();
         of_json.or_else(|| managed_fields::of_unschedulable(self.metadata_bytes))
+    }
+
+    /// Returns all annotations of the node, not only those that kordon knows.
+    fn annotations(&self) -> Pairs<'_> {
+        const ANNOTATIONS: u64 = 12;
+        if !self.metadata.annotations.json.is_empty() {
+            return serde_json::from_str(self.metadata.annotations.json).unwrap_or_default();
+        }
+        let (mut fields, mut pairs) = (Fields(self.metadata_bytes), Pairs::default());
+        while let Ok(Some((number, value))) = fields.next() {
+            if number == ANNOTATIONS {
+                // An entry that cannot be read is left out, as everywhere in nodes.
+                let _ = pairs.read(value);
+            }
+        }
+        pairs
     }
 }
 

@@ -45,24 +45,18 @@ impl SharedParts {
 
     /// Returns the shared label set with these entries.
     pub fn labels(&mut self, pairs: &Pairs<'_>) -> Labels {
-        let pairs = &*pairs.0;
-        // The API server sorts the keys. Other servers may not, and may repeat a key; then the last value counts.
-        if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
-            self.sorted_labels(pairs)
-        } else {
-            let mut sorted = pairs.to_vec();
-            sorted.reverse();
-            sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
-            sorted.dedup_by(|(later, _), (earlier, _)| later == earlier);
-            self.sorted_labels(&sorted)
-        }
-    }
-
-    fn sorted_labels(&mut self, pairs: &[(Cow<'_, str>, Cow<'_, str>)]) -> Labels {
         self.entries.clear();
+        let pairs = sorted(pairs);
         let entries = pairs.iter().map(|(key, value)| (self.names.name(key), self.names.name(value)));
         self.entries.extend(entries);
         Labels::sorted(self.labels.share_slice(&self.entries))
+    }
+
+    /// Returns the annotations with these entries. Only their keys are shared: nodes rarely have equal annotations.
+    pub fn annotations(&mut self, pairs: &Pairs<'_>) -> Labels {
+        let pairs = sorted(pairs);
+        let entries = pairs.iter().map(|(key, value)| (self.names.name(key), Name::from(&**value)));
+        Labels::sorted(entries.collect())
     }
 
     pub fn tolerations(&mut self, list: &[Toleration]) -> SharedList<Toleration> {
@@ -113,6 +107,20 @@ impl SharedParts {
         self.entries.clear();
         self.names.tidy();
     }
+}
+
+/// Sorts entries by key.
+fn sorted<'p, 'a>(pairs: &'p Pairs<'a>) -> Cow<'p, [(Cow<'a, str>, Cow<'a, str>)]> {
+    let pairs = &*pairs.0;
+    // The API server sorts the keys. Other servers may not, and may repeat a key; then the last value counts.
+    if pairs.is_sorted_by(|(left, _), (right, _)| left < right) {
+        return Cow::Borrowed(pairs);
+    }
+    let mut sorted = pairs.to_vec();
+    sorted.reverse();
+    sorted.sort_by(|(left, _), (right, _)| left.cmp(right));
+    sorted.dedup_by(|(later, _), (earlier, _)| later == earlier);
+    Cow::Owned(sorted)
 }
 
 /// Images whose names are shared. Hashing uses the address of the shared names instead of their text, because the names

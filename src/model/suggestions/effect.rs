@@ -81,7 +81,7 @@ fn text(plan: &Plan) -> String {
     }
     match &plan.action {
         _ if plan.totals.changed == 0 && !plan.nodes.is_empty() && plan.pods.is_empty() => of_nodes(plan),
-        Action::Cordon { .. } | Action::Label { .. } => String::new(),
+        Action::Cordon { .. } | Action::Metadata { .. } => String::new(),
         Action::Uncordon { .. } => {
             let pods = counted(plan.arrivals.len(), "Pending pod lands here", "Pending pods land here");
             format!("the scheduler places pods here again: {pods}")

@@ -8,9 +8,9 @@ use kordon::{
     ui::{Role, Theme, text},
 };
 use kordon_core::{
-    cluster::{CordonNote, DrainClaim, Labels, Node, OperationId, Selector, Version, quantity},
+    cluster::{CordonNote, DrainClaim, Labels, Name, Node, OperationId, Selector, Version, quantity},
     engine::{Origin, ServerVersion, Settings},
-    plan::{LabelEdits, TaintEdits, syntax, taint_edits},
+    plan::{MetadataEdits, MetadataField, TaintEdits, syntax, taint_edits},
     visible,
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
@@ -74,15 +74,20 @@ pub fn edits(data: &[u8]) {
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
-    match LabelEdits::parse(words.iter().copied(), overwrite) {
-        Ok(edits) => {
-            assert!(words.iter().all(|word| LabelEdits::is_word(word)), "{words:?}");
-            assert!(edits.set.keys().all(|key| syntax::key(key).is_ok()), "{edits:?}");
-            assert!(edits.set.values().all(|value| syntax::value(value).is_ok()), "{edits:?}");
-            let labels = edits.over(&Node::default()).expect("nothing is overwritten");
-            assert!(edits.set.iter().all(|(key, value)| labels.get(key) == Some(value)), "{edits:?}");
+    let node = Node { annotations: Some(Labels::default()), ..Node::default() };
+    for field in MetadataField::ALL {
+        match MetadataEdits::parse(field, words.iter().copied(), overwrite) {
+            Ok(edits) => {
+                assert!(words.iter().all(|word| MetadataEdits::is_word(word)), "{words:?}");
+                assert!(edits.set.keys().all(|key| syntax::key(&key.to_lowercase()).is_ok()), "{edits:?}");
+                let is_value =
+                    |value: &Name| field == MetadataField::Annotations || syntax::value(value).is_ok();
+                assert!(edits.set.values().all(is_value), "{edits:?}");
+                let entries = edits.over(&node).expect("nothing is overwritten");
+                assert!(edits.set.iter().all(|(key, value)| entries.get(key) == Some(value)), "{edits:?}");
+            }
+            Err(error) => assert!(!error.to_string().is_empty()),
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     names::Name,
 };
 
-/// An object's labels, shared by objects with equal labels. Sorted by key, without duplicate keys.
+/// An object's labels or annotations, shared by objects with equal ones. Sorted by key, without duplicate keys.
 ///
 /// For a handful of entries, a list is smaller than a map and faster to search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -87,6 +87,9 @@ pub struct Node {
     /// The client that set `spec.unschedulable`, from `metadata.managedFields`; read only from cordoned nodes.
     #[cbor(n(22), with = "encoding::inline_option", has_nil)]
     pub unschedulable_by: Option<Arc<FieldManager>>,
+    /// All annotations; `None` for a node of a recording, which has only [`Node::marks`].
+    #[cbor(skip)]
+    pub annotations: Option<Labels>,
 }
 
 /// A client that set a field of an object: one of `metadata.managedFields`.

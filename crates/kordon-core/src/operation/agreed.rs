@@ -91,7 +91,7 @@ fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
         Action::Cordon { .. }
         | Action::Uncordon { .. }
         | Action::Taint { .. }
-        | Action::Label { .. }
+        | Action::Metadata { .. }
         | Action::DeleteNode { .. }
         | Action::Drain { .. } => &[],
     };

@@ -132,7 +132,7 @@ fn is_grave(plan: &Plan) -> bool {
         Action::DeleteNode { .. } => {
             plan.warnings.iter().any(|warning| matches!(warning, Warning::MachineRuns { pods: 1.., .. }))
         }
-        Action::Taint { .. } | Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {
+        Action::Taint { .. } | Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => {
             false
         }
     };

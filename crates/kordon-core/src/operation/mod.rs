@@ -19,6 +19,7 @@ mod maintain;
 mod maintenance_write;
 mod nodes;
 mod pods;
+mod rehearsal;
 pub mod report;
 pub mod request;
 mod risk;
@@ -164,7 +165,7 @@ impl Operation {
                     NodeGoal::Taints { edits: edits.clone(), planned: Some(after.clone()) }
                 }
                 (Action::Taint { edits, .. }, _) => NodeGoal::Taints { edits: edits.clone(), planned: None },
-                (Action::Label { edits, .. }, _) => NodeGoal::Labels { edits: edits.clone() },
+                (Action::Metadata { edits, .. }, _) => NodeGoal::Metadata { edits: edits.clone() },
                 (Action::Cordon { .. } | Action::Evict { .. } | Action::Delete { .. }, _) => {
                     NodeGoal::Cordon { on: true }
                 }
@@ -257,7 +258,7 @@ impl Operation {
             Action::Cordon { .. }
             | Action::Uncordon { .. }
             | Action::Taint { .. }
-            | Action::Label { .. }
+            | Action::Metadata { .. }
             | Action::DeleteNode { .. } => Vec::new(),
         };
         for node in places {
@@ -653,7 +654,7 @@ fn removal(action: &Action) -> (DrainOptions, RemovalMode) {
         Action::Cordon { .. }
         | Action::Uncordon { .. }
         | Action::Taint { .. }
-        | Action::Label { .. }
+        | Action::Metadata { .. }
         | Action::DeleteNode { .. } => (DrainOptions::default(), RemovalMode::Evict),
     }
 }

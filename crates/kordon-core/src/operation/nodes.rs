@@ -11,7 +11,7 @@ use crate::{
         maintenance_note::MAINTENANCE,
     },
     plan::{
-        LabelEdits, NodeChange, PlanStep, TaintEdits, label,
+        MetadataEdits, MetadataField, NodeChange, PlanStep, TaintEdits, metadata,
         undo::{NodeUndo, UndoStep},
     },
 };
@@ -55,8 +55,8 @@ pub(super) enum NodeGoal {
         edits: TaintEdits,
         planned: Option<Vec<Taint>>,
     },
-    Labels {
-        edits: LabelEdits,
+    Metadata {
+        edits: MetadataEdits,
     },
     Undo(NodeUndo),
     Maintain(MaintenanceWrite),
@@ -99,7 +99,7 @@ impl NodeTask {
             NodeGoal::Claim
             | NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
-            | NodeGoal::Labels { .. }
+            | NodeGoal::Metadata { .. }
             | NodeGoal::Maintain(_)
             | NodeGoal::Delete
             | NodeGoal::Undo(_) => (Stage::Waiting { until: now }, NodeProgressStage::Waiting),
@@ -253,7 +253,7 @@ impl Operation {
             }
             NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
-            | NodeGoal::Labels { .. }
+            | NodeGoal::Metadata { .. }
             | NodeGoal::Maintain(_)
             | NodeGoal::Delete
             | NodeGoal::Nothing { .. } => node.finish(NodeProgressStage::Written),
@@ -264,7 +264,10 @@ impl Operation {
             NodeGoal::Cordon { on: true } => "cordoned",
             NodeGoal::Cordon { on: false } => "uncordoned",
             NodeGoal::Taints { .. } => "taints set",
-            NodeGoal::Labels { .. } => "labels set",
+            NodeGoal::Metadata { ref edits } => match edits.field {
+                MetadataField::Labels => "labels set",
+                MetadataField::Annotations => "annotations set",
+            },
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
             // The maintenance itself says how far its nodes are.
@@ -345,7 +348,7 @@ impl Operation {
                 self.cordon(seen, on, now)
             }
             NodeGoal::Taints { edits, planned } => self.taint(place, seen, &edits, planned.as_deref(), now),
-            NodeGoal::Labels { edits } => label(seen, &edits),
+            NodeGoal::Metadata { edits } => change_metadata(seen, &edits),
             NodeGoal::Undo(undo) => self.undo_step(place, &undo, seen, now),
             NodeGoal::Delete => {
                 let step = PlanStep::DeleteNode { node: seen.name.clone(), uid: seen.uid.clone() };
@@ -620,7 +623,7 @@ impl Operation {
             NodeGoal::Claim => Some((self.count_on(place).total(), node.stay)),
             NodeGoal::Cordon { .. }
             | NodeGoal::Taints { .. }
-            | NodeGoal::Labels { .. }
+            | NodeGoal::Metadata { .. }
             | NodeGoal::Undo(_)
             | NodeGoal::Maintain(_)
             | NodeGoal::Delete
@@ -654,17 +657,21 @@ pub(super) fn forget_drained(node: &Node) -> Option<(&'static str, Option<String
     node.drained.as_ref().map(|_| (DRAINED, None))
 }
 
-fn label(node: &Node, edits: &LabelEdits) -> NodeDecision {
-    let after = match edits.over(node) {
-        Ok(after) => after,
-        Err(text) => return NodeDecision::GiveUp(NodeIncomplete::Failed(text)),
-    };
-    if after == node.labels {
-        return NodeDecision::Unchanged;
+fn change_metadata(node: &Node, edits: &MetadataEdits) -> NodeDecision {
+    let change = metadata::change(node, edits);
+    match &change {
+        NodeChange::Metadata { field, before, after } => {
+            let step = metadata::step(node, *field, before, after);
+            let undo = NodeUndo::new(node.name.clone(), node.uid.clone(), &change);
+            NodeDecision::Write(RequestKind::Write(step), undo)
+        }
+        NodeChange::Refused { text } => NodeDecision::GiveUp(NodeIncomplete::Failed(text.clone())),
+        NodeChange::Unchanged { .. }
+        | NodeChange::Cordon
+        | NodeChange::Uncordon
+        | NodeChange::Taints { .. }
+        | NodeChange::Deletion => NodeDecision::Unchanged,
     }
-    let change = NodeChange::Labels { before: node.labels.clone(), after: after.clone() };
-    let undo = NodeUndo::new(node.name.clone(), node.uid.clone(), &change);
-    NodeDecision::Write(RequestKind::Write(label::step(node, &after)), undo)
 }
 
 fn shown(taints: &[Taint]) -> String {

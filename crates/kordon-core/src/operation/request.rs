@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cluster::{Key, Node, NodeName, Uid, Version, maintenance_note::MAINTENANCE},
-    plan::{Call, PlanStep, node_path, undo::NodeUndo},
+    plan::{Call, MetadataField, PlanStep, node_path, undo::NodeUndo},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -74,7 +74,7 @@ impl RequestKind {
             Self::Write(
                 PlanStep::Cordon { node, .. }
                 | PlanStep::SetTaints { node, .. }
-                | PlanStep::SetLabels { node, .. }
+                | PlanStep::SetMetadata { node, .. }
                 | PlanStep::DeleteNode { node, .. },
             ) => format!("node/{node}"),
             Self::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => format!("pod/{pod}"),
@@ -99,7 +99,8 @@ impl fmt::Display for RequestKind {
             Self::Write(PlanStep::Cordon { on: true, .. }) => "cordon",
             Self::Write(PlanStep::Cordon { on: false, .. }) => "uncordon",
             Self::Write(PlanStep::SetTaints { .. }) => "set taints",
-            Self::Write(PlanStep::SetLabels { .. }) => "set labels",
+            Self::Write(PlanStep::SetMetadata { field: MetadataField::Labels, .. }) => "set labels",
+            Self::Write(PlanStep::SetMetadata { field: MetadataField::Annotations, .. }) => "set annotations",
             Self::Write(PlanStep::Evict { .. }) => "evict",
             Self::Write(PlanStep::Delete { .. } | PlanStep::DeleteNode { .. }) => "delete",
         })

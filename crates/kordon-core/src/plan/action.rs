@@ -1,20 +1,42 @@
 //! Actions of an operator on nodes and pods, with their options.
 
-use super::{label_edits::LabelEdits, taint_edits::TaintEdits};
+use super::{metadata_edits::MetadataEdits, taint_edits::TaintEdits};
 use crate::cluster::{Key, NodeName, Selector};
 use kordon_time::Span;
 
 /// An operator's action, with its targets and options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    Cordon { nodes: Vec<NodeName> },
-    Uncordon { nodes: Vec<NodeName> },
-    Taint { nodes: Vec<NodeName>, edits: TaintEdits },
-    Label { nodes: Vec<NodeName>, edits: LabelEdits },
-    Drain { nodes: Vec<NodeName>, options: DrainOptions },
-    Evict { pods: Vec<Key>, options: RemovalOptions },
-    Delete { pods: Vec<Key>, options: RemovalOptions },
-    DeleteNode { nodes: Vec<NodeName> },
+    Cordon {
+        nodes: Vec<NodeName>,
+    },
+    Uncordon {
+        nodes: Vec<NodeName>,
+    },
+    Taint {
+        nodes: Vec<NodeName>,
+        edits: TaintEdits,
+    },
+    /// Changes labels or annotations.
+    Metadata {
+        nodes: Vec<NodeName>,
+        edits: MetadataEdits,
+    },
+    Drain {
+        nodes: Vec<NodeName>,
+        options: DrainOptions,
+    },
+    Evict {
+        pods: Vec<Key>,
+        options: RemovalOptions,
+    },
+    Delete {
+        pods: Vec<Key>,
+        options: RemovalOptions,
+    },
+    DeleteNode {
+        nodes: Vec<NodeName>,
+    },
 }
 
 /// Options for pods that are evicted or deleted by name.
@@ -103,7 +125,7 @@ impl Action {
             Self::Cordon { .. } => "cordon",
             Self::Uncordon { .. } => "uncordon",
             Self::Taint { .. } => "taint",
-            Self::Label { .. } => "label",
+            Self::Metadata { edits, .. } => edits.field.verb(),
             Self::Drain { .. } => "drain",
             Self::Evict { .. } => "evict",
             Self::Delete { .. } => "delete",

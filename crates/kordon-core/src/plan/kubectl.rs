@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use super::{
     action::{Action, DrainOptions, RemovalOptions},
-    label_edits::LabelEdits,
+    metadata_edits::MetadataEdits,
     taint_edits::{Removal, TaintEdits},
 };
 use crate::cluster::{Key, Namespace, NodeName};
@@ -18,7 +18,7 @@ pub fn command(action: &Action) -> Option<String> {
         Action::Cordon { .. }
         | Action::Uncordon { .. }
         | Action::Taint { .. }
-        | Action::Label { .. }
+        | Action::Metadata { .. }
         | Action::Drain { .. }
         | Action::Delete { .. }
         | Action::DeleteNode { .. } => Some(of_action("kubectl", action)),
@@ -97,8 +97,9 @@ fn of_action(program: &str, action: &Action) -> String {
             let line = of_nodes("taint nodes", nodes).objects(edited_taints(edits));
             line.switch("overwrite", edits.overwrite).to_string()
         }
-        Action::Label { nodes, edits } => {
-            let line = of_nodes("label nodes", nodes).objects(edited_labels(edits));
+        Action::Metadata { nodes, edits } => {
+            let line =
+                of_nodes(&format!("{} nodes", edits.field.verb()), nodes).objects(edited_metadata(edits));
             line.switch("overwrite", edits.overwrite).to_string()
         }
         Action::Drain { nodes, options } => {
@@ -133,9 +134,9 @@ pub fn taint_words(edits: &TaintEdits) -> String {
     edited_taints(edits).collect::<Vec<_>>().join(" ")
 }
 
-/// Formats these edits as arguments of kubectl label.
-pub fn label_words(edits: &LabelEdits) -> String {
-    edited_labels(edits).collect::<Vec<_>>().join(" ")
+/// Formats these edits as arguments of kubectl label or kubectl annotate, quoted for a shell.
+pub fn metadata_words(edits: &MetadataEdits) -> String {
+    edited_metadata(edits).map(|word| quoted(&word).into_owned()).collect::<Vec<_>>().join(" ")
 }
 
 fn edited_taints(edits: &TaintEdits) -> impl Iterator<Item = String> {
@@ -146,7 +147,7 @@ fn edited_taints(edits: &TaintEdits) -> impl Iterator<Item = String> {
     edits.add.iter().map(ToString::to_string).chain(removed)
 }
 
-fn edited_labels(edits: &LabelEdits) -> impl Iterator<Item = String> {
+fn edited_metadata(edits: &MetadataEdits) -> impl Iterator<Item = String> {
     let set = edits.set.iter().map(|(key, value)| format!("{key}={value}"));
     set.chain(edits.remove.iter().map(|key| format!("{key}-")))
 }

@@ -1,5 +1,5 @@
-//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label, evict
-//! and delete.
+//! Plans: the effects of an operator's action on a cluster. Actions are cordon, uncordon, drain, taint, label, annotate,
+//! evict and delete.
 //!
 //! [`Plan::new`] turns an [`Action`] and a [`crate::cluster::Cluster`] into a verdict per pod, steps, a timeline,
 //! totals, warnings, missing flags, the permissions needed, the equivalent kubectl command, and the undo. A plan
@@ -32,9 +32,9 @@ mod job_failure;
 mod job_failures;
 pub mod kubectl;
 mod kubectl_difference;
-pub mod label;
-pub mod label_edits;
 mod landing;
+pub mod metadata;
+pub mod metadata_edits;
 pub mod needs;
 mod node_deletion;
 mod node_plan;
@@ -93,8 +93,8 @@ pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;
 pub use job_failures::JobConsequences;
 pub use kubectl_difference::KubectlDifference;
-pub use label_edits::LabelEdits;
 pub use landing::Landing;
+pub use metadata_edits::{MetadataEdits, MetadataField};
 pub use node_plan::{NodeChange, NodeDrain, NodePlan};
 pub use not_modelled::{NotModelled, NotModelledKind};
 pub use obstacle::RemovalObstacle;

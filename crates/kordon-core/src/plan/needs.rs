@@ -42,7 +42,7 @@ const MOST_SMALL_PARTS: usize = 10;
 pub fn needs(action: &Action, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> BTreeSet<Scope> {
     let mut needs = Needs { cluster, scopes: watched(action) };
     match action {
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => {}
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => {}
         Action::Taint { nodes, edits } => {
             for node in evicting(nodes, edits, cluster) {
                 needs.scopes.insert(Scope::PodsOn(node.clone()));
@@ -103,7 +103,7 @@ fn uncovered(scopes: BTreeSet<Scope>) -> BTreeSet<Scope> {
 pub fn removable(action: &Action, cluster: &Cluster) -> BTreeSet<Scope> {
     let on = |node: &NodeName| Scope::PodsOn(node.clone());
     match action {
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => BTreeSet::new(),
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => BTreeSet::new(),
         Action::Taint { nodes, edits } => evicting(nodes, edits, cluster).map(on).collect(),
         Action::Drain { nodes, .. } | Action::DeleteNode { nodes } => nodes.iter().map(on).collect(),
         Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
@@ -140,7 +140,7 @@ pub fn watched(action: &Action) -> BTreeSet<Scope> {
     let nodes = |nodes: &[NodeName]| nodes.iter().cloned().map(Scope::Node).collect::<BTreeSet<_>>();
     let watched = match action {
         Action::Cordon { .. } => [Scope::Nodes].into(),
-        Action::Uncordon { nodes: names } | Action::Label { nodes: names, .. } => nodes(names),
+        Action::Uncordon { nodes: names } | Action::Metadata { nodes: names, .. } => nodes(names),
         Action::Taint { nodes: names, .. } => nodes(names),
         Action::DeleteNode { nodes: names } => {
             let pods = names.iter().cloned().map(Scope::PodsOn);

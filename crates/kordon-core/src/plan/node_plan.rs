@@ -1,6 +1,6 @@
 //! The part of a plan that concerns one node.
 
-use super::pod_plan::Window;
+use super::{metadata_edits::MetadataField, pod_plan::Window};
 use crate::cluster::{Key, Labels, NodeName, Taint, Uid};
 use kordon_time::Timestamp;
 
@@ -23,7 +23,9 @@ pub enum NodeChange {
         before: Vec<Taint>,
         after: Vec<Taint>,
     },
-    Labels {
+    /// Labels or annotations.
+    Metadata {
+        field: MetadataField,
         before: Labels,
         after: Labels,
     },
@@ -76,7 +78,7 @@ impl NodeChange {
                     after.iter().filter(|taint| !is_in(before, taint)).map(|taint| format!("+{taint}"));
                 removed.chain(added).collect::<Vec<_>>().join("  ")
             }
-            Self::Labels { before, after } => {
+            Self::Metadata { before, after, .. } => {
                 let removed = before.iter().filter(|(key, value)| after.get(key) != Some(value));
                 let added = after.iter().filter(|(key, value)| before.get(key) != Some(value));
                 let removed = removed.map(|(key, value)| format!("-{key}={value}"));

@@ -38,7 +38,7 @@ impl Permission {
         match step {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
-            | PlanStep::SetLabels { node, .. } => Self::on_node("patch", node),
+            | PlanStep::SetMetadata { node, .. } => Self::on_node("patch", node),
             PlanStep::DeleteNode { node, .. } => Self::on_node("delete", node),
             // The resource is `pods/eviction`. Users who may evict pods need no permission for the resource `evictions`
             // of group policy.

@@ -5,7 +5,7 @@ use super::{
     context::PlanContext,
     cordon, drain,
     environment::{Environment, TypicalEnvironment},
-    gaps, label, node_deletion,
+    gaps, metadata, node_deletion,
     placing_environment::PlacingEnvironment,
     plan::Plan,
     removal,
@@ -53,7 +53,7 @@ impl Plan {
             Action::Cordon { nodes } => cordon::cordon(&action, nodes, &context),
             Action::Uncordon { nodes } => cordon::uncordon(&action, nodes, &context),
             Action::Taint { nodes, edits } => taint::plan(&action, nodes, edits, &context),
-            Action::Label { nodes, edits } => label::plan(&action, nodes, edits, &context),
+            Action::Metadata { nodes, edits } => metadata::plan(&action, nodes, edits, &context),
             Action::DeleteNode { nodes } => node_deletion::plan(&action, nodes, &context),
             Action::Drain { nodes, options } => drain::plan(&action, nodes, options, &context),
             Action::Evict { pods, options } => {

@@ -3,6 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
+use super::metadata_edits::MetadataField;
 use crate::cluster::{Key, Name, NodeName, Taint, Uid, Version};
 use kordon_time::Span;
 
@@ -23,11 +24,12 @@ pub enum PlanStep {
         version: Version,
         taints: Vec<Taint>,
     },
-    /// Sets labels. A label without a value is removed.
-    SetLabels {
+    /// Sets labels or annotations. An entry without a value is removed.
+    SetMetadata {
         node: NodeName,
         uid: Uid,
-        labels: Vec<(Name, Option<Name>)>,
+        field: MetadataField,
+        entries: Vec<(Name, Option<Name>)>,
     },
     Evict {
         pod: Key,
@@ -77,14 +79,14 @@ impl PlanStep {
                 let taints = if taints.is_empty() { Value::Null } else { Value::Array(taints) };
                 node(name, json!({"metadata": metadata, "spec": {"taints": taints}}))
             }
-            Self::SetLabels { node: name, uid, labels } => {
-                let labels: serde_json::Map<String, Value> = labels
+            Self::SetMetadata { node: name, uid, field, entries } => {
+                let entries: serde_json::Map<String, Value> = entries
                     .iter()
                     .map(|(key, value)| {
                         (key.to_string(), value.as_deref().map_or(Value::Null, |text| json!(text)))
                     })
                     .collect();
-                node(name, json!({"metadata": {"uid": uid, "labels": labels}}))
+                node(name, json!({"metadata": {"uid": uid, field.as_str(): entries}}))
             }
             Self::Evict { pod, uid, grace } => Call {
                 method: "POST",

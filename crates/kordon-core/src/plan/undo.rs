@@ -1,8 +1,11 @@
 //! Undo of the changes that a plan made to nodes. Pods are not restored.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
-use super::{node_plan::NodeChange, step::PlanStep};
+use super::{metadata_edits::MetadataField, node_plan::NodeChange, step::PlanStep};
 use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
 /// The undo of a plan, by node.
@@ -30,9 +33,9 @@ pub enum UndoStep {
     /// Restores a taint to its state `before` the plan, if it is still in its state `after` the plan. `None` means that
     /// there is no such taint.
     Taint { key: Name, effect: TaintEffect, before: Option<Taint>, after: Option<Taint> },
-    /// Restores a label to its value `before` the plan, if it still has its value `after` the plan. `None` means that
-    /// there is no such label.
-    Label { key: Name, before: Option<Name>, after: Option<Name> },
+    /// Restores a label or annotation to its value `before` the plan, if it still has its value `after` the plan. `None`
+    /// means that there is no such entry.
+    Metadata { field: MetadataField, key: Name, before: Option<Name>, after: Option<Name> },
 }
 
 /// The reason why a change is not undone.
@@ -44,7 +47,7 @@ pub enum NotUndone {
     OtherNode { node: NodeName },
     /// The node is already in the state that it had before the plan.
     NothingToUndo { node: NodeName, state: String },
-    /// Somebody has changed the taint or label after the plan.
+    /// Somebody has changed the taint, label or annotation after the plan.
     Changed { node: NodeName, what: String },
 }
 
@@ -89,13 +92,14 @@ impl NodeUndo {
             NodeChange::Uncordon => vec![UndoStep::Cordon],
             NodeChange::Deletion => Vec::new(),
             NodeChange::Taints { before, after } => taint_steps(before, after),
-            NodeChange::Labels { before, after } => {
+            NodeChange::Metadata { field, before, after } => {
                 let keys: BTreeSet<&Name> = before
                     .keys()
                     .chain(after.keys())
                     .filter(|key| before.get(key) != after.get(key))
                     .collect();
-                let step = |key: &Name| UndoStep::Label {
+                let step = |key: &Name| UndoStep::Metadata {
+                    field: *field,
                     key: key.clone(),
                     before: before.get(key).cloned(),
                     after: after.get(key).cloned(),
@@ -112,7 +116,7 @@ impl NodeUndo {
     pub fn over(&self, node: &Node, writes: &mut Vec<PlanStep>, not_undone: &mut Vec<NotUndone>) {
         let (name, uid) = (&node.name, &node.uid);
         let mut taints: Vec<Taint> = node.taints.to_vec();
-        let mut labels = Vec::new();
+        let mut entries: BTreeMap<MetadataField, Vec<_>> = BTreeMap::new();
         for step in &self.steps {
             match step {
                 UndoStep::Uncordon | UndoStep::Cordon => {
@@ -139,11 +143,11 @@ impl NodeUndo {
                         (None, None) => {}
                     }
                 }
-                UndoStep::Label { key, before, after } => {
-                    if node.labels.get(key) == after.as_ref() {
-                        labels.push((key.clone(), before.clone()));
+                UndoStep::Metadata { field, key, before, after } => {
+                    if field.of_node(node).is_some_and(|present| present.get(key) == after.as_ref()) {
+                        entries.entry(*field).or_default().push((key.clone(), before.clone()));
                     } else {
-                        let what = format!("label {key}");
+                        let what = format!("{} {key}", field.one());
                         not_undone.push(NotUndone::Changed { node: name.clone(), what });
                     }
                 }
@@ -153,8 +157,8 @@ impl NodeUndo {
             let version = node.version;
             writes.push(PlanStep::SetTaints { node: name.clone(), uid: uid.clone(), version, taints });
         }
-        if !labels.is_empty() {
-            writes.push(PlanStep::SetLabels { node: name.clone(), uid: uid.clone(), labels });
+        for (field, entries) in entries {
+            writes.push(PlanStep::SetMetadata { node: name.clone(), uid: uid.clone(), field, entries });
         }
     }
 }

@@ -44,7 +44,7 @@ impl Plan {
             Action::Cordon { .. }
             | Action::Uncordon { .. }
             | Action::Taint { .. }
-            | Action::Label { .. }
+            | Action::Metadata { .. }
             | Action::DeleteNode { .. }
             | Action::Delete { .. } => false,
         };
@@ -88,7 +88,7 @@ impl Plan {
             }
             Action::Uncordon { .. }
             | Action::Taint { .. }
-            | Action::Label { .. }
+            | Action::Metadata { .. }
             | Action::Evict { .. }
             | Action::Delete { .. } => Gaps::default(),
         }

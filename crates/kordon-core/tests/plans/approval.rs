@@ -14,7 +14,7 @@ use kordon_core::{
         },
     },
     plan::{
-        Action, DrainOptions, LabelEdits, Permission, RemovalOptions, TaintEdits, Undo,
+        Action, DrainOptions, MetadataEdits, MetadataField, Permission, RemovalOptions, TaintEdits, Undo,
         undo::{NodeUndo, UndoStep},
     },
 };
@@ -83,8 +83,10 @@ fn the_more_is_at_stake_the_more_has_to_be_typed() {
     let delete = |options| Action::Delete { pods: vec![Key::new("default", "web-0")], options };
     assert_eq!(desk.prompt(delete(RemovalOptions::default())), Prompt::Yes("Yes, delete"));
     assert_eq!(desk.prompt(delete(now)), words("here"));
-    let label =
-        Action::Label { nodes: names(&["n1"]), edits: LabelEdits::parse(["a=b"], false).expect("a label") };
+    let label = Action::Metadata {
+        nodes: names(&["n1"]),
+        edits: MetadataEdits::parse(MetadataField::Labels, ["a=b"], false).expect("a label"),
+    };
     assert_eq!(desk.prompt(label), Prompt::Yes("Yes, label"));
     desk.fixture.pod("alone", "n1", |_| {});
     assert_eq!(desk.prompt(drain(&["n1"])), words("here"), "a pod is lost");

@@ -11,9 +11,9 @@ use kordon_core::{
     operation::Confirmation,
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
-        LabelEdits, Landing, LeaveReason, NodeChange, NotRecreated, Permission, Plan, PlanError, PlanEvent,
-        PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip, Stragglers, TaintEdits,
-        Verdict, Warning, warning::PodWarning,
+        Landing, LeaveReason, MetadataEdits, MetadataField, NodeChange, NotRecreated, Permission, Plan,
+        PlanError, PlanEvent, PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip,
+        Stragglers, TaintEdits, Verdict, Warning, warning::PodWarning,
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -1160,9 +1160,9 @@ fn undo_puts_taints_and_labels_back_and_keeps_what_others_changed() {
     assert_eq!(texts, ["a=1:NoSchedule", "c=theirs:NoSchedule", "b:NoSchedule", "d:NoSchedule"]);
     assert_eq!(kept.len(), 1);
 
-    let edits = LabelEdits::parse(["tier=front", "old-"], false).expect("labels");
+    let edits = MetadataEdits::parse(MetadataField::Labels, ["tier=front", "old-"], false).expect("labels");
     fixture.node("n1", |node| node.labels = [("old".into(), "x".into())].into());
-    let plan = fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits });
+    let plan = fixture.plan(Action::Metadata { nodes: nodes(&["n1"]), edits });
     assert_eq!(plan.steps[0].call().body["metadata"]["labels"], json!({"old": null, "tier": "front"}));
     fixture.node("n1", |node| node.labels = [("tier".into(), "front".into())].into());
     let (steps, _) = plan.undo.writes(&fixture.cluster);
@@ -1174,20 +1174,99 @@ fn labels_follow_kubectls_rules() {
     let mut fixture = PlanFixture::new(&["n1"]);
     fixture.node("n1", |node| node.labels = [("app".into(), "web".into())].into());
     let label = |words: &[&str], overwrite| {
-        let edits = LabelEdits::parse(words.iter().copied(), overwrite).expect("labels");
-        fixture.plan(Action::Label { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
+        let edits =
+            MetadataEdits::parse(MetadataField::Labels, words.iter().copied(), overwrite).expect("labels");
+        fixture.plan(Action::Metadata { nodes: nodes(&["n1"]), edits }).nodes[0].change.clone()
     };
     let refused =
         NodeChange::Refused { text: "'app' already has a value (web), and --overwrite is false".into() };
     assert_eq!(label(&["app=db"], false), refused);
-    assert!(matches!(label(&["app=db"], true), NodeChange::Labels { .. }));
+    assert!(matches!(label(&["app=db"], true), NodeChange::Metadata { .. }));
     assert_eq!(label(&["app=web"], false), NodeChange::Unchanged { text: "has these labels already" });
     assert_eq!(label(&["gone-"], false), NodeChange::Unchanged { text: "has these labels already" });
-    let text =
-        |words: &[&str]| LabelEdits::parse(words.iter().copied(), false).expect_err("nonsense").to_string();
+    let text = |words: &[&str]| {
+        MetadataEdits::parse(MetadataField::Labels, words.iter().copied(), false)
+            .expect_err("nonsense")
+            .to_string()
+    };
     assert_eq!(text(&["a=b=c"]), "invalid label spec: a=b=c");
     assert_eq!(text(&["a=b", "a-"]), "can not both modify and remove a label in the same command");
     assert!(text(&["a=b c"]).starts_with("invalid label value: \"a=b c\": a valid label must be"));
+}
+
+#[test]
+fn annotations_are_planned_and_undone_like_labels() {
+    let mut fixture = PlanFixture::new(&["n1"]);
+    let had = [("example.com/note".into(), "slow disk".into()), ("old".into(), "x".into())];
+    fixture.node("n1", |node| node.annotations = Some(had.into()));
+    let words = ["example.com/note=it's a=b: replace", "old-", "new="];
+    let edits = MetadataEdits::parse(MetadataField::Annotations, words, true).expect("annotations");
+    let plan = fixture.plan(Action::Metadata { nodes: nodes(&["n1"]), edits });
+    let patch = &plan.steps[0].call().body["metadata"];
+    assert_eq!(
+        patch["annotations"],
+        json!({"example.com/note": "it's a=b: replace", "new": "", "old": null})
+    );
+    assert_eq!(patch.get("labels"), None);
+    let command = r"kubectl annotate nodes n1 'example.com/note=it'\''s a=b: replace' new= old- --overwrite";
+    assert_eq!(plan.command.as_deref(), Some(command));
+    assert_eq!(plan.permissions, [Permission::on_node("patch", &"n1".into())]);
+
+    let theirs = [("example.com/note".into(), "theirs".into()), ("new".into(), "".into())];
+    fixture.node("n1", |node| node.annotations = Some(theirs.into()));
+    let (steps, kept) = plan.undo.writes(&fixture.cluster);
+    assert_eq!(steps[0].call().body["metadata"]["annotations"], json!({"new": null, "old": "x"}));
+    let kept: Vec<String> = kept.iter().map(ToString::to_string).collect();
+    assert_eq!(kept, ["annotation example.com/note of n1 has been changed since"]);
+}
+
+#[test]
+fn annotations_follow_the_servers_rules_and_kordons_own_are_guarded() {
+    let parse = |words: &[&str]| {
+        MetadataEdits::parse(MetadataField::Annotations, words.iter().copied(), false)
+            .map(drop)
+            .map_err(|error| error.to_string())
+    };
+    // The server ignores the case of the key, and any text is a value.
+    assert_eq!(parse(&["Example.com/x=a=b, \"c\"\n ü"]), Ok(()));
+    assert!(parse(&["a b=c"]).is_err_and(|text| text.starts_with("invalid annotation key \"a b\": ")));
+    assert_eq!(parse(&["a"]), Err("unknown annotation spec: a".into()));
+    assert_eq!(parse(&[]), Err("at least one annotation update is required".into()));
+    let conflict = "can not both modify and remove an annotation in the same command";
+    assert_eq!(parse(&["a=b", "a-"]), Err(conflict.into()));
+    for (word, meaning) in [
+        ("kordon.dev/cordon=x", "the reason of a cordon"),
+        ("kordon.dev/drain-", "the claim of a drain"),
+        ("kordon.dev/drained-", "the note of the drain that emptied the node"),
+        ("kordon.dev/maintenance={}", "the note of a maintenance"),
+        ("kordon.dev/else-", "an annotation of kordon's own"),
+    ] {
+        let error = parse(&[word]).expect_err(word);
+        assert!(error.contains("is guarded") && error.contains(meaning), "{error}");
+    }
+    // Labels with that prefix are not kordon's.
+    let label = MetadataEdits::parse(MetadataField::Labels, ["kordon.dev/drain=x"], false);
+    assert!(label.is_ok(), "{label:?}");
+}
+
+#[test]
+fn annotations_that_are_too_large_or_unknown_are_refused() {
+    // The server counts keys and values of all annotations, and takes 262,144 bytes.
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.node("n1", |node| node.annotations = Some([("a".into(), "b".repeat(99).into())].into()));
+    let fits = "k=".to_owned() + &"v".repeat(262_144 - 101);
+    let change = |node: &str, word: &str| {
+        let edits = MetadataEdits::parse(MetadataField::Annotations, [word], false).expect("annotations");
+        fixture.plan(Action::Metadata { nodes: nodes(&[node]), edits }).nodes[0].change.clone()
+    };
+    assert!(matches!(change("n1", &fits), NodeChange::Metadata { .. }));
+    let NodeChange::Refused { text } = change("n1", &(fits + "v")) else { panic!("it is too large") };
+    assert!(text.contains("262145 bytes") && text.contains("256 KiB"), "{text}");
+    let NodeChange::Refused { text } = change("n2", "a=b") else { panic!("nothing is known of n2") };
+    assert!(text.contains("annotations are unknown"), "{text}");
+    let alone = "k=".to_owned() + &"v".repeat(262_144);
+    let error = MetadataEdits::parse(MetadataField::Annotations, [alone.as_str()], false);
+    assert!(error.is_err_and(|error| error.to_string().contains("262145 bytes")));
 }
 
 #[test]

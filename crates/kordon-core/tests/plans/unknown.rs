@@ -13,8 +13,8 @@ use kordon_core::{
     },
     placement::Snapshot,
     plan::{
-        Action, DrainOptions, LabelEdits, LeaveReason, Plan, PlanError, PlanPart, Prospect, RemovalOptions,
-        TaintEdits, Verdict, Warning,
+        Action, DrainOptions, LeaveReason, MetadataEdits, MetadataField, Plan, PlanError, PlanPart, Prospect,
+        RemovalOptions, TaintEdits, Verdict, Warning,
     },
 };
 use proptest::prelude::*;
@@ -331,7 +331,10 @@ fn action(kind: usize, nodes: &[&str], cluster: &Cluster, flags: u8) -> Action {
         1 => Action::Uncordon { nodes },
         2 => Action::Taint { nodes, edits: taints("flaky:NoSchedule") },
         3 => Action::Taint { nodes, edits: taints("flaky:NoExecute") },
-        4 => Action::Label { nodes, edits: LabelEdits::parse(["a=b"], false).expect("labels") },
+        4 => Action::Metadata {
+            nodes,
+            edits: MetadataEdits::parse(MetadataField::Labels, ["a=b"], false).expect("labels"),
+        },
         5 => Action::Evict { pods: pods(), options: RemovalOptions::default() },
         6 => Action::Delete { pods: pods(), options: RemovalOptions::default() },
         _ => Action::Drain { nodes, options: options() },

@@ -14,6 +14,7 @@ use crate::{
         Mode, Pane,
         preview::{PlanKind, PlanRow, Preview, PreviewOutcome, Row, Targets},
     },
+    executor::plan_diff::DiffLineKind,
     ui::{
         Scene, text,
         theme::Role,
@@ -23,7 +24,7 @@ use crate::{
         },
     },
 };
-use kordon_core::cluster::Key;
+use kordon_core::{cluster::Key, plan::MetadataField};
 use kordon_time::{Span, Timestamp};
 
 pub use summary::{prospect, totals};
@@ -155,6 +156,13 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
     if preview.is_behind() {
         return ("◌", "computing".into(), Role::FeedBusy);
     }
+    if let Some(diff) = preview.diff.as_ref().filter(|_| preview.plan().is_some()) {
+        return match diff.lines.len() {
+            _ if !diff.is_ready() => ("◌", "reading the nodes".into(), Role::FeedBusy),
+            0 => ("○", "nothing is written".into(), Role::Dim),
+            _ => ("○", "no line matches (Esc clears the filter)".into(), Role::Dim),
+        };
+    }
     let Some(fault) = preview.fault() else {
         return ("○", "no row matches (Esc clears the filter)".into(), Role::Dim);
     };
@@ -166,8 +174,17 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
                 .into(),
             Role::Dim,
         ),
-        PlanKind::Label if is_blank => {
-            ("○", "key=value sets a label, key- removes it; separate several with spaces".into(), Role::Dim)
+        PlanKind::Metadata(field) if is_blank => {
+            let more = match field {
+                MetadataField::Labels => "",
+                MetadataField::Annotations => ", and quote values that have some",
+            };
+            let words = format!(
+                "key=value sets {} {}, key- removes it; separate several with spaces{more}",
+                field.article(),
+                field.one()
+            );
+            ("○", words, Role::Dim)
         }
         _ => ("✗", fault.to_owned(), Role::LevelError),
     }
@@ -175,6 +192,12 @@ fn nothing(preview: &Preview) -> (&'static str, String, Role) {
 
 /// Cells of the row with this index.
 fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
+    if let Some(diff) = &preview.diff {
+        return diff
+            .lines
+            .get(row)
+            .map(|line| vec![Cell::new(&line.text, scene.style(diff_role(line.kind)))]);
+    }
     let section = |title: &str| vec![Cell::new(title, scene.style(Role::Heading))];
     match preview.outcome()? {
         PreviewOutcome::Plan(view) => Some(match view.rows.get(row)? {
@@ -189,9 +212,26 @@ fn cells(scene: &Scene, preview: &Preview, row: usize) -> Option<Vec<Cell>> {
     }
 }
 
+/// Role of a line of the diff. Its first character says the same.
+const fn diff_role(kind: DiffLineKind) -> Role {
+    match kind {
+        DiffLineKind::Header => Role::Heading,
+        DiffLineKind::Hunk => Role::Accent,
+        DiffLineKind::Added => Role::NodeReady,
+        DiffLineKind::Removed => Role::LevelError,
+        DiffLineKind::Context => Role::Dim,
+        DiffLineKind::Removal => Role::Base,
+        DiffLineKind::Note => Role::NodeWarning,
+    }
+}
+
 /// Full text of the selected row; `None` if the list already shows the whole text.
 fn full_text(preview: &Preview, width: u16) -> Option<String> {
     let row = preview.selected_row()?;
+    if let Some(diff) = &preview.diff {
+        let text = &diff.lines.get(row)?.text;
+        return (text::width(text) > usize::from(width)).then(|| text.to_string());
+    }
     match preview.outcome()? {
         PreviewOutcome::Plan(view) => {
             let Row::Item(item) = *view.rows.get(row)? else { return None };

@@ -1,4 +1,4 @@
-//! Inputs of a plan: its options, and the line for taints or labels.
+//! Inputs of a plan: its options, and the line for taints, labels, annotations or the value of an option.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -22,27 +22,53 @@ use crate::{
 /// taints › dedicated=gpu:NoSch▏
 ///          dedicated=gpu:NoSchedule   …
 /// ```
-/// Draws the line for taints or labels and, below it, proposals for the last word or the error. Returns the remaining
+/// Draws the line that is typed into and, below it, proposals for the last word or the error. Returns the remaining
 /// area.
 pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Buffer) -> Rect {
     let Some(line) = &preview.line else { return area };
     if area.height < 4 || area.width < 24 {
         return area;
     }
-    let label = if preview.request.kind == PlanKind::Taint { "taints › " } else { "labels › " };
-    let indent = u16::try_from(text::width(label)).unwrap_or(0);
-    buf.set_string(area.x, area.y, label, scene.style(Role::Key));
+    let name = match (line.option.and_then(PlanOption::typed), preview.request.kind) {
+        (Some(option), _) => option,
+        (None, PlanKind::Metadata(field)) => field.as_str(),
+        (None, _) => "taints",
+    };
+    let label = format!("{name} › ");
+    let indent = u16::try_from(text::width(&label)).unwrap_or(0);
+    buf.set_string(area.x, area.y, &label, scene.style(Role::Key));
     let input = Rect { x: area.x + indent, width: area.width - indent, height: 1, ..area };
     let style = scene.style(if line.is_open { Role::Input } else { Role::Strong });
     field(&line.input, style, line.is_open, input, buf);
     let below = Rect { y: area.y + 1, ..input };
     let runs = if line.is_open { proposals(scene, line) } else { Runs::default() };
     let of_result = preview.fault().filter(|_| !preview.request.edits.is_empty() && !preview.is_behind());
+    let runs = match line.option {
+        Some(option) if line.is_open && runs.is_empty() => Runs::new(hint(option), scene.style(Role::Dim)),
+        _ => runs,
+    };
     let fault = line.fault.as_deref().or(of_result.filter(|_| runs.is_empty()));
     let runs = fault.map_or(runs, |fault| Runs::new(fault, scene.style(Role::LevelError)));
     let shown = cut_line(runs.line(), usize::from(below.width));
     text::draw_line(&shown, (below.x, below.y), below.width, buf);
     Rect { y: area.y + 2, height: area.height - 2, ..area }
+}
+
+/// What is typed for an option.
+const fn hint(option: PlanOption) -> &'static str {
+    match option {
+        PlanOption::PodSelector => "as in app=web,tier!=db; empty for all pods",
+        PlanOption::SkipWaitForDelete => "seconds since the deletion of a pod; empty waits for all pods",
+        PlanOption::Timeout => "as in 90s or 15m; empty for none",
+        PlanOption::Force
+        | PlanOption::IgnoreDaemonsets
+        | PlanOption::DeleteEmptydirData
+        | PlanOption::DisableEviction
+        | PlanOption::Grace
+        | PlanOption::Parallel
+        | PlanOption::Overwrite
+        | PlanOption::WholeZones => "",
+    }
 }
 
 /// Candidates in their order, starting at the chosen one, so that it is always visible.
@@ -59,7 +85,7 @@ fn proposals(scene: &Scene, line: &EditLine) -> Runs {
     runs
 }
 
-/// Cells between options. All options of a drain fit a line of 116 cells.
+/// Cells between options.
 const GAP: u16 = 2;
 
 /// ```text
@@ -128,5 +154,17 @@ fn value_of(request: &PlanRequest, option: PlanOption) -> (Value, String) {
             (Value::OneOfMany, grace.map_or("grace: pod's own".into(), |grace| format!("grace: {grace}")))
         }
         PlanOption::Parallel => (Value::OneOfMany, format!("parallel: {}", drain.parallel.max(1))),
+        PlanOption::PodSelector => (
+            Value::OneOfMany,
+            format!("pods: {}", drain.pod_selector.as_ref().map_or("all".into(), ToString::to_string)),
+        ),
+        PlanOption::Timeout => match request.typed(option) {
+            none if none.is_empty() => (Value::OneOfMany, "timeout: none".into()),
+            limit => (Value::OneOfMany, format!("timeout: {limit}")),
+        },
+        PlanOption::SkipWaitForDelete => {
+            let age = drain.skip_wait_for_delete;
+            (Value::OneOfMany, age.map_or("waits for all".into(), |age| format!("skip-wait: {age}")))
+        }
     }
 }

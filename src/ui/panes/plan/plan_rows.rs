@@ -78,7 +78,7 @@ fn node(scene: &Scene, node: &NodePlan, made: Timestamp) -> EventRow {
             NodeChange::Cordon
             | NodeChange::Uncordon
             | NodeChange::Taints { .. }
-            | NodeChange::Labels { .. } => ("changes", Role::Base),
+            | NodeChange::Metadata { .. } => ("changes", Role::Base),
         };
         let words = node.change.text();
         let words = words.strip_prefix("refused: ").unwrap_or(&words);

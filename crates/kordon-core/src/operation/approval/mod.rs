@@ -22,7 +22,7 @@ use crate::{
     cluster::{Cluster, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
-    plan::{Action, EvictionRules, Permission, Plan, PlanJob, Prospect, needs},
+    plan::{Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, needs},
 };
 use kordon_time::Timestamp;
 
@@ -541,7 +541,10 @@ impl Approval {
                 Action::Cordon { .. } => "Yes, cordon",
                 Action::Uncordon { .. } => "Yes, uncordon",
                 Action::Taint { .. } => "Yes, taint",
-                Action::Label { .. } => "Yes, label",
+                Action::Metadata { edits, .. } => match edits.field {
+                    MetadataField::Labels => "Yes, label",
+                    MetadataField::Annotations => "Yes, annotate",
+                },
                 Action::Drain { .. } => "Yes, drain",
                 Action::Evict { .. } => "Yes, evict",
                 Action::Delete { .. } | Action::DeleteNode { .. } => "Yes, delete",
@@ -723,7 +726,7 @@ impl Approval {
 /// Whether an action may remove pods.
 const fn touches_pods(action: &Action) -> bool {
     match action {
-        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Label { .. } => false,
+        Action::Cordon { .. } | Action::Uncordon { .. } | Action::Metadata { .. } => false,
         Action::Taint { .. }
         | Action::Drain { .. }
         | Action::Evict { .. }
@@ -748,7 +751,7 @@ pub fn plan_title(plan: &Plan) -> String {
         Action::Cordon { .. }
         | Action::Uncordon { .. }
         | Action::Taint { .. }
-        | Action::Label { .. }
+        | Action::Metadata { .. }
         | Action::DeleteNode { .. }
         | Action::Drain { .. } => plan.nodes.iter().map(|node| node.node.to_string()).collect(),
     };

@@ -114,7 +114,7 @@ fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
         PlanStep::Cordon { node, .. }
         | PlanStep::SetTaints { node, .. }
-        | PlanStep::SetLabels { node, .. }
+        | PlanStep::SetMetadata { node, .. }
         | PlanStep::DeleteNode { node, .. } => Some(node),
         PlanStep::Evict { .. } | PlanStep::Delete { .. } => None,
     }
@@ -140,12 +140,12 @@ fn words(step: &PlanStep) -> String {
         PlanStep::SetTaints { node, taints, .. } => {
             format!("set the taints of {node} to: {}", list(taints.iter().map(ToString::to_string).collect()))
         }
-        PlanStep::SetLabels { node, labels, .. } => {
-            let label = |(key, value): &(Name, Option<Name>)| match value {
+        PlanStep::SetMetadata { node, field, entries, .. } => {
+            let entry = |(key, value): &(Name, Option<Name>)| match value {
                 Some(value) => format!("{key}={value}"),
                 None => format!("{key}-"),
             };
-            format!("set labels of {node}: {}", list(labels.iter().map(label).collect()))
+            format!("set {field} of {node}: {}", list(entries.iter().map(entry).collect()))
         }
         PlanStep::Evict { pod, .. } => format!("evict {pod}"),
         PlanStep::Delete { pod, .. } => format!("delete {pod}"),
