@@ -249,6 +249,14 @@ impl OutcomeCounts {
     }
 
     /// Formats the counts: `2 stuck, 1 Pending, 6 move`.
+    /// Returns only the count of one outcome.
+    #[must_use]
+    pub fn only(&self, kind: OutcomeKind) -> Self {
+        let mut counts = Self::default();
+        counts.0[kind as usize] = self.of(kind);
+        counts
+    }
+
     pub fn text(&self) -> String {
         joined(self.parts())
     }

@@ -62,7 +62,7 @@ struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Number of pods with each outcome, of the pods that have nowhere to run.
+    /// Number of pods with each outcome, of the pods that have nowhere to run, and of those whose outcome is not known.
     pub outcomes: OutcomeCounts,
     /// Number of pods on the lost nodes. Leaves out pods that come back to the same node, pods that have finished, and
     /// pods whose controllers have enough other pods.
@@ -223,13 +223,20 @@ impl Headroom {
 }
 
 impl<T> HeadroomLoss<T> {
-    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`.
+    /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`. Pods
+    /// whose outcome is not known are named beside them: `; 4 not known`.
     fn text(&self, of: &str) -> String {
-        let outcomes = &self.outcomes;
-        let pods = counted(outcomes.total(), "pod", "pods");
-        match outcomes.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
-            [kind] => format!("losing {of} would leave {pods} {}", kind.words().0),
-            _ => format!("losing {of} would strand {pods} ({})", outcomes.text()),
+        let nowhere = self.outcomes.only_nowhere();
+        let pods = counted(nowhere.total(), "pod", "pods");
+        let stranded = match nowhere.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
+            [kind] if kind != OutcomeKind::FailsJob => {
+                format!("losing {of} would leave {pods} {}", kind.words().0)
+            }
+            _ => format!("losing {of} would strand {pods} ({})", nowhere.text()),
+        };
+        match self.outcomes.of(OutcomeKind::Unknown) {
+            0 => stranded,
+            unknown => format!("{stranded}; {unknown} not known"),
         }
     }
 }

@@ -375,7 +375,9 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        Self { outcomes: failover.all_counts().only_nowhere(), pods: of_nodes.total() - stay }
+        let all = failover.all_counts();
+        let outcomes = all.only_nowhere() + all.only(OutcomeKind::Unknown);
+        Self { outcomes, pods: of_nodes.total() - stay }
     }
 }
 
