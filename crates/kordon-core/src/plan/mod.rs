@@ -61,6 +61,7 @@ pub mod replacement;
 pub mod rules;
 pub mod simulation;
 mod starting;
+pub mod successor;
 pub mod step;
 pub mod syntax;
 mod taint;

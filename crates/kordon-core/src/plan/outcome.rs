@@ -5,7 +5,7 @@
 //! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
 //! outcome, so the parts add up to the total.
 
-use std::{collections::BTreeMap, fmt, ops::Add};
+use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
 
 use super::{
     eviction_note::{self, EvictionNote},
@@ -15,10 +15,11 @@ use super::{
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
     quota::QuotaRefusal,
+    successor,
     words::counted,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope, Taint, TaintEffect},
+    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, PodResources, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
     placement::TiedNodes,
 };
@@ -297,6 +298,8 @@ pub struct Departing {
     pub created: Option<Timestamp>,
     /// Why it is not known whether the pod is recreated; empty if it is known.
     pub unknown: Name,
+    /// What the replacement requests.
+    pub resources: Arc<PodResources>,
 }
 
 /// The replacement of a pod, once it has been placed.
@@ -340,6 +343,7 @@ impl Departing {
             volume: eviction_note::attached_once(cluster, pod),
             quota: None,
             created: None,
+            resources: successor::successor(cluster, pod).resources.clone(),
         }
     }
 
@@ -406,7 +410,7 @@ impl Departing {
             (Landing::Pending { why }, _) => PodOutcome::Pending {
                 cause: trace.map_or_else(
                     || why.clone(),
-                    |trace| placement_trace::cause(&trace.reasons, &pod.resources.requests),
+                    |trace| placement_trace::cause(&trace.reasons, &self.resources.requests),
                 ),
                 why: why.clone(),
                 help: trace.and_then(|trace| Some(trace.help.as_ref()?.lines())).unwrap_or_default(),

@@ -11,13 +11,14 @@ use super::{
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
+    successor,
     warning::UNSCHEDULABLE,
 };
 use crate::{
     cluster::{Cluster, Key, Name, Node, NodeName, Pod, Taint, TaintEffect, Termination, Uid},
     placement::{
-        Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
-        Snapshot, Unschedulable,
+        Obstacle, Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome,
+        SchedulingRequest, Snapshot, Unschedulable,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -267,8 +268,8 @@ impl<'a> PlacingEnvironment<'a> {
             }
         }
         let lowest = &mut self.state.lowest_priority;
-        *lowest = lowest.map(|lowest| lowest.min(pod.priority));
-        let new = owner::successor(self.typical.cluster, pod).into_owned();
+        let new = successor::successor(self.typical.cluster, pod).into_owned();
+        *lowest = lowest.map(|lowest| lowest.min(new.priority));
         let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..new };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
         if self.state.snapshot.concerns_devices(&new) {
@@ -341,8 +342,12 @@ impl Environment for PlacingEnvironment<'_> {
             return Estimate::NEVER;
         }
         let start = self.typical.time_to_ready(pod, landing);
-        let Landing::Node { node, .. } = landing else { return start };
         let trace = self.state.placements.get(&pod.key);
+        if trace.is_some_and(|trace| matches!(trace.obstacle, Some(Obstacle::Gated(_)))) {
+            // Nothing says when somebody removes its gates.
+            return Estimate::NEVER;
+        }
+        let Landing::Node { node, .. } = landing else { return start };
         let victims =
             trace.into_iter().flat_map(|trace| &trace.preempts).filter(|victim| victim.node == *node);
         let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
@@ -408,7 +413,7 @@ impl Environment for PlacingEnvironment<'_> {
 
 /// Returns the request to schedule a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
-    let new = owner::successor(cluster, pod);
+    let new = successor::successor(cluster, pod);
     let mut request =
         SchedulingRequest { nominated: None, replaces: true, ..SchedulingRequest::from_pod(&new, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {

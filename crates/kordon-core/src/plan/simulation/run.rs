@@ -21,6 +21,7 @@ use crate::{
         quota::{self, QuotaLedger},
         replacement::{LivePods, Replacement},
         starting::StartingPod,
+        successor,
         timeline::{GiveUpReason, PlanEvent, PlanMoment},
     },
 };
@@ -630,15 +631,15 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             for other in std::mem::take(&mut self.lonely) {
                 self.create(other);
             }
-        } else if !owner::successor(self.cluster, &pod).scheduling.pod_affinity.is_empty() {
+        } else if !successor::successor(self.cluster, &pod).scheduling.pod_affinity.is_empty() {
             self.lonely.push(task);
         }
     }
 
     fn on_ready(&mut self, task: usize) {
-        let Task { pod, counted_by, .. } = self.tasks[task].clone();
+        let Task { pod, counted_again_by, .. } = self.tasks[task].clone();
         self.record(PlanEvent::Ready { of: pod.key.clone() });
-        self.count_healthy(counted_by);
+        self.count_healthy(counted_again_by);
         self.create_next();
     }
 
