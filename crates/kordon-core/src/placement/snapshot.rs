@@ -230,9 +230,9 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node, because it is gone. Returns the pod if it was there.
+    /// Removes a pod from its node, because it is gone. Returns the pod if it was there. The node may be gone before.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
-        let pod = self.take(pod, node)?;
+        let pod = self.take(pod, node).or_else(|| self.take_stray(pod, node))?;
         self.devices.on_remove(&pod.key);
         Some(pod)
     }
@@ -260,6 +260,12 @@ impl Snapshot {
             self.affinity_classes.on_mut(affinity_class).remove(number, false);
         }
         Some(resident.pod)
+    }
+
+    fn take_stray(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
+        let strays = self.strays.get_mut(node)?;
+        let place = strays.iter().position(|stray| stray.key == *pod)?;
+        Some(strays.remove(place))
     }
 
     /// Adds or replaces a node.
@@ -321,9 +327,6 @@ impl Snapshot {
     fn remove_pod(&mut self, pod: &Pod) {
         if let Some(node) = &pod.node {
             self.remove(&pod.key, node);
-            if let Some(strays) = self.strays.get_mut(node) {
-                strays.retain(|stray| stray.key != pod.key);
-            }
         }
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name))
             && let Some(nominated) = self.nominated.get_mut(&node)

@@ -85,7 +85,7 @@ pub use environment::{Bound, Environment, Estimate, Quality, Stragglers, Typical
 pub use eviction::{EvictionAnswer, EvictionBlock, FreeEviction};
 pub use eviction_loop::evicted_again_after;
 pub use eviction_note::EvictionNote;
-pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, failover};
+pub use failover::{Failover, FailoverPod, FailoverRun, LeavingPod, LostNodes, failover};
 pub use filter::{DrainFlag, DrainRefusal, Skip};
 pub use gaps::{PlanGap, PlanPart, can_place, failover_gaps, succession_gaps};
 pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};

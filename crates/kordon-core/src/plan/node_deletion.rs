@@ -54,7 +54,7 @@ pub(super) fn plan<E: Environment>(
         plan.nodes.push(NodePlan { node: name, uid, change: NodeChange::Deletion, drain: None });
     }
     let mut environment = context.environment.clone();
-    environment.on_loss(&names.iter().cloned().collect());
+    environment.on_removal(&names.iter().cloned().collect());
     plan.add_replacements(context.cluster, environment);
     plan.complete_removals(context.cluster);
     plan.warnings.extend(warning::of_claims(&nodes, plan.made));

@@ -15,7 +15,8 @@ use super::{
     warning::UNSCHEDULABLE,
 };
 use crate::{
-    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Taint, TaintEffect, Termination, Uid},
+    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Resources, Taint, TaintEffect, Termination, Uid},
+    engine::{NOT_READY, UNREACHABLE},
     placement::{
         Obstacle, Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome,
         SchedulingRequest, Snapshot, Unschedulable,
@@ -41,6 +42,8 @@ pub struct PlacingState {
     snapshot: Snapshot,
     /// Nodes that the environment has cordoned in its snapshot.
     closed: BTreeSet<NodeName>,
+    /// Nodes that have failed and are not back.
+    failed: BTreeSet<NodeName>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// Traces, by the pod that is replaced.
@@ -79,6 +82,7 @@ impl<'a> PlacingEnvironment<'a> {
         let state = PlacingState {
             snapshot,
             closed: BTreeSet::new(),
+            failed: BTreeSet::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -101,6 +105,11 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
         self.state.cancellation = cancellation.clone();
         self
+    }
+
+    /// The snapshot as it is after the changes so far.
+    pub(super) fn snapshot_mut(&mut self) -> &mut Snapshot {
+        &mut self.state.snapshot
     }
 
     /// Returns the state of the environment, without its reference to the cluster. [`PlacingState::in_cluster`] does
@@ -159,10 +168,13 @@ impl<'a> PlacingEnvironment<'a> {
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
-            SchedulingOutcome::Unschedulable(refused) => match &refused.preemption {
-                Preemption::Possible(candidate) => self.preempt(pod, candidate, &refused),
-                _ => self.stay_pending(&request, nameless, &refused),
-            },
+            SchedulingOutcome::Unschedulable(mut refused) => {
+                refused.leave_out(&self.state.failed);
+                match &refused.preemption {
+                    Preemption::Possible(candidate) => self.preempt(pod, candidate, &refused),
+                    _ => self.stay_pending(&request, nameless, &refused),
+                }
+            }
             SchedulingOutcome::NotTried(obstacle) => {
                 let trace = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
                 (Landing::Unknown, Arc::new(trace))
@@ -197,12 +209,12 @@ impl<'a> PlacingEnvironment<'a> {
         nameless: SchedulingRequest,
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
-        let closed = &self.state.closed;
-        let trace = Arc::new(match self.state.detail {
+        let PlacingState { snapshot, closed, failed, detail, .. } = &mut self.state;
+        let trace = Arc::new(match detail {
             TraceDetail::OutcomesOnly => PlacementTrace::default(),
             TraceDetail::Full => PlacementTrace {
-                volumes: self.state.snapshot.volume_topology(request),
-                help: Some(self.state.snapshot.help(request, &|node| closed.contains(node))),
+                volumes: snapshot.volume_topology(request),
+                help: Some(snapshot.help(request, &|node| closed.contains(node) || failed.contains(node))),
                 ..PlacementTrace::unplaced(refused)
             },
         });
@@ -300,6 +312,28 @@ fn cordoned(node: &Node) -> Node {
     Node { unschedulable: true, taints, ..node.clone() }
 }
 
+/// Returns a node as the scheduler sees it after its failure: the node lifecycle controller has tainted it (upstream
+/// `processTaintBaseEviction`, `doNoScheduleTaintingPass`), and it is still a domain of spread constraints. It has no
+/// room, so that no replacement lands there whatever it tolerates: it would not run.
+fn failed(node: &Node) -> Node {
+    let missing = [TaintEffect::NoSchedule, TaintEffect::NoExecute].into_iter().filter(|effect| {
+        !CONDITION_TAINTS.iter().any(|key| node.taints.iter().any(|taint| taint.is(key, *effect)))
+    });
+    let taint = |effect| Taint { key: UNREACHABLE.into(), effect, ..Taint::default() };
+    let taints = node.taints.iter().cloned().chain(missing.map(taint)).collect();
+    Node { taints, allocatable: Resources { pods: 0, ..node.allocatable }, ..node.clone() }
+}
+
+/// Returns a node as it is once its kubelet posts Ready again: without the taints of its failure.
+fn recovered(node: &Node) -> Node {
+    let is_of_failure = |taint: &&Taint| CONDITION_TAINTS.contains(&taint.key.as_str());
+    let taints = node.taints.iter().filter(|taint| !is_of_failure(taint)).cloned().collect();
+    Node { taints, ..node.clone() }
+}
+
+/// Keys of the taints of nodes that are not Ready.
+const CONDITION_TAINTS: [&str; 2] = [NOT_READY, UNREACHABLE];
+
 impl Environment for PlacingEnvironment<'_> {
     fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
         self.typical.time_to_terminate(pod, grace)
@@ -383,7 +417,25 @@ impl Environment for PlacingEnvironment<'_> {
         self.state.unplaceable.clear();
     }
 
-    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
+    fn on_failure(&mut self, nodes: &BTreeSet<NodeName>) {
+        for name in nodes {
+            self.state.failed.insert(name.clone());
+            if let Some(node) = self.state.snapshot.node_named(name) {
+                self.state.snapshot.put_node(Arc::new(failed(node)));
+            }
+        }
+        self.state.unplaceable.clear();
+    }
+
+    fn on_recovery(&mut self, node: &NodeName) {
+        self.state.failed.remove(node);
+        if let Some(node) = self.typical.cluster.node(node) {
+            self.state.snapshot.put_node(Arc::new(recovered(node)));
+        }
+        self.state.unplaceable.clear();
+    }
+
+    fn on_removal(&mut self, nodes: &BTreeSet<NodeName>) {
         nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
         self.state.unplaceable.clear();
     }

@@ -12,8 +12,8 @@ use crate::{
     plan::{failover::LeavingPod, placing_environment},
 };
 
-/// Returns whether the replacements of all these pods are certain to find a node without preemption. `snapshot` must
-/// not contain the pods and their nodes.
+/// Returns whether the replacements of all these pods are certain to find a node without preemption. In `snapshot` their
+/// nodes must have failed, and those of the pods that are deleted must be terminating.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();
