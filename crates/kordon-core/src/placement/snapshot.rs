@@ -197,6 +197,21 @@ impl Snapshot {
         reasons
     }
 
+    /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if it runs
+    /// the pod. Its terminating pods are left out: their controllers try again until they are gone.
+    pub fn kubelet_refusal(&mut self, request: &SchedulingRequest, node: &NodeName) -> Vec<Reason> {
+        let Some(number) = self.number(node) else { return Vec::new() };
+        self.prepare(request);
+        let mut resources = self.resources(number).clone();
+        let terminating =
+            self.residents_of(number).iter().filter(|resident| resident.pod.termination.is_some());
+        terminating.for_each(|resident| resources.remove(&resident.pod));
+        match Filters::new(self, request).check_admission(number, &resources) {
+            Ok(()) => Vec::new(),
+            Err(refusal) => refusal.reasons.into_owned(),
+        }
+    }
+
     /// Returns the resource use of a node; `None` if the node does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     cancellation::Cancellation,
-    environment::{Environment, Estimate, Stragglers, TypicalEnvironment},
+    environment::{self, Environment, Estimate, Stragglers, TypicalEnvironment},
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
@@ -44,6 +44,8 @@ pub struct PlacingState {
     closed: BTreeSet<NodeName>,
     /// Nodes that have failed and are not back.
     failed: BTreeSet<NodeName>,
+    /// Nodes that are back after a failure.
+    back: BTreeSet<NodeName>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// Traces, by the pod that is replaced.
@@ -83,6 +85,7 @@ impl<'a> PlacingEnvironment<'a> {
             snapshot,
             closed: BTreeSet::new(),
             failed: BTreeSet::new(),
+            back: BTreeSet::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -257,15 +260,33 @@ impl<'a> PlacingEnvironment<'a> {
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
-    /// Adds a replacement to the node that its template names, without the scheduler.
+    /// Adds a replacement to the node that its template names, without the scheduler; unless no kubelet runs it there.
     fn land_on(&mut self, pod: &Pod, node: NodeName) -> Landing {
-        if self.state.snapshot.node_named(&node).is_none() {
-            return Landing::Pending {
-                why: format!("its template names node {node}, which is not there").into(),
-            };
+        match self.obstacle_on(pod, &node) {
+            Some(obstacle) => {
+                Landing::Pending { why: format!("its template names node {node}, {obstacle}").into() }
+            }
+            None => {
+                self.add_replacement(pod, &node);
+                Landing::Node { node, why: "its template names the node".into() }
+            }
         }
-        self.add_replacement(pod, &node);
-        Landing::Node { node, why: "its template names the node".into() }
+    }
+
+    /// Returns why a replacement does not run on the node that its template names: nothing but the kubelet of the node
+    /// decides.
+    fn obstacle_on(&mut self, pod: &Pod, node: &NodeName) -> Option<String> {
+        let PlacingState { snapshot, failed, back, .. } = &mut self.state;
+        if snapshot.node_named(node).is_none() {
+            return Some("which is not there".into());
+        }
+        let is_up = back.contains(node) || environment::has_running_kubelet(self.typical.cluster, node);
+        if failed.contains(node) || !is_up {
+            return Some("whose kubelet is down".into());
+        }
+        let refused = snapshot.kubelet_refusal(&replacement(pod, self.typical.cluster), node);
+        let words: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| format!("whose kubelet rejects it: {}", words.join(", ")))
     }
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
@@ -429,6 +450,7 @@ impl Environment for PlacingEnvironment<'_> {
 
     fn on_recovery(&mut self, node: &NodeName) {
         self.state.failed.remove(node);
+        self.state.back.insert(node.clone());
         if let Some(node) = self.typical.cluster.node(node) {
             self.state.snapshot.put_node(Arc::new(recovered(node)));
         }
