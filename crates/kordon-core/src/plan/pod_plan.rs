@@ -112,7 +112,9 @@ impl PodPlan {
             Verdict::Terminating if !self.is_ended_by_plan(cluster) => {
                 PodOutcome::for_terminating(cluster, pod)
             }
-            Verdict::Terminating if self.landing.is_none() && self.quota.is_none() => {
+            Verdict::Terminating
+                if self.landing.is_none() && self.quota.is_none() && self.waits_for.is_none() =>
+            {
                 PodOutcome::for_terminating_on(cluster, pod, false)
             }
             Verdict::Terminating

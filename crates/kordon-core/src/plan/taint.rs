@@ -18,7 +18,7 @@ use super::{
     plan::Plan,
     pod_plan::{PodPlan, Window},
     quota_delay,
-    replacement::replacements,
+    replacement::{Replacements, replacements},
     rules::EvictionRules,
     step::PlanStep,
     taint_edits::TaintEdits,
@@ -115,10 +115,12 @@ impl Plan {
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
         let jobs = JobConsequences::new(cluster, &departures);
-        let (replacements, trace) = replacements(cluster, &departures, &refusals, environment);
+        let Replacements { by_pod: replacements, mut waits_for, trace } =
+            replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
             plan.lost = jobs.failure(&plan.pod).map(NotRecreated::JobFails).or(plan.lost);
             plan.quota = refusals.remove(&plan.pod);
+            plan.waits_for = waits_for.remove(&plan.pod);
             if let (Some(refusal), Some(at)) = (&plan.quota, plan.leaves.likely) {
                 let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
                 self.timeline.push(PlanMoment { at, event: PlanEvent::NotReplaced { of, quota } });
