@@ -627,7 +627,7 @@ impl fmt::Display for PodOutcome {
                 "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
             ),
             Self::Stuck(StuckReason::NotEvicted) => f.write_str(
-                "stuck: it tolerates the taint, no replacement until the node is back, deleted or tainted out-of-service",
+                "stuck: it tolerates the taint, no replacement until the node is back or deleted, or the pod is deleted",
             ),
             Self::Stuck(StuckReason::Volume { claim }) => {
                 write!(
