@@ -73,10 +73,9 @@ async fn a_taint_keeps_claims_off_a_device() {
     assert_eq!(of_pod(&plan, "ext", "outcome"), "pending");
 }
 
-#[tokio::test]
-async fn pods_that_share_a_claim_stay_near_its_devices() {
+/// Two pods that use one claim, whose device is on node c30-n3.
+fn with_shared_claim() -> Objects {
     let mut objects = Objects::of(CLAIMS);
-    // Two pods use one claim, whose device is on node c30-n3. The second pod keeps it allocated.
     let mut second = objects.named("Pod", "infer").clone();
     second["metadata"]["name"] = "infer-second".into();
     second["metadata"]["uid"] = "11111111-2222-4333-8444-555555555555".into();
@@ -96,8 +95,49 @@ async fn pods_that_share_a_claim_stay_near_its_devices() {
     let mut reserved = claim["status"]["reservedFor"][0].clone();
     reserved["uid"] = "11111111-2222-4333-8444-555555555555".into();
     claim["status"]["reservedFor"].as_array_mut().expect("pods").push(reserved);
+    objects
+}
+
+#[tokio::test]
+async fn pods_that_share_a_claim_stay_near_its_devices() {
+    let objects = with_shared_claim();
     let plan = objects.answer("plan evict c30b/infer-second", DONE).await;
     assert_eq!(of_pod(&plan, "infer-second", "landingNode"), "c30-n3", "nodes 1 and 2 have free devices");
+}
+
+/// Upstream of 1.36, `pkg/controller/resourceclaim/controller.go` `syncClaim`: the allocation is cleared when the last pod of
+/// the claim is gone. Until then no other node has its devices.
+#[tokio::test]
+async fn the_devices_of_a_claim_are_free_once_its_last_pod_is_gone() {
+    let plan = with_shared_claim().answer("plan drain c30-n3", DONE).await;
+    for pod in ["infer-7", "infer-second"] {
+        assert_eq!(of_pod(&plan, pod, "landingNode"), of_pod(&plan, "infer-7", "landingNode"), "{plan:#}");
+        assert_eq!(of_pod(&plan, pod, "outcome"), "moves", "{plan:#}");
+    }
+    let pods = plan["pods"].as_array().expect("pods").iter();
+    for pod in pods.filter(|pod| pod["pod"].as_str().is_some_and(|name| name.starts_with("infer"))) {
+        let (gone, ready) = (&pod["deleted"]["likelySeconds"], &pod["readyAgainInSeconds"]);
+        assert!(ready.as_f64() > gone.as_f64(), "{pod:#}");
+    }
+    let removed = with_shared_claim().answer("forecast --remove c30-n3", DONE).await;
+    let landings = removed["replacements"].as_array().expect("replacements").iter();
+    let mut infer = landings.filter(|new| new["pod"].as_str().is_some_and(|name| name.starts_with("infer")));
+    assert!(infer.all(|new| new["landing"] == "node"), "{removed:#}");
+}
+
+/// Upstream of 1.36, `noderesources/fit.go`: each node for itself leaves the resource to DynamicResources, if it has none.
+#[tokio::test]
+async fn devices_stand_for_a_resource_on_the_nodes_that_do_not_have_it_themselves() {
+    let mut objects = Objects::of(CLAIMS);
+    for pod in ["train", "infer"] {
+        objects.without("Pod", pod);
+        objects.without("ResourceClaim", pod);
+    }
+    let allocatable = &mut objects.named("Node", "c30-n2")["status"]["allocatable"];
+    allocatable["example.com/gpu"] = "1".into();
+    allocatable["pods"] = "0".into();
+    let plan = objects.answer("plan drain c30-n1", DONE).await;
+    assert_eq!(of_pod(&plan, "ext", "landingNode"), "c30-n3", "{plan:#}");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Claims, volumes, storage classes, and the volume limits of nodes.
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     Decoder, WatchEvent,
@@ -143,6 +143,7 @@ fn volume(wire: &WirePersistentVolume<'_>, pool: &mut SharedParts) -> Volume {
         claim,
         is_available: *status.phase == *"Available",
         is_terminating: metadata.deletion_timestamp.is_present(),
+        needs_no_attachment: spec.needs_no_attachment(),
         handle: spec.csi.as_ref().map(|csi| (pool.name(&csi.driver), Name::from(&*csi.volume_handle))),
     }
 }
@@ -209,7 +210,22 @@ wire! {
         #[serde(deserialize_with = "or_default")]
         node_affinity: Reach<'a> = 9,
         csi: Option<Csi<'a>>,
-        ; 2 => { 22 => csi }
+        host_path: Option<IgnoredAny>,
+        glusterfs: Option<IgnoredAny>,
+        nfs: Option<IgnoredAny>,
+        cephfs: Option<IgnoredAny>,
+        azure_file: Option<IgnoredAny>,
+        quobyte: Option<IgnoredAny>,
+        local: Option<IgnoredAny>,
+        ; 2 => { 3 => host_path, 4 => glusterfs, 5 => nfs, 9 => cephfs, 13 => azure_file, 15 => quobyte, 20 => local, 22 => csi }
+    }
+}
+
+impl VolumeSpec<'_> {
+    /// Whether the volume is of a kind whose plugin attaches nothing (upstream `FindAttachablePluginBySpec`).
+    fn needs_no_attachment(&self) -> bool {
+        let Self { host_path, glusterfs, nfs, cephfs, azure_file, quobyte, local, .. } = self;
+        [host_path, glusterfs, nfs, cephfs, azure_file, quobyte, local].into_iter().any(Option::is_some)
     }
 }
 

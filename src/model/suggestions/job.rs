@@ -13,8 +13,8 @@ use kordon_core::{
     operation::Guards,
     placement::{Constraint, Snapshot},
     plan::{
-        Action, Cancellation, Environment, EvictionRules, PlacementTrace, PlacingEnvironment, Plan, Verdict,
-        failover, failover::leave_lost_nodes, forced_removal::removes_by_force,
+        Action, Cancellation, Environment, EvictionRules, LostNodes, PlacementTrace, PlacingEnvironment,
+        Plan, Verdict, failover, failover::leave_lost_nodes, forced_removal::removes_by_force,
     },
 };
 use kordon_time::Timestamp;
@@ -243,7 +243,7 @@ impl SuggestionJob {
         PlanEffect::from_loss(&failover(
             &self.cluster,
             leave_lost_nodes(&self.cluster, &lost),
-            &lost,
+            LostNodes::failed(lost.into()),
             environment,
         ))
     }

@@ -8,10 +8,11 @@ use super::{
 };
 use crate::model::node_state::NodeState;
 use kordon_core::{
-    cluster::{Cluster, Node, OwnerKind, Pod, WorkloadKind},
+    cluster::{Cluster, Key, Name, Node, OwnerKind, Phase, Pod, WorkloadKind},
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
-        environment::has_running_kubelet, forced_removal::removes_by_force, kubectl, refusal,
+        environment::has_running_kubelet, eviction_note::held_volume, forced_removal::removes_by_force,
+        kubectl, refusal,
     },
 };
 use kordon_time::Timestamp;
@@ -48,6 +49,12 @@ pub enum PodTrouble {
     Finished,
     /// The pod is not scheduled to a node.
     Pending,
+    /// The pod has a node, but starts only once its volume is detached from another one.
+    WaitsForVolume {
+        claim: Name,
+        /// The pod that holds the volume.
+        holder: Key,
+    },
     /// The node of the pod does not exist.
     NodeGone,
     /// The node is down, or will be declared down.
@@ -76,8 +83,11 @@ impl PodTrouble {
             None if pod.node.is_some() => Self::NodeGone,
             None => Self::Pending,
             Some((_, state)) if state.is_failing() => Self::NodeDown,
-            Some(_) => refusal(cluster, pod, rules, now)
-                .map_or(Self::Running, |verdict| Self::Blocked(Box::new(verdict))),
+            Some(_) => match held_volume(cluster, pod).filter(|_| pod.phase == Phase::Pending) {
+                Some((claim, holder)) => Self::WaitsForVolume { claim, holder: holder.key.clone() },
+                None => refusal(cluster, pod, rules, now)
+                    .map_or(Self::Running, |verdict| Self::Blocked(Box::new(verdict))),
+            },
         }
     }
 
@@ -130,7 +140,10 @@ impl PodCase {
             }
             PodTrouble::Collected => vec![Wait],
             PodTrouble::OverdueTerminating => vec![Wait, RestartKubelet, ForceDelete],
-            PodTrouble::Terminating | PodTrouble::Pending | PodTrouble::NodeGone => vec![Wait],
+            PodTrouble::Terminating
+            | PodTrouble::Pending
+            | PodTrouble::WaitsForVolume { .. }
+            | PodTrouble::NodeGone => vec![Wait],
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
             PodTrouble::Blocked(_) => vec![Wait, Delete],
             PodTrouble::Running if self.is_of_daemon_set() => vec![Delete],
@@ -201,6 +214,9 @@ impl PodCase {
             PodTrouble::Pending => {
                 "until the scheduler finds a node: it tries again when nodes or pods change".into()
             }
+            PodTrouble::WaitsForVolume { claim, holder } => {
+                format!("until volume {claim} is detached from the node of {holder}, which holds it")
+            }
             // The delay is that of the pod garbage collector: docs/upstream/neighbours.md#1.
             PodTrouble::NodeGone => {
                 "until the pod garbage collector removes it, 40 to 60 s after its node was deleted".into()
@@ -260,8 +276,7 @@ mod tests {
     use super::*;
     use kordon_core::{
         cluster::{
-            Change, Condition, ConditionStatus, Key, OUT_OF_SERVICE, ObjectEvent, Owner, READY, Taint,
-            Termination,
+            Change, Condition, ConditionStatus, OUT_OF_SERVICE, ObjectEvent, Owner, READY, Taint, Termination,
         },
         engine::ServerVersion,
         plan::StuckReason,
@@ -290,6 +305,11 @@ mod tests {
             (PodTrouble::Finished, "delete", "delete"),
             (PodTrouble::Pending, "wait", "wait"),
             (PodTrouble::NodeGone, "wait", "wait"),
+            (
+                PodTrouble::WaitsForVolume { claim: "data".into(), holder: Key::new("d", "old") },
+                "wait",
+                "wait",
+            ),
             (PodTrouble::NodeDown, "wait restartKubelet delete", "wait restartKubelet delete outOfService"),
             (blocked(Verdict::WaitsForController { budget: Key::default() }), "wait delete", "wait delete"),
             (blocked(Verdict::TwoBudgets { budgets: Vec::new() }), "delete", "delete"),

@@ -133,9 +133,10 @@ impl DeviceDemand {
         }
     }
 
-    /// Whether a pod has a resource claim, or requests an extended resource that none of the nodes has.
+    /// Whether a pod has a resource claim, or requests an extended resource that some node does not have: on each such
+    /// node, devices may stand for it (upstream `noderesources/fit.go`).
     pub(super) fn needs_devices(&self, nodes: &Table<Node>) -> bool {
-        let is_missing = |resource: &Name| !nodes.iter().any(|node| node.has_extended(resource));
+        let is_missing = |resource: &Name| !nodes.iter().all(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)
     }
 }

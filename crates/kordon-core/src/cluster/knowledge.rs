@@ -101,10 +101,10 @@ impl FeedKind {
     pub const REMOVAL: [Self; 10] = Self::that_decide(&[Decides::Removal]);
 
     /// The kinds that only placement reads.
-    pub const PLACEMENT: [Self; 5] = Self::that_decide(&[Decides::Placement]);
+    pub const PLACEMENT: [Self; 6] = Self::that_decide(&[Decides::Placement]);
 
     /// The kinds that only predictions of replacements need. Such predictions also need the pods.
-    pub const REPLACEMENTS: [Self; 6] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
+    pub const REPLACEMENTS: [Self; 7] = Self::that_decide(&[Decides::Placement, Decides::Replacement]);
 
     /// The kinds that are read of every cluster. The [kinds of devices](Self::DEVICES) are read once a pod needs them
     /// ([`Cluster::needs_devices`](super::Cluster::needs_devices)).
@@ -120,7 +120,7 @@ impl FeedKind {
     pub const DEVICES: [Self; 4] = Self::that_decide(&[Decides::Devices]);
 
     /// The kinds that the state of the cluster, headroom, plans, placements and forecasts need of every cluster.
-    pub const PREDICTION: [Self; 17] =
+    pub const PREDICTION: [Self; 18] =
         Self::that_decide(&[Decides::Removal, Decides::Heartbeats, Decides::Placement, Decides::Replacement]);
 
     const fn decides(self) -> Decides {
@@ -129,14 +129,17 @@ impl FeedKind {
                 Decides::Removal
             }
             Self::Leases => Decides::Heartbeats,
-            Self::Services | Self::Claims | Self::Volumes | Self::StorageClasses | Self::CsiNodes => {
-                Decides::Placement
-            }
+            Self::Services
+            | Self::Claims
+            | Self::Volumes
+            | Self::StorageClasses
+            | Self::CsiNodes
+            | Self::PriorityClasses => Decides::Placement,
             Self::Quotas => Decides::Replacement,
             Self::DeviceClasses | Self::ResourceClaims | Self::ResourceSlices | Self::DeviceTaintRules => {
                 Decides::Devices
             }
-            Self::PriorityClasses | Self::Leader => Decides::Nothing,
+            Self::Leader => Decides::Nothing,
         }
     }
 
@@ -426,7 +429,7 @@ mod tests {
     fn predictions_rest_on_all_kinds_but_those_that_decide_nothing() {
         let unused = |kind: &FeedKind| !FeedKind::PREDICTION.contains(kind);
         let unused: Vec<FeedKind> = FeedKind::ALWAYS.into_iter().filter(unused).collect();
-        assert_eq!(unused, [FeedKind::PriorityClasses, FeedKind::Leader]);
+        assert_eq!(unused, [FeedKind::Leader]);
         let parts = FeedKind::REMOVAL.into_iter().chain(FeedKind::PLACEMENT);
         assert!(parts.into_iter().all(|kind| FeedKind::PREDICTION.contains(&kind)));
     }

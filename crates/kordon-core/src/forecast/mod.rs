@@ -35,9 +35,10 @@ use std::{
 use chance::Chances;
 
 use crate::{
-    cluster::{Applied, Change, Cluster, Delta, Key, Name, NodeName, SortedWalk, TaintEffect},
+    cluster::{Applied, Change, Cluster, Delta, Key, Name, Node, NodeName, SortedWalk, TaintEffect},
     engine::{
-        Deletion, DeviceEviction, Engine, Outcome, UncertainTaints, Why, Write, ZoneView, device_evictions,
+        Deletion, DeviceEviction, Engine, NOT_READY, Outcome, UNREACHABLE, UncertainTaints, Why, Write,
+        ZoneView, device_evictions,
     },
     plan::{Cancellation, words::counted},
 };
@@ -60,6 +61,10 @@ pub struct Forecast {
     pub zones: Vec<ZoneView>,
     /// The nodes that are down at the end of the forecast: not Ready, without heartbeats, or removed.
     pub down: BTreeSet<NodeName>,
+    /// Those of them whose objects are deleted.
+    pub removed: BTreeSet<NodeName>,
+    /// The nodes that are down within the forecast, but not at its end, with the time since when they take pods again.
+    pub recovered: BTreeMap<NodeName, Timestamp>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances of all tokens, for [`Forecast::deleted`].
@@ -160,6 +165,10 @@ impl Forecast {
             forecast.taint_turns = chances.turns();
             forecast.chances = Arc::new(chances);
             forecast.down = run.down_nodes(cluster);
+            let is_removed = |node: &&NodeName| run.cluster.node(node).is_none();
+            forecast.removed = forecast.down.iter().filter(is_removed).cloned().collect();
+            forecast.recovered = std::mem::take(&mut run.recovered);
+            forecast.recovered.retain(|node, _| !forecast.down.contains(node));
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
             forecast.add_device_evictions(engine, cluster);
         }
@@ -246,6 +255,8 @@ pub(crate) struct Run {
     cluster: Cluster,
     now: Timestamp,
     applied: Vec<Applied>,
+    /// When nodes that took no pods do again.
+    recovered: BTreeMap<NodeName, Timestamp>,
     cancellation: Cancellation,
 }
 
@@ -263,6 +274,7 @@ impl Run {
             cluster: cluster.clone(),
             now,
             applied: Vec::new(),
+            recovered: BTreeMap::new(),
             cancellation: Cancellation::default(),
         };
         let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
@@ -327,6 +339,13 @@ impl Run {
     /// Passes the changes of the run's cluster on to the engine.
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
+            if let Applied::Node(Delta { old: Some(old), new: Some(new) }) = &applied {
+                match (takes_no_pods(old), takes_no_pods(new)) {
+                    (true, false) => _ = self.recovered.insert(new.name.clone(), self.now),
+                    (false, true) => _ = self.recovered.remove(&new.name),
+                    _ => {}
+                }
+            }
             self.engine.handle_change(&self.cluster, &applied, self.now);
         }
     }
@@ -369,4 +388,10 @@ impl Run {
         let Some(Applied::Node(Delta { old: Some(old), .. })) = self.applied.first() else { return 0 };
         if old.is_ready() { self.cluster.load(node).ready } else { 0 }
     }
+}
+
+/// Whether a node is not Ready, or still has the NoSchedule taint of that.
+fn takes_no_pods(node: &Node) -> bool {
+    let is_of_failure = |key: &&str| node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoSchedule));
+    !node.is_ready() || [NOT_READY, UNREACHABLE].iter().any(is_of_failure)
 }

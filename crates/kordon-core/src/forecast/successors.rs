@@ -10,7 +10,7 @@ use super::{Assumptions, Forecast, ForecastKind, IncidentKind};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     plan::{
-        self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod,
+        self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
         OutcomeCounts, OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
         failover::{self, failover_of_first},
         forced_removal::{FORCED_DETACH, is_out_of_service},
@@ -189,7 +189,7 @@ impl Forecast {
     ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
         let leaving = self.leaving(self.pods(&departures, cluster), &departures, assumptions, cluster);
-        succession(usize::MAX, leaving, &departures, &self.down, cluster, environment)
+        succession(usize::MAX, leaving, &departures, self.lost(), cluster, environment)
     }
 
     /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
@@ -211,7 +211,7 @@ impl Forecast {
             }
         }
         let leaving = self.leaving(self.pods(&departures, cluster), &departures, &assumptions, cluster);
-        succession(most, leaving, &departures, &self.down, cluster, environment)
+        succession(most, leaving, &departures, self.lost(), cluster, environment)
     }
 
     /// Returns the outcomes of the pods on failing nodes. The forecast must assume the failure of these nodes. As in
@@ -226,7 +226,17 @@ impl Forecast {
         let departures = self.departures(assumptions, cluster, &environment);
         let pods = failover::pods_of(cluster, failing);
         let leaving = self.leaving(pods, &departures, assumptions, cluster);
-        succession(usize::MAX, leaving, &departures, failing, cluster, environment)
+        let lost = LostNodes::failed(Arc::new(failing.clone()));
+        succession(usize::MAX, leaving, &departures, lost, cluster, environment)
+    }
+
+    /// The nodes that are down at the end or for some time.
+    fn lost(&self) -> LostNodes {
+        LostNodes {
+            failed: Arc::new(self.down.difference(&self.removed).cloned().collect()),
+            removed: self.removed.clone(),
+            recovering: self.recovered.clone(),
+        }
     }
 
     /// The pods on nodes that are down at the end, the pods that are deleted on other nodes, and the removed
@@ -242,7 +252,7 @@ impl Forecast {
     }
 
     /// Returns how each of these pods leaves. Under assumptions, as in N-1, the creation times of the replacements stay
-    /// unset, so that the order of their creation stays open.
+    /// unset, so that the order of their creation stays open; unless a node comes back, which later replacements find.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -253,6 +263,7 @@ impl Forecast {
         let mut refusals = refusals(cluster, departures, self.until);
         let jobs = JobConsequences::new(cluster, &known(cluster, departures));
         let is_known = succession_gaps(cluster).unknown().is_empty();
+        let has_order = assumptions.incidents.is_empty() || !self.recovered.is_empty();
         let leaving = |pod: Arc<Pod>| {
             let departure = departures.get(&pod.key);
             let departing = match departure {
@@ -266,7 +277,7 @@ impl Forecast {
                 },
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
-            let created = departure.filter(|_| assumptions.incidents.is_empty());
+            let created = departure.filter(|_| has_order);
             let created = created.and_then(|departure| departure.creates(&departing));
             LeavingPod { pod, departing, created }
         };
@@ -313,6 +324,13 @@ impl Forecast {
         environment: &E,
     ) -> Option<Timestamp> {
         let node = pod.node.as_ref()?;
+        let incidents = assumptions.incidents.iter().filter(|incident| incident.node == *node);
+        let last = incidents.filter(|incident| incident.at <= leaves).max_by_key(|incident| incident.at);
+        if last.is_some_and(|incident| incident.kind == IncidentKind::Recovers) {
+            // Whatever its node is now, the kubelet is back by then.
+            let pod = Pod { node: None, ..pod.clone() };
+            return Some(leaves + environment.time_to_terminate(&pod, pod.grace).likely?);
+        }
         if self.unready(pod, leaves).is_none()
             && let Some(takes) = environment.time_to_terminate(pod, pod.grace).likely
         {
@@ -338,7 +356,7 @@ fn succession<E: Environment>(
     most: usize,
     leaving: Vec<LeavingPod>,
     departures: &BTreeMap<Key, Departure>,
-    lost: &BTreeSet<NodeName>,
+    lost: LostNodes,
     cluster: &Cluster,
     environment: E,
 ) -> Succession {
@@ -374,11 +392,12 @@ fn refusals(
 
 /// Returns the outcome of a pod with its times; none for a pod without a node.
 fn successor(departure: Option<Departure>, placed: FailoverPod) -> Option<Successor> {
-    let FailoverPod { pod, departing, mut outcome, landing, time_to_ready } = placed;
+    let FailoverPod { pod, departing, mut outcome, landing, landed, time_to_ready } = placed;
     let created = landing.as_ref().and(departure).and_then(|departure| departure.creates(&departing));
+    let placed = created.map(|at| landed.map_or(at, |landed| landed.max(at)));
     let starts = match &departing.volume {
-        Some(_) => created.and_then(|at| Some(at.max(departure?.detached?))),
-        None => created,
+        Some(_) => placed.and_then(|at| Some(at.max(departure?.detached?))),
+        None => placed,
     };
     let is_ready = starts.and_then(|starts| Some(starts + time_to_ready?));
     if let PodOutcome::Moves { ready, .. } = &mut outcome {

@@ -8,7 +8,7 @@ use crate::{
         Version,
     },
     placement::SchedulingRequest,
-    plan::{Plan, PodOutcome, owner},
+    plan::{Plan, PodOutcome, successor},
 };
 
 /// A cluster at the start of a wave.
@@ -79,7 +79,7 @@ impl WaveState {
             nominated: None,
             ending: None,
             unscheduled: None,
-            ..owner::successor(&self.cluster, pod).into_owned()
+            ..successor::successor(&self.cluster, pod).into_owned()
         };
         self.moved.insert(uid);
         self.apply(Change::Pod(ObjectEvent::Applied(new)));

@@ -182,3 +182,17 @@ pub struct Unschedulable {
     pub preemption: Preemption,
     pub caveats: Vec<Caveat>,
 }
+
+impl Unschedulable {
+    /// Leaves nodes out of the reasons.
+    pub fn leave_out(&mut self, nodes: &BTreeSet<NodeName>) {
+        if nodes.is_empty() {
+            return;
+        }
+        self.refusals.retain(|(node, _)| !nodes.contains(node));
+        self.reasons.clear();
+        for reason in self.refusals.iter().flat_map(|(_, refusal)| &*refusal.reasons) {
+            *self.reasons.entry(reason.clone()).or_default() += 1;
+        }
+    }
+}

@@ -197,6 +197,21 @@ impl Snapshot {
         reasons
     }
 
+    /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if it runs
+    /// the pod. Its terminating pods are left out: their controllers try again until they are gone.
+    pub fn kubelet_refusal(&mut self, request: &SchedulingRequest, node: &NodeName) -> Vec<Reason> {
+        let Some(number) = self.number(node) else { return Vec::new() };
+        self.prepare(request);
+        let mut resources = self.resources(number).clone();
+        let terminating =
+            self.residents_of(number).iter().filter(|resident| resident.pod.termination.is_some());
+        terminating.for_each(|resident| resources.remove(&resident.pod));
+        match Filters::new(self, request).check_admission(number, &resources) {
+            Ok(()) => Vec::new(),
+            Err(refusal) => refusal.reasons.into_owned(),
+        }
+    }
+
     /// Returns the resource use of a node; `None` if the node does not exist.
     pub fn resource_use(&self, node: &NodeName) -> Option<ResourceUse> {
         Some(self.resources(self.number(node)?).resource_use())
@@ -230,9 +245,9 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node, because it is gone. Returns the pod if it was there.
+    /// Removes a pod from its node, because it is gone. Returns the pod if it was there. The node may be gone before.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
-        let pod = self.take(pod, node)?;
+        let pod = self.take(pod, node).or_else(|| self.take_stray(pod, node))?;
         self.devices.on_remove(&pod.key);
         Some(pod)
     }
@@ -260,6 +275,12 @@ impl Snapshot {
             self.affinity_classes.on_mut(affinity_class).remove(number, false);
         }
         Some(resident.pod)
+    }
+
+    fn take_stray(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
+        let strays = self.strays.get_mut(node)?;
+        let place = strays.iter().position(|stray| stray.key == *pod)?;
+        Some(strays.remove(place))
     }
 
     /// Adds or replaces a node.
@@ -321,9 +342,6 @@ impl Snapshot {
     fn remove_pod(&mut self, pod: &Pod) {
         if let Some(node) = &pod.node {
             self.remove(&pod.key, node);
-            if let Some(strays) = self.strays.get_mut(node) {
-                strays.retain(|stray| stray.key != pod.key);
-            }
         }
         if let Some(node) = pod.nominated.as_ref().and_then(|name| self.number(name))
             && let Some(nominated) = self.nominated.get_mut(&node)

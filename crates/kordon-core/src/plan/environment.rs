@@ -49,8 +49,14 @@ pub trait Environment: Clone {
 
     fn on_node_change(&mut self, _node: Arc<Node>) {}
 
-    /// Called when these nodes and their pods are lost.
-    fn on_loss(&mut self, _nodes: &BTreeSet<NodeName>) {}
+    /// Called when these nodes fail. Their objects and those of their pods stay, but they take no more pods.
+    fn on_failure(&mut self, _nodes: &BTreeSet<NodeName>) {}
+
+    /// Called when a node that failed is back, so that it takes pods again.
+    fn on_recovery(&mut self, _node: &NodeName) {}
+
+    /// Called when the objects of these nodes are deleted.
+    fn on_removal(&mut self, _nodes: &BTreeSet<NodeName>) {}
 
     /// Makes replacements land where they landed in another run of the same simulation. The runs of a plan then differ
     /// only in times, and the plan shows one landing for each pod. Replacements that stayed Pending are placed again in

@@ -1,6 +1,6 @@
 //! Evictions that repeat, because the replacement of a pod runs on the node that evicted it.
 
-use super::owner;
+use super::successor;
 use crate::{
     cluster::{Cluster, Pod},
     engine::{Tolerance, no_execute, tolerance},
@@ -11,7 +11,7 @@ use kordon_time::Span;
 /// if they do not evict it, or if the node does not exist.
 pub fn evicted_again_after(cluster: &Cluster, pod: &Pod) -> Option<Span> {
     let node = cluster.node(pod.node.as_ref()?)?;
-    match tolerance(&owner::successor(cluster, pod).tolerations, &no_execute(node)) {
+    match tolerance(&successor::successor(cluster, pod).tolerations, &no_execute(node)) {
         Tolerance::NotTolerated(_) => Some(Span::ZERO),
         Tolerance::For { span, .. } => Some(span),
         Tolerance::Forever => None,

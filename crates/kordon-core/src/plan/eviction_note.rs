@@ -3,8 +3,12 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use super::owner::{self, Recreation};
-use crate::cluster::{Cluster, Key, Name, Namespace, OwnerKind, Pod, Scope, scheduling::PodVolume};
+use super::{
+    environment::has_running_kubelet,
+    forced_removal::is_out_of_service,
+    owner::{self, Recreation},
+};
+use crate::cluster::{Cluster, Key, Name, Namespace, NodeName, OwnerKind, Pod, Scope, scheduling::PodVolume};
 
 /// A fact about the eviction of a pod by a taint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,15 +17,24 @@ pub enum EvictionNote {
     BudgetIgnored { budget: Key },
     /// The pod's owner creates no replacement until the old pod is gone.
     WaitsForOldPod,
+    /// The same, where the pod's kubelet ends it.
+    WaitsForItsEnd,
     /// The volume of this claim is still attached to the old node, and only one node at a time can use it.
     VolumeAttached { claim: Name },
     /// The volume of this claim, which only one node at a time can use, is detached at once: the node is out of service.
     VolumeDetached { claim: Name },
+    /// The volume of this claim, which only one node at a time can use, is detached once the pod's kubelet has ended it.
+    VolumeReleased { claim: Name },
 }
 
 impl EvictionNote {
     /// Returns the notes on a pod.
     pub fn for_pod(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
+        let is_removed_by_force =
+            |node: &NodeName| is_out_of_service(cluster, node) && !has_running_kubelet(cluster, node);
+        if pod.node.as_ref().is_some_and(is_removed_by_force) {
+            return Self::for_forced_removal(cluster, pod);
+        }
         let ignored =
             cluster.budgets_of(pod).map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
         let waits = owner::recreation(cluster, pod) == Recreation::WhenGone;
@@ -36,6 +49,16 @@ impl EvictionNote {
         let ignored = ignored.map(|budget| Self::BudgetIgnored { budget: budget.key.clone() });
         let volume = attached_once(cluster, pod).map(|claim| Self::VolumeDetached { claim });
         ignored.chain(volume).collect()
+    }
+
+    /// Returns the notes on a pod that its kubelet ends.
+    pub fn for_running_node(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
+        let ended = |note| match note {
+            Self::WaitsForOldPod => Self::WaitsForItsEnd,
+            Self::VolumeAttached { claim } => Self::VolumeReleased { claim },
+            other => other,
+        };
+        Self::for_pod(cluster, pod).into_iter().map(ended).collect()
     }
 
     /// Returns the scopes that have to be known for the notes on a pod.
@@ -71,10 +94,15 @@ impl fmt::Display for EvictionNote {
                 "no replacement until the old pod is gone: on a dead node, until that is Ready, deleted or tainted \
                  out-of-service",
             ),
+            Self::WaitsForItsEnd => f.write_str("no replacement until the old pod is gone"),
+            Self::VolumeReleased { claim } => {
+                write!(f, "ReadWriteOnce volume {claim} is detached once the old pod has ended")
+            }
             Self::VolumeAttached { claim } => write!(
                 f,
-                "ReadWriteOnce volume {claim} stays attached: detached by force 6m after the old pod is gone, at once if \
-                 its node is Ready or tainted out-of-service"
+                "ReadWriteOnce volume {claim} stays attached, if its driver attaches volumes (attachRequired is not \
+                 read): detached by force 6m after the old pod is gone, at once if its node is Ready or tainted \
+                 out-of-service"
             ),
             Self::VolumeDetached { claim } => {
                 write!(f, "ReadWriteOnce volume {claim} is detached at once: its node is out of service")
@@ -83,12 +111,15 @@ impl fmt::Display for EvictionNote {
     }
 }
 
-/// Returns the first claim of a pod whose volume only one node at a time can use. Ignores claims and volumes that are
-/// not known.
+/// Returns the first claim of a pod whose volume is attached to nodes, and only one node at a time can use. Ignores claims
+/// and volumes that are not known.
 pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let is_attached_once = |name: &&Name| {
         let Some(claim) = cluster.claims().get(&key(&pod.key.namespace, name)) else { return false };
         let volume = cluster.volumes().get(&claim.volume);
+        if volume.is_some_and(|volume| volume.needs_no_attachment) {
+            return false;
+        }
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()
     };
     claims(pod).find(is_attached_once).cloned()

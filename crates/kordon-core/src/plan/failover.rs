@@ -4,7 +4,7 @@
 //! pod.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -18,6 +18,7 @@ use super::{
     owner::{self, NotRecreated, Recreation},
     placement_trace::{PreemptedPod, RunTrace},
     replacement::LivePods,
+    successor,
 };
 use crate::cluster::{Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
@@ -29,6 +30,29 @@ pub struct LeavingPod {
     pub departing: Departing,
     /// Time at which the pod's replacement is created; `None` if the time is not known or not needed.
     pub created: Option<Timestamp>,
+}
+
+/// Nodes that take no more pods, from before the first replacement is placed.
+#[derive(Clone, Debug, Default)]
+pub struct LostNodes {
+    /// Nodes that fail and do not come back. They are still there, and so are those of their pods that nothing removes:
+    /// a failed node stays a domain of spread constraints.
+    pub failed: Arc<BTreeSet<NodeName>>,
+    /// Nodes whose objects are deleted.
+    pub removed: BTreeSet<NodeName>,
+    /// Nodes that fail, with the time at which they take pods again.
+    pub recovering: BTreeMap<NodeName, Timestamp>,
+}
+
+impl LostNodes {
+    /// Nodes that fail and do not come back.
+    pub fn failed(nodes: Arc<BTreeSet<NodeName>>) -> Self {
+        Self { failed: nodes, ..Self::default() }
+    }
+
+    fn stays_with_its_pods(&self, node: &NodeName) -> bool {
+        self.failed.contains(node) || self.recovering.contains_key(node)
+    }
 }
 
 /// The outcomes of leaving pods, one for each pod.
@@ -48,6 +72,8 @@ pub struct FailoverPod {
     pub outcome: PodOutcome,
     /// Where the replacement lands; `None` if the pod is not replaced.
     pub landing: Option<Landing>,
+    /// Time at which the replacement lands, if it is Pending until a node is back.
+    pub landed: Option<Timestamp>,
     /// Likely time from the creation of the replacement until it is Ready; `None` if it never is, or if times are not
     /// computed.
     pub time_to_ready: Option<Span>,
@@ -55,7 +81,7 @@ pub struct FailoverPod {
 
 impl FailoverPod {
     fn without_replacement(LeavingPod { pod, departing, .. }: LeavingPod, outcome: PodOutcome) -> Self {
-        Self { pod, departing, outcome, landing: None, time_to_ready: None }
+        Self { pod, departing, outcome, landing: None, landed: None, time_to_ready: None }
     }
 }
 
@@ -137,15 +163,15 @@ fn leave(
 }
 
 /// Computes the outcomes of these pods, all of which leave before the first replacement is placed. No pod lands on
-/// `lost` nodes. The environment must have the present state of the cluster.
+/// `lost` nodes before they are back. The environment must have the present state of the cluster.
 ///
 /// Replacements are placed in the order of their creation; those with unknown creation time come last. Of replacements
 /// with the same time, those of pods with higher priority come first, then those whose controllers do not wait for the
-/// old pod. The rest is sorted by name.
+/// old pod. The rest is sorted by name. When a node is back, the replacements that are Pending are placed again.
 pub fn failover<E: Environment>(
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
-    lost: &BTreeSet<NodeName>,
+    lost: LostNodes,
     environment: E,
 ) -> Failover {
     failover_of_first(usize::MAX, cluster, pods, lost, environment)
@@ -157,10 +183,10 @@ pub fn failover_of_first<E: Environment>(
     most: usize,
     cluster: &Cluster,
     pods: Vec<LeavingPod>,
-    lost: &BTreeSet<NodeName>,
+    lost: LostNodes,
     environment: E,
 ) -> Failover {
-    let mut run = FailoverRun::new(pods, Arc::new(lost.clone()), environment);
+    let mut run = FailoverRun::new(pods, lost, environment);
     while let Some(pod) = run.running.pop_front() {
         run.delete(cluster, pod);
     }
@@ -179,7 +205,11 @@ pub struct FailoverRun<E> {
     live_pods: LivePods,
     /// Pods that are still to be deleted. All pods are deleted before the first replacement is placed.
     running: VecDeque<LeavingPod>,
-    lost: Arc<BTreeSet<NodeName>>,
+    lost: LostNodes,
+    /// Nodes that are not back, with the time at which they are; the latest first.
+    recoveries: Vec<(Timestamp, NodeName)>,
+    /// Pods of nodes that are not back. Each is gone once its node is.
+    hanging: Vec<Arc<Pod>>,
     /// Deleted pods whose replacements have not been placed yet. They are sorted into the order of placement when the
     /// last pod has been deleted.
     waiting: VecDeque<LeavingPod>,
@@ -189,24 +219,44 @@ pub struct FailoverRun<E> {
 impl<E> FailoverRun<E> {
     /// Converts the environment to another type.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
-        let Self { environment, live_pods, running, lost, waiting, placed } = self;
-        FailoverRun { environment: map(environment), live_pods, running, lost, waiting, placed }
+        let Self { environment, live_pods, running, lost, recoveries, hanging, waiting, placed } = self;
+        let environment = map(environment);
+        FailoverRun { environment, live_pods, running, lost, recoveries, hanging, waiting, placed }
     }
 }
 
 impl<E: Environment> FailoverRun<E> {
     /// Creates a run before its first step. See [`failover`] for the arguments.
-    pub fn new(pods: Vec<LeavingPod>, lost: Arc<BTreeSet<NodeName>>, mut environment: E) -> Self {
-        environment.on_loss(&lost);
-        let (live_pods, waiting) = (LivePods::default(), VecDeque::new());
-        Self { environment, live_pods, running: pods.into(), lost, waiting, placed: Vec::new() }
+    pub fn new(pods: Vec<LeavingPod>, lost: LostNodes, mut environment: E) -> Self {
+        environment.on_failure(&lost.failed);
+        environment.on_failure(&lost.recovering.keys().cloned().collect());
+        environment.on_removal(&lost.removed);
+        let mut recoveries: Vec<(Timestamp, NodeName)> =
+            lost.recovering.iter().map(|(node, at)| (*at, node.clone())).collect();
+        recoveries.sort_by(|one, other| other.cmp(one));
+        Self {
+            environment,
+            live_pods: LivePods::default(),
+            running: pods.into(),
+            lost,
+            recoveries,
+            hanging: Vec::new(),
+            waiting: VecDeque::new(),
+            placed: Vec::new(),
+        }
     }
 
-    /// Deletes the next pod or places the next replacement. Returns false if the run is complete. All calls need the
-    /// same cluster.
+    /// Deletes the next pod, places the next replacement, or lets the next node come back. Returns false if the run is
+    /// complete. All calls need the same cluster.
     pub fn advance(&mut self, cluster: &Cluster) -> bool {
         if let Some(pod) = self.running.pop_front() {
             self.delete(cluster, pod);
+            return true;
+        }
+        let created =
+            self.waiting.front().map_or(Timestamp::MAX, |next| next.created.unwrap_or(Timestamp::MAX));
+        if let Some((at, node)) = self.recoveries.pop_if(|(at, _)| *at <= created) {
+            self.recover(cluster, &node, at);
             return true;
         }
         let Some(leaving) = self.waiting.pop_front() else { return false };
@@ -220,19 +270,47 @@ impl<E: Environment> FailoverRun<E> {
         if leaving.departing.is_deleted && pod.termination.is_none() {
             self.live_pods.on_deletion(cluster, pod);
         }
-        if pod.node.as_ref().is_some_and(|node| !self.lost.contains(node)) {
-            self.environment.on_gone(pod);
+        match &pod.node {
+            Some(node) if self.lost.stays_with_its_pods(node) => {
+                if leaving.departing.is_deleted {
+                    self.environment.on_deletion(pod);
+                }
+                if self.lost.recovering.contains_key(node) {
+                    self.hanging.push(pod.clone());
+                } else if leaving.departing.is_gone {
+                    self.environment.on_gone(pod);
+                }
+            }
+            Some(_) => self.environment.on_gone(pod),
+            None => {}
         }
         self.waiting.push_back(leaving);
         if self.running.is_empty() {
             let waits = |leaving: &LeavingPod| leaving.departing.recreation == Recreation::WhenGone;
-            self.waiting.make_contiguous().sort_by(|one, other| {
-                let created = |leaving: &LeavingPod| leaving.created.unwrap_or(Timestamp::MAX);
-                let by_time = created(one).cmp(&created(other));
-                let by_priority = other.pod.priority.cmp(&one.pod.priority);
-                let by_name = one.pod.key.cmp(&other.pod.key);
-                by_time.then(by_priority).then(waits(one).cmp(&waits(other))).then(by_name)
+            self.waiting.make_contiguous().sort_by_cached_key(|leaving| {
+                let created = leaving.created.unwrap_or(Timestamp::MAX);
+                let by_priority = successor::by_priority(cluster, &leaving.pod);
+                (created, by_priority, waits(leaving), leaving.pod.key.clone())
             });
+        }
+    }
+
+    /// Lets a node come back at this time: its kubelet ends its terminating pods, and it takes pods again.
+    fn recover(&mut self, cluster: &Cluster, node: &NodeName, at: Timestamp) {
+        self.environment.on_recovery(node);
+        for pod in self.hanging.extract_if(.., |pod| pod.node.as_ref() == Some(node)) {
+            self.environment.on_gone(&pod);
+        }
+        let is_pending = |pod: &FailoverPod| pod.landing.as_ref().is_some_and(Landing::is_pending);
+        let mut pending: Vec<usize> =
+            (0..self.placed.len()).filter(|place| is_pending(&self.placed[*place])).collect();
+        pending.sort_by_key(|place| successor::by_priority(cluster, &self.placed[*place].pod));
+        for place in pending {
+            let (pod, departing) = (self.placed[place].pod.clone(), self.placed[place].departing.clone());
+            let landing = self.environment.land(&pod, &BTreeSet::new());
+            if !landing.is_pending() {
+                self.placed[place] = FailoverPod { landed: Some(at), ..self.landed(pod, departing, landing) };
+            }
         }
     }
 
@@ -249,16 +327,21 @@ impl<E: Environment> FailoverRun<E> {
             return FailoverPod::without_replacement(leaving, outcome);
         }
         let landing = self.environment.land(pod, &BTreeSet::new());
+        let LeavingPod { pod, departing, .. } = leaving;
+        self.landed(pod, departing, landing)
+    }
+
+    /// Decides the outcome of a pod whose replacement has been placed.
+    fn landed(&self, pod: Arc<Pod>, departing: Departing, landing: Landing) -> FailoverPod {
         let time_to_ready = match landing {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => {
-                self.environment.time_to_ready(pod, &landing).at(Bound::Likely)
+                self.environment.time_to_ready(&pod, &landing).at(Bound::Likely)
             }
         };
         let trace = self.environment.trace_of(&pod.key);
         let replacement = PlacedReplacement { landing: &landing, trace: trace.as_deref(), ready: None };
-        let outcome = departing.decide(pod, Some(replacement));
-        let LeavingPod { pod, departing, .. } = leaving;
-        FailoverPod { pod, departing, outcome, landing: Some(landing), time_to_ready }
+        let outcome = departing.decide(&pod, Some(replacement));
+        FailoverPod { pod, departing, outcome, landing: Some(landing), landed: None, time_to_ready }
     }
 }

@@ -37,6 +37,28 @@ pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
     !environment::has_running_kubelet(cluster, node) && !is_out_of_service(cluster, node)
 }
 
+/// When the volumes of a pod that is gone are detached from its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detachment {
+    /// Its kubelet has unmounted them, or its node is out of service.
+    AtOnce,
+    /// Nobody has unmounted them: after [`FORCED_DETACH`], unless the node is out of service (upstream
+    /// `attachdetach/reconciler`).
+    ByForce,
+}
+
+impl Detachment {
+    /// Returns when the volumes of a pod that is gone at this time are detached.
+    pub fn of(self, cluster: &Cluster, node: Option<&NodeName>, gone: Timestamp) -> Timestamp {
+        match self {
+            Self::ByForce if !node.is_some_and(|node| is_out_of_service(cluster, node)) => {
+                gone + FORCED_DETACH
+            }
+            Self::ByForce | Self::AtOnce => gone,
+        }
+    }
+}
+
 /// Returns when the volumes of a pod that is gone at this time are detached from its node.
 pub fn detached(cluster: &Cluster, node: Option<&NodeName>, gone: Timestamp) -> Timestamp {
     if node.is_some_and(|node| keeps_pods(cluster, node)) { gone + FORCED_DETACH } else { gone }

@@ -7,6 +7,7 @@ use super::{
     context::PlanContext,
     environment::{Environment, Estimate, Quality},
     eviction_note::EvictionNote,
+    forced_removal::Detachment,
     gaps,
     node_plan::{NodeChange, NodePlan},
     not_modelled, owner,
@@ -54,8 +55,8 @@ pub(super) fn plan<E: Environment>(
         plan.nodes.push(NodePlan { node: name, uid, change: NodeChange::Deletion, drain: None });
     }
     let mut environment = context.environment.clone();
-    environment.on_loss(&names.iter().cloned().collect());
-    plan.add_replacements(context.cluster, environment);
+    environment.on_removal(&names.iter().cloned().collect());
+    plan.add_replacements(context.cluster, environment, Detachment::ByForce);
     plan.complete_removals(context.cluster);
     plan.warnings.extend(warning::of_claims(&nodes, plan.made));
     plan.finish_nodes();

@@ -5,7 +5,7 @@
 //! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
 //! outcome, so the parts add up to the total.
 
-use std::{collections::BTreeMap, fmt, ops::Add};
+use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
 
 use super::{
     eviction_note::{self, EvictionNote},
@@ -15,10 +15,11 @@ use super::{
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
     quota::QuotaRefusal,
+    successor,
     words::counted,
 };
 use crate::{
-    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, Scope, Taint, TaintEffect},
+    cluster::{Cluster, FeedKind, Gaps, Key, Name, NodeName, Pod, PodResources, Scope, Taint, TaintEffect},
     engine::{Tolerance, UNREACHABLE, tolerance},
     placement::TiedNodes,
 };
@@ -248,7 +249,6 @@ impl OutcomeCounts {
         Self(OutcomeKind::ALL.map(nowhere))
     }
 
-    /// Formats the counts: `2 stuck, 1 Pending, 6 move`.
     /// Returns only the count of one outcome.
     #[must_use]
     pub fn only(&self, kind: OutcomeKind) -> Self {
@@ -257,6 +257,7 @@ impl OutcomeCounts {
         counts
     }
 
+    /// Formats the counts: `2 stuck, 1 Pending, 6 move`.
     pub fn text(&self) -> String {
         joined(self.parts())
     }
@@ -305,6 +306,8 @@ pub struct Departing {
     pub created: Option<Timestamp>,
     /// Why it is not known whether the pod is recreated; empty if it is known.
     pub unknown: Name,
+    /// What the replacement requests.
+    pub resources: Arc<PodResources>,
 }
 
 /// The replacement of a pod, once it has been placed.
@@ -348,6 +351,7 @@ impl Departing {
             volume: eviction_note::attached_once(cluster, pod),
             quota: None,
             created: None,
+            resources: successor::successor(cluster, pod).resources.clone(),
         }
     }
 
@@ -414,7 +418,7 @@ impl Departing {
             (Landing::Pending { why }, _) => PodOutcome::Pending {
                 cause: trace.map_or_else(
                     || why.clone(),
-                    |trace| placement_trace::cause(&trace.reasons, &pod.resources.requests),
+                    |trace| placement_trace::cause(&trace.reasons, &self.resources.requests),
                 ),
                 why: why.clone(),
                 help: trace.and_then(|trace| Some(trace.help.as_ref()?.lines())).unwrap_or_default(),
@@ -631,7 +635,7 @@ impl fmt::Display for PodOutcome {
                 "stuck Terminating: no replacement until the node is back, deleted or tainted out-of-service",
             ),
             Self::Stuck(StuckReason::NotEvicted) => f.write_str(
-                "stuck: it tolerates the taint, no replacement until the node is back, deleted or tainted out-of-service",
+                "stuck: it tolerates the taint, no replacement until the node is back or deleted, or the pod is deleted",
             ),
             Self::Stuck(StuckReason::Volume { claim }) => {
                 write!(

@@ -1,14 +1,14 @@
 //! Owners of pods: whether a controller recreates a pod, and whose scale counts.
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use super::{
     job_failure::JobFailure,
     owner_kinds::{self, OwnerBehaviour},
 };
 use crate::cluster::{
-    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Requests, SchedulingSpec, Scope,
-    Selector, Workload, WorkloadKind, WorkloadStage, stateful_set::ordinal,
+    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
+    WorkloadStage, stateful_set::ordinal,
 };
 
 /// The result of looking up an owner.
@@ -48,42 +48,6 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
-/// Returns the pod that the owner of a pod creates in its place: by the owner's template, which may differ from the pod
-/// (a rollout, a resize in place, added tolerations). Its volumes are those of the pod, because claims of a StatefulSet
-/// are not in the template. Without a known template, it is the pod itself.
-pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
-    let Some(OwnerLookup::Found(workload)) =
-        pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner))
-    else {
-        return Cow::Borrowed(pod);
-    };
-    let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
-    if keeps_revision(&workload, pod) {
-        return Cow::Borrowed(pod);
-    }
-    let mut tolerations = template.tolerations.to_vec();
-    let added = pod.tolerations.iter().filter(|toleration| ADMITTED.contains(&toleration.key.as_str()));
-    tolerations.extend(added.filter(|toleration| !template.tolerations.contains(toleration)).cloned());
-    // Admission reads the preemption policy from the PriorityClass.
-    let scheduling = SchedulingSpec {
-        volumes: pod.scheduling.volumes.clone(),
-        never_preempts: pod.scheduling.never_preempts || template.scheduling.never_preempts,
-        ..(*template.scheduling).clone()
-    };
-    let asks = template.resources.requests != Requests::default();
-    let new = Pod {
-        tolerations: if *tolerations == *pod.tolerations {
-            pod.tolerations.clone()
-        } else {
-            tolerations.into()
-        },
-        scheduling: if scheduling == *pod.scheduling { pod.scheduling.clone() } else { scheduling.into() },
-        resources: if asks { template.resources.clone() } else { pod.resources.clone() },
-        ..pod.clone()
-    };
-    Cow::Owned(new)
-}
-
 /// Returns the pods that must be Ready before a pod's StatefulSet creates it again: those of lower ordinals, unless its
 /// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`).
 pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = &'a Arc<Pod>> {
@@ -95,16 +59,6 @@ pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item 
     let siblings = ordered.map(|owner| cluster.pods_owned_by(&owner.uid));
     siblings.into_iter().flatten().filter(move |other| ordinal(&other.key.name) < own)
 }
-
-/// Returns whether a StatefulSet creates a pod again at its current revision: that of the pod, unless the pod is of
-/// another one, whose template is not read.
-fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
-    let below = workload.stateful.map_or(0, |rules| rules.keeps_revision_below);
-    ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
-}
-
-/// Keys of the tolerations that the API server adds to each pod.
-const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /// Returns the node that the template of a pod's owner names. The scheduler does not decide then.
 pub fn named_node(cluster: &Cluster, pod: &Pod) -> Option<NodeName> {

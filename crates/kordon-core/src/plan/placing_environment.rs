@@ -7,17 +7,19 @@ use std::{
 
 use super::{
     cancellation::Cancellation,
-    environment::{Environment, Estimate, Stragglers, TypicalEnvironment},
+    environment::{self, Environment, Estimate, Stragglers, TypicalEnvironment},
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
+    successor,
     warning::UNSCHEDULABLE,
 };
 use crate::{
-    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Taint, TaintEffect, Termination, Uid},
+    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Resources, Taint, TaintEffect, Termination, Uid},
+    engine::{NOT_READY, UNREACHABLE},
     placement::{
-        Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome, SchedulingRequest,
-        Snapshot, Unschedulable,
+        Obstacle, Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome,
+        SchedulingRequest, Snapshot, Unschedulable,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -40,6 +42,10 @@ pub struct PlacingState {
     snapshot: Snapshot,
     /// Nodes that the environment has cordoned in its snapshot.
     closed: BTreeSet<NodeName>,
+    /// Nodes that have failed and are not back.
+    failed: BTreeSet<NodeName>,
+    /// Nodes that are back after a failure.
+    back: BTreeSet<NodeName>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// Traces, by the pod that is replaced.
@@ -78,6 +84,8 @@ impl<'a> PlacingEnvironment<'a> {
         let state = PlacingState {
             snapshot,
             closed: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            back: BTreeSet::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -100,6 +108,11 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn until_cancelled(mut self, cancellation: &Cancellation) -> Self {
         self.state.cancellation = cancellation.clone();
         self
+    }
+
+    /// The snapshot as it is after the changes so far.
+    pub(super) fn snapshot_mut(&mut self) -> &mut Snapshot {
+        &mut self.state.snapshot
     }
 
     /// Returns the state of the environment, without its reference to the cluster. [`PlacingState::in_cluster`] does
@@ -158,10 +171,13 @@ impl<'a> PlacingEnvironment<'a> {
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
-            SchedulingOutcome::Unschedulable(refused) => match &refused.preemption {
-                Preemption::Possible(candidate) => self.preempt(pod, candidate, &refused),
-                _ => self.stay_pending(&request, nameless, &refused),
-            },
+            SchedulingOutcome::Unschedulable(mut refused) => {
+                refused.leave_out(&self.state.failed);
+                match &refused.preemption {
+                    Preemption::Possible(candidate) => self.preempt(pod, candidate, &refused),
+                    _ => self.stay_pending(&request, nameless, &refused),
+                }
+            }
             SchedulingOutcome::NotTried(obstacle) => {
                 let trace = PlacementTrace { obstacle: Some(obstacle), ..PlacementTrace::default() };
                 (Landing::Unknown, Arc::new(trace))
@@ -196,12 +212,12 @@ impl<'a> PlacingEnvironment<'a> {
         nameless: SchedulingRequest,
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
-        let closed = &self.state.closed;
-        let trace = Arc::new(match self.state.detail {
+        let PlacingState { snapshot, closed, failed, detail, .. } = &mut self.state;
+        let trace = Arc::new(match detail {
             TraceDetail::OutcomesOnly => PlacementTrace::default(),
             TraceDetail::Full => PlacementTrace {
-                volumes: self.state.snapshot.volume_topology(request),
-                help: Some(self.state.snapshot.help(request, &|node| closed.contains(node))),
+                volumes: snapshot.volume_topology(request),
+                help: Some(snapshot.help(request, &|node| closed.contains(node) || failed.contains(node))),
                 ..PlacementTrace::unplaced(refused)
             },
         });
@@ -244,15 +260,33 @@ impl<'a> PlacingEnvironment<'a> {
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
     }
 
-    /// Adds a replacement to the node that its template names, without the scheduler.
+    /// Adds a replacement to the node that its template names, without the scheduler; unless no kubelet runs it there.
     fn land_on(&mut self, pod: &Pod, node: NodeName) -> Landing {
-        if self.state.snapshot.node_named(&node).is_none() {
-            return Landing::Pending {
-                why: format!("its template names node {node}, which is not there").into(),
-            };
+        match self.obstacle_on(pod, &node) {
+            Some(obstacle) => {
+                Landing::Pending { why: format!("its template names node {node}, {obstacle}").into() }
+            }
+            None => {
+                self.add_replacement(pod, &node);
+                Landing::Node { node, why: "its template names the node".into() }
+            }
         }
-        self.add_replacement(pod, &node);
-        Landing::Node { node, why: "its template names the node".into() }
+    }
+
+    /// Returns why a replacement does not run on the node that its template names: nothing but the kubelet of the node
+    /// decides.
+    fn obstacle_on(&mut self, pod: &Pod, node: &NodeName) -> Option<String> {
+        let PlacingState { snapshot, failed, back, .. } = &mut self.state;
+        if snapshot.node_named(node).is_none() {
+            return Some("which is not there".into());
+        }
+        let is_up = back.contains(node) || environment::has_running_kubelet(self.typical.cluster, node);
+        if failed.contains(node) || !is_up {
+            return Some("whose kubelet is down".into());
+        }
+        let refused = snapshot.kubelet_refusal(&replacement(pod, self.typical.cluster), node);
+        let words: Vec<String> = refused.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| format!("whose kubelet rejects it: {}", words.join(", ")))
     }
 
     fn add_replacement(&mut self, pod: &Pod, node: &NodeName) {
@@ -267,8 +301,8 @@ impl<'a> PlacingEnvironment<'a> {
             }
         }
         let lowest = &mut self.state.lowest_priority;
-        *lowest = lowest.map(|lowest| lowest.min(pod.priority));
-        let new = owner::successor(self.typical.cluster, pod).into_owned();
+        let new = successor::successor(self.typical.cluster, pod).into_owned();
+        *lowest = lowest.map(|lowest| lowest.min(new.priority));
         let mut new = Pod { node: Some(node.clone()), nominated: None, termination: None, ..new };
         new.key = Key { name: replacement_name(pod).as_str().into(), ..pod.key.clone() };
         if self.state.snapshot.concerns_devices(&new) {
@@ -298,6 +332,28 @@ fn cordoned(node: &Node) -> Node {
     let taints = node.taints.iter().cloned().chain((!is_tainted).then_some(taint)).collect();
     Node { unschedulable: true, taints, ..node.clone() }
 }
+
+/// Returns a node as the scheduler sees it after its failure: the node lifecycle controller has tainted it (upstream
+/// `processTaintBaseEviction`, `doNoScheduleTaintingPass`), and it is still a domain of spread constraints. It has no
+/// room, so that no replacement lands there whatever it tolerates: it would not run.
+fn failed(node: &Node) -> Node {
+    let missing = [TaintEffect::NoSchedule, TaintEffect::NoExecute].into_iter().filter(|effect| {
+        !CONDITION_TAINTS.iter().any(|key| node.taints.iter().any(|taint| taint.is(key, *effect)))
+    });
+    let taint = |effect| Taint { key: UNREACHABLE.into(), effect, ..Taint::default() };
+    let taints = node.taints.iter().cloned().chain(missing.map(taint)).collect();
+    Node { taints, allocatable: Resources { pods: 0, ..node.allocatable }, ..node.clone() }
+}
+
+/// Returns a node as it is once its kubelet posts Ready again: without the taints of its failure.
+fn recovered(node: &Node) -> Node {
+    let is_of_failure = |taint: &&Taint| CONDITION_TAINTS.contains(&taint.key.as_str());
+    let taints = node.taints.iter().filter(|taint| !is_of_failure(taint)).cloned().collect();
+    Node { taints, ..node.clone() }
+}
+
+/// Keys of the taints of nodes that are not Ready.
+const CONDITION_TAINTS: [&str; 2] = [NOT_READY, UNREACHABLE];
 
 impl Environment for PlacingEnvironment<'_> {
     fn time_to_terminate(&self, pod: &Pod, grace: Span) -> Estimate {
@@ -341,8 +397,12 @@ impl Environment for PlacingEnvironment<'_> {
             return Estimate::NEVER;
         }
         let start = self.typical.time_to_ready(pod, landing);
-        let Landing::Node { node, .. } = landing else { return start };
         let trace = self.state.placements.get(&pod.key);
+        if trace.is_some_and(|trace| matches!(trace.obstacle, Some(Obstacle::Gated(_)))) {
+            // Nothing says when somebody removes its gates.
+            return Estimate::NEVER;
+        }
+        let Landing::Node { node, .. } = landing else { return start };
         let victims =
             trace.into_iter().flat_map(|trace| &trace.preempts).filter(|victim| victim.node == *node);
         let victims = victims.filter_map(|victim| self.typical.cluster.pod(&victim.pod));
@@ -378,7 +438,26 @@ impl Environment for PlacingEnvironment<'_> {
         self.state.unplaceable.clear();
     }
 
-    fn on_loss(&mut self, nodes: &BTreeSet<NodeName>) {
+    fn on_failure(&mut self, nodes: &BTreeSet<NodeName>) {
+        for name in nodes {
+            self.state.failed.insert(name.clone());
+            if let Some(node) = self.state.snapshot.node_named(name) {
+                self.state.snapshot.put_node(Arc::new(failed(node)));
+            }
+        }
+        self.state.unplaceable.clear();
+    }
+
+    fn on_recovery(&mut self, node: &NodeName) {
+        self.state.failed.remove(node);
+        self.state.back.insert(node.clone());
+        if let Some(node) = self.typical.cluster.node(node) {
+            self.state.snapshot.put_node(Arc::new(recovered(node)));
+        }
+        self.state.unplaceable.clear();
+    }
+
+    fn on_removal(&mut self, nodes: &BTreeSet<NodeName>) {
         nodes.iter().for_each(|node| self.state.snapshot.remove_node(node));
         self.state.unplaceable.clear();
     }
@@ -408,7 +487,7 @@ impl Environment for PlacingEnvironment<'_> {
 
 /// Returns the request to schedule a pod's replacement.
 pub fn replacement(pod: &Pod, cluster: &Cluster) -> SchedulingRequest {
-    let new = owner::successor(cluster, pod);
+    let new = successor::successor(cluster, pod);
     let mut request =
         SchedulingRequest { nominated: None, replaces: true, ..SchedulingRequest::from_pod(&new, cluster) };
     if !SchedulingRequest::keeps_name_of(pod) {

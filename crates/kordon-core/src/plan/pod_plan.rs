@@ -112,7 +112,7 @@ impl PodPlan {
             Verdict::Terminating if !self.is_ended_by_plan(cluster) => {
                 PodOutcome::for_terminating(cluster, pod)
             }
-            Verdict::Terminating if self.landing.is_none() && self.quota.is_none() => {
+            Verdict::Terminating if self.is_replaced_before() => {
                 PodOutcome::for_terminating_on(cluster, pod, false)
             }
             Verdict::Terminating
@@ -120,11 +120,23 @@ impl PodPlan {
             | Verdict::LeavesAfter { .. }
             | Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
             // Without its node, nothing recreates it there.
-            Verdict::Orphaned => match self.outcome_of_leaving(cluster, pod) {
+            Verdict::Orphaned => match self.outcome_of_orphan(cluster, pod) {
                 PodOutcome::SameNode => PodOutcome::NotRecreated,
                 outcome => outcome,
             },
         }
+    }
+
+    fn outcome_of_orphan(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
+        if pod.termination.is_some() && self.gone.likely.is_some() && self.is_replaced_before() {
+            return PodOutcome::for_terminating_on(cluster, pod, false);
+        }
+        self.outcome_of_leaving(cluster, pod)
+    }
+
+    /// For a pod that was terminating before the plan: returns whether its end leads to no replacement.
+    fn is_replaced_before(&self) -> bool {
+        self.landing.is_none() && self.quota.is_none() && self.waits_for.is_none()
     }
 
     fn outcome_of_leaving(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {

@@ -24,7 +24,7 @@ use super::{
     placing_environment::TEMPLATES_ASSUMED,
     plan::{BudgetPlan, Plan},
     pod_plan::{PodPlan, Window},
-    simulation::{PodResult, RunResult, Simulation, SimulationInput, TaskEnd},
+    simulation::{PodResult, RemovalGroup, RunResult, Simulation, SimulationInput, TaskEnd},
     step::PlanStep,
     timeline::{GiveUpReason, PlanEvent},
     verdict::{LeaveReason, Verdict},
@@ -258,6 +258,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
             latest: self.latest.groups[group].ended,
         };
         let is_known = self.ends_on_time(group);
+        let back = self.back_on_node(group);
+        let ends = if back > 0 { Window::default() } else { ends };
         NodeDrain {
             refused,
             refusals,
@@ -265,7 +267,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
             ends: if is_known { ends } else { ends.at_the_soonest() },
             after_incomplete: likely.after_incomplete,
             dominated_by: stuck.or(last).and_then(|pod| pod.verdict.budget().cloned()),
-            remaining: (refused || is_known).then(|| pods.iter().filter(remains).count()),
+            remaining: (refused || is_known).then(|| pods.iter().filter(remains).count() + back),
         }
     }
 
@@ -288,8 +290,17 @@ impl<'a, E: Environment> Prediction<'a, E> {
         !self.undecided.is_empty()
     }
 
-    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt.
+    /// Returns when the last group ends, assuming that every undecided pod leaves at the first attempt. The drain of a node
+    /// on which its pods are replaced does not end: it is never empty.
     pub fn ends(&self) -> Window {
+        match (0..self.input.groups.len()).any(|group| self.back_on_node(group) > 0) {
+            true => Window::default(),
+            false => self.removed(),
+        }
+    }
+
+    /// Returns when the pods of all groups are gone, whether others take their place on the nodes or not.
+    pub fn removed(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
 
@@ -336,17 +347,26 @@ impl<'a, E: Environment> Prediction<'a, E> {
         self.input.groups.iter().filter_map(move |group| {
             let node = group.node.clone()?;
             let is_named = |pod: &&Arc<Pod>| owner::named_node(cluster, pod).as_ref() == Some(&node);
-            let lands = |pod: &&Arc<Pod>| {
-                let replacement = self.likely.pods.get(&pod.key).and_then(|pod| pod.replacement.as_ref());
-                let landing = replacement.map(|new| &new.landing);
-                matches!(landing, Some(Landing::Node { node: on, .. }) if *on == node)
-            };
             let comes_back = |pod: &&Arc<Pod>| self.leaving.contains(&pod.key) && !pod.is_finished();
             let leaving = group.pods.iter().filter(comes_back);
             let (named, others): (Vec<_>, Vec<_>) = leaving.partition(is_named);
-            let pods = named.len() + others.iter().filter(|pod| lands(pod)).count();
+            let pods = named.len() + others.iter().filter(|pod| self.lands_on(pod, &node)).count();
             (pods > 0).then_some(Warning::ComesBack { node, pods, are_placed: named.is_empty() })
         })
+    }
+
+    fn lands_on(&self, pod: &Pod, node: &NodeName) -> bool {
+        let replacement = self.likely.pods.get(&pod.key).and_then(|pod| pod.replacement.as_ref());
+        replacement.and_then(|new| new.landing.node()) == Some(node)
+    }
+
+    /// Returns how many pods of a group have been replaced on its node at the end of its drain.
+    fn back_on_node(&self, group: usize) -> usize {
+        let RemovalGroup { node: Some(node), pods } = &self.input.groups[group] else { return 0 };
+        let is_gone = |pod: &Pod| {
+            self.likely.pods.get(&pod.key).is_some_and(|result| result.end == Some(TaskEnd::Gone))
+        };
+        pods.iter().filter(|pod| is_gone(pod) && self.lands_on(pod, node)).count()
     }
 
     /// Warns of drains that do not end before another node is uncordoned.

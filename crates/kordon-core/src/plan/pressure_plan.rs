@@ -1,9 +1,7 @@
 //! Effects of node pressure: which pods a kubelet evicts, in which order, and where their replacements land.
 
-use std::collections::BTreeSet;
-
 use super::{
-    failover::{Failover, failover, leave_running_nodes},
+    failover::{Failover, LostNodes, failover, leave_running_nodes},
     placing_environment::PlacingEnvironment,
 };
 use crate::{
@@ -26,7 +24,7 @@ pub fn pressure_failover(
 ) -> Failover {
     snapshot.put_node(tainted(node, order).into());
     let evicted = leave_running_nodes(cluster, order.evicted().cloned());
-    failover(cluster, evicted, &BTreeSet::new(), PlacingEnvironment::new(cluster, snapshot, now))
+    failover(cluster, evicted, LostNodes::default(), PlacingEnvironment::new(cluster, snapshot, now))
 }
 
 /// Returns the node with the taint that the node lifecycle controller adds for its condition.

@@ -19,6 +19,7 @@ use super::{
     owner,
     placement_trace::RunTrace,
     quota::QuotaRefusal,
+    successor,
 };
 use crate::cluster::{Cluster, Key, NodeName, Pod, Uid};
 use kordon_time::Timestamp;
@@ -28,6 +29,8 @@ use kordon_time::Timestamp;
 pub struct Replacement {
     pub landing: Landing,
     pub created: Timestamp,
+    /// Time at which the replacement is placed. It is later than its creation if it is Pending at first.
+    pub placed: Timestamp,
     /// Time at which the replacement is Ready; `None` means never.
     pub ready: Option<Timestamp>,
 }
@@ -46,7 +49,20 @@ impl Replacement {
             Landing::Pending { .. } => None,
             Landing::Node { .. } | Landing::Unknown => environment.time_to_ready(pod, &landing).at(bound),
         };
-        Self { landing, created: now, ready: time_to_ready.map(|span| now + span) }
+        Self { landing, created: now, placed: now, ready: time_to_ready.map(|span| now + span) }
+    }
+
+    /// Places a Pending replacement again. Returns whether it is no longer Pending.
+    pub(super) fn retry<E: Environment>(
+        &mut self,
+        environment: &mut E,
+        pod: &Pod,
+        closed: &BTreeSet<NodeName>,
+        bound: Bound,
+        now: Timestamp,
+    ) -> bool {
+        *self = Self { created: self.created, ..Self::create(environment, pod, closed, bound, now) };
+        !self.landing.is_pending()
     }
 }
 
@@ -62,7 +78,7 @@ impl Replacement {
     ) -> Option<Timestamp> {
         match attached_once(cluster, old) {
             None => self.ready,
-            Some(_) => Some(self.ready? + detached?.since(self.created).or_zero()),
+            Some(_) => Some(self.ready? + detached?.since(self.placed).or_zero()),
         }
     }
 }
@@ -106,36 +122,42 @@ impl LivePods {
     }
 }
 
-/// Returns the replacements of leaving pods and the traces of their placements. Both are keyed by the pod that is
-/// replaced.
+/// The replacements of leaving pods, by the pod that is replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Replacements {
+    pub by_pod: BTreeMap<Key, Replacement>,
+    /// The pods of lower ordinals for which StatefulSets wait with the replacements of others.
+    pub waits_for: BTreeMap<Key, Key>,
+    pub trace: RunTrace,
+}
+
+/// Returns the replacements of leaving pods.
 ///
 /// Departures and replacements happen in order of time, so that each placement takes earlier ones into account. If a
-/// quota refuses a replacement at first, it is created when the quota admits it.
+/// quota refuses a replacement at first, it is created when the quota admits it. One that finds no node is tried again
+/// whenever old pods are gone.
 pub fn replacements<E: Environment>(
     cluster: &Cluster,
     departures: &[Departure],
     refusals: &BTreeMap<Key, QuotaRefusal>,
-    mut environment: E,
-) -> (BTreeMap<Key, Replacement>, RunTrace) {
-    let no_node_closed = BTreeSet::new();
-    let mut live_pods = LivePods::default();
-    let mut replacements = BTreeMap::new();
-    for (now, event) in agenda(cluster, departures, refusals) {
-        match event {
-            Event::Leaves(pod) => {
-                environment.on_deletion(pod);
-                live_pods.on_deletion(cluster, pod);
-            }
-            Event::Gone(pod) => environment.on_gone(pod),
-            Event::Created(pod) => {
-                if live_pods.recreate(cluster, pod) {
-                    let new = Replacement::create(&mut environment, pod, &no_node_closed, Bound::Likely, now);
-                    replacements.insert(pod.key.clone(), new);
-                }
-            }
-        }
+    environment: E,
+) -> Replacements {
+    let mut run = ReplacementRun {
+        cluster,
+        environment,
+        agenda: BTreeMap::new(),
+        live_pods: LivePods::default(),
+        leaving: departures.iter().map(|departure| &departure.pod.key).collect(),
+        ordered: Vec::new(),
+        pending: Vec::new(),
+        found: Replacements::default(),
+    };
+    run.schedule_departures(departures, refusals);
+    while let Some(((now, _, _), event)) = run.agenda.pop_first() {
+        run.on_event(event, now);
     }
-    (replacements, environment.trace())
+    run.found.trace = run.environment.trace();
+    run.found
 }
 
 /// An event in the departure of a pod.
@@ -144,41 +166,140 @@ enum Event<'a> {
     /// The pod's deletion starts.
     Leaves(&'a Arc<Pod>),
     Gone(&'a Arc<Pod>),
+    /// The scheduler tries the Pending replacements again.
+    Retry,
     /// The owner of this pod may create a replacement.
     Created(&'a Arc<Pod>),
+    /// The replacement of a pod is Ready.
+    Ready,
 }
 
+/// Sort key of events at the same time: by kind of event, then by descending priority of the pod or of its replacement.
+type Order = (u8, Reverse<i32>);
+
 impl Event<'_> {
-    /// Returns the sort key of events at the same time: by kind of event, then by descending priority of the pod.
-    fn order(&self) -> (u8, Reverse<i32>) {
+    fn order(&self, cluster: &Cluster) -> Order {
         match self {
             Self::Leaves(pod) => (1, Reverse(pod.priority)),
             Self::Gone(pod) => (2, Reverse(pod.priority)),
-            Self::Created(pod) => (3, Reverse(pod.priority)),
+            Self::Retry => (3, Reverse(0)),
+            Self::Ready => (4, Reverse(0)),
+            Self::Created(pod) => (5, successor::by_priority(cluster, pod)),
         }
     }
 }
 
-/// Returns all events, sorted by time. Events with the same sort key keep the order of `departures`.
-fn agenda<'a>(
-    cluster: &Cluster,
-    departures: &'a [Departure],
-    refusals: &BTreeMap<Key, QuotaRefusal>,
-) -> Vec<(Timestamp, Event<'a>)> {
-    let jobs = JobConsequences::new(cluster, departures);
-    let mut events: Vec<(Timestamp, Event<'a>)> = Vec::new();
-    for Departure { pod, leaves, gone, .. } in departures {
-        let created = jobs.creation(cluster, pod, *leaves, *gone);
-        let created = match refusals.get(&pod.key) {
-            Some(refusal) => refusal.admitted,
-            None => created,
-        };
-        if pod.termination.is_none() {
-            events.push((*leaves, Event::Leaves(pod)));
-        }
-        events.extend(gone.map(|at| (at, Event::Gone(pod))));
-        events.extend(created.map(|at| (at, Event::Created(pod))));
+/// The departures of pods and the creation of their replacements, in the order of time.
+struct ReplacementRun<'a, E> {
+    cluster: &'a Cluster,
+    environment: E,
+    /// Future events. Events with the same time and [`Order`] are in the order in which they were scheduled.
+    agenda: BTreeMap<(Timestamp, Order, usize), Event<'a>>,
+    live_pods: LivePods,
+    leaving: BTreeSet<&'a Key>,
+    /// Pods whose replacements wait for pods of lower ordinals.
+    ordered: Vec<&'a Arc<Pod>>,
+    /// Pods whose replacements are Pending.
+    pending: Vec<&'a Arc<Pod>>,
+    found: Replacements,
+}
+
+impl<'a, E: Environment> ReplacementRun<'a, E> {
+    fn schedule(&mut self, at: Timestamp, event: Event<'a>) {
+        let order = event.order(self.cluster);
+        let same = self.agenda.range((at, order, 0)..=(at, order, usize::MAX)).next_back();
+        let place = same.map_or(0, |((_, _, place), _)| place + 1);
+        self.agenda.insert((at, order, place), event);
     }
-    events.sort_by_key(|(at, event)| (*at, event.order()));
-    events
+
+    fn schedule_departures(&mut self, departures: &'a [Departure], refusals: &BTreeMap<Key, QuotaRefusal>) {
+        let jobs = JobConsequences::new(self.cluster, departures);
+        for Departure { pod, leaves, gone, .. } in departures {
+            let created = jobs.creation(self.cluster, pod, *leaves, *gone);
+            let created = match refusals.get(&pod.key) {
+                Some(refusal) => refusal.admitted,
+                None => created,
+            };
+            if pod.termination.is_none() {
+                self.schedule(*leaves, Event::Leaves(pod));
+            }
+            if let Some(at) = gone {
+                self.schedule(*at, Event::Gone(pod));
+            }
+            if let Some(at) = created {
+                self.schedule(at, Event::Created(pod));
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: Event<'a>, now: Timestamp) {
+        match event {
+            Event::Leaves(pod) => {
+                self.environment.on_deletion(pod);
+                self.live_pods.on_deletion(self.cluster, pod);
+            }
+            Event::Gone(pod) => {
+                self.environment.on_gone(pod);
+                self.schedule_retry(now);
+            }
+            Event::Retry => self.retry(now),
+            Event::Created(pod) => self.on_created(pod, now),
+            Event::Ready => {
+                for pod in std::mem::take(&mut self.ordered) {
+                    self.schedule(now, Event::Created(pod));
+                }
+            }
+        }
+    }
+
+    /// Schedules one retry, however many pods are gone at this time.
+    fn schedule_retry(&mut self, now: Timestamp) {
+        let order = Event::Retry.order(self.cluster);
+        self.agenda.insert((now, order, 0), Event::Retry);
+    }
+
+    fn retry(&mut self, now: Timestamp) {
+        for pod in std::mem::take(&mut self.pending) {
+            let Some(new) = self.found.by_pod.get_mut(&pod.key) else { continue };
+            if new.retry(&mut self.environment, pod, &BTreeSet::new(), Bound::Likely, now) {
+                let ready = new.ready;
+                self.schedule_ready(ready);
+            } else {
+                self.pending.push(pod);
+            }
+        }
+    }
+
+    fn on_created(&mut self, pod: &'a Arc<Pod>, now: Timestamp) {
+        if let Some(lower) = self.unready_below(pod, now) {
+            self.found.waits_for.insert(pod.key.clone(), lower);
+            return self.ordered.push(pod);
+        }
+        self.found.waits_for.remove(&pod.key);
+        if !self.live_pods.recreate(self.cluster, pod) {
+            return;
+        }
+        let new = Replacement::create(&mut self.environment, pod, &BTreeSet::new(), Bound::Likely, now);
+        match new.landing.is_pending() {
+            true => self.pending.push(pod),
+            false => self.schedule_ready(new.ready),
+        }
+        self.found.by_pod.insert(pod.key.clone(), new);
+    }
+
+    fn schedule_ready(&mut self, ready: Option<Timestamp>) {
+        if let Some(at) = ready {
+            self.schedule(at, Event::Ready);
+        }
+    }
+
+    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
+    fn unready_below(&self, pod: &Pod, now: Timestamp) -> Option<Key> {
+        let is_ready = |other: &Pod| match self.found.by_pod.get(&other.key) {
+            Some(new) => new.ready.is_some_and(|at| at <= now),
+            None => other.is_ready() && other.termination.is_none() && !self.leaving.contains(&other.key),
+        };
+        let mut below = owner::created_after(self.cluster, pod);
+        below.find(|other| !is_ready(other)).map(|other| other.key.clone())
+    }
 }

@@ -29,6 +29,7 @@ use super::{
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
     starting::{self, StartingPod},
+    successor,
     timeline::{GiveUpReason, PlanMoment},
 };
 use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
@@ -159,6 +160,8 @@ struct Task {
     protected_by: Vec<Key>,
     /// Budgets whose numbers include the pod.
     counted_by: Vec<Key>,
+    /// Budgets whose numbers include its replacement.
+    counted_again_by: Vec<Key>,
     recreation: Recreation,
     next_attempt: Option<Timestamp>,
     give_up_scheduled: bool,
@@ -230,6 +233,9 @@ impl<'a> Simulation<'a> {
             }
             is_disrupted |= !budget::is_healthy(self.cluster, budget, pod, self.now);
         }
+        let new = successor::successor(self.cluster, pod);
+        let again = self.cluster.budgets_of(&new).filter(|budget| budget::selects(budget, &new, rules));
+        let counted_again_by = again.map(|budget| budget.key.clone()).collect();
         let is_drained = self.input.groups[group].node.is_some();
         let exhausted = |key: &&Key| self.budgets.get(*key).is_some_and(|state| state.numbers.allowed <= 0);
         if is_drained
@@ -248,6 +254,7 @@ impl<'a> Simulation<'a> {
             healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
             protected_by,
             counted_by,
+            counted_again_by,
             recreation: self.recreation(pod),
             next_attempt: None,
             give_up_scheduled: false,

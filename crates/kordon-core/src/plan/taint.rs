@@ -9,7 +9,7 @@ use super::{
     environment::{Environment, Estimate, Quality},
     eviction,
     eviction_note::EvictionNote,
-    forced_removal::{FORCED_REMOVAL, removes_by_force},
+    forced_removal::{Detachment, FORCED_REMOVAL, removes_by_force},
     gaps,
     job_failures::JobConsequences,
     landing::Landing,
@@ -19,7 +19,7 @@ use super::{
     plan::Plan,
     pod_plan::{PodPlan, Window},
     quota_delay,
-    replacement::replacements,
+    replacement::{Replacements, replacements},
     rules::EvictionRules,
     step::PlanStep,
     taint_edits::TaintEdits,
@@ -77,7 +77,7 @@ pub(super) fn plan<E: Environment>(
         };
         plan.nodes.push(NodePlan { node: node.name.clone(), uid: node.uid.clone(), change, drain: None });
     }
-    plan.add_replacements(context.cluster, environment);
+    plan.add_replacements(context.cluster, environment, Detachment::AtOnce);
     plan.complete_taints(context.cluster, &nodes, edits, &context.rules);
     plan.name_gaps(gaps, context.cluster);
     plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, context.cluster);
@@ -106,7 +106,12 @@ impl Plan {
     }
 
     /// Adds the replacements of the deleted pods to the plan: where they land and when they are Ready.
-    pub(super) fn add_replacements<E: Environment>(&mut self, cluster: &Cluster, environment: E) {
+    pub(super) fn add_replacements<E: Environment>(
+        &mut self,
+        cluster: &Cluster,
+        environment: E,
+        detachment: Detachment,
+    ) {
         let departure = |plan: &PodPlan| {
             let pod = cluster.pod(&plan.pod)?.clone();
             let removed = plan.gone.likely.filter(|_| plan.verdict == Verdict::Terminating);
@@ -116,10 +121,12 @@ impl Plan {
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
         let jobs = JobConsequences::new(cluster, &departures);
-        let (replacements, trace) = replacements(cluster, &departures, &refusals, environment);
+        let Replacements { by_pod: replacements, mut waits_for, trace } =
+            replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
             plan.lost = jobs.failure(&plan.pod).map(NotRecreated::JobFails).or(plan.lost);
             plan.quota = refusals.remove(&plan.pod);
+            plan.waits_for = waits_for.remove(&plan.pod);
             if let (Some(refusal), Some(at)) = (&plan.quota, plan.leaves.likely) {
                 let (of, quota) = (plan.pod.clone(), refusal.quota.clone());
                 self.timeline.push(PlanMoment { at, event: PlanEvent::NotReplaced { of, quota } });
@@ -128,7 +135,8 @@ impl Plan {
             let (of, landing) = (plan.pod.clone(), replacement.landing.clone());
             plan.landing = Some(landing.clone());
             let old = cluster.pod(&plan.pod);
-            plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, plan.gone.likely));
+            let detached = plan.gone.likely.map(|gone| detachment.of(cluster, plan.node.as_ref(), gone));
+            plan.ready_again = old.and_then(|old| replacement.ready_after(cluster, old, detached));
             plan.placement = trace.placements.get(&plan.pod).cloned();
             let event = PlanEvent::Replaced { of: of.clone(), landing };
             self.timeline.push(PlanMoment { at: replacement.created, event });
@@ -287,9 +295,10 @@ fn add_deletion<E: Environment>(
     plan.answer =
         gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     plan.lost = owner::not_recreated(cluster, pod);
-    plan.eviction_notes = match node.removes_by_force {
-        true => EvictionNote::for_forced_removal(cluster, pod),
-        false => EvictionNote::for_pod(cluster, pod),
+    plan.eviction_notes = match plan.gone.likely {
+        _ if node.removes_by_force => EvictionNote::for_forced_removal(cluster, pod),
+        Some(_) => EvictionNote::for_running_node(cluster, pod),
+        None => EvictionNote::for_pod(cluster, pod),
     };
     let leaving: BTreeSet<_> = [pod.key.clone()].into();
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));

@@ -68,7 +68,7 @@ pub fn time_left(
         closed,
     };
     let prediction = Prediction::new(&context, input);
-    let Window { likely, latest, .. } = prediction.ends();
+    let Window { likely, latest, .. } = prediction.removed();
     match likely {
         None => TimeLeft::Never(prediction.obstacle()),
         Some(at) if prediction.has_undecided() => TimeLeft::NotBefore(at),

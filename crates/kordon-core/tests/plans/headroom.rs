@@ -12,7 +12,7 @@ use proptest::{collection::vec, prelude::*};
 use kordon_core::{
     cluster::{
         AccessModes, Change, Claim, Cluster, Key, Labels, Name, NodeName, ObjectEvent, OwnerKind, Pod,
-        Requests, Resources, SchedulingSpec, Selector, SelectorOperator, Volume, VolumeProperties,
+        Requests, Resources, SchedulingSpec, Selector, SelectorOperator, Version, Volume, VolumeProperties,
         WorkloadKind, ZoneKey,
         scheduling::{
             HostPort, NodeOperator, NodeRequirement, NodeTerm, PodTerm, PodTerms, PodVolume, SpreadConstraint,
@@ -24,7 +24,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-use crate::plan_fixture::{NEWEST, PlanFixture, own, taint, tolerates};
+use crate::plan_fixture::{NEWEST, PlanFixture, own, taint, terminating, tolerates};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -280,8 +280,9 @@ fn losses(fixture: &PlanFixture) -> BTreeMap<String, BTreeSet<NodeName>> {
     nodes().map(|node| (node.name.to_string(), [node.name.clone()].into())).chain(of_zones).collect()
 }
 
-/// A simulation of a loss that shares only the scheduler with headroom and failover. It deletes the nodes and their
-/// pods from a copy of the cluster, and places one replacement after the other.
+/// A simulation of a loss that shares only the scheduler with headroom and failover. In a copy of the cluster, it taints
+/// the nodes, leaves no room on them, deletes their pods, which stay Terminating, and places one replacement after the
+/// other.
 struct PlainLoss<'a> {
     cluster: &'a Cluster,
     snapshot: Snapshot,
@@ -294,10 +295,19 @@ impl<'a> PlainLoss<'a> {
         let mut pods: Vec<Arc<Pod>> = cluster.pods().iter().filter(is_lost).cloned().collect();
         let mut left = cluster.clone();
         for node in lost {
-            left.apply(Change::Node(ObjectEvent::Deleted(node.clone())), &mut Vec::new());
+            let mut failed = (**cluster.node(node).expect("it is there")).clone();
+            let taints = ["unreachable:NoSchedule", "unreachable:NoExecute"];
+            let taints = taints.map(|text| taint(&format!("node.kubernetes.io/{text}")));
+            failed.taints = failed.taints.iter().cloned().chain(taints).collect();
+            failed.allocatable.pods = 0;
+            failed.version = Version(failed.version.0 + 1_000_000);
+            left.apply(Change::Node(ObjectEvent::Applied(failed)), &mut Vec::new());
         }
         for pod in &pods {
-            left.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())), &mut Vec::new());
+            let mut deleted = (**pod).clone();
+            terminating(&mut deleted, 30);
+            deleted.version = Version(deleted.version.0 + 1_000_000);
+            left.apply(Change::Pod(ObjectEvent::Applied(deleted)), &mut Vec::new());
         }
         let snapshot = Snapshot::new(&left, version);
         let mut loss = Self { cluster, snapshot, stranded: OutcomeCounts::default() };

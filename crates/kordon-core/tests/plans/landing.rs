@@ -12,6 +12,8 @@ use kordon_core::{
     },
 };
 
+use kordon_time::Span;
+
 use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint};
 
 #[test]
@@ -82,7 +84,7 @@ fn pods_without_a_node_stay_pending_with_reasons_and_what_would_help() {
 }
 
 #[test]
-fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_does_not() {
+fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_waits_for_it() {
     let mut fixture = roomy(&[("n1", 2)]);
     fixture.owner(WorkloadKind::StatefulSet, "db", 1);
     fixture.pod("db-0", "n1", |pod| {
@@ -94,8 +96,10 @@ fn a_statefulset_finds_the_room_that_its_pod_left_and_a_replicaset_does_not() {
     let mut fixture = roomy(&[("n1", 2)]);
     replicas(&mut fixture, "web", &["n1"], 2);
     let plan = evict(&fixture, &["web-0"]);
-    assert_eq!(node(of(&plan, "web-0")), None, "the old one still holds its room");
-    assert_eq!(plan.totals.pending, 1);
+    let web = of(&plan, "web-0");
+    assert_eq!(node(web), Some("n1"), "once the old one is gone");
+    let starts = web.ready_again.expect("it is Ready").since(web.gone.likely.expect("it is gone"));
+    assert_eq!(starts, Span::ZERO, "the old one holds its room until it is gone");
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn the_same_snapshot_gives_the_same_landings() {
 }
 
 /// Creates nodes with this many cores, and room for 10 pods each.
-fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
+pub fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
     let names: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
     let mut fixture = PlanFixture::new(&names);
     for (name, cores) in nodes {
@@ -155,35 +159,35 @@ fn roomy(nodes: &[(&str, i64)]) -> PlanFixture {
 }
 
 /// Adds a ReplicaSet whose pods request this many cores.
-fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
+pub fn replicas(fixture: &mut PlanFixture, name: &str, on: &[&str], cores: i64) {
     fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
     for (place, node) in on.iter().enumerate() {
         fixture.pod(&format!("{name}-{place}"), node, |pod| asks(pod, cores));
     }
 }
 
-fn asks(pod: &mut Pod, cores: i64) {
+pub fn asks(pod: &mut Pod, cores: i64) {
     let requests = Requests { cpu_milli: cores * 1000, ..Requests::default() };
     pod.resources = Arc::new(requests.into());
 }
 
-fn plan(fixture: &PlanFixture, action: Action) -> Plan {
+pub fn plan(fixture: &PlanFixture, action: Action) -> Plan {
     let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
     let placing = PlacingEnvironment::new(&fixture.cluster, snapshot, NOW);
     Plan::new(action, &fixture.cluster, &placing, NEWEST, NOW).expect("everything named is there")
 }
 
-fn drain(fixture: &PlanFixture, nodes: &[&str]) -> Plan {
+pub fn drain(fixture: &PlanFixture, nodes: &[&str]) -> Plan {
     let nodes = nodes.iter().map(|node| NodeName::from(*node)).collect();
     plan(fixture, Action::Drain { nodes, options: DrainOptions::default() })
 }
 
-fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
+pub fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
     let pods = pods.iter().map(|pod| kordon_core::cluster::Key::new("default", pod)).collect();
     plan(fixture, Action::Evict { pods, options: RemovalOptions::default() })
 }
 
-fn node(pod: &PodPlan) -> Option<&str> {
+pub fn node(pod: &PodPlan) -> Option<&str> {
     match pod.landing.as_ref()? {
         Landing::Node { node, .. } => Some(node),
         Landing::Unknown | Landing::Pending { .. } => None,

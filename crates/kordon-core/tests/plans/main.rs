@@ -15,4 +15,5 @@ mod plan_fixture;
 mod quotas;
 mod reads;
 mod refusals;
+mod successors;
 mod unknown;

@@ -6,8 +6,9 @@ use kordon_core::{
     cluster::{
         Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind, IntOrPercent, Key,
         Known, Name, NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady,
-        Quota, QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector, SelectorOperator,
-        TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind, WorkloadStage,
+        PriorityClass, Quota, QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector,
+        SelectorOperator, TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
+        WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
@@ -85,6 +86,7 @@ impl PlanFixture {
         fixture.list(Change::StorageClass);
         fixture.list(Change::CsiNode);
         fixture.list(Change::Quota);
+        fixture.list(Change::PriorityClass);
         fixture.list(|event| Change::Device(DeviceChange::Class(event)));
         fixture.list(|event| Change::Device(DeviceChange::Claim(event)));
         fixture.list(|event| Change::Device(DeviceChange::Slice(event)));
@@ -154,6 +156,29 @@ impl PlanFixture {
             stage: WorkloadStage::Active,
         };
         self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
+        self
+    }
+
+    /// Changes a workload, whose template is that of its pods unless `make` gives it one.
+    pub fn workload(
+        &mut self,
+        kind: WorkloadKind,
+        name: &str,
+        make: impl FnOnce(&mut Workload),
+    ) -> &mut Self {
+        let key = (kind, Key::new("default", name));
+        let mut workload = (**self.cluster.workloads(kind).get(&key).expect("a workload")).clone();
+        make(&mut workload);
+        workload.version = self.next_version();
+        self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
+        self
+    }
+
+    pub fn priority_class(&mut self, name: &str, value: i32, global_default: bool) -> &mut Self {
+        let version = self.next_version();
+        let class =
+            PriorityClass { name: name.into(), version, value, global_default, never_preempts: false };
+        self.apply(Change::PriorityClass(ObjectEvent::Applied(class)));
         self
     }
 

@@ -493,6 +493,12 @@ fn a_pod_with_a_read_write_once_volume_starts_only_once_that_is_detached() {
     let (_, ready, ..) = successor(&[(0, IncidentKind::Fails), (1000, IncidentKind::Recovers)]);
     assert_eq!(ready, Some(1000), "detached when the node is back");
 
+    let just_before = evicted.expect("it is evicted") - 1;
+    let (evicted, ready, ..) = successor(&[(0, IncidentKind::Fails), (just_before, IncidentKind::Recovers)]);
+    if let Some(evicted) = evicted {
+        assert_eq!(ready, Some(evicted + 5), "its kubelet is back and ends the old pod");
+    }
+
     let (_, ready, removed, _) = successor(&[(0, IncidentKind::Fails), (1000, IncidentKind::Removed)]);
     assert_eq!(ready, removed.map(|removed| removed + 360), "detached by force 6m after the pod is gone");
 }

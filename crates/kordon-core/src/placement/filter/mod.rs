@@ -183,6 +183,23 @@ impl<'s> Filters<'s> {
         self.volumes.caveats().chain(self.request.caveats()).chain(newer).collect()
     }
 
+    /// Checks what the kubelet of a node checks before it runs a pod (upstream `predicateAdmitHandler`, `generalFilter`):
+    /// labels of the node, ports, resources, and NoExecute taints.
+    ///
+    /// # Errors
+    /// The refusal by the first of them that refuses the pod.
+    pub fn check_admission(&self, node: u32, resources: &NodeResources) -> Result<(), NodeRefusal> {
+        if !self.nodes.matches(node) {
+            return Err(NodeRefusal::unresolvable(&[Reason::NodeAffinity]));
+        }
+        self.check_ports::<NodeRefusal>(resources)?;
+        self.check_room::<NodeRefusal>(resources)?;
+        let taints = self.snapshot.node(node).taints.iter();
+        let evicting: Vec<Taint> =
+            taints.filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect();
+        taints::check(&evicting, &self.request.tolerations, self.snapshot.rules().taints_are_one_reason)
+    }
+
     /// Runs all filters on one node, in upstream order: the first refusal is the reason. Must have the same filters as
     /// [`Filters::feasible`].
     fn check<R: FilterRefusal>(&self, node: u32, resources: &NodeResources) -> Result<(), R> {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use crate::{
     cluster::{Cluster, Pod, Selector, scheduling::PodTerms},
     placement::Snapshot,
-    plan::{failover::LeavingPod, placing_environment},
+    plan::{failover::LeavingPod, owner, placing_environment},
 };
 
-/// Returns whether the replacements of all these pods are certain to find a node without preemption. `snapshot` must
-/// not contain the pods and their nodes.
+/// Returns whether the replacements of all these pods are certain to find a node without preemption. In `snapshot` their
+/// nodes must have failed, and those of the pods that are deleted must be terminating.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();
@@ -21,6 +21,10 @@ pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[Leavin
 }
 
 fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc<Pod>]) -> bool {
+    // The scheduler does not place a pod whose template names a node.
+    if owner::named_node(cluster, pod).is_some() {
+        return false;
+    }
     let mut others = pods.iter().filter(|other| !Arc::ptr_eq(pod, other));
     let share_devices = |other: &Pod| snapshot.concerns_devices(pod) && snapshot.concerns_devices(other);
     if others.any(|other| may_exclude(pod, other) || share_devices(other)) {

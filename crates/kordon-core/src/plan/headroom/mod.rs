@@ -224,7 +224,7 @@ impl Headroom {
 
 impl<T> HeadroomLoss<T> {
     /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`. Pods
-    /// whose outcome is not known are named beside them: `; 4 not known`.
+    /// whose outcome is not known are named beside them: `(4 not known)`.
     fn text(&self, of: &str) -> String {
         let nowhere = self.outcomes.only_nowhere();
         let pods = counted(nowhere.total(), "pod", "pods");
@@ -236,7 +236,7 @@ impl<T> HeadroomLoss<T> {
         };
         match self.outcomes.of(OutcomeKind::Unknown) {
             0 => stranded,
-            unknown => format!("{stranded}; {unknown} not known"),
+            unknown => format!("{stranded} ({unknown} not known)"),
         }
     }
 }

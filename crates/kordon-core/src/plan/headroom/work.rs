@@ -11,8 +11,8 @@ use crate::{
     engine::ServerVersion,
     placement::{ClusterSnapshot, SnapshotInProgress},
     plan::{
-        environment::TypicalEnvironment,
-        failover::{self, Failover, FailoverRun, failover},
+        environment::{Environment, TypicalEnvironment},
+        failover::{self, Failover, FailoverRun, LostNodes, failover},
         outcome::{OutcomeCounts, OutcomeKind},
         placing_environment::{PlacingEnvironment, PlacingState},
     },
@@ -355,15 +355,18 @@ impl State {
     ) -> Result<Simulation, Box<(Loss, LossAnswer)>> {
         let cluster = self.known.cluster.clone();
         let pods = failover::leave_lost_nodes(&cluster, &nodes);
-        let mut left = self.known.snapshot.clone();
-        nodes.iter().for_each(|node| left.remove_node(node));
-        if fit_bound::all_fit(&mut left, &cluster, &pods) {
+        let snapshot = self.known.snapshot.clone();
+        let mut environment = PlacingEnvironment::for_outcomes(&cluster, snapshot, Timestamp::EPOCH);
+        environment.on_failure(&nodes);
+        let deleted = pods.iter().filter(|leaving| leaving.departing.is_deleted);
+        deleted.for_each(|leaving| environment.on_deletion(&leaving.pod));
+        let nodes = LostNodes::failed(nodes);
+        if fit_bound::all_fit(environment.snapshot_mut(), &cluster, &pods) {
             // The answer does not depend on the nodes on which the pods land, so no placement is computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
-            let failover = failover(&cluster, pods, &nodes, anywhere);
+            let failover = failover(&cluster, pods, nodes, anywhere);
             return Err(Box::new((loss, LossAnswer::new(&failover))));
         }
-        let environment = PlacingEnvironment::for_outcomes(&cluster, left, Timestamp::EPOCH);
         let run = FailoverRun::new(pods, nodes, environment);
         let run = run.map_environment(PlacingEnvironment::into_state);
         Ok(Simulation { loss, cluster, at: self.at, state: self.number, run })

@@ -1,9 +1,13 @@
 //! One run of a simulation: a chain of events on a virtual timeline.
 
+mod pending;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
+
+use pending::Occasion;
 
 use super::{GroupResult, PodResult, RunResult, Simulation, SimulationInput, Task, TaskEnd, TaskStage};
 use crate::{
@@ -66,6 +70,8 @@ enum Event {
     Deadline(usize),
     /// The last straggler of the group is gone.
     GroupStraggled(usize),
+    /// The scheduler tries Pending replacements again, because pods are gone.
+    Retry,
 }
 
 /// One run of a simulation.
@@ -84,9 +90,8 @@ pub(super) struct SimulationRun<'a, E> {
     jobs: JobLedger,
     /// Tasks whose replacements wait for pods of lower ordinals.
     ordered: Vec<usize>,
-    /// Tasks whose replacements are Pending and have pod affinity. The scheduler tries them again when another pod is
-    /// placed.
-    lonely: Vec<usize>,
+    /// Tasks whose replacements are Pending. The scheduler tries them again when another pod is placed or gone.
+    pending: Vec<usize>,
     quotas: QuotaLedger,
     /// Tasks whose replacements quotas refuse, with the time of the refusal.
     refused: Vec<(usize, Timestamp)>,
@@ -120,7 +125,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             live_pods: simulation.live_pods.clone(),
             jobs: JobLedger::default(),
             ordered: Vec::new(),
-            lonely: Vec::new(),
+            pending: Vec::new(),
             quotas: QuotaLedger::default(),
             refused: Vec::new(),
             open_tasks: vec![0; groups],
@@ -189,6 +194,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
             Event::GroupStraggled(group) => self.end_group(group),
+            Event::Retry => self.retry(Occasion::Gone),
         }
     }
 
@@ -554,6 +560,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.result_of(task).gone = Some(now);
         self.record(PlanEvent::Gone { pod: pod.key.clone() });
         self.environment.on_gone(&pod);
+        self.schedule_retry();
         self.stop_counting(task);
         self.end_task(task, TaskEnd::Gone);
     }
@@ -621,24 +628,23 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         let closed = &self.input.closed;
         let new = Replacement::create(&mut self.environment, &pod, closed, self.bound, self.now);
         let is_placed = matches!(new.landing, Landing::Node { .. });
+        let is_pending = new.landing.is_pending();
         self.record(PlanEvent::Replaced { of: pod.key.clone(), landing: new.landing.clone() });
         if let Some(ready) = new.ready {
             self.schedule(ready, Event::Ready(task));
         }
         self.result_of(task).replacement = Some(new);
         if is_placed {
-            for other in std::mem::take(&mut self.lonely) {
-                self.create(other);
-            }
-        } else if !owner::successor(self.cluster, &pod).scheduling.pod_affinity.is_empty() {
-            self.lonely.push(task);
+            self.retry(Occasion::Placed);
+        } else if is_pending {
+            self.pending.push(task);
         }
     }
 
     fn on_ready(&mut self, task: usize) {
-        let Task { pod, counted_by, .. } = self.tasks[task].clone();
+        let Task { pod, counted_again_by, .. } = self.tasks[task].clone();
         self.record(PlanEvent::Ready { of: pod.key.clone() });
-        self.count_healthy(counted_by);
+        self.count_healthy(counted_again_by);
         self.create_next();
     }
 

@@ -1,0 +1,204 @@
+//! The pod that an owner creates in place of another one: made of its template, as admission completes it.
+
+use std::{borrow::Cow, cmp::Reverse, sync::Arc};
+
+use super::owner::{self, OwnerLookup};
+use crate::cluster::{
+    Cluster, ContainerResources, ContainerRole, FeedKind, KubeletSpec, Labels, Name, Pod, PodResources,
+    PriorityClass, QuotaSpec, Requests, SchedulingSpec, Toleration, Workload, stateful_set::ordinal,
+};
+
+/// Returns the pod that the owner of a pod creates in its place: by the owner's template, which may differ from the pod
+/// (a rollout, a resize in place, a changed label, added tolerations). What the template leaves open and admission adds
+/// is that of the pod. Its volumes are those of the pod, because claims of a StatefulSet are not in the template. Without
+/// a known template, it is the pod itself.
+pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
+    let Some(workload) = workload(cluster, pod) else { return Cow::Borrowed(pod) };
+    let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
+    let Priority { value, never_preempts } = priority(cluster, pod, template);
+    let tolerations = tolerations(pod, template);
+    let volumes = pod.scheduling.volumes.clone();
+    let scheduling = SchedulingSpec { volumes, never_preempts, ..(*template.scheduling).clone() };
+    Cow::Owned(Pod {
+        labels: labels(pod, template),
+        priority: value,
+        tolerations: if *tolerations == *pod.tolerations {
+            pod.tolerations.clone()
+        } else {
+            tolerations.into()
+        },
+        scheduling: if scheduling == *pod.scheduling { pod.scheduling.clone() } else { scheduling.into() },
+        resources: resources(pod, template),
+        ..pod.clone()
+    })
+}
+
+/// Returns the key by which pods are sorted whose replacements are created at the same time: the scheduler tries those
+/// of high priority first.
+pub(super) fn by_priority(cluster: &Cluster, pod: &Pod) -> Reverse<i32> {
+    let of_template =
+        |workload: Arc<Workload>| Some(priority(cluster, pod, workload.template.as_ref()?).value);
+    Reverse(workload(cluster, pod).and_then(of_template).unwrap_or(pod.priority))
+}
+
+/// Returns the owner of a pod, if it creates the pod again by its current template.
+fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
+    match owner::find(cluster, &pod.key.namespace, pod.owner.as_ref()?) {
+        OwnerLookup::Found(workload) => Some(workload).filter(|workload| !keeps_revision(workload, pod)),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    }
+}
+
+/// Returns whether a StatefulSet creates a pod again at its current revision: that of the pod, unless the pod is of
+/// another one, whose template is not read.
+fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
+    let below = workload.stateful.map_or(0, |rules| rules.keeps_revision_below);
+    ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
+}
+
+/// Keys of the labels that controllers add to those of the template (upstream `newStatefulSetPod`, `addCompletionIndexLabel`).
+const ADDED_LABELS: [&str; 4] = [
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-completion-index",
+    "controller-revision-hash",
+    "statefulset.kubernetes.io/pod-name",
+];
+
+/// Returns the labels of the template, with those that its controller adds.
+fn labels(pod: &Pod, template: &Pod) -> Labels {
+    let own = pod.labels.iter().filter(|(key, _)| ADDED_LABELS.contains(&key.as_str()));
+    let entry = |(key, value): (&Name, &Name)| (key.clone(), value.clone());
+    // A template without labels is not valid: they were not recorded.
+    if template.labels.is_empty() {
+        return pod.labels.clone();
+    }
+    let labels: Labels = template.labels.iter().chain(own).map(entry).collect();
+    if labels == pod.labels { pod.labels.clone() } else { labels }
+}
+
+/// Keys of the tolerations that the API server adds to each pod.
+const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+fn tolerations(pod: &Pod, template: &Pod) -> Vec<Toleration> {
+    let mut tolerations = template.tolerations.to_vec();
+    let added = pod.tolerations.iter().filter(|toleration| ADMITTED.contains(&toleration.key.as_str()));
+    tolerations.extend(added.filter(|toleration| !template.tolerations.contains(toleration)).cloned());
+    tolerations
+}
+
+/// What admission reads from the PriorityClass of a pod.
+struct Priority {
+    value: i32,
+    never_preempts: bool,
+}
+
+/// Returns the priority that admission gives the new pod (upstream `plugin/pkg/admission/priority`, `admitPod`): that of the
+/// class which the template names, else of the default class of the cluster, else 0. It is that of the old pod while
+/// classes are not known, or if the named class is gone.
+fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
+    let old = Priority {
+        value: pod.priority,
+        never_preempts: pod.scheduling.never_preempts || template.scheduling.never_preempts,
+    };
+    if !cluster.known(FeedKind::PriorityClasses).is_known() {
+        return old;
+    }
+    let classes = cluster.priority_classes();
+    let name = &template.resources.quota.priority_class;
+    let class = if name.is_empty() {
+        // Of several default classes, the one with the lowest value counts.
+        let defaults = classes.iter().filter(|class| class.global_default);
+        defaults.min_by_key(|class| class.value).map(|class| &**class)
+    } else {
+        classes.get(name).map(|class| &**class)
+    };
+    match class {
+        Some(PriorityClass { value, never_preempts, .. }) => {
+            Priority { value: *value, never_preempts: *never_preempts }
+        }
+        None if name.is_empty() => Priority { value: 0, never_preempts: template.scheduling.never_preempts },
+        None => old,
+    }
+}
+
+/// Returns the resources of the template. Requests that it leaves open are those of the pod: admission fills them in by
+/// the limits of the container or a LimitRange (upstream `SetDefaults_Pod`, `plugin/pkg/admission/limitranger`).
+fn resources(pod: &Pod, template: &Pod) -> Arc<PodResources> {
+    let (old, new) = (&pod.resources, &template.resources);
+    if new.kubelet.containers.is_empty() {
+        let asks = new.requests != Requests::default();
+        return if asks { new.clone() } else { old.clone() };
+    }
+    let admitted: Box<[ContainerResources]> =
+        new.kubelet.containers.iter().map(|container| admitted(container, &old.kubelet)).collect();
+    let added = |request: fn(&ContainerResources) -> i64| {
+        sum(&admitted, request) - sum(&new.kubelet.containers, request)
+    };
+    let cpu_milli = new.requests.cpu_milli + added(|container| container.cpu_request_milli);
+    let memory_bytes = new.requests.memory_bytes + added(|container| container.memory_request_bytes);
+    let or_old = |new: i64, old: i64| if new == 0 { old } else { new };
+    let ephemeral_bytes = or_old(new.requests.ephemeral_bytes, old.requests.ephemeral_bytes);
+    let is_old = |new: (i64, i64, i64), requests: &Requests| {
+        new == (requests.cpu_milli, requests.memory_bytes, requests.ephemeral_bytes)
+            && new_scalars(template) == &*requests.scalars
+    };
+    let all = (cpu_milli, memory_bytes, ephemeral_bytes);
+    if is_old(all, &new.requests) && admitted == new.kubelet.containers {
+        return new.clone();
+    }
+    if is_old(all, &old.requests) {
+        return old.clone();
+    }
+    Arc::new(PodResources {
+        requests: Requests {
+            cpu_milli,
+            memory_bytes,
+            ephemeral_bytes,
+            scalars: new.requests.scalars.clone(),
+            assumed_cpu_milli: new.requests.assumed_cpu_milli.max(cpu_milli),
+            assumed_memory_bytes: new.requests.assumed_memory_bytes.max(memory_bytes),
+        },
+        quota: QuotaSpec {
+            cpu_limit_milli: or_old(new.quota.cpu_limit_milli, old.quota.cpu_limit_milli),
+            memory_limit_bytes: or_old(new.quota.memory_limit_bytes, old.quota.memory_limit_bytes),
+            ephemeral_limit_bytes: or_old(new.quota.ephemeral_limit_bytes, old.quota.ephemeral_limit_bytes),
+            ..new.quota.clone()
+        },
+        kubelet: KubeletSpec { containers: admitted, ..new.kubelet.clone() },
+    })
+}
+
+fn new_scalars(template: &Pod) -> &[(Name, i64)] {
+    &template.resources.requests.scalars
+}
+
+/// Returns a container of a template as it is admitted: a request that it lacks is its limit, else that of the container
+/// with its name in the old pod.
+fn admitted(container: &ContainerResources, old: &KubeletSpec) -> ContainerResources {
+    let known = old.containers.iter().find(|known| known.name == container.name);
+    let first = |amounts: [i64; 3]| amounts.into_iter().find(|amount| *amount != 0).unwrap_or_default();
+    let (cpu, memory) = known.map_or((0, 0), |known| (known.cpu_request_milli, known.memory_request_bytes));
+    ContainerResources {
+        cpu_request_milli: first([container.cpu_request_milli, container.cpu_limit_milli, cpu]),
+        memory_request_bytes: first([container.memory_request_bytes, container.memory_limit_bytes, memory]),
+        ..container.clone()
+    }
+}
+
+/// Sums a request over the containers of a pod (component-helpers `resource.PodRequests`).
+fn sum(containers: &[ContainerResources], request: fn(&ContainerResources) -> i64) -> i64 {
+    let (mut running, mut sidecars, mut initial) = (0_i64, 0_i64, 0_i64);
+    for container in containers {
+        let own = request(container);
+        match container.role {
+            ContainerRole::App => running = running.saturating_add(own),
+            ContainerRole::Sidecar => {
+                running = running.saturating_add(own);
+                sidecars = sidecars.saturating_add(own);
+                initial = initial.max(sidecars);
+            }
+            ContainerRole::Init => initial = initial.max(sidecars.saturating_add(own)),
+        }
+    }
+    running.max(initial)
+}

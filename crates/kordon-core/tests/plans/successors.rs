@@ -1,0 +1,357 @@
+//! The pod that replaces another one: what it is made of, and when it finds a node.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kordon_core::{
+    cluster::{
+        AccessModes, Change, Claim, Condition, ConditionStatus, ContainerResources, Key, KubeletSpec, Labels,
+        Name, ObjectEvent, Pod, PodResources, READY, Requests, Requirement, Selector, SelectorOperator,
+        Volume, VolumeProperties, WorkloadKind,
+        scheduling::{PodTerm, PodTerms, PodVolume, SchedulingSpec, SpreadConstraint},
+        stateful_set::StatefulRules,
+    },
+    placement::Snapshot,
+    plan::{
+        Action, Failover, FailoverRun, Landing, LostNodes, OutcomeKind, PlacingEnvironment, PodOutcome,
+        RemovalOptions, StuckReason, TaintEdits, failover, failover::leave_lost_nodes,
+    },
+};
+use kordon_time::{ClusterTime, Span};
+
+use crate::{
+    landing::{asks, drain, evict, node, plan, replicas, roomy},
+    plan_fixture::{NEWEST, NOW, PlanFixture, at, least, of, own, terminating},
+};
+
+/// Upstream of 1.36: a node that is Unknown stays in `NodeInfo`, and `podtopologyspread/common.go` `countPodsMatchSelector`
+/// skips terminating pods, so that its domain has none and no other may have two.
+#[test]
+fn a_failed_node_stays_a_domain_of_spread_constraints_and_a_deleted_one_does_not() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n2", "n3"], 1);
+    for (place, name) in ["n1", "n2", "n3"].into_iter().enumerate() {
+        fixture.node(name, |node| node.labels = labels(&[("kubernetes.io/hostname", name)]));
+        fixture.pod(&format!("web-{place}"), name, |pod| {
+            let spread = SpreadConstraint {
+                max_skew: 1,
+                topology_key: "kubernetes.io/hostname".into(),
+                hard: true,
+                selector: Some(with_label("app", "web")),
+                match_label_keys: Box::default(),
+                min_domains: 1,
+                honours_affinity: true,
+                honours_taints: false,
+            };
+            pod.scheduling = SchedulingSpec { spread: [spread].into(), ..SchedulingSpec::default() }.into();
+        });
+    }
+    let lost = fail(&fixture, &["n1"]);
+    assert_eq!(lost.counts().text(), "1 Pending");
+    let deleted = plan(&fixture, Action::DeleteNode { nodes: vec!["n1".into()] });
+    assert_eq!(of(&deleted, "web-0").outcome.kind(), OutcomeKind::Moves);
+}
+
+#[test]
+fn no_replacement_lands_on_a_failed_node_whatever_it_tolerates() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 1)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    fixture.pod("web-0", "n1", |pod| {
+        let all = kordon_core::cluster::TolerationOperator::Exists;
+        let seconds = Some(300);
+        let mut toleration =
+            kordon_core::cluster::Toleration { operator: all, seconds, ..Default::default() };
+        toleration.key = Name::default();
+        pod.tolerations = [toleration].into();
+    });
+    assert_eq!(fail(&fixture, &["n1"]).counts().text(), "1 Pending");
+}
+
+/// A node that comes back takes the pods that were Pending until then.
+#[test]
+fn a_pending_replacement_lands_once_a_node_is_back() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 1)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    let back = NOW + Span::from_secs(1200);
+    let lost = LostNodes { recovering: BTreeMap::from([("n1".into(), back)]), ..LostNodes::default() };
+    let mut pods = leave_lost_nodes(&fixture.cluster, &["n1".into()].into());
+    pods[0].created = Some(NOW + Span::from_secs(350));
+    let mut run = FailoverRun::new(pods, lost, placing(&fixture));
+    while run.advance(&fixture.cluster) {}
+    let found = run.finish();
+    let web = &found.pods[0];
+    assert_eq!(
+        (web.landing.as_ref().and_then(Landing::node).map(|node| &**node), web.landed),
+        (Some("n1"), Some(back))
+    );
+    assert_eq!(web.outcome.kind(), OutcomeKind::SameNode);
+}
+
+/// Upstream of 1.36, `kubelet/lifecycle/predicate.go` `generalFilter`: the kubelet checks resources and NoExecute taints.
+#[test]
+fn a_node_that_a_template_names_must_run_the_pod() {
+    let pinned = || {
+        let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+        replicas(&mut fixture, "web", &["n1"], 2);
+        fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+            workload.template = Some(Box::new(Pod { node: Some("n2".into()), ..Pod::default() }));
+        });
+        fixture
+    };
+    let why = |fixture: &PlanFixture| {
+        let plan = drain(fixture, &["n1"]);
+        let web = of(&plan, "web-0");
+        web.landing.clone().expect("it is replaced").to_string()
+            + web.landing.as_ref().and_then(Landing::why).map_or("", |why| why)
+    };
+    assert_eq!(why(&pinned()), "n2its template names the node");
+    let mut full = pinned();
+    full.pod("big", "n2", |pod| asks(pod, 3));
+    assert_eq!(
+        why(&full),
+        "stays Pendingits template names node n2, whose kubelet rejects it: insufficient cpu"
+    );
+    let mut leaving = pinned();
+    leaving.pod("big", "n2", |pod| {
+        asks(pod, 3);
+        terminating(pod, 10);
+    });
+    assert_eq!(why(&leaving), "n2its template names the node", "the other pod is about to leave");
+    let mut tainted = pinned();
+    tainted.node("n2", |node| node.taints = [crate::plan_fixture::taint("gone=x:NoExecute")].into());
+    assert!(why(&tainted).ends_with("whose kubelet rejects it: untolerated taints"), "{}", why(&tainted));
+    let mut cordoned = pinned();
+    cordoned.node("n2", |node| node.unschedulable = true);
+    assert_eq!(why(&cordoned), "n2its template names the node", "no scheduler is asked");
+    let mut dead = pinned();
+    dead.node("n2", |node| node.conditions = [unknown()].into());
+    assert!(why(&dead).ends_with("whose kubelet is down"), "{}", why(&dead));
+    // What-ifs and N-1 say the same of a node that fails.
+    let mut own = pinned();
+    own.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
+    });
+    assert_eq!(fail(&own, &["n1"]).counts().text(), "1 Pending");
+}
+
+/// Upstream of 1.36, `plugin/pkg/admission/limitranger/admission.go` `mergePodResourceRequirements`.
+#[test]
+fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    fixture.pod("big", "n2", |pod| asks(pod, 4));
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.pod("web-0", "n1", |pod| pod.resources = container(1000, 1000).into());
+    // A container without a request, for which scores assume 100m.
+    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        workload.template = Some(Box::new(Pod { resources: container(0, 100).into(), ..Pod::default() }));
+    });
+    let plan = drain(&fixture, &["n1"]);
+    assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 1 CPU free");
+}
+
+#[test]
+fn the_cause_names_what_the_replacement_requests() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        workload.template = Some(Box::new(Pod { resources: container(3000, 3000).into(), ..Pod::default() }));
+    });
+    let plan = drain(&fixture, &["n1"]);
+    assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 3 CPU free");
+}
+
+/// Upstream of 1.36, `plugin/pkg/admission/priority/admission.go` `admitPod`.
+#[test]
+fn the_priority_of_a_replacement_is_that_of_the_class_in_its_template() {
+    let full = |class: &str, old: i32| {
+        let mut fixture = roomy(&[("n1", 4), ("n2", 2)]);
+        replicas(&mut fixture, "low", &["n2"], 2);
+        replicas(&mut fixture, "web", &["n1"], 2);
+        fixture.pod("web-0", "n1", |pod| pod.priority = old);
+        fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+            let mut resources = container(2000, 2000);
+            resources.quota.priority_class = class.into();
+            workload.template = Some(Box::new(Pod { resources: resources.into(), ..Pod::default() }));
+        });
+        fixture.priority_class("high", 1000, false);
+        fixture
+    };
+    let outcome = |fixture: &PlanFixture| of(&drain(fixture, &["n1"]), "web-0").outcome.kind();
+    assert_eq!(outcome(&full("high", 0)), OutcomeKind::Preempts);
+    assert_eq!(outcome(&full("", 1000)), OutcomeKind::Pending);
+    let mut with_default = full("", 0);
+    with_default.priority_class("usual", 500, true);
+    assert_eq!(outcome(&with_default), OutcomeKind::Preempts);
+    let mut unknown = full("", 1000);
+    unknown.forbid(kordon_core::cluster::FeedKind::PriorityClasses);
+    assert_eq!(outcome(&unknown), OutcomeKind::Preempts, "that of the old pod");
+}
+
+/// A ReplicaSet makes its pods of its template: a label that somebody took from a pod is back.
+#[test]
+fn the_labels_of_a_replacement_are_those_of_its_template() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        let labels = labels(&[("app", "web"), ("role", "main")]);
+        workload.template =
+            Some(Box::new(Pod { labels, resources: container(1000, 1000).into(), ..Pod::default() }));
+    });
+    fixture.pod("lonely", "n2", |pod| {
+        let term = PodTerm {
+            selector: Some(with_label("role", "main")),
+            topology_key: "kubernetes.io/hostname".into(),
+            ..PodTerm::default()
+        };
+        let pod_anti_affinity = PodTerms { required: [term].into(), ..PodTerms::default() };
+        pod.scheduling = SchedulingSpec { pod_anti_affinity, ..SchedulingSpec::default() }.into();
+    });
+    for name in ["n1", "n2"] {
+        fixture.node(name, |node| node.labels = labels(&[("kubernetes.io/hostname", name)]));
+    }
+    assert_eq!(of(&drain(&fixture, &["n1"]), "web-0").outcome.kind(), OutcomeKind::Pending);
+}
+
+/// A budget counts the replacement by the labels that it will have, too.
+#[test]
+fn a_budget_counts_a_replacement_by_the_labels_of_its_template() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1", "n1"], 1);
+    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        let template = Pod { labels: labels(&[("app", "other")]), ..Pod::default() };
+        workload.template = Some(Box::new(template));
+    });
+    fixture.budget("web", |budget| budget.min_available = least(1)).sync();
+    let plan = drain(&fixture, &["n1"]);
+    let leave = plan.pods.iter().filter(|pod| pod.leaves.likely.is_some()).count();
+    assert_eq!(leave, 1, "no new pod counts for the budget");
+}
+
+#[test]
+fn nothing_says_when_the_gates_of_a_replacement_are_removed() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        let scheduling =
+            SchedulingSpec { gates: ["example.com/wait".into()].into(), ..SchedulingSpec::default() };
+        workload.template = Some(Box::new(Pod { scheduling: scheduling.into(), ..Pod::default() }));
+    });
+    let plan = drain(&fixture, &["n1"]);
+    let web = of(&plan, "web-0");
+    assert_eq!((web.ready_again, web.outcome.kind()), (None, OutcomeKind::Unknown));
+}
+
+/// Upstream of 1.36, `statefulset/stateful_set_control.go` `processReplica`: a terminating pod ends the round where pods are
+/// created in order.
+#[test]
+fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 2);
+    fixture.workload(WorkloadKind::StatefulSet, "db", |workload| {
+        workload.stateful = Some(StatefulRules::default());
+    });
+    for (place, name) in ["n1", "n2"].into_iter().enumerate() {
+        fixture.node(name, |node| node.conditions = [unknown()].into());
+        fixture.pod(&format!("db-{place}"), name, |pod| {
+            own(pod, WorkloadKind::StatefulSet, "db");
+            pod.created = ClusterTime::new(NOW - Span::from_secs(10));
+            terminating(pod, -60);
+        });
+    }
+    let taint = |nodes: &[&str]| {
+        let edits =
+            TaintEdits::parse(["node.kubernetes.io/out-of-service=x:NoExecute"], false).expect("a taint");
+        plan(&fixture, Action::Taint { nodes: nodes.iter().map(|node| (*node).into()).collect(), edits })
+    };
+    let behind = PodOutcome::Stuck(StuckReason::LowerOrdinal { pod: "db-0".into() });
+    assert_eq!(of(&taint(&["n2"]), "db-1").outcome, behind);
+    let both = taint(&["n1", "n2"]);
+    let (first, second) = (at(of(&both, "db-0").ready_again), at(of(&both, "db-1").ready_again));
+    assert_eq!((first, second), (Some(20), Some(30)), "one after the other");
+    let options = RemovalOptions { grace: Some(Span::ZERO), ..RemovalOptions::default() };
+    let deleted = plan(&fixture, Action::Delete { pods: vec![Key::new("default", "db-1")], options });
+    assert_eq!(of(&deleted, "db-1").outcome, behind);
+}
+
+/// Upstream of 1.36, `attachdetach/reconciler/reconciler.go` `reconcile`: six minutes from the pod's removal, as nobody has
+/// unmounted the volume.
+#[test]
+fn a_volume_of_a_deleted_node_is_detached_by_force() {
+    let mut fixture = with_volume(false);
+    let ready = |fixture: &PlanFixture| {
+        let plan = plan(fixture, Action::DeleteNode { nodes: vec!["n1".into()] });
+        at(of(&plan, "web-0").ready_again)
+    };
+    assert_eq!(ready(&fixture), Some(50 + 360));
+    fixture = with_volume(true);
+    assert_eq!(ready(&fixture), Some(50), "nothing attaches it");
+}
+
+/// Upstream of 1.36, `volume/plugins.go` `FindAttachablePluginBySpec`: local volumes, NFS and alike have no attacher.
+#[test]
+fn a_volume_that_nothing_attaches_holds_no_replacement() {
+    assert_eq!(fail(&with_volume(false), &["n1"]).counts().text(), "1 stuck");
+    assert_eq!(fail(&with_volume(true), &["n1"]).counts().text(), "1 moves");
+}
+
+#[test]
+fn a_replacement_takes_the_room_of_pods_that_are_gone() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    replicas(&mut fixture, "other", &["n2"], 2);
+    let evicted = evict(&fixture, &["web-0"]);
+    assert_eq!(node(of(&evicted, "web-0")), Some("n1"));
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let tainted = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
+    assert_eq!(node(of(&tainted, "web-0")), None, "its node is tainted");
+}
+
+/// A pod with a claim that only one node at a time can use, on the first of two nodes.
+fn with_volume(needs_no_attachment: bool) -> PlanFixture {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    let modes = AccessModes { read_write_once: true, ..AccessModes::default() };
+    let properties = VolumeProperties { modes, ..VolumeProperties::default() };
+    let volume = Volume { name: "data".into(), properties, needs_no_attachment, ..Volume::default() };
+    let (key, volume_name) = (Key::new("default", "data"), "data".into());
+    let claim = Claim { key, volume: volume_name, is_bound: true, requested: properties, ..Claim::default() };
+    fixture.cluster.apply(Change::Volume(ObjectEvent::Applied(volume)), &mut Vec::new());
+    fixture.cluster.apply(Change::Claim(ObjectEvent::Applied(claim)), &mut Vec::new());
+    fixture.pod("web-0", "n1", |pod| {
+        let volumes = [PodVolume::Claim("data".into())].into();
+        pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
+    });
+    fixture
+}
+
+/// The resources of a pod with one container that requests this CPU, and those that scores assume.
+fn container(cpu_milli: i64, assumed_cpu_milli: i64) -> PodResources {
+    let requests = Requests { cpu_milli, assumed_cpu_milli, ..Requests::default() };
+    let container =
+        ContainerResources { name: "c".into(), cpu_request_milli: cpu_milli, ..Default::default() };
+    let kubelet = KubeletSpec { containers: [container].into(), ..KubeletSpec::default() };
+    PodResources { requests, kubelet, ..PodResources::default() }
+}
+
+fn labels(entries: &[(&str, &str)]) -> Labels {
+    entries.iter().map(|(key, value)| (Name::from(*key), Name::from(*value))).collect()
+}
+
+fn with_label(key: &str, value: &str) -> Selector {
+    let operator = SelectorOperator::In(vec![value.into()]);
+    Selector { requirements: vec![Requirement { key: key.into(), operator }] }
+}
+
+fn unknown() -> Condition {
+    Condition { kind: READY.into(), status: ConditionStatus::Unknown, ..Condition::default() }
+}
+
+fn placing(fixture: &PlanFixture) -> PlacingEnvironment<'_> {
+    PlacingEnvironment::new(&fixture.cluster, Snapshot::new(&fixture.cluster, NEWEST), NOW)
+}
+
+/// The outcomes of the pods of nodes that fail and do not come back.
+fn fail(fixture: &PlanFixture, nodes: &[&str]) -> Failover {
+    let nodes = nodes.iter().map(|node| (*node).into()).collect();
+    let pods = leave_lost_nodes(&fixture.cluster, &nodes);
+    failover(&fixture.cluster, pods, LostNodes::failed(Arc::new(nodes)), placing(fixture))
+}
