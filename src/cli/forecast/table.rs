@@ -157,7 +157,7 @@ fn lands_on(replacement: &ReplacementReport) -> Vec<String> {
         (Some(node), "waiting" | "notEvicted") => format!("then {node} ({reason})"),
         (Some(node), _) => format!("{node} ({reason})"),
         (None, "pending") => format!("Pending: {reason}"),
-        (None, "unknown") => "not predicted".into(),
+        (None, "unknown") if reason.is_empty() => "not predicted".into(),
         (None, _) => reason.to_owned(),
     };
     let help = replacement.help.iter().map(|help| format!("to place it: {help}"));

@@ -12,8 +12,9 @@ use crate::{
     placement::{ClusterSnapshot, SnapshotInProgress},
     plan::{
         environment::TypicalEnvironment,
-        failover::{self, Failover, FailoverRun, failover},
+        failover::{self, Failover, FailoverPod, FailoverRun, failover},
         outcome::{OutcomeCounts, OutcomeKind},
+        owner::Recreation,
         placing_environment::{PlacingEnvironment, PlacingState},
     },
 };
@@ -375,7 +376,12 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        Self { outcomes: failover.all_counts().only_nowhere(), pods: of_nodes.total() - stay }
+        let is_unknown = |pod: &&FailoverPod| pod.departing.recreation == Recreation::Unknown;
+        Self {
+            outcomes: failover.all_counts().only_nowhere(),
+            unknown: failover.pods.iter().filter(is_unknown).count(),
+            pods: of_nodes.total() - stay,
+        }
     }
 }
 
