@@ -144,6 +144,7 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
         Verdict::Refused { .. } => 0,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => 1,
         Verdict::Waits { .. }
+        | Verdict::WaitsForOperator { .. }
         | Verdict::WaitsForController { .. }
         | Verdict::WaitsForNamespace
         | Verdict::Undecided { .. } => 2,

@@ -200,7 +200,7 @@ pub struct PlanPodReport {
     pub owner_kind: Option<String>,
     /// The name of the pod's controller.
     pub owner_name: Option<String>,
-    /// `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`, `waitsForController`,
+    /// `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`, `waitsForOperator`, `waitsForController`,
     /// `waitsForNamespace`, `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
     /// `deletionCancelled`.
     pub verdict: &'static str,
@@ -225,7 +225,8 @@ pub struct PlanPodReport {
     /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`, `mayReturnHere`, `singleReplica`, `lastReady`,
     /// `critical`, `hasFinalizers`, `kubeletDown`, `removedByForce` (the pod garbage collector removes it, because its
     /// node is not Ready and tainted out-of-service), `duplicateIdentity`, `notRecreatedWhileTainted`,
-    /// `rolloutInProgress`.
+    /// `operatorRecreates`, `switchesOver`, `noReplica`, `operatorRestarts`, `operatorDenies` (a webhook of its operator),
+    /// `restartsGroup` (of a LeaderWorkerSet), `rolloutInProgress`.
     pub warnings: Vec<&'static str>,
     /// The HTTP status with which the server would answer an eviction now.
     pub eviction_status: Option<u16>,
@@ -332,7 +333,7 @@ pub struct WarningReport {
     /// `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`, `unselectedRemain`, `budgetsIgnored`,
     /// `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods names the drained node), `mayTimeOut`
     /// (pods likely leave before the timeout, but may use their whole grace period), `switchover` (an operator moves
-    /// roles away from the node), `jobFails` (a Job fails, because its pods that leave are failed pods), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
+    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
     /// `outOfService`, `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
     /// NoExecute taints), `cordonStands` (kordon cordoned the node, and the time for which that was meant is not over),
     /// `cordonNoted` (kordon cordoned it, without a time or for one that is over) or `claimedByOther` (somebody drains

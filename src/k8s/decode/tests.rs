@@ -8,8 +8,8 @@ use super::{
     workload::WorkloadDecoder, *,
 };
 use kordon_core::cluster::{
-    IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources, TaintEffect,
-    WorkloadKind, WorkloadStage,
+    IndexFailures, IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources,
+    TaintEffect, WorkloadKind, WorkloadStage,
 };
 use kordon_time::{ClusterTime, Span};
 
@@ -66,6 +66,17 @@ fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
             .ending
             .expect("kept");
     assert_eq!(long.message.chars().count(), 300);
+}
+
+#[test]
+fn a_pod_of_an_index_keeps_how_often_its_predecessors_failed() {
+    let failures = |counted: &str, ignored: &str| {
+        let annotations = json!({"batch.kubernetes.io/job-index-failure-count": counted,
+            "batch.kubernetes.io/job-index-ignored-failure-count": ignored});
+        pod(json!({"metadata": {"name": "p", "annotations": annotations}})).index_failures()
+    };
+    assert_eq!(failures("2", "1"), Some(IndexFailures { counted: 2, ignored: 1 }));
+    assert_eq!(failures("0", "0"), None);
 }
 
 #[test]

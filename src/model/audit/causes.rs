@@ -8,7 +8,7 @@ use kordon_core::{
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
         BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Recreation, Verdict,
-        budget::BudgetNumbers, operator_budgets::operator_of_pod, owner, words::counted,
+        budget::BudgetNumbers, owner, words::counted,
     },
 };
 
@@ -60,16 +60,13 @@ impl CausesOfPod<'_> {
             Finding::new(kind, FindingSubject::new("PodDisruptionBudget", budget), text)
         };
         Some(match verdict {
-            Verdict::Blocked { budget, .. } | Verdict::Waits { budget, .. }
-                if self.row.warnings.contains(&PodWarning::NoReplica) =>
-            {
-                about(FindingKind::OperatorWithoutReplica, budget, PodWarning::NoReplica.to_string())
+            Verdict::WaitsForOperator { budget, operator, pods, .. } if pods.is_empty() => {
+                about(FindingKind::OperatorBudget, budget, operator.does.to_owned())
             }
-            Verdict::Blocked { budget, .. } | Verdict::Waits { budget, .. }
-                if operator_of_pod(self.pod).is_some() =>
-            {
-                let does = operator_of_pod(self.pod).map_or("", |operator| operator.does);
-                about(FindingKind::OperatorBudget, budget, does.to_owned())
+            Verdict::WaitsForOperator { budget, pods, .. } => {
+                let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+                let text = format!("not Ready on another schedulable node: {}", names.join(", "));
+                about(FindingKind::OperatorWithoutReplica, budget, text)
             }
             Verdict::Blocked { budget, numbers, pattern, .. } => Finding {
                 fixes: verdict.advice().map(|advice| Fix::advice(&advice)).unwrap_or_default(),
@@ -125,7 +122,11 @@ impl CausesOfPod<'_> {
             NotRecreated::OwnerGone => {
                 Some(self.about_workload(FindingKind::NotRecreated, "its controller is gone"))
             }
-            NotRecreated::JobFails(why) => Some(self.about_workload(FindingKind::JobFails, why.to_string())),
+            NotRecreated::JobFails(why) => {
+                let text = self.row.outcome.reasons().join("; ");
+                let text = if text.is_empty() { why.to_string() } else { text };
+                Some(self.about_workload(FindingKind::JobFails, text))
+            }
             NotRecreated::RunFails => {
                 let text = "fails: its controller creates no second pod";
                 Some(self.about_workload(FindingKind::JobFails, text))
@@ -173,7 +174,7 @@ impl CausesOfPod<'_> {
             }
             PodWarning::HeldByFinalizer => FindingKind::Finalizer,
             PodWarning::HostPathData => FindingKind::HostPath,
-            PodWarning::SwitchesOver => FindingKind::Switchover,
+            PodWarning::SwitchesOver | PodWarning::OperatorRestarts => FindingKind::Switchover,
             PodWarning::KubeletDown => {
                 let subject = FindingSubject::for_cluster_object("Node", &**self.node);
                 let text = "pods that are deleted there stay Terminating";
@@ -188,6 +189,8 @@ impl CausesOfPod<'_> {
             | PodWarning::NotRecreatedWhileTainted
             | PodWarning::OperatorRecreates
             | PodWarning::NoReplica
+            | PodWarning::OperatorDenies
+            | PodWarning::RestartsGroup
             | PodWarning::RolloutInProgress => return None,
         };
         Some(self.about_workload(kind, warning.to_string()))
@@ -253,6 +256,9 @@ const fn kind_of(pattern: &BlockPattern) -> FindingKind {
         | BlockPattern::NothingGiven
         | BlockPattern::SyncFailed { .. }
         | BlockPattern::ExpectsNone => FindingKind::BudgetNeverAllows,
+        BlockPattern::AllHealthy { .. } => FindingKind::BudgetNeverAllows,
+        BlockPattern::NoReplica { .. } => FindingKind::OperatorWithoutReplica,
+        BlockPattern::NotCordoned { .. } | BlockPattern::NotMoved { .. } => FindingKind::OperatorBudget,
         BlockPattern::Unhealthy { .. } => FindingKind::UnhealthyUnderBudget,
         BlockPattern::ReplacementPending { .. }
         | BlockPattern::NotRecreated { .. }

@@ -52,6 +52,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::Claimed { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
+        | Warning::GroupRestarts { .. }
         | Warning::Switchover { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }

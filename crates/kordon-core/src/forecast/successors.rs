@@ -271,10 +271,10 @@ impl Forecast {
                     is_gone: departure.gone.is_some(),
                     is_detached: departure.detached.is_some(),
                     quota: refusals.remove(&pod.key),
-                    recreation: jobs.recreation(cluster, &pod),
                     created: jobs.created(&pod.key),
                     ..Departing::from_running_node(cluster, &pod, is_known)
-                },
+                }
+                .with_recreation(cluster, &pod, jobs.recreation(cluster, &pod)),
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
             let created = departure.filter(|_| has_order);

@@ -39,6 +39,7 @@ impl Risk {
             Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => None,
             Verdict::Deleted { .. } | Verdict::Orphaned => Some(Self::BudgetIgnored),
             Verdict::Waits { .. }
+            | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
             | Verdict::Undecided { .. } => Some(Self::Waits),

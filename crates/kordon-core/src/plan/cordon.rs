@@ -29,7 +29,7 @@ pub(super) fn cordon<E>(
     let nodes = nodes_named(context.cluster, names)?;
     let mut plan = plan(action, &nodes, CordonChange::Cordon, context);
     plan.warnings.splice(0..0, warning::of_closing(context.cluster, &nodes));
-    plan.warnings.extend(warning::of_switchovers(context.cluster, &nodes));
+    plan.warnings.extend(warning::of_switchovers(context.cluster, &nodes, context.now));
     plan.name_gaps(Gaps::default(), context.cluster);
     Ok(plan)
 }

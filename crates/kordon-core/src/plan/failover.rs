@@ -156,7 +156,8 @@ fn leave(
     let jobs = JobConsequences::new(cluster, &departures.collect::<Vec<_>>());
     for LeavingPod { pod, departing, .. } in &mut leaving {
         if let Some(failure) = jobs.failure(&pod.key) {
-            departing.recreation = Recreation::Never(NotRecreated::JobFails(failure));
+            let never = Recreation::Never(NotRecreated::JobFails(failure));
+            *departing = departing.clone().with_recreation(cluster, pod, never);
         }
     }
     leaving

@@ -11,6 +11,7 @@ use super::{
     eviction_note::{self, EvictionNote},
     forced_removal::keeps_pods,
     job_failure::JobFailure,
+    job_owner::FailedJob,
     landing::Landing,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
@@ -65,7 +66,7 @@ pub enum PodOutcome {
     /// The run of this owner fails, because its controller creates no second pod.
     FailsRun { owner: Name },
     /// The pod counts as a failure of its Job, which is not replaced: the Job fails, or the index of the pod does.
-    FailsJob { job: Name, why: JobFailure },
+    FailsJob { job: Name, why: JobFailure, takes: Box<FailedJob> },
     /// A budget, or a missing flag of the drain, keeps the pod from leaving.
     Blocked { why: String },
     /// The pod runs again on the same node: its DaemonSet keeps it there, or it is a static pod.
@@ -308,6 +309,8 @@ pub struct Departing {
     pub unknown: Name,
     /// What the replacement requests.
     pub resources: Arc<PodResources>,
+    /// What the Job of the pod takes with it, if it fails.
+    pub failed_job: FailedJob,
 }
 
 /// The replacement of a pod, once it has been placed.
@@ -352,7 +355,19 @@ impl Departing {
             quota: None,
             created: None,
             resources: successor::successor(cluster, pod).resources.clone(),
+            failed_job: FailedJob::default(),
         }
+        .with_recreation(cluster, pod, recreation)
+    }
+
+    /// Returns the departure with what the pod's controller does.
+    #[must_use]
+    pub fn with_recreation(self, cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Self {
+        let failed_job = match recreation {
+            Recreation::Never(NotRecreated::JobFails(why)) if why.is_of_job() => FailedJob::new(cluster, pod),
+            _ => FailedJob::default(),
+        };
+        Self { recreation, failed_job, ..self }
     }
 
     /// Returns whether the pod can be replaced: its deletion starts, quotas admit a replacement, and its controller
@@ -383,7 +398,7 @@ impl Departing {
         }
         match self.recreation {
             Recreation::Never(NotRecreated::JobFails(why)) if self.is_deleted => {
-                return PodOutcome::for_failed_job(pod, why);
+                return PodOutcome::for_failed_job(pod, why, self.failed_job.clone());
             }
             Recreation::Never(NotRecreated::RunFails) if self.is_deleted => {
                 return PodOutcome::for_failed_run(pod);
@@ -512,7 +527,9 @@ impl PodOutcome {
             },
             Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
-            Recreation::Never(NotRecreated::JobFails(why)) => Self::for_failed_job(pod, why),
+            Recreation::Never(NotRecreated::JobFails(why)) => {
+                Self::for_failed_job(pod, why, FailedJob::new(cluster, pod))
+            }
             Recreation::Never(NotRecreated::RunFails) => Self::for_failed_run(pod),
             Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
             Recreation::Unknown => Self::Unknown { why: owner::unknown_text(cluster, pod) },
@@ -524,9 +541,9 @@ impl PodOutcome {
         Self::FailsRun { owner: owner.unwrap_or_default().into() }
     }
 
-    fn for_failed_job(pod: &Pod, why: JobFailure) -> Self {
+    fn for_failed_job(pod: &Pod, why: JobFailure, takes: FailedJob) -> Self {
         let job = pod.owner.as_ref().map(|owner| owner.name.clone()).unwrap_or_default();
-        Self::FailsJob { job, why }
+        Self::FailsJob { job, why, takes: Box::new(takes) }
     }
 
     /// Returns [`PodOutcome::Unknown`], the outcome of every pod, if nodes or pods are not known; otherwise `None`.
@@ -550,7 +567,7 @@ impl PodOutcome {
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
             Self::Lost => "lost".into(),
             Self::FailsRun { owner } => format!("fails {owner}"),
-            Self::FailsJob { job, why } if why.is_of_job() => format!("fails Job {job}"),
+            Self::FailsJob { job, why, .. } if why.is_of_job() => format!("fails Job {job}"),
             Self::FailsJob { why, .. } => why.to_string(),
             Self::Blocked { why } => format!("blocked: {why}"),
             Self::SameNode => "→ the same node".into(),
@@ -585,7 +602,9 @@ impl PodOutcome {
             }
             Self::Refused(refusal) => vec![refusal.to_string()],
             Self::Pending { why, help, .. } => [why.to_string()].into_iter().chain(help.clone()).collect(),
-            Self::FailsJob { why, .. } => vec![why.to_string()],
+            Self::FailsJob { why, takes, .. } => {
+                [why.to_string()].into_iter().chain(takes.owner.as_ref().map(ToString::to_string)).collect()
+            }
             Self::Stuck(_)
             | Self::Lost
             | Self::FailsRun { .. }
@@ -648,8 +667,17 @@ impl fmt::Display for PodOutcome {
             }
             Self::Lost => f.write_str("lost: no controller recreates it"),
             Self::FailsRun { owner } => write!(f, "lost: {owner} fails, it creates no second pod"),
-            Self::FailsJob { job, why } if why.is_of_job() => write!(f, "fails Job {job} ({why})"),
-            Self::FailsJob { job, why } => write!(f, "{why} in Job {job}"),
+            Self::FailsJob { job, why, takes } if why.is_of_job() => {
+                write!(f, "fails Job {job} ({why})")?;
+                match takes.elsewhere {
+                    0 => Ok(()),
+                    pods => {
+                        let pods = counted(pods, "pod of it on another node is", "pods of it on other nodes are");
+                        write!(f, "; {pods} deleted, too")
+                    }
+                }
+            }
+            Self::FailsJob { job, why, .. } => write!(f, "{why} in Job {job}"),
             Self::SameNode => f.write_str("→ the same node, once that is back"),
             Self::Stays { why } => write!(f, "stays: {why}"),
             Self::NotRecreated => f.write_str("not recreated: its controller needs no other"),

@@ -1,19 +1,21 @@
 //! Outlook for pods that are still blocked at the end of a simulated run: they may leave later, or never
 //! (docs/upstream/operator-actions.md#5.6).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     budget::{self, BudgetState},
     cordon_wait::waits_for_a_node,
     eviction::{self, EvictionBlock, EvictionDecision},
     landing::Landing,
-    owner::{self, Recreation},
+    operator_budgets::{OperatorNeeds, operator_of_pod},
+    owner::{self, OwnerLookup, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},
+    switchover::{Role, Switchover, role_of, switchover},
     verdict::{BlockPattern, Verdict},
 };
-use crate::cluster::{Cluster, Key, Name, Pod};
+use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod};
 use kordon_time::Timestamp;
 
 /// Returns the verdict that the plan of its eviction has on a pod, if the API server refuses the eviction now and the
@@ -23,46 +25,108 @@ pub fn refusal(cluster: &Cluster, pod: &Arc<Pod>, rules: &EvictionRules, now: Ti
     match eviction::decision(cluster, pod, &budgets, rules) {
         EvictionDecision::Free(_) | EvictionDecision::Costs { .. } => None,
         EvictionDecision::Blocked(block) => {
-            let nothing_else = RunResult { budgets, ..RunResult::default() };
-            Some(verdict(cluster, pod, &block, &nothing_else, rules))
+            let result = &RunResult { budgets, ..RunResult::default() };
+            let outlook = Outlook { cluster, result, closed: &BTreeSet::new(), rules, now };
+            Some(outlook.verdict(pod, &block))
         }
     }
 }
 
-/// Returns the verdict on a pod that is still blocked at the end of a simulated run.
-pub fn verdict(
-    cluster: &Cluster,
-    pod: &Pod,
-    block: &EvictionBlock,
-    result: &RunResult,
-    rules: &EvictionRules,
-) -> Verdict {
-    let mut verdict = on_block(cluster, block, result, rules);
-    if let Verdict::Blocked { frees_unhealthy, .. } = &mut verdict {
-        *frees_unhealthy = rules.unhealthy_policy && !pod.is_ready();
-    }
-    verdict
+/// The outlook at the end of a simulated run.
+pub(super) struct Outlook<'a> {
+    pub cluster: &'a Cluster,
+    pub result: &'a RunResult,
+    /// Nodes that the plan cordons.
+    pub closed: &'a BTreeSet<NodeName>,
+    pub rules: &'a EvictionRules,
+    /// Start of the run.
+    pub now: Timestamp,
 }
 
-/// Returns the verdict on any pod whose eviction is blocked in this way.
-fn on_block(cluster: &Cluster, block: &EvictionBlock, result: &RunResult, rules: &EvictionRules) -> Verdict {
-    match block {
-        EvictionBlock::NamespaceTerminating => Verdict::WaitsForNamespace,
-        EvictionBlock::TwoBudgets { budgets } => Verdict::TwoBudgets { budgets: budgets.clone() },
-        EvictionBlock::UnknownPolicy { budget } => {
-            Verdict::Unknown { missing: format!("unhealthyPodEvictionPolicy of {budget}") }
+impl Outlook<'_> {
+    /// Returns the verdict on a pod that is still blocked.
+    pub fn verdict(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
+        let mut verdict = self.on_block(pod, block);
+        if let Verdict::Blocked { frees_unhealthy, .. } = &mut verdict {
+            *frees_unhealthy = self.rules.unhealthy_policy && !pod.is_ready();
         }
-        EvictionBlock::Stale { budget } => {
-            match result.budgets.get(budget).and_then(|state| state.sync_failure.clone()) {
-                Some(message) => blocked(budget, result, BlockPattern::SyncFailed { message }),
-                None => Verdict::WaitsForController { budget: budget.clone() },
+        verdict
+    }
+
+    /// Returns the verdict without what the policy of the budget for unhealthy pods would change.
+    fn on_block(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
+        let Self { cluster, result, rules, .. } = self;
+        match block {
+            EvictionBlock::NamespaceTerminating => Verdict::WaitsForNamespace,
+            EvictionBlock::TwoBudgets { budgets } => Verdict::TwoBudgets { budgets: budgets.clone() },
+            EvictionBlock::UnknownPolicy { budget } => {
+                Verdict::Unknown { missing: format!("unhealthyPodEvictionPolicy of {budget}") }
             }
+            EvictionBlock::Stale { budget } => {
+                match result.budgets.get(budget).and_then(|state| state.sync_failure.clone()) {
+                    Some(message) => blocked(budget, result, BlockPattern::SyncFailed { message }),
+                    None => Verdict::WaitsForController { budget: budget.clone() },
+                }
+            }
+            EvictionBlock::Broken { budget, what } => blocked(budget, result, BlockPattern::Broken { what }),
+            EvictionBlock::Exhausted { budget, .. } => match result.budgets.get(budget) {
+                Some(state) => self.with_operator(pod, exhausted(cluster, state, result, rules)),
+                None => Verdict::Unknown { missing: format!("budget {budget}") },
+            },
         }
-        EvictionBlock::Broken { budget, what } => blocked(budget, result, BlockPattern::Broken { what }),
-        EvictionBlock::Exhausted { budget, .. } => match result.budgets.get(budget) {
-            Some(state) => exhausted(cluster, state, result, rules),
-            None => Verdict::Unknown { missing: format!("budget {budget}") },
-        },
+    }
+
+    /// Returns what becomes of a budget that no other pod can relieve, if a known operator lifts the budget or moves the
+    /// pod; other verdicts stay.
+    fn with_operator(&self, pod: &Pod, verdict: Verdict) -> Verdict {
+        let has_acted = self.result.pods.get(&pod.key).is_some_and(|pod| pod.operator.is_some());
+        let Some(operator) = operator_of_pod(pod).filter(|_| !has_acted) else { return verdict };
+        let (budget, numbers) = match &verdict {
+            Verdict::Blocked {
+                budget,
+                numbers,
+                pattern:
+                    BlockPattern::CannotBeMet { .. }
+                    | BlockPattern::AllHealthy { .. }
+                    | BlockPattern::ReplacementPending { .. },
+                ..
+            } => (budget.clone(), *numbers),
+            Verdict::Waits { budget, numbers, unhealthy, pending, .. }
+                if unhealthy.is_empty() && pending.is_empty() =>
+            {
+                (budget.clone(), *numbers)
+            }
+            _ => return verdict,
+        };
+        if !matches!(operator.needs, OperatorNeeds::OtherInstances { .. }) {
+            return Verdict::WaitsForOperator { budget, numbers, operator, pods: Vec::new() };
+        }
+        let Some(Role { operator: name, .. }) = role_of(pod) else { return verdict };
+        let acts = switchover(self.cluster, pod, self.closed, self.now);
+        let is_cordoned = acts.is_some();
+        let acts = acts.or_else(|| {
+            let with_own = self.closed.iter().chain(&pod.node).cloned().collect();
+            switchover(self.cluster, pod, &with_own, self.now)
+        });
+        let pattern = match acts {
+            Some(Switchover::Moves { after, moves_them })
+                if is_cordoned || !(after.is_empty() || moves_them) =>
+            {
+                let pods = after.into_iter().collect();
+                return Verdict::WaitsForOperator { budget, numbers, operator, pods };
+            }
+            Some(Switchover::Restarts) if is_cordoned => {
+                return Verdict::WaitsForOperator { budget, numbers, operator, pods: Vec::new() };
+            }
+            Some(Switchover::NoReplica) => BlockPattern::NoReplica { operator: name },
+            Some(Switchover::Overdue { since }) => {
+                BlockPattern::NotMoved { operator: name, since: self.now.since(since) }
+            }
+            Some(Switchover::Moves { .. } | Switchover::Restarts) | None => {
+                BlockPattern::NotCordoned { operator: name }
+            }
+        };
+        Verdict::Blocked { budget, numbers, pattern, frees_unhealthy: false }
     }
 }
 
@@ -102,6 +166,12 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     {
         return never(pattern);
     }
+    if unhealthy.is_empty()
+        && let Some(budget) = cluster.budgets().get(&state.key)
+        && are_all_healthy(cluster, budget, state, rules)
+    {
+        return never(BlockPattern::AllHealthy { needs: numbers.desired });
+    }
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
     let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| waits_for_a_node(pod));
     let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
@@ -114,6 +184,22 @@ fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     let why = trouble(unhealthy.first()?)?;
     let pods = unhealthy.to_vec();
     unhealthy.iter().all(|key| trouble(key).is_some()).then_some(BlockPattern::Unhealthy { pods, why })
+}
+
+/// Returns whether all pods of a budget are healthy at the end of a run, and none of them is missing: as many pods are
+/// there as their owners want. Owners whose scale is not known are taken to have all their pods.
+fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rules: &EvictionRules) -> bool {
+    let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    let is_complete = |pod: &Arc<Pod>| {
+        let Some(owner) = &pod.owner else { return true };
+        let OwnerLookup::Found(workload) = owner::find(cluster, &pod.key.namespace, owner) else {
+            return true;
+        };
+        let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
+        workload.replicas.is_none_or(|replicas| i32::try_from(live).unwrap_or(i32::MAX) >= replicas)
+    };
+    state.numbers.healthy >= state.numbers.expected
+        && budget::pods_of(cluster, budget, rules).filter(lives).all(is_complete)
 }
 
 /// Returns the pods of a budget that stay, are not Ready, and may become Ready again.

@@ -1,9 +1,6 @@
 //! The plan of an action: its writes, and their effects on nodes, pods and budgets.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     action::Action,
@@ -11,12 +8,14 @@ use super::{
     context::PlanContext,
     filter::DrainFlag,
     job_failure::JobFailure,
+    job_owner::{self, JobOwner},
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
     owner::{self, NotRecreated},
     permission::{self, Permission},
     placement_trace::Receiver,
+    pod_group,
     pod_plan::{PodPlan, Window},
     quota::QuotaRefusal,
     step::PlanStep,
@@ -28,7 +27,7 @@ use super::{
     words::{self, counted},
 };
 use crate::{
-    cluster::{Cluster, Gaps, Key, Name, NodeName, Pod, WorkloadKind},
+    cluster::{Cluster, Gaps, Key, Name, NodeName, WorkloadKind},
     engine::ServerVersion,
 };
 use kordon_time::Timestamp;
@@ -183,18 +182,25 @@ impl Plan {
         }
         let warning = |(key, (why, pods)): (Key, (JobFailure, Vec<&PodPlan>))| {
             let job = owner::named(cluster, WorkloadKind::Job, &key.namespace, &key.name);
-            let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
-            let live = job.map_or(0, |job| cluster.pods_owned_by(&job.uid).filter(lives).count());
-            let cron_job = job.and_then(|job| job.owner.as_ref());
-            let cron_job = cron_job.filter(|owner| owner.kind.as_str() == "CronJob");
+            let job = job.filter(|_| why.is_of_job());
+            let live = job.map_or(0, |job| job_owner::live_pods(cluster, job).count());
             Warning::JobFails {
                 job: key,
                 why,
-                pods: if why.is_of_job() { live.max(pods.len()) } else { pods.len() },
-                cron_job: cron_job.map(|owner| owner.name.clone()),
+                pods: pods.len(),
+                others: live.saturating_sub(pods.len()),
+                owner: job.and_then(|job| JobOwner::of_job(cluster, job)),
             }
         };
         let warnings: Vec<Warning> = by_job.into_iter().map(warning).collect();
+        self.warnings.extend(warnings);
+    }
+
+    /// Adds a warning for each group of pods that restarts because some of its pods leave.
+    pub(super) fn warn_of_groups(&mut self, cluster: &Cluster) {
+        let leaves = |row: &&PodPlan| row.verdict.as_if_granted().may_leave();
+        let leaving = self.pods.iter().filter(leaves).filter_map(|row| cluster.pod(&row.pod));
+        let warnings = pod_group::warnings(cluster, leaving.map(|pod| &**pod));
         self.warnings.extend(warnings);
     }
 

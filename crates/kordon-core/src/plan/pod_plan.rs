@@ -103,6 +103,7 @@ impl PodPlan {
             }
             Verdict::Refused { .. }
             | Verdict::Waits { .. }
+            | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
             | Verdict::Blocked { .. }
@@ -146,7 +147,8 @@ impl PodPlan {
         let recreation = self.lost.map_or(running.recreation, Recreation::Never);
         let quota = self.quota.clone();
         let volume = running.volume.clone().filter(|_| !self.is_removed_by_force());
-        let departing = Departing { is_gone, is_detached: is_gone, quota, recreation, volume, ..running };
+        let departing = Departing { is_gone, is_detached: is_gone, quota, volume, ..running };
+        let departing = departing.with_recreation(cluster, pod, recreation);
         let replacement = self.landing.as_ref().map(|landing| PlacedReplacement {
             landing,
             trace: self.placement.as_deref(),
@@ -177,6 +179,7 @@ impl PodPlan {
     pub(super) fn is_stuck(&self) -> bool {
         match self.verdict.as_if_granted() {
             Verdict::Waits { .. }
+            | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
             | Verdict::Blocked { .. }

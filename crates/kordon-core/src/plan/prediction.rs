@@ -18,16 +18,17 @@ use super::{
     landing::Landing,
     node_plan::NodeDrain,
     obstacle::RemovalObstacle,
-    operator_budgets::{self, Switchover},
-    outlook,
+    operator_budgets::operator_of_pod,
+    outlook::Outlook,
     owner::{self, NotRecreated, Recreation},
     placing_environment::TEMPLATES_ASSUMED,
     plan::{BudgetPlan, Plan},
     pod_plan::{PodPlan, Window},
     simulation::{PodResult, RemovalGroup, RunResult, Simulation, SimulationInput, TaskEnd},
     step::PlanStep,
+    switchover::{Switchover, switchover},
     timeline::{GiveUpReason, PlanEvent},
-    verdict::{LeaveReason, Verdict},
+    verdict::{BlockPattern, LeaveReason, OperatorAct, Verdict},
     warning::{self, PodWarning, Warning},
 };
 use crate::cluster::{Gaps, Key, NodeName, Pod};
@@ -162,15 +163,19 @@ impl<'a, E: Environment> Prediction<'a, E> {
             return Verdict::Undecided { gaps: gaps.clone() };
         }
         if result.leaves.is_none() {
-            let PlanContext { cluster, rules, .. } = self.context;
+            let PlanContext { cluster, rules, now, .. } = self.context;
             return match &result.block {
-                Some(block) => outlook::verdict(cluster, pod, block, &self.unlimited, rules),
+                Some(block) => {
+                    let (result, closed) = (&self.unlimited, &self.input.closed);
+                    Outlook { cluster, result, closed, rules, now: *now }.verdict(pod, block)
+                }
                 None => not_attempted(),
             };
         }
         if let Some(budget) = result.block.as_ref().and_then(EvictionBlock::budget) {
             let (recoveries, behind) = (result.recoveries, result.behind.clone());
-            return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind };
+            let operator = result.operator;
+            return Verdict::LeavesAfter { budget: budget.clone(), recoveries, behind, operator };
         }
         self.leaves(result)
     }
@@ -210,11 +215,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         if self.input.grace == Some(Span::ZERO) && warning::has_identity(pod) {
             warnings.insert(PodWarning::DuplicateIdentity);
         }
-        match operator_budgets::switchover(cluster, pod, &self.input.closed) {
-            Some(Switchover::Moves) => drop(warnings.insert(PodWarning::SwitchesOver)),
-            Some(Switchover::NoReplica) => drop(warnings.insert(PodWarning::NoReplica)),
-            None => {}
-        }
+        warnings.extend(self.operator_warning(pod, &plan.verdict));
         let is_down = |node: &_| !environment::has_running_kubelet(cluster, node);
         if pod.node.as_ref().is_some_and(is_down) && plan.gone.likely.is_none() {
             warnings.insert(PodWarning::KubeletDown);
@@ -225,6 +226,36 @@ impl<'a, E: Environment> Prediction<'a, E> {
             warnings.insert(PodWarning::RemovedByForce);
         }
         warnings
+    }
+
+    /// Returns the warning that the operator of a pod acts when its node is drained, or does not.
+    fn operator_warning(&self, pod: &Pod, verdict: &Verdict) -> Option<PodWarning> {
+        if self.input.mode == RemovalMode::Delete {
+            return None;
+        }
+        match verdict {
+            Verdict::LeavesAfter { operator: Some(OperatorAct::MovesRole { .. }), .. } => {
+                return Some(PodWarning::SwitchesOver);
+            }
+            Verdict::LeavesAfter { operator: Some(OperatorAct::Restarts { .. }), .. } => {
+                return Some(PodWarning::OperatorRestarts);
+            }
+            Verdict::Blocked { pattern: BlockPattern::NoReplica { .. }, .. } => {
+                return Some(PodWarning::NoReplica);
+            }
+            Verdict::WaitsForOperator { .. } | Verdict::Blocked { .. } | Verdict::Waits { .. } => {}
+            _ if operator_of_pod(pod).is_some_and(|operator| operator.denies_evictions) => {
+                return Some(PodWarning::OperatorDenies);
+            }
+            _ => {}
+        }
+        let PlanContext { cluster, now, .. } = self.context;
+        match switchover(cluster, pod, &self.input.closed, *now)? {
+            Switchover::Moves { after, .. } if after.is_empty() => Some(PodWarning::SwitchesOver),
+            Switchover::Moves { .. } | Switchover::NoReplica => Some(PodWarning::NoReplica),
+            Switchover::Restarts => Some(PodWarning::OperatorRestarts),
+            Switchover::Overdue { .. } => None,
+        }
     }
 
     /// Returns the writes that remove these pods.
@@ -384,6 +415,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     fn add_warnings(&self, plan: &mut Plan) {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
+        plan.warn_of_groups(self.context.cluster);
         plan.warnings.extend(self.returning());
         plan.warnings.extend(self.may_time_out());
         let waiting = self.waiting_for_uncordon(plan);

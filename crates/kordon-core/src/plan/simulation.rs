@@ -22,7 +22,6 @@ use super::{
     job_failure::JobFailure,
     job_failures::{self},
     landing::Landing,
-    operator_budgets::{self, Switchover},
     owner::{self, Recreation},
     placement_trace::RunTrace,
     quota::QuotaRefusal,
@@ -30,7 +29,9 @@ use super::{
     rules::EvictionRules,
     starting::{self, StartingPod},
     successor,
+    switchover::{BudgetsAfterMove, Switchover, role_of, switchover},
     timeline::{GiveUpReason, PlanMoment},
+    verdict::OperatorAct,
 };
 use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
 use kordon_time::{Span, Timestamp};
@@ -122,6 +123,8 @@ pub struct PodResult {
     pub job_failure: Option<JobFailure>,
     /// The quota that refused the replacement at first.
     pub quota: Option<QuotaRefusal>,
+    /// What the operator of the pod did, so that the pod could leave.
+    pub operator: Option<OperatorAct>,
 }
 
 /// How the removal of a pod ended.
@@ -142,8 +145,8 @@ pub struct Simulation<'a> {
     /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
-    /// Budgets whose operators move a role away from a drained node.
-    switchovers: BTreeSet<Key>,
+    /// Roles that operators move away from drained nodes.
+    moves: Vec<MovedRole>,
     live_pods: LivePods,
 }
 
@@ -174,8 +177,23 @@ struct Task {
     counts: bool,
     /// Whether the pod garbage collector removes the pod by force, because its node is out of service.
     is_removed_by_force: bool,
+    /// The operator that deletes the pod itself once its node is drained, whatever its budget is.
+    deleted_by: Option<&'static str>,
     /// End of the grace period; `None` if the pod is not terminating, or does not use its grace period.
     grace_ends: Option<Timestamp>,
+}
+
+/// A role that an operator moves away from the pod of a task.
+#[derive(Clone, Debug)]
+struct MovedRole {
+    task: usize,
+    operator: &'static str,
+    /// Pods that have to be Ready on other nodes first.
+    after: BTreeSet<Key>,
+    /// Whether the operator moves these pods itself.
+    moves_them: bool,
+    /// Budgets of the pod once it has lost the role.
+    budgets: BudgetsAfterMove,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,7 +222,7 @@ impl<'a> Simulation<'a> {
             budgets: budgets.clone(),
             disruptions_expire: Vec::new(),
             starting: Vec::new(),
-            switchovers: BTreeSet::new(),
+            moves: Vec::new(),
             live_pods: LivePods::default(),
         };
         let known = || budgets.keys().filter_map(|key| cluster.budgets().get(key));
@@ -236,13 +254,7 @@ impl<'a> Simulation<'a> {
         let new = successor::successor(self.cluster, pod);
         let again = self.cluster.budgets_of(&new).filter(|budget| budget::selects(budget, &new, rules));
         let counted_again_by = again.map(|budget| budget.key.clone()).collect();
-        let is_drained = self.input.groups[group].node.is_some();
-        let exhausted = |key: &&Key| self.budgets.get(*key).is_some_and(|state| state.numbers.allowed <= 0);
-        if is_drained
-            && operator_budgets::switchover(self.cluster, pod, &self.input.closed) == Some(Switchover::Moves)
-        {
-            self.switchovers.extend(protected_by.iter().filter(exhausted).cloned());
-        }
+        let deleted_by = self.expect_operator(pod, group, &protected_by, rules);
         let node = pod.node.as_ref().and_then(|node| self.cluster.node(node));
         // Counts the live pods of the owner now, so that not every run has to count them.
         self.live_pods.count(self.cluster, pod);
@@ -263,8 +275,36 @@ impl<'a> Simulation<'a> {
             has_failed: false,
             counts: true,
             is_removed_by_force: node.is_some_and(|node| removes_by_force(node, rules)),
+            deleted_by,
             grace_ends: None,
         });
+    }
+
+    /// Prepares what the operator of a pod does once the pod's node is drained, if its budgets do not let it go. Returns
+    /// the operator, if it deletes the pod itself.
+    fn expect_operator(
+        &mut self,
+        pod: &Arc<Pod>,
+        group: usize,
+        protected_by: &[Key],
+        rules: &EvictionRules,
+    ) -> Option<&'static str> {
+        let is_drained = self.input.groups[group].node.is_some();
+        let is_exhausted = |key: &Key| self.budgets.get(key).is_some_and(|state| state.numbers.allowed <= 0);
+        if !is_drained || self.input.mode == RemovalMode::Delete || !protected_by.iter().any(is_exhausted) {
+            return None;
+        }
+        let operator = role_of(pod)?.operator;
+        match switchover(self.cluster, pod, &self.input.closed, self.now)? {
+            Switchover::Moves { after, moves_them } => {
+                let budgets = BudgetsAfterMove::new(self.cluster, pod, &mut self.budgets, rules, self.now);
+                let task = self.tasks.len();
+                self.moves.push(MovedRole { task, operator, after, moves_them, budgets });
+                None
+            }
+            Switchover::Restarts => Some(operator),
+            Switchover::NoReplica | Switchover::Overdue { .. } => None,
+        }
     }
 
     /// Returns when the owner of a pod creates its replacement.

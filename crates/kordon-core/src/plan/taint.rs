@@ -187,6 +187,7 @@ impl Plan {
         self.warn_of_ignored_budgets();
         self.warn_of_quotas();
         self.warn_of_jobs(cluster);
+        self.warn_of_groups(cluster);
         self.count_pods(cluster);
     }
 }

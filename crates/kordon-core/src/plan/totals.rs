@@ -82,9 +82,10 @@ impl PodCount {
             Verdict::LeavesAfter { .. } => Self::LeaveLater,
             Verdict::Deleted { at, .. } if *at <= made => Self::LeaveNow,
             Verdict::Deleted { .. } | Verdict::Orphaned => Self::LeaveLater,
-            Verdict::Waits { .. } | Verdict::WaitsForController { .. } | Verdict::WaitsForNamespace => {
-                Self::Wait
-            }
+            Verdict::Waits { .. }
+            | Verdict::WaitsForOperator { .. }
+            | Verdict::WaitsForController { .. }
+            | Verdict::WaitsForNamespace => Self::Wait,
             Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => Self::Blocked,
             Verdict::Undecided { .. } => Self::Undecided,
         }

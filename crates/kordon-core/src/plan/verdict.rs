@@ -6,10 +6,11 @@ use super::{
     budget::BudgetNumbers,
     eviction::FreeEviction,
     filter::{DrainRefusal, Skip},
+    operator_budgets::{OperatorBudget, OperatorNeeds},
     words::counted,
 };
 use crate::cluster::{FeedKind, Gaps, Key, Name};
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// What happens to one pod in a plan.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,11 +25,19 @@ pub enum Verdict {
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
     /// The pod waits until its budget allows a disruption again. Until then, pods that leave earlier in this plan use
-    /// all of them.
-    LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key> },
+    /// all of them. Or it waits until its operator acts.
+    LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
     /// The pod waits until other pods, which the plan does not touch, are healthy again. The budget then allows the
     /// eviction.
     Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key>, pending: Vec<Key> },
+    /// The pod waits until its operator lifts the budget, or moves the pod itself. It needs these pods to be Ready on
+    /// other nodes first.
+    WaitsForOperator {
+        budget: Key,
+        numbers: BudgetNumbers,
+        operator: &'static OperatorBudget,
+        pods: Vec<Key>,
+    },
     /// The pod waits until the disruption controller has processed the latest spec of its budget.
     WaitsForController { budget: Key },
     /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
@@ -55,6 +64,15 @@ pub enum Verdict {
     DeletionCancelled,
 }
 
+/// What lets a pod leave that its budget protects: an act of its operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorAct {
+    /// The operator moves the role of the pod to another pod, so that the budget protects that one.
+    MovesRole { operator: &'static str },
+    /// The operator deletes the pod itself, whatever its budget is.
+    Restarts { operator: &'static str },
+}
+
 /// The reason why a pod leaves at the first attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaveReason {
@@ -79,6 +97,14 @@ pub enum BlockPattern {
     SyncFailed { message: Name },
     /// The budget expects no pods, because its pods have no controller or their controllers are scaled to zero.
     ExpectsNone,
+    /// All pods that the budget selects are there and healthy, and it requires all of them.
+    AllHealthy { needs: i32 },
+    /// The pod's operator has no other instance to which it could move the role of the pod.
+    NoReplica { operator: &'static str },
+    /// The pod's operator moves the role of the pod only if the node of the pod is cordoned.
+    NotCordoned { operator: &'static str },
+    /// The pod's operator could have moved the role of the pod for so long, and has not.
+    NotMoved { operator: &'static str, since: Span },
     /// Replacements of pods that left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
     /// Pods that left are not recreated by any controller.
@@ -102,6 +128,10 @@ impl BlockPattern {
             Self::NothingGiven => "set minAvailable or maxUnavailable",
             Self::SyncFailed { .. } => "for owners without a scale, use minAvailable with a number",
             Self::ExpectsNone => "for pods without a controller, use minAvailable with a number",
+            Self::AllHealthy { .. } => "add a pod that it selects, or relax the budget",
+            Self::NoReplica { .. } => "add an instance",
+            Self::NotCordoned { .. } => "cordon its node, as a drain does",
+            Self::NotMoved { .. } => "check the operator",
             Self::ReplacementPending { .. } => {
                 "check capacity, taints, affinity, zonal volumes and host ports"
             }
@@ -160,6 +190,7 @@ impl Verdict {
             Self::Leaves(_) => "leaves",
             Self::LeavesAfter { .. } => "leavesAfter",
             Self::Waits { .. } => "waits",
+            Self::WaitsForOperator { .. } => "waitsForOperator",
             Self::WaitsForController { .. } => "waitsForController",
             Self::WaitsForNamespace => "waitsForNamespace",
             Self::Blocked { .. } => "blocked",
@@ -181,7 +212,10 @@ impl Verdict {
             Self::Terminating => "terminating",
             Self::Leaves(_) => "leaves",
             Self::LeavesAfter { .. } => "later",
-            Self::Waits { .. } | Self::WaitsForController { .. } | Self::WaitsForNamespace => "waits",
+            Self::Waits { .. }
+            | Self::WaitsForOperator { .. }
+            | Self::WaitsForController { .. }
+            | Self::WaitsForNamespace => "waits",
             Self::Blocked { .. } => "blocked",
             Self::TwoBudgets { .. } => "fails",
             Self::Unknown { .. } => "unknown",
@@ -203,6 +237,7 @@ impl Verdict {
         match self.as_if_granted() {
             Self::LeavesAfter { budget, .. }
             | Self::Waits { budget, .. }
+            | Self::WaitsForOperator { budget, .. }
             | Self::WaitsForController { budget }
             | Self::Blocked { budget, .. }
             | Self::Leaves(LeaveReason::BudgetAllows { budget, .. }) => Some(budget),
@@ -231,7 +266,8 @@ impl fmt::Display for Verdict {
             }
             Self::Terminating => f.write_str("already terminating"),
             Self::Leaves(reason) => write!(f, "leaves: {reason}"),
-            Self::LeavesAfter { budget, recoveries, behind } => {
+            Self::LeavesAfter { operator: Some(act), .. } => write!(f, "{act}"),
+            Self::LeavesAfter { budget, recoveries, behind, operator: None } => {
                 let count = usize::try_from(*recoveries).unwrap_or(usize::MAX);
                 let pods = counted(count, "healthy pod", "healthy pods");
                 write!(f, "leaves after {budget} regains {pods}")?;
@@ -247,6 +283,17 @@ impl fmt::Display for Verdict {
                 }
                 if !pending.is_empty() {
                     write!(f, "; Pending: {}", list(pending))?;
+                }
+                Ok(())
+            }
+            Self::WaitsForOperator { budget, numbers, operator, pods } => {
+                write!(f, "waits for {budget} ({numbers}): {}", operator.does.trim_end_matches('.'))?;
+                match operator.needs {
+                    OperatorNeeds::Setting(needs) => write!(f, "; it needs {needs}")?,
+                    OperatorNeeds::OtherInstances { .. } if !pods.is_empty() => {
+                        write!(f, "; not Ready on another schedulable node: {}", list(pods))?;
+                    }
+                    OperatorNeeds::OtherInstances { .. } | OperatorNeeds::Nothing => {}
                 }
                 Ok(())
             }
@@ -281,6 +328,19 @@ impl fmt::Display for Verdict {
             }
             Self::Tolerates => f.write_str("stays: tolerates the taint: never evicted"),
             Self::DeletionCancelled => f.write_str("stays: its deletion is cancelled"),
+        }
+    }
+}
+
+impl fmt::Display for OperatorAct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MovesRole { operator } => {
+                write!(f, "leaves after {operator} has moved its role to another pod")
+            }
+            Self::Restarts { operator } => {
+                write!(f, "leaves: {operator} deletes it once its node is cordoned; budgets are not checked")
+            }
         }
     }
 }
@@ -351,6 +411,18 @@ impl fmt::Display for BlockPattern {
             }
             Self::SyncFailed { message } => write!(f, "can never be allowed: sync failed: {message}"),
             Self::ExpectsNone => f.write_str("can never be allowed: it expects 0 pods"),
+            Self::AllHealthy { needs } => {
+                write!(f, "can never be allowed: needs {needs}, and all pods that it selects are healthy")
+            }
+            Self::NoReplica { operator } => {
+                write!(f, "{operator} has no other instance to move the role of the pod to")
+            }
+            Self::NotCordoned { operator } => {
+                write!(f, "{operator} moves the role of the pod once its node is cordoned")
+            }
+            Self::NotMoved { operator, since } => {
+                write!(f, "{operator} has not moved the role of the pod, although it could for {since}")
+            }
             Self::ReplacementPending { of, why } => {
                 write!(f, "the replacement of {} stays Pending ({why})", list(of))
             }
@@ -391,7 +463,7 @@ mod tests {
         assert!(blocked.details().starts_with("by shop/cart ("));
         assert_eq!(Verdict::Skipped(Skip::Mirror).details(), "static pod");
         assert_eq!(Verdict::DeletionCancelled.details(), "its deletion is cancelled");
-        let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new() };
+        let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new(), operator: None };
         let words = ("later", "leaves after shop/cart regains 1 healthy pod");
         assert_eq!((later.column(), &*later.details()), words);
     }

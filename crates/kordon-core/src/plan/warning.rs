@@ -11,8 +11,10 @@ use super::{
     cordon_wait::CordonWait,
     gaps::PlanGap,
     job_failure::JobFailure,
-    operator_budgets,
+    job_owner::JobOwner,
     owner::{self, OwnerLookup, Recreation},
+    pod_group,
+    switchover::{Switchover, role_of, switchover},
     words::counted,
 };
 use crate::cluster::{
@@ -55,8 +57,14 @@ pub enum PodWarning {
     OperatorRecreates,
     /// The pod's operator first moves the pod's role to a ready replica on another node.
     SwitchesOver,
-    /// The pod's operator cannot move the pod's role, because no other node has a ready replica.
+    /// The pod's operator does not move the pod's role, because its other instances are not ready on other nodes.
     NoReplica,
+    /// The pod's operator deletes the pod, the only instance, once the node is cordoned.
+    OperatorRestarts,
+    /// The pod's operator may deny the eviction by a webhook, and move the pod in its own way.
+    OperatorDenies,
+    /// The pod is of a group of pods that restart with it.
+    RestartsGroup,
     /// The pod's workload has pods of several revisions, and the replacement may be of another revision than the pod.
     RolloutInProgress,
 }
@@ -86,6 +94,9 @@ impl PodWarning {
             Self::OperatorRecreates => "operatorRecreates",
             Self::SwitchesOver => "switchesOver",
             Self::NoReplica => "noReplica",
+            Self::OperatorRestarts => "operatorRestarts",
+            Self::OperatorDenies => "operatorDenies",
+            Self::RestartsGroup => "restartsGroup",
             Self::RolloutInProgress => "rolloutInProgress",
         }
     }
@@ -110,9 +121,25 @@ impl fmt::Display for PodWarning {
             Self::OperatorRecreates => "its operator is assumed to recreate it",
             Self::SwitchesOver => "its operator moves its role to a ready replica first",
             Self::NoReplica => "its operator needs a ready replica on another schedulable node",
+            Self::OperatorRestarts => {
+                "its operator deletes it once the node is cordoned: down until it is Ready again"
+            }
+            Self::OperatorDenies => "its operator may deny the eviction and move it itself",
+            Self::RestartsGroup => "the other pods of its group restart with it",
             Self::RolloutInProgress => "rollout in progress",
         })
     }
+}
+
+/// What an operator does with pods of a node that is cordoned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CordonAct {
+    /// It moves their role to other pods.
+    MovesRole,
+    /// It deletes them, the only instances of theirs.
+    Restarts,
+    /// It does nothing, because no other instance can take their role now.
+    Nothing,
 }
 
 /// A warning about the plan as a whole.
@@ -176,20 +203,32 @@ pub enum Warning {
     },
     /// The drain of a node does not end before another node is uncordoned.
     WaitsForUncordon(CordonWait),
-    /// The operator of these pods moves their roles to other nodes once the node is cordoned.
+    /// The operator of these pods moves their roles to other nodes once the node is cordoned, or cannot.
     Switchover {
         node: NodeName,
         operator: &'static str,
+        act: CordonAct,
         pods: usize,
     },
     /// A Job fails, because its pods that leave are failed pods.
     JobFails {
         job: Key,
         why: JobFailure,
-        /// Number of pods of the Job that are not replaced: those of the plan, and others that the Job deletes.
+        /// Number of pods of the plan that are not replaced.
         pods: usize,
-        /// The CronJob that owns the Job, if there is one.
-        cron_job: Option<Name>,
+        /// Number of other pods of the Job, which the Job controller deletes.
+        others: usize,
+        /// The owner of the Job, if it has one and the whole Job fails.
+        owner: Option<JobOwner>,
+    },
+    /// Pods of a group of a LeaderWorkerSet leave, and its other pods restart with them.
+    GroupRestarts {
+        set: Key,
+        index: Name,
+        /// Whether the leader of the group leaves.
+        leads: bool,
+        /// Number of pods of the group that the plan does not remove.
+        others: usize,
     },
     /// A quota refuses replacements. It admits some of them once old pods are gone, and the others only if something
     /// else changes.
@@ -270,6 +309,7 @@ impl Warning {
             Self::WaitsForUncordon(_) => "waitsForUncordon",
             Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
+            Self::GroupRestarts { .. } => "groupRestarts",
             Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
@@ -330,20 +370,45 @@ impl fmt::Display for Warning {
                 write!(f, "the taint does not empty {node}: {pods}, and the taint evicts again and again")
             }
             Self::WaitsForUncordon(wait) => write!(f, "{wait}; {}", wait.advice()),
-            Self::Switchover { node, operator, pods } => {
+            Self::Switchover { node, operator, act, pods } => {
                 let pods = counted(*pods, "pod", "pods");
-                write!(f, "{operator} moves the role of {pods} away from {node} once it is cordoned, if a replica is ready elsewhere")
+                match act {
+                    CordonAct::MovesRole => {
+                        write!(f, "{operator} moves the role of {pods} away from {node} once it is cordoned")
+                    }
+                    CordonAct::Restarts => write!(
+                        f,
+                        "{operator} deletes {pods} of {node} once it is cordoned: no other instance runs until they are \
+                         Ready on another node"
+                    ),
+                    CordonAct::Nothing => write!(
+                        f,
+                        "{operator} does not move the role of {pods} away from {node}: no other instance can take it now"
+                    ),
+                }
             }
-            Self::JobFails { job, why, pods, cron_job } => {
+            Self::JobFails { job, why, pods, others, owner } => {
                 let pods = counted(*pods, "pod is not replaced", "pods are not replaced");
                 match why.is_of_job() {
                     true => write!(f, "Job {job} fails ({why}): {pods}")?,
                     false => write!(f, "an index of Job {job} fails for good: {pods}")?,
                 }
-                match cron_job {
-                    Some(name) => write!(f, "; unless it is suspended, CronJob {name} starts another Job at its next time"),
+                if *others > 0 {
+                    let others = counted(*others, "other pod of it is", "other pods of it are");
+                    write!(f, ", and {others} deleted, too")?;
+                }
+                match owner {
+                    Some(owner) => write!(f, "; {owner}"),
                     None => Ok(()),
                 }
+            }
+            Self::GroupRestarts { set, index, leads, others } => {
+                let pods = counted(*others, "other pod restarts", "other pods restart");
+                let (who, unless) = match leads {
+                    true => ("the leader", ""),
+                    false => ("a worker", ", unless its restartPolicy is None"),
+                };
+                write!(f, "LeaderWorkerSet {set}: {who} of group {index} leaves, and {pods} with it{unless}")
             }
             Self::QuotaExceeded { quota, numbers, pods, admitted } => {
                 let refused = counted(*pods, "replacement is refused", "replacements are refused");
@@ -394,17 +459,35 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Returns the operators that move roles away from these nodes once they are cordoned.
-pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>]) -> Vec<Warning> {
-    let mut moved: BTreeMap<(NodeName, &'static str), usize> = BTreeMap::new();
+/// Returns what operators do with the pods of these nodes once they are cordoned, if these pods have roles.
+pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
+    let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
+    let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
     for node in nodes.iter().filter(|node| !node.unschedulable) {
-        for operator in
-            cluster.pods_on(&node.name).filter_map(|pod| operator_budgets::operator_that_moves(pod))
-        {
-            *moved.entry((node.name.clone(), operator.operator)).or_default() += 1;
+        for pod in cluster.pods_on(&node.name) {
+            let (Some(role), Some(switchover)) = (role_of(pod), switchover(cluster, pod, &closed, now))
+            else {
+                continue;
+            };
+            let act = match switchover {
+                Switchover::Moves { after, moves_them } if after.is_empty() || moves_them => {
+                    CordonAct::MovesRole
+                }
+                Switchover::Restarts => CordonAct::Restarts,
+                Switchover::Moves { .. } | Switchover::NoReplica | Switchover::Overdue { .. } => {
+                    CordonAct::Nothing
+                }
+            };
+            *acts.entry((&node.name, role.operator, act)).or_default() += 1;
         }
     }
-    moved.into_iter().map(|((node, operator), pods)| Warning::Switchover { node, operator, pods }).collect()
+    let warning = |((node, operator, act), pods): ((&NodeName, _, _), _)| Warning::Switchover {
+        node: node.clone(),
+        operator,
+        act,
+        pods,
+    };
+    acts.into_iter().map(warning).collect()
 }
 
 /// The priority value of system-cluster-critical.
@@ -442,6 +525,7 @@ pub fn of_pod(
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
     warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
+    warn_if(runs && pod_group::restarts_others(cluster, pod), PodWarning::RestartsGroup);
     if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
         if is_scaled && workload.replicas == Some(1) {

@@ -77,10 +77,9 @@ impl Explainer<'_> {
         let (leaves, gone) = (self.now, Some(self.now));
         let departure = Departure { pod: pod.clone(), leaves, gone, unready: None };
         let consequences = JobConsequences::new(self.cluster, &[departure]);
-        let departing = Departing {
-            recreation: consequences.recreation(self.cluster, pod),
-            ..Departing::from_running_node(self.cluster, pod, false)
-        };
+        let recreation = consequences.recreation(self.cluster, pod);
+        let departing = Departing::from_running_node(self.cluster, pod, false);
+        let departing = departing.with_recreation(self.cluster, pod, recreation);
         if !departing.missing.is_empty() {
             return;
         }
@@ -90,8 +89,12 @@ impl Explainer<'_> {
             | Recreation::WhenGone
             | Recreation::OnSameNode => {}
             Recreation::Never(_) | Recreation::Unknown => {
-                let text = format!("if it is evicted or deleted: {}", departing.decide(pod, None));
+                let outcome = departing.decide(pod, None);
+                let text = format!("if it is evicted or deleted: {outcome}");
                 explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+                if let Some(owner) = departing.failed_job.owner {
+                    explanation.push(Step::new(Tense::Present, Topic::Outcome, owner.to_string()));
+                }
             }
         }
     }

@@ -865,7 +865,7 @@ fn the_second_pod_of_a_statefulset_waits_until_the_first_is_gone_recreated_and_r
     let second = of(&plan, "db-1");
     let behind = vec![Key::new("default", "db-0")];
     let budget = Key::new("default", "db");
-    assert_eq!(second.verdict, Verdict::LeavesAfter { budget, recoveries: 1, behind });
+    assert_eq!(second.verdict, Verdict::LeavesAfter { budget, recoveries: 1, behind, operator: None });
     assert_eq!((at(second.leaves.likely), at(second.gone.likely)), (Some(105), Some(165)));
     assert_eq!(at(plan.totals.ends.likely), Some(165));
 }

@@ -141,7 +141,17 @@ impl PlanFixture {
     }
 
     pub fn owner(&mut self, kind: WorkloadKind, name: &str, replicas: i32) -> &mut Self {
-        let workload = Workload {
+        self.workload(kind, name, replicas, |_| {})
+    }
+
+    pub fn workload(
+        &mut self,
+        kind: WorkloadKind,
+        name: &str,
+        replicas: i32,
+        make: impl FnOnce(&mut Workload),
+    ) -> &mut Self {
+        let mut workload = Workload {
             kind,
             key: Key::new("default", name),
             uid: uid(kind.as_str(), name),
@@ -155,12 +165,13 @@ impl PlanFixture {
             template: None,
             stage: WorkloadStage::Active,
         };
+        make(&mut workload);
         self.apply(Change::Workload(kind, ObjectEvent::Applied(workload)));
         self
     }
 
     /// Changes a workload, whose template is that of its pods unless `make` gives it one.
-    pub fn workload(
+    pub fn change_workload(
         &mut self,
         kind: WorkloadKind,
         name: &str,

@@ -92,7 +92,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     let pinned = || {
         let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
         replicas(&mut fixture, "web", &["n1"], 2);
-        fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
             workload.template = Some(Box::new(Pod { node: Some("n2".into()), ..Pod::default() }));
         });
         fixture
@@ -127,7 +127,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     assert!(why(&dead).ends_with("whose kubelet is down"), "{}", why(&dead));
     // What-ifs and N-1 say the same of a node that fails.
     let mut own = pinned();
-    own.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    own.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
     });
     assert_eq!(fail(&own, &["n1"]).counts().text(), "1 Pending");
@@ -141,7 +141,7 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
     replicas(&mut fixture, "web", &["n1"], 1);
     fixture.pod("web-0", "n1", |pod| pod.resources = container(1000, 1000).into());
     // A container without a request, for which scores assume 100m.
-    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { resources: container(0, 100).into(), ..Pod::default() }));
     });
     let plan = drain(&fixture, &["n1"]);
@@ -152,7 +152,7 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
 fn the_cause_names_what_the_replacement_requests() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 2)]);
     replicas(&mut fixture, "web", &["n1"], 1);
-    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { resources: container(3000, 3000).into(), ..Pod::default() }));
     });
     let plan = drain(&fixture, &["n1"]);
@@ -167,7 +167,7 @@ fn the_priority_of_a_replacement_is_that_of_the_class_in_its_template() {
         replicas(&mut fixture, "low", &["n2"], 2);
         replicas(&mut fixture, "web", &["n1"], 2);
         fixture.pod("web-0", "n1", |pod| pod.priority = old);
-        fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
             let mut resources = container(2000, 2000);
             resources.quota.priority_class = class.into();
             workload.template = Some(Box::new(Pod { resources: resources.into(), ..Pod::default() }));
@@ -191,7 +191,7 @@ fn the_priority_of_a_replacement_is_that_of_the_class_in_its_template() {
 fn the_labels_of_a_replacement_are_those_of_its_template() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1"], 1);
-    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         let labels = labels(&[("app", "web"), ("role", "main")]);
         workload.template =
             Some(Box::new(Pod { labels, resources: container(1000, 1000).into(), ..Pod::default() }));
@@ -216,7 +216,7 @@ fn the_labels_of_a_replacement_are_those_of_its_template() {
 fn a_budget_counts_a_replacement_by_the_labels_of_its_template() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1", "n1"], 1);
-    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         let template = Pod { labels: labels(&[("app", "other")]), ..Pod::default() };
         workload.template = Some(Box::new(template));
     });
@@ -230,7 +230,7 @@ fn a_budget_counts_a_replacement_by_the_labels_of_its_template() {
 fn nothing_says_when_the_gates_of_a_replacement_are_removed() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
     replicas(&mut fixture, "web", &["n1"], 1);
-    fixture.workload(WorkloadKind::ReplicaSet, "web", |workload| {
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         let scheduling =
             SchedulingSpec { gates: ["example.com/wait".into()].into(), ..SchedulingSpec::default() };
         workload.template = Some(Box::new(Pod { scheduling: scheduling.into(), ..Pod::default() }));
@@ -246,7 +246,7 @@ fn nothing_says_when_the_gates_of_a_replacement_are_removed() {
 fn a_pod_behind_a_terminating_lower_ordinal_is_not_created() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
     fixture.owner(WorkloadKind::StatefulSet, "db", 2);
-    fixture.workload(WorkloadKind::StatefulSet, "db", |workload| {
+    fixture.change_workload(WorkloadKind::StatefulSet, "db", |workload| {
         workload.stateful = Some(StatefulRules::default());
     });
     for (place, name) in ["n1", "n2"].into_iter().enumerate() {

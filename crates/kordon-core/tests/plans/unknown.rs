@@ -201,6 +201,7 @@ fn rests_on_numbers(verdict: &Verdict) -> bool {
         Verdict::Leaves(LeaveReason::BudgetAllows { .. })
         | Verdict::LeavesAfter { .. }
         | Verdict::Waits { .. }
+        | Verdict::WaitsForOperator { .. }
         | Verdict::WaitsForController { .. }
         | Verdict::Blocked { .. }
         | Verdict::Refused { .. }
@@ -216,6 +217,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::DrainIncomplete { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
+        | Warning::GroupRestarts { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
         | Warning::WaitsForUncordon(_)

@@ -162,6 +162,7 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         Verdict::Leaves(_) => Role::NodeReady,
         Verdict::LeavesAfter { .. }
         | Verdict::Waits { .. }
+        | Verdict::WaitsForOperator { .. }
         | Verdict::WaitsForController { .. }
         | Verdict::WaitsForNamespace => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,

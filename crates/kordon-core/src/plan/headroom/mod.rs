@@ -62,8 +62,10 @@ struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadroomLoss<T> {
     pub of: T,
-    /// Number of pods with each outcome, of the pods that have nowhere to run, and of those whose outcome is not known.
+    /// Number of pods with each outcome, of the pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
+    /// Number of pods of which it is not known whether their owner recreates them.
+    pub unknown: usize,
     /// Number of pods on the lost nodes. Leaves out pods that come back to the same node, pods that have finished, and
     /// pods whose controllers have enough other pods.
     pub pods: usize,
@@ -73,6 +75,7 @@ pub struct HeadroomLoss<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LossAnswer {
     outcomes: OutcomeCounts,
+    unknown: usize,
     pods: usize,
 }
 
@@ -111,7 +114,7 @@ impl<T> Default for HeadroomLosses<T> {
 
 impl<T> HeadroomLosses<T> {
     fn record(&mut self, of: T, answer: LossAnswer) {
-        let LossAnswer { outcomes, pods } = answer;
+        let LossAnswer { outcomes, unknown, pods } = answer;
         if outcomes.nowhere() == 0 {
             return;
         }
@@ -120,7 +123,7 @@ impl<T> HeadroomLosses<T> {
         self.pending += usize::from(pending > 0);
         self.most_pending = self.most_pending.max(pending);
         if self.worst.as_ref().is_none_or(|worst| outcomes.nowhere() > worst.outcomes.nowhere()) {
-            self.worst = Some(HeadroomLoss { of, outcomes, pods });
+            self.worst = Some(HeadroomLoss { of, outcomes, unknown, pods });
         }
     }
 
@@ -224,9 +227,9 @@ impl Headroom {
 
 impl<T> HeadroomLoss<T> {
     /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`. Pods
-    /// whose outcome is not known are named beside them: `(4 not known)`.
+    /// of unknown owners are named beside them: ` and maybe 4 more`.
     fn text(&self, of: &str) -> String {
-        let nowhere = self.outcomes.only_nowhere();
+        let nowhere = &self.outcomes;
         let pods = counted(nowhere.total(), "pod", "pods");
         let stranded = match nowhere.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
             [kind] if kind != OutcomeKind::FailsJob => {
@@ -234,9 +237,9 @@ impl<T> HeadroomLoss<T> {
             }
             _ => format!("losing {of} would strand {pods} ({})", nowhere.text()),
         };
-        match self.outcomes.of(OutcomeKind::Unknown) {
+        match self.unknown {
             0 => stranded,
-            unknown => format!("{stranded} ({unknown} not known)"),
+            unknown => format!("{stranded} and maybe {unknown} more"),
         }
     }
 }

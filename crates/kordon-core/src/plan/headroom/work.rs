@@ -12,8 +12,9 @@ use crate::{
     placement::{ClusterSnapshot, SnapshotInProgress},
     plan::{
         environment::{Environment, TypicalEnvironment},
-        failover::{self, Failover, FailoverRun, LostNodes, failover},
+        failover::{self, Failover, FailoverPod, FailoverRun, LostNodes, failover},
         outcome::{OutcomeCounts, OutcomeKind},
+        owner::Recreation,
         placing_environment::{PlacingEnvironment, PlacingState},
     },
 };
@@ -378,9 +379,12 @@ impl LossAnswer {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        let all = failover.all_counts();
-        let outcomes = all.only_nowhere() + all.only(OutcomeKind::Unknown);
-        Self { outcomes, pods: of_nodes.total() - stay }
+        let is_unknown = |pod: &&FailoverPod| pod.departing.recreation == Recreation::Unknown;
+        Self {
+            outcomes: failover.all_counts().only_nowhere(),
+            unknown: failover.pods.iter().filter(is_unknown).count(),
+            pods: of_nodes.total() - stay,
+        }
     }
 }
 

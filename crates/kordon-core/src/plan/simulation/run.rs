@@ -1,5 +1,6 @@
 //! One run of a simulation: a chain of events on a virtual timeline.
 
+mod operators;
 mod pending;
 
 use std::{
@@ -9,7 +10,9 @@ use std::{
 
 use pending::Occasion;
 
-use super::{GroupResult, PodResult, RunResult, Simulation, SimulationInput, Task, TaskEnd, TaskStage};
+use super::{
+    GroupResult, MovedRole, PodResult, RunResult, Simulation, SimulationInput, Task, TaskEnd, TaskStage,
+};
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     plan::{
@@ -20,7 +23,6 @@ use crate::{
         forced_removal::FORCED_REMOVAL,
         job_failures::{self, JobLedger},
         landing::Landing,
-        operator_budgets::SWITCHOVER,
         owner::{self, Recreation},
         quota::{self, QuotaLedger},
         replacement::{LivePods, Replacement},
@@ -62,8 +64,12 @@ enum Event {
     BudgetSynced(Key),
     /// An entry of the budget's `disruptedPods` expires.
     DisruptionExpired(Key),
-    /// The operator has moved the role that the budget protects to a pod on another node.
-    SwitchedOver(Key),
+    /// An operator has moved a role to a pod on another node. The number is that of the moved role.
+    SwitchedOver(usize),
+    /// A pod that an operator has moved, and that is of no task, is Ready.
+    Moved(Key),
+    /// The operator of the pod deletes it.
+    DeletedByOperator(usize),
     SkipWait(usize),
     GiveUp(usize),
     /// The timeout of the group expires.
@@ -88,6 +94,7 @@ pub(super) struct SimulationRun<'a, E> {
     budgets: BTreeMap<Key, BudgetState>,
     live_pods: LivePods,
     jobs: JobLedger,
+    moves: Vec<MovedRole>,
     /// Tasks whose replacements wait for pods of lower ordinals.
     ordered: Vec<usize>,
     /// Tasks whose replacements are Pending. The scheduler tries them again when another pod is placed or gone.
@@ -124,6 +131,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             budgets: simulation.budgets.clone(),
             live_pods: simulation.live_pods.clone(),
             jobs: JobLedger::default(),
+            moves: simulation.moves.clone(),
             ordered: Vec::new(),
             pending: Vec::new(),
             quotas: QuotaLedger::default(),
@@ -140,8 +148,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             run.schedule(*at, Event::DisruptionExpired(budget.clone()));
         }
         run.schedule_starting(&simulation.starting);
-        for budget in &simulation.switchovers {
-            run.schedule(simulation.now + SWITCHOVER, Event::SwitchedOver(budget.clone()));
+        for role in 0..run.moves.len() {
+            run.start_move(role);
         }
         run
     }
@@ -189,7 +197,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             Event::Started { pod, budgets } => self.on_started(pod, budgets),
             Event::BudgetSynced(budget) => self.on_budget_synced(&budget),
             Event::DisruptionExpired(budget) => self.on_disruption_expired(&budget),
-            Event::SwitchedOver(budget) => self.count_healthy(vec![budget]),
+            Event::SwitchedOver(role) => self.on_switched_over(role),
+            Event::Moved(pod) => self.on_ready_elsewhere(&pod),
+            Event::DeletedByOperator(task) => self.on_deleted_by_operator(task),
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
@@ -233,6 +243,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.tasks[task].stage = TaskStage::Requesting;
             self.tasks[task].next_attempt = Some(self.now);
             self.schedule(self.now, Event::Attempt(task));
+            if self.tasks[task].deleted_by.is_some() {
+                self.schedule(self.now + operators::DELAY, Event::DeletedByOperator(task));
+            }
         }
         if let Some(deadline) = self.deadline(group) {
             self.schedule(deadline, Event::Deadline(group));
@@ -645,6 +658,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         let Task { pod, counted_again_by, .. } = self.tasks[task].clone();
         self.record(PlanEvent::Ready { of: pod.key.clone() });
         self.count_healthy(counted_again_by);
+        self.on_ready_elsewhere(&pod.key);
         self.create_next();
     }
 
@@ -684,6 +698,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
 
     fn on_started(&mut self, pod: Key, budgets: Vec<Key>) {
         self.result.started.insert(pod.clone());
+        self.on_ready_elsewhere(&pod);
         self.record(PlanEvent::Started { pod });
         self.count_healthy(budgets);
         self.create_next();

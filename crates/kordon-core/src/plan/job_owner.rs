@@ -1,0 +1,98 @@
+//! What a Job that fails takes with it, and what its owner does then.
+
+use std::{fmt, sync::Arc};
+
+use super::{
+    owner::{self, OwnerLookup},
+    words::counted,
+};
+use crate::cluster::{Cluster, Name, OwnerKind, Pod, Workload, WorkloadKind};
+
+/// The owner of a Job.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum JobOwner {
+    /// It starts another Job at its next time.
+    CronJob { name: Name },
+    /// It restarts all its Jobs or this one, or fails: its failure policy decides. `others` is the number of live pods of its other
+    /// Jobs. Read in `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`.
+    JobSet { name: Name, others: usize },
+    /// It fails with the Job of its launcher. Read in `kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go`.
+    MpiJob { name: Name },
+    /// What it does is not known.
+    Other { kind: Name, name: Name },
+}
+
+impl JobOwner {
+    /// Returns the owner of a Job, if it has one.
+    pub fn of_job(cluster: &Cluster, job: &Workload) -> Option<Self> {
+        let owner = job.owner.as_ref()?;
+        let name = owner.name.clone();
+        Some(match &owner.kind {
+            kind if kind.is("CronJob", "batch") => Self::CronJob { name },
+            kind if kind.is("JobSet", "jobset.x-k8s.io") => {
+                let jobs = cluster.workloads_in(WorkloadKind::Job, &job.key.namespace);
+                let is_sibling = |other: &&Arc<Workload>| {
+                    let of = other.owner.as_ref();
+                    other.uid != job.uid && of.is_some_and(|of| of.uid == owner.uid)
+                };
+                let others = jobs.filter(is_sibling).map(|job| live_pods(cluster, job).count()).sum();
+                Self::JobSet { name, others }
+            }
+            kind if kind.is("MPIJob", "kubeflow.org") => Self::MpiJob { name },
+            kind => Self::Other { kind: kind.as_str().into(), name },
+        })
+    }
+}
+
+impl fmt::Display for JobOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CronJob { name } => {
+                write!(f, "unless it is suspended, CronJob {name} starts another Job at its next time")
+            }
+            Self::JobSet { name, others } => {
+                write!(
+                    f,
+                    "JobSet {name} restarts all its Jobs, restarts this one, or fails, as its failurePolicy says"
+                )?;
+                match others {
+                    0 => Ok(()),
+                    others => {
+                        let pods = counted(*others, "pod runs", "pods run");
+                        write!(f, "; {pods} in its other Jobs")
+                    }
+                }
+            }
+            Self::MpiJob { name } => write!(f, "MPIJob {name} fails with it"),
+            Self::Other { kind, name } => write!(f, "what {kind} {name} does then is not known"),
+        }
+    }
+}
+
+/// What a Job that fails takes with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FailedJob {
+    /// Number of live pods of the Job on other nodes than the pod. The Job controller deletes them.
+    pub elsewhere: usize,
+    pub owner: Option<JobOwner>,
+}
+
+impl FailedJob {
+    /// Returns what the Job of a pod takes with it.
+    pub fn new(cluster: &Cluster, pod: &Pod) -> Self {
+        let job = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job));
+        let found = job.map(|owner| owner::find(cluster, &pod.key.namespace, owner));
+        let Some(OwnerLookup::Found(job)) = found else { return Self::default() };
+        let is_elsewhere = |other: &&Arc<Pod>| other.node.is_some() && other.node != pod.node;
+        Self {
+            elsewhere: live_pods(cluster, &job).filter(is_elsewhere).count(),
+            owner: JobOwner::of_job(cluster, &job),
+        }
+    }
+}
+
+/// Returns the pods of a Job that have neither finished nor started to terminate.
+pub(super) fn live_pods<'a>(cluster: &'a Cluster, job: &Workload) -> impl Iterator<Item = &'a Arc<Pod>> {
+    let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    cluster.pods_owned_by(&job.uid).filter(lives)
+}

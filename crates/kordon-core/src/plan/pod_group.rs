@@ -1,0 +1,59 @@
+//! Groups of a LeaderWorkerSet: pods that restart together (kubernetes-sigs/lws `pkg/controllers/pod_controller.go`).
+//!
+//! The StatefulSet of the workers belongs to the pod of the leader, so that they are deleted with it. The deletion of a
+//! worker deletes the leader too, unless `restartPolicy` is None.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::warning::Warning;
+use crate::cluster::{Cluster, Key, Name, Pod};
+
+const SET: &str = "leaderworkerset.sigs.k8s.io/name";
+const GROUP: &str = "leaderworkerset.sigs.k8s.io/group-index";
+const WORKER: &str = "leaderworkerset.sigs.k8s.io/worker-index";
+
+/// A group of a LeaderWorkerSet.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PodGroup {
+    set: Key,
+    index: Name,
+}
+
+impl PodGroup {
+    fn of_pod(pod: &Pod) -> Option<Self> {
+        let (set, index) = (pod.labels.get(SET)?, pod.labels.get(GROUP)?);
+        let set = Key { namespace: pod.key.namespace.clone(), name: set.clone() };
+        pod.labels.contains_key(WORKER).then(|| Self { set, index: index.clone() })
+    }
+
+    fn pods<'a>(&self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Pod>> {
+        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        cluster
+            .pods_in(&self.set.namespace)
+            .filter(lives)
+            .filter(|pod| Self::of_pod(pod).as_ref() == Some(self))
+    }
+}
+
+/// Returns whether other pods restart with a pod that leaves.
+pub(super) fn restarts_others(cluster: &Cluster, pod: &Pod) -> bool {
+    PodGroup::of_pod(pod).is_some_and(|group| group.pods(cluster).any(|other| other.key != pod.key))
+}
+
+/// Returns a warning for each group of which some pods leave, and others restart because of that.
+pub(super) fn warnings<'a>(cluster: &Cluster, leaving: impl IntoIterator<Item = &'a Pod>) -> Vec<Warning> {
+    let mut groups: BTreeMap<PodGroup, Vec<&Pod>> = BTreeMap::new();
+    for pod in leaving {
+        if let Some(group) = PodGroup::of_pod(pod) {
+            groups.entry(group).or_default().push(pod);
+        }
+    }
+    let warning = |(group, leaving): (PodGroup, Vec<&Pod>)| {
+        let stays = |pod: &&Arc<Pod>| !leaving.iter().any(|other| other.key == pod.key);
+        let others = group.pods(cluster).filter(stays).count();
+        let leads = leaving.iter().any(|pod| pod.labels.get(WORKER).is_some_and(|index| **index == *"0"));
+        let PodGroup { set, index } = group;
+        (others > 0).then_some(Warning::GroupRestarts { set, index, leads, others })
+    };
+    groups.into_iter().filter_map(warning).collect()
+}

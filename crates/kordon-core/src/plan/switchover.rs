@@ -1,0 +1,233 @@
+//! Roles that operators move to other pods once a node is cordoned, such as that of the primary of a database. The
+//! budget of the role then protects another pod.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{
+    blocked_drain::cordoned_at,
+    budget::{self, BudgetState},
+    operator_budgets::{OperatorNeeds, RoleMove, operator_of_pod},
+    owner::{self, OwnerLookup},
+    rules::EvictionRules,
+};
+use crate::cluster::{Cluster, Key, Node, NodeName, Phase, Pod};
+use kordon_time::{Span, Timestamp};
+
+/// Time from the cordon of a node until an operator has moved the primary role from a pod on this node to a replica
+/// elsewhere. Measured with CloudNativePG.
+pub const SWITCHOVER: Span = Span::from_secs(11);
+
+/// Time within which an operator acts, if it does. It is much longer than [`SWITCHOVER`], because an operator may try
+/// several times.
+const PATIENCE: Span = Span::from_secs(300);
+
+/// Keys of the taints that CloudNativePG takes for the drain of a node, as a cordon (upstream `DefaultDrainTaints`).
+const DRAIN_TAINTS: [&str; 4] = [
+    "node.kubernetes.io/unschedulable",
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+];
+
+/// What an operator does with the role of a pod whose node is cordoned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Switchover {
+    /// It moves the role once these pods are Ready on other nodes; at once if there are none. `moves_them` is true if
+    /// the operator moves these pods itself, by deleting them.
+    Moves { after: BTreeSet<Key>, moves_them: bool },
+    /// It deletes the pod, the only one, so that the pod starts on another node.
+    Restarts,
+    /// It has no other pod that could take the role.
+    NoReplica,
+    /// It could have moved the role since this time, and has not. Nothing says that it still will.
+    Overdue { since: Timestamp },
+}
+
+/// Returns what the operator of a pod does with the role of the pod; `None` if it moves no role of this pod, or does not
+/// take the node of the pod for cordoned. `closed` nodes are cordoned too.
+pub fn switchover(
+    cluster: &Cluster,
+    pod: &Pod,
+    closed: &BTreeSet<NodeName>,
+    now: Timestamp,
+) -> Option<Switchover> {
+    let role = role_of(pod)?;
+    let instances = Instances::new(cluster, pod, role, closed)?;
+    let acts = match role.operator_needs {
+        RoleMove::AllInstances => instances.switched_by_cloud_native_pg(),
+        RoleMove::OneReplica => instances.switched_by_postgres_operator(),
+    };
+    match instances.could_act_since(&acts) {
+        Some(since) if now.since(since) > PATIENCE => Some(Switchover::Overdue { since }),
+        Some(_) | None => Some(acts),
+    }
+}
+
+/// The role that an operator moves away from a pod.
+#[derive(Clone, Copy, Debug)]
+pub struct Role {
+    pub label: &'static str,
+    /// Value of the label of the pods that do not have the role.
+    pub replica: &'static str,
+    pub operator: &'static str,
+    operator_needs: RoleMove,
+}
+
+/// Returns the role of a pod that its operator moves to another pod once the node of the pod is cordoned.
+pub fn role_of(pod: &Pod) -> Option<Role> {
+    let operator = operator_of_pod(pod)?;
+    let OperatorNeeds::OtherInstances { role_label, primary, replica, moves } = operator.needs else {
+        return None;
+    };
+    let has_role = pod.labels.get(role_label).is_some_and(|role| **role == *primary);
+    has_role.then_some(Role {
+        label: role_label,
+        replica,
+        operator: operator.operator,
+        operator_needs: moves,
+    })
+}
+
+/// The other instances of a pod with a role.
+struct Instances<'a> {
+    cluster: &'a Cluster,
+    pod: &'a Pod,
+    own_node: &'a NodeName,
+    closed: &'a BTreeSet<NodeName>,
+    role: Role,
+    others: Vec<&'a Arc<Pod>>,
+}
+
+impl<'a> Instances<'a> {
+    /// Returns the other instances, if the operator takes the node of the pod for cordoned.
+    fn new(cluster: &'a Cluster, pod: &'a Pod, role: Role, closed: &'a BTreeSet<NodeName>) -> Option<Self> {
+        let (own_node, owner) = (pod.node.as_ref()?, pod.owner.as_ref()?);
+        let others = cluster.pods_owned_by(&owner.uid).filter(|other| other.key != pod.key).collect();
+        let instances = Self { cluster, pod, own_node, closed, role, others };
+        instances.is_closed(own_node).then_some(instances)
+    }
+
+    /// Returns whether the operator takes a node for cordoned.
+    fn is_closed(&self, name: &NodeName) -> bool {
+        let is_drained = |node: &Node| match self.role.operator_needs {
+            RoleMove::AllInstances => {
+                node.taints.iter().any(|taint| DRAIN_TAINTS.contains(&taint.key.as_str()))
+            }
+            RoleMove::OneReplica => false,
+        };
+        self.closed.contains(name)
+            || self.cluster.node(name).is_none_or(|node| node.unschedulable || is_drained(node))
+    }
+
+    fn is_on_open_node(&self, pod: &Pod) -> bool {
+        pod.node.as_ref().is_some_and(|node| node != self.own_node && !self.is_closed(node))
+    }
+
+    /// Upstream `setPrimaryOnSchedulableNode`: all instances are ready, all but the primary on other nodes, and one of
+    /// them on a schedulable node. If a pod has failed or is Pending, only the last of these counts.
+    fn switched_by_cloud_native_pg(&self) -> Switchover {
+        let runs = |pod: &&&Arc<Pod>| pod.is_ready() && pod.termination.is_none();
+        let is_elsewhere = |pod: &&&Arc<Pod>| pod.node.as_ref() != Some(self.own_node);
+        let has_failed =
+            |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_ready() && pod.phase != Phase::Running;
+        let live: Vec<&Arc<Pod>> = self.others.iter().copied().filter(|pod| !pod.is_finished()).collect();
+        if live.is_empty() {
+            return Switchover::NoReplica;
+        }
+        let has_candidate = live.iter().filter(runs).any(|pod| self.is_on_open_node(pod));
+        if has_candidate && self.others.iter().any(has_failed) {
+            return Switchover::Moves { after: BTreeSet::new(), moves_them: false };
+        }
+        let is_awaited = |pod: &&&Arc<Pod>| match has_candidate {
+            true => !runs(pod) || !is_elsewhere(pod),
+            false => !runs(pod) || !self.is_on_open_node(pod),
+        };
+        let after = live.iter().filter(is_awaited).map(|pod| pod.key.clone()).collect();
+        Switchover::Moves { after, moves_them: false }
+    }
+
+    /// Upstream `MigrateMasterPod`: one replica, which the operator first moves if it is on a cordoned node, too.
+    fn switched_by_postgres_operator(&self) -> Switchover {
+        let owner = self.pod.owner.as_ref();
+        let replicas =
+            owner.and_then(|owner| match owner::find(self.cluster, &self.pod.key.namespace, owner) {
+                OwnerLookup::Found(workload) => workload.replicas,
+                OwnerLookup::Gone | OwnerLookup::Unknown => None,
+            });
+        if replicas.map_or(self.others.is_empty(), |replicas| replicas <= 1) {
+            return Switchover::Restarts;
+        }
+        let live: Vec<&Arc<Pod>> = self.others.iter().copied().filter(|pod| !pod.is_finished()).collect();
+        let mut ready = live.iter().filter(|pod| pod.is_ready() && pod.termination.is_none());
+        let first = ready.clone().next();
+        let after: BTreeSet<Key> = match (ready.any(|pod| self.is_on_open_node(pod)), first) {
+            (true, _) => BTreeSet::new(),
+            (false, Some(candidate)) => {
+                return Switchover::Moves { after: [candidate.key.clone()].into(), moves_them: true };
+            }
+            (false, None) => live.iter().map(|pod| pod.key.clone()).collect(),
+        };
+        match live.is_empty() {
+            true => Switchover::NoReplica,
+            false => Switchover::Moves { after, moves_them: false },
+        }
+    }
+
+    /// Returns since when the operator could have acted; `None` if it could not, or if the time of the cordon is not
+    /// known.
+    fn could_act_since(&self, acts: &Switchover) -> Option<Timestamp> {
+        let acts_at_once = match acts {
+            Switchover::Moves { after, moves_them } => after.is_empty() || *moves_them,
+            Switchover::Restarts => true,
+            Switchover::NoReplica | Switchover::Overdue { .. } => false,
+        };
+        let node = self.cluster.node(self.own_node).filter(|node| acts_at_once && node.unschedulable)?;
+        let changed = |pod: &&Arc<Pod>| Some(self.cluster.local(pod.ready.as_ref()?.last_transition?));
+        let ready = self.others.iter().filter_map(changed).max();
+        Some(cordoned_at(self.cluster, node)?.max(ready.unwrap_or(Timestamp::EPOCH)))
+    }
+}
+
+/// Budgets of a pod after it has lost its role: those that protect it, and those that count it.
+#[derive(Clone, Debug)]
+pub(super) struct BudgetsAfterMove {
+    pub protected_by: Vec<Key>,
+    pub counted_by: Vec<Key>,
+}
+
+impl BudgetsAfterMove {
+    /// Adds the states of the budgets to `states`, if they are missing there.
+    pub fn new(
+        cluster: &Cluster,
+        pod: &Pod,
+        states: &mut BTreeMap<Key, BudgetState>,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        let without_role = without_role(pod);
+        let (mut protected_by, mut counted_by) = (Vec::new(), Vec::new());
+        let budgets = cluster.budgets_of(&without_role);
+        for budget in budgets.filter(|budget| budget::selects(budget, &without_role, rules)) {
+            counted_by.push(budget.key.clone());
+            if budget::protects(budget, &without_role, rules) {
+                protected_by.push(budget.key.clone());
+            }
+            let state = || BudgetState::new(cluster, budget, rules, now);
+            states.entry(budget.key.clone()).or_insert_with(state);
+        }
+        Self { protected_by, counted_by }
+    }
+}
+
+/// Returns a pod with the label of a replica in place of its role.
+fn without_role(pod: &Pod) -> Pod {
+    let Some(role) = role_of(pod) else { return pod.clone() };
+    let labels = pod.labels.iter().map(|(key, value)| {
+        let value = if **key == *role.label { role.replica.into() } else { value.clone() };
+        (key.clone(), value)
+    });
+    Pod { labels: labels.collect(), ..pod.clone() }
+}

@@ -1,0 +1,101 @@
+//! What a pod that leaves takes with it: the other pods of its Job, of a JobSet, or of its group.
+
+use kordon_core::{
+    cluster::{JobLimits, Name, Owner, OwnerKind, WorkloadKind},
+    plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning},
+};
+
+use crate::plan_fixture::{PlanFixture, of, own, uid};
+
+/// A Job without back-off, with a pod on each of these nodes.
+fn job(fixture: &mut PlanFixture, name: &str, on: &[&str], owner: Option<(&str, &str, &str)>) {
+    let pods = i32::try_from(on.len()).expect("few");
+    fixture.workload(WorkloadKind::Job, name, pods, |workload| {
+        workload.job = Some(JobLimits { backoff_limit: 0, ..JobLimits::default() }.into());
+        workload.owner = owner.map(|(kind, group, name)| Owner {
+            kind: OwnerKind::other(kind, group),
+            name: name.into(),
+            uid: uid(kind, name),
+        });
+    });
+    for node in on {
+        fixture.pod(&format!("{name}-{node}"), node, |pod| own(pod, WorkloadKind::Job, name));
+    }
+}
+
+fn drained(fixture: &PlanFixture) -> Plan {
+    fixture.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() })
+}
+
+/// Returns what the warning about a Job that fails says: pods of the plan, other pods, and the owner of the Job.
+fn failure(plan: &Plan) -> (usize, usize, Option<JobOwner>) {
+    let failure = |warning: &Warning| match warning {
+        Warning::JobFails { pods, others, owner, .. } => Some((*pods, *others, owner.clone())),
+        _ => None,
+    };
+    plan.warnings.iter().find_map(failure).expect("a Job that fails")
+}
+
+/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `syncJob`: a Job that fails deletes its active pods.
+#[test]
+fn a_job_that_fails_takes_its_pods_on_other_nodes_with_it() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    job(&mut fixture, "fit", &["n1", "n2", "n3"], None);
+    let plan = drained(&fixture);
+    assert_eq!(failure(&plan), (1, 2, None));
+    let outcome = &of(&plan, "fit-n1").outcome;
+    assert_eq!(outcome.kind(), OutcomeKind::FailsJob);
+    assert!(outcome.to_string().ends_with("2 pods of it on other nodes are deleted, too"), "{outcome}");
+}
+
+/// `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`, `executeFailurePolicy`.
+#[test]
+fn a_jobset_ends_the_pods_of_all_its_jobs() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    let set = Some(("JobSet", "jobset.x-k8s.io", "train"));
+    job(&mut fixture, "workers-0", &["n1"], set);
+    job(&mut fixture, "workers-1", &["n2"], set);
+    let plan = drained(&fixture);
+    assert_eq!(failure(&plan), (1, 0, Some(JobOwner::JobSet { name: "train".into(), others: 1 })));
+    let reasons = of(&plan, "workers-0-n1").outcome.reasons().join("; ");
+    assert!(reasons.contains("JobSet train restarts all its Jobs"), "{reasons}");
+}
+
+#[test]
+fn what_an_unknown_owner_of_a_job_does_is_not_known() {
+    let mut fixture = PlanFixture::new(&["n1"]);
+    job(&mut fixture, "step", &["n1"], Some(("Pipeline", "flows.example.com", "etl")));
+    let owner = JobOwner::Other { kind: "Pipeline".into(), name: "etl".into() };
+    assert_eq!(failure(&drained(&fixture)), (1, 0, Some(owner)));
+}
+
+/// `kubernetes-sigs/lws/pkg/controllers/pod_controller.go`, `handleRestartPolicy`.
+#[test]
+fn a_group_of_a_leader_worker_set_restarts_as_a_whole() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    for (place, node) in ["n1", "n2", "n3"].into_iter().enumerate() {
+        fixture.pod(&format!("llm-{place}"), node, |pod| {
+            let label = |name: &str, value: &str| {
+                (Name::from(format!("leaderworkerset.sigs.k8s.io/{name}").as_str()), Name::from(value))
+            };
+            let worker = if place == 0 { "0" } else { "1" };
+            let group = if place == 2 { "1" } else { "0" };
+            pod.labels = [label("name", "llm"), label("group-index", group), label("worker-index", worker)]
+                .into_iter()
+                .collect();
+        });
+    }
+    let options = || DrainOptions { force: true, ..DrainOptions::default() };
+    let restarts = |node: &str| {
+        let plan = fixture.drain(&[node], options());
+        let restarts = |warning: &Warning| match warning {
+            Warning::GroupRestarts { leads, others, .. } => Some((*leads, *others)),
+            _ => None,
+        };
+        plan.warnings.iter().find_map(restarts)
+    };
+    assert_eq!((restarts("n1"), restarts("n2")), (Some((true, 1)), Some((false, 1))));
+    assert_eq!(restarts("n3"), None, "a group of one pod");
+    let plan = fixture.drain(&["n1"], options());
+    assert!(of(&plan, "llm-0").warnings.contains(&PodWarning::RestartsGroup));
+}
