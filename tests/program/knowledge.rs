@@ -134,9 +134,8 @@ fn of_status(report: &StatusReport) -> BTreeSet<String> {
     let unknown = report["unknown"].as_array().expect("a list");
     let knows = |kind: FeedKind| unknown.iter().all(|gap| gap["kind"] != kind.to_string());
     let is_live = report["controller"]["confidence"]["state"] == "live";
-    let harmless = [FeedKind::Budgets, FeedKind::PriorityClasses].map(|kind| kind.to_string());
-    let replacements_are_known =
-        unknown.iter().all(|gap| harmless.iter().any(|kind| gap["kind"] == kind.as_str()));
+    let budgets = FeedKind::Budgets.to_string();
+    let replacements_are_known = unknown.iter().all(|gap| gap["kind"] == budgets.as_str());
     let mut found = BTreeSet::new();
     // The level is definite for nodes only. Possible problems of unread pods are reported separately.
     if report["verdict"]["level"] == "healthy" && knows(FeedKind::Pods) {

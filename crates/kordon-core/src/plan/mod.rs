@@ -114,7 +114,7 @@ pub use planned_workload::{PlannedWorkload, by_workload};
 pub use pod_plan::{PodPlan, Window};
 pub use pressure_plan::pressure_failover;
 pub use quota::QuotaRefusal;
-pub use replacement::{Replacement, Replacements, replacements};
+pub use replacement::{PlacedReplacements, Replacement, replacements};
 pub use rules::EvictionRules;
 pub use step::{Call, PlanStep, node_path};
 pub use switchover::{Switchover, switchover};

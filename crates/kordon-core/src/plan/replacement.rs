@@ -124,7 +124,7 @@ impl LivePods {
 
 /// The replacements of leaving pods, by the pod that is replaced.
 #[derive(Clone, Debug, Default)]
-pub struct Replacements {
+pub struct PlacedReplacements {
     pub by_pod: BTreeMap<Key, Replacement>,
     /// The pods of lower ordinals for which StatefulSets wait with the replacements of others.
     pub waits_for: BTreeMap<Key, Key>,
@@ -141,7 +141,7 @@ pub fn replacements<E: Environment>(
     departures: &[Departure],
     refusals: &BTreeMap<Key, QuotaRefusal>,
     environment: E,
-) -> Replacements {
+) -> PlacedReplacements {
     let mut run = ReplacementRun {
         cluster,
         environment,
@@ -150,7 +150,7 @@ pub fn replacements<E: Environment>(
         leaving: departures.iter().map(|departure| &departure.pod.key).collect(),
         ordered: Vec::new(),
         pending: Vec::new(),
-        found: Replacements::default(),
+        found: PlacedReplacements::default(),
     };
     run.schedule_departures(departures, refusals);
     while let Some(((now, _, _), event)) = run.agenda.pop_first() {
@@ -201,7 +201,7 @@ struct ReplacementRun<'a, E> {
     ordered: Vec<&'a Arc<Pod>>,
     /// Pods whose replacements are Pending.
     pending: Vec<&'a Arc<Pod>>,
-    found: Replacements,
+    found: PlacedReplacements,
 }
 
 impl<'a, E: Environment> ReplacementRun<'a, E> {

@@ -19,7 +19,7 @@ use super::{
     plan::Plan,
     pod_plan::{PodPlan, Window},
     quota_delay,
-    replacement::{Replacements, replacements},
+    replacement::{PlacedReplacements, replacements},
     rules::EvictionRules,
     step::PlanStep,
     taint_edits::TaintEdits,
@@ -121,7 +121,7 @@ impl Plan {
         let departures: Vec<Departure> = self.pods.iter().filter_map(departure).collect();
         let mut refusals = quota_delay::refusals(cluster, &departures);
         let jobs = JobConsequences::new(cluster, &departures);
-        let Replacements { by_pod: replacements, mut waits_for, trace } =
+        let PlacedReplacements { by_pod: replacements, mut waits_for, trace } =
             replacements(cluster, &departures, &refusals, environment);
         for plan in &mut self.pods {
             plan.lost = jobs.failure(&plan.pod).map(NotRecreated::JobFails).or(plan.lost);
