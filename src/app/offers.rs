@@ -5,7 +5,7 @@ use crossterm::event::KeyEvent;
 use super::{
     App, HistoryState,
     commands::{COMMANDS, Command, TypedCommand, UserAction},
-    detail::Detail,
+    detail::{Detail, DetailView},
     dialog::DialogPrompt,
     filter::Filter,
     filter_fields::fields,
@@ -52,6 +52,11 @@ impl App {
             UserAction::Detail => has_subject(),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
+            UserAction::Fold => self.shows_yaml(),
+            UserAction::FoldAll if screen.focus == Pane::Detail => self.shows_yaml(),
+            UserAction::NextMatch | UserAction::PreviousMatch => {
+                screen.overlays.detail().is_some_and(Detail::has_match)
+            }
             UserAction::Mark => match screen.focus {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
                 _ => screen.pods.list.selected().is_some(),
@@ -191,6 +196,11 @@ impl App {
         let screen = &self.screen;
         match screen.focus {
             Pane::Zones => screen.zones.list.selected().is_some(),
+    /// Whether the open detail shows the whole object.
+    fn shows_yaml(&self) -> bool {
+        self.screen.overlays.shown_detail().is_some_and(|detail| detail.view == DetailView::Yaml)
+    }
+
             Pane::Nodes => screen.nodes.list.selected().is_some(),
             Pane::Evictions => screen.evictions.list.selected().is_some(),
             Pane::Forecast => screen.forecast.selected().is_some(),
