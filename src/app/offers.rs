@@ -94,6 +94,7 @@ impl App {
                 Pane::Pods => !screen.pods.list.is_empty(),
                 Pane::Evictions => !screen.evictions.list.is_empty(),
                 Pane::Budgets => !screen.budgets.list.is_empty(),
+                Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
                 _ => false,
             },
             UserAction::Group => !screen.nodes.list.is_empty(),
@@ -135,6 +136,7 @@ impl App {
             | UserAction::Info
             | UserAction::Timing
             | UserAction::Maintenance
+            | UserAction::Events
             | UserAction::Redraw
             | UserAction::Suspend
             | UserAction::Quit
@@ -168,6 +170,7 @@ impl App {
             | UserAction::Dismiss
             | UserAction::Typed(TypedCommand::Enforce) => Some(PAST),
             UserAction::Yaml => Some("history: it has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("history: it has no Events, only what kordon watches"),
             _ => None,
         }
     }
@@ -181,6 +184,7 @@ impl App {
                 Some("replay: a recording has no operations of ours")
             }
             UserAction::Yaml => Some("replay: a recording has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("replay: a recording has no Events, only what kordon watches"),
             UserAction::Freeze => Some("replay: p pauses a recording"),
             _ => None,
         }
@@ -192,15 +196,15 @@ impl App {
         line.map_or(0, |line| line.candidates.len())
     }
 
-    fn would_enter(&self) -> bool {
-        let screen = &self.screen;
-        match screen.focus {
-            Pane::Zones => screen.zones.list.selected().is_some(),
     /// Whether the open detail shows the whole object.
     fn shows_yaml(&self) -> bool {
         self.screen.overlays.shown_detail().is_some_and(|detail| detail.view == DetailView::Yaml)
     }
 
+    fn would_enter(&self) -> bool {
+        let screen = &self.screen;
+        match screen.focus {
+            Pane::Zones => screen.zones.list.selected().is_some(),
             Pane::Nodes => screen.nodes.list.selected().is_some(),
             Pane::Evictions => screen.evictions.list.selected().is_some(),
             Pane::Forecast => screen.forecast.selected().is_some(),
@@ -211,6 +215,7 @@ impl App {
             }
             Pane::Pods
             | Pane::Progress
+            | Pane::Events
             | Pane::Journal
             | Pane::Pending
             | Pane::Departures
