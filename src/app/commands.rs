@@ -29,8 +29,13 @@ pub enum UserAction {
     FlipSort,
     /// Group the nodes by the next property: zone, pool, role, none.
     Group,
-    /// Fold all groups of nodes; unfold them when all are folded.
+    /// Fold all groups of nodes, or all blocks of an object; unfold them when all are folded.
     FoldAll,
+    /// Fold the block of the selected line of an object, or unfold it.
+    Fold,
+    /// Go to the next line that matches the search, or to the previous one.
+    NextMatch,
+    PreviousMatch,
     Filter,
     Enter,
     Detail,
@@ -47,6 +52,8 @@ pub enum UserAction {
     Help,
     Info,
     Timing,
+    /// Open the list of the cluster's Events.
+    Events,
     /// Show the waves of a maintenance of the marked or selected nodes.
     Maintenance,
     /// Mark the selected row, or unmark it.
@@ -340,18 +347,21 @@ pub const COMMANDS: &[Command] = &[
     view("departures", "Focus the pods that left.", "", &[char('7')], UserAction::Focus(7)).takes(FILTER),
     view("budgets", "Focus the budgets.", "", &[char('8')], UserAction::Focus(8)).takes(FILTER),
     view("audit", "Focus the audit: which drains would be held up, and what would be lost.", "", &[char('9')], UserAction::Focus(9)).takes(FILTER),
+    view("events", "List the Events of the whole cluster, the newest first; they are read while the list is open.",
+        "", &[], UserAction::Events).takes(FILTER),
     view("filter-zone", "Show only the nodes of the selected zone.",
         "its nodes", ENTER, UserAction::Enter).within(&[Pane::Zones]),
     view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NODE]"),
     view("next-grouping", "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
         "group", &[char('G')], UserAction::Group).within(&[Pane::Nodes]),
-    view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes]),
+    view("fold", "Fold all groups of nodes, or all blocks of the YAML; or unfold them.",
+        "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes, Pane::Detail]),
     view("predicted-node", "Show the node of the selected lane and its pods, or the nodes of its zone.",
         "node", ENTER, UserAction::Enter).within(&[Pane::Forecast]),
     view("horizon", "Change how far the forecast looks ahead: 10 min, 30 min, 2 h.",
         "10m 30m 2h", &[char('h')], UserAction::Horizon).within(&[Pane::Forecast]),
     view("entry-detail", "Show everything about the node or pod of the selected entry.",
-        "detail", ENTER, UserAction::Detail).within(&[Pane::Journal, Pane::Departures]),
+        "detail", ENTER, UserAction::Detail).within(&[Pane::Journal, Pane::Departures, Pane::Events]),
     view("node-of-pod", "Show the node of the selected pod and its pods.",
         "node", ENTER, UserAction::Enter).within(&[Pane::Evictions]),
     view("pod-detail", "Show everything about the selected pod.", "detail", ENTER, UserAction::Detail).within(&[Pane::Pods]),
@@ -361,6 +371,12 @@ pub const COMMANDS: &[Command] = &[
     typed_only("export", "[FILE]", "Write the rows of the focused pane (CSV, Markdown, JSON) or the screen (SVG, text, ANSI) to a new file, by its extension.",
         TypedCommand::Export),
     view("yaml", "Show the node or pod as YAML, or close that.", "yaml", &[char('y')], UserAction::Yaml).within(&[Pane::Detail]),
+    view("fold-block", "In the YAML, fold the block of the selected line, or unfold it.",
+        "fold", &[char(' ')], UserAction::Fold).within(&[Pane::Detail]),
+    view("next-match", "In the YAML, go to the next line that matches what `/` searches.",
+        "match", &[char('n')], UserAction::NextMatch).within(&[Pane::Detail]),
+    view("previous-match", "In the YAML, go to the previous line that matches.",
+        "", &[char('N')], UserAction::PreviousMatch).within(&[Pane::Detail]),
     view("object", "Show the selected node or pod as YAML.",
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),
     view("diff", "Show what the plan changes in each object, as a diff of its YAML, or close that.",

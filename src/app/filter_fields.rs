@@ -8,11 +8,14 @@ use crate::model::{
     BudgetRow, DepartureEntry, EvictionRow, EvictionState, Finding, JournalEntry, JournalSubject, Model,
 };
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
+    cluster::{
+        ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
+        device_tables::is_extended,
+    },
     engine::{Certainty, ZoneView},
     forecast::Lane,
 };
-use kordon_time::ClusterTime;
+use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 
 const fn word(name: &'static str) -> FilterField {
     FilterField { name, kind: FieldKind::Word }
@@ -41,6 +44,7 @@ const NODE: &[FilterField] = &[
     word("condition"),
     word("version"),
     word("type"),
+    word("extended"),
     word("due"),
     number("pods"),
     number("terminating"),
@@ -54,6 +58,7 @@ const POD: &[FilterField] = &[
     word("pod"),
     word("ns"),
     word("ready"),
+    word("gate"),
     word("phase"),
     word("owner"),
     word("due"),
@@ -86,6 +91,19 @@ const FINDING: &[FilterField] = &[
     number("nodes"),
 ];
 
+const EVENT: &[FilterField] = &[
+    word("type"),
+    word("reason"),
+    word("kind"),
+    word("object"),
+    word("ns"),
+    word("node"),
+    word("source"),
+    number("count"),
+    time("last"),
+    time("first"),
+];
+
 const ENTRY: &[FilterField] = &[word("level"), word("node"), word("pod")];
 
 /// The fields of the rows of a pane. Nodes and pods also have their labels as fields.
@@ -100,6 +118,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
         Pane::Journal => ENTRY,
         Pane::Budgets => BUDGET,
         Pane::Audit => FINDING,
+        Pane::Events => EVENT,
         Pane::Detail | Pane::Plan | Pane::Progress => &[],
     }
 }
@@ -112,6 +131,12 @@ pub fn instance_type(node: &Node) -> Option<&Name> {
 /// Name of a zone in filters; `none` for nodes without region and zone labels.
 pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
+}
+
+/// The value of a label. Filters have names in lower case, keys of labels may have capital letters.
+fn label_of<'a>(labels: &'a Labels, key: &str) -> Option<&'a Name> {
+    let in_other_case = || labels.iter().find(|(label, _)| label.eq_ignore_ascii_case(key));
+    labels.get(key).or_else(|| in_other_case().map(|(_, value)| value))
 }
 
 fn share_of(part: i64, all: i64) -> Option<Measure> {
@@ -157,8 +182,12 @@ impl Filterable for FilterableNode<'_> {
             }
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
+            "extended" => {
+                let names = node.extended.iter().map(|(name, _)| name.as_str());
+                names.filter(|name| is_extended(name)).collect::<Vec<_>>().join(" ")
+            }
             "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
-            label => node.label(label)?.to_string(),
+            label => label_of(&node.labels, label)?.to_string(),
         })
     }
 
@@ -353,6 +382,52 @@ impl Filterable for Finding {
     }
 }
 
+pub(super) struct FilterableEvent<'a> {
+    pub event: &'a ReportedEvent,
+    pub clock: ClusterClock,
+    pub now: Timestamp,
+}
+
+impl Filterable for FilterableEvent<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let ReportedEvent { about, node, event } = self.event;
+        Some(match key {
+            "type" => event_type(event.is_warning).into(),
+            "reason" => event.reason.to_string(),
+            "kind" => about.kind.to_string(),
+            "object" | "name" => about.name.to_string(),
+            "ns" | "namespace" => about.namespace.to_string(),
+            "node" => node.to_string(),
+            "source" => event.source.to_string(),
+            _ => return None,
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        let event = &self.event.event;
+        let since = |at: Option<ClusterTime>| Some(Measure::Time(self.now.since(self.clock.local(at?))));
+        match key {
+            "count" => Some(count(usize::try_from(event.count).unwrap_or(usize::MAX))),
+            "last" => since(event.last),
+            "first" => since(event.first),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let ReportedEvent { about, event, .. } = self.event;
+        found(&event.reason);
+        found(&about.to_string());
+        found(&event.message);
+        found(&event.source);
+    }
+}
+
+/// The type of an Event.
+pub const fn event_type(is_warning: bool) -> &'static str {
+    if is_warning { "Warning" } else { "Normal" }
+}
+
 pub(super) struct FilterablePod<'a> {
     pub shown: &'a Model,
     pub pod: &'a Pod,
@@ -365,12 +440,13 @@ impl Filterable for FilterablePod<'_> {
             "pod" | "name" => pod.key.name.to_string(),
             "ns" | "namespace" => pod.key.namespace.to_string(),
             "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
+            "gate" => pod.unmet_gates().iter().map(Name::as_str).collect::<Vec<_>>().join(" "),
             "phase" => pod.phase.as_str().into(),
             "owner" => pod.owner.as_ref()?.name.to_string(),
             "due" => {
                 if self.shown.views.leaving.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into()
             }
-            label => pod.labels.get(label)?.to_string(),
+            label => label_of(&pod.labels, label)?.to_string(),
         })
     }
 

@@ -67,6 +67,10 @@ impl HelpGroup {
             | UserAction::FlipSort
             | UserAction::Group
             | UserAction::FoldAll
+            | UserAction::Fold
+            | UserAction::Events
+            | UserAction::NextMatch
+            | UserAction::PreviousMatch
             | UserAction::Filter
             | UserAction::Detail
             | UserAction::Yaml

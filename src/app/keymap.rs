@@ -7,7 +7,7 @@ use tui_input::InputRequest;
 
 use super::{
     chord::{Chord, ChordError},
-    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
+    columns::{BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, SortColumn, ZoneColumn},
     commands::{COMMANDS, Command, KeyContext, UserAction},
     key_presets::KeyPreset,
     pane::{KeyFocus, Pane},
@@ -85,6 +85,7 @@ impl Keymap {
             sort_keys::<NodeColumn>(&[Pane::Nodes], &mut bindings);
             sort_keys::<PodColumn>(&[Pane::Pods], &mut bindings);
             sort_keys::<EvictionColumn>(&[Pane::Evictions], &mut bindings);
+            sort_keys::<EventColumn>(&[Pane::Events], &mut bindings);
             sort_keys::<BudgetColumn>(&[Pane::Budgets], &mut bindings);
         }
         Self { bindings, has_counts: preset.has_counts() }
@@ -238,6 +239,7 @@ fn markdown() -> String {
     text += &columns_by_letter::<ZoneColumn>(Pane::Zones);
     text += &columns_by_letter::<PodColumn>(Pane::Pods);
     text += &columns_by_letter::<EvictionColumn>(Pane::Evictions);
+    text += &columns_by_letter::<EventColumn>(Pane::Events);
     text += &columns_by_letter::<BudgetColumn>(Pane::Budgets);
     text
 }
@@ -342,10 +344,10 @@ mod tests {
 
     #[test]
     fn configured_keys_replace_those_of_a_command() {
-        let bind = configured(&[("drain", &["ctrl-n", "N"]), ("theme nord", &["f2"]), ("undo", &[])]);
+        let bind = configured(&[("drain", &["ctrl-n", "H"]), ("theme nord", &["f2"]), ("undo", &[])]);
         let keymap = Keymap::new(KeyPreset::Default, &bind).expect("no conflict");
         let drain = COMMANDS.iter().find(|command| command.name == "drain").expect("a command");
-        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "N", ":drain [NODE…]"]);
+        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "H", ":drain [NODE…]"]);
         assert_eq!(runs(&keymap, "r", Pane::Nodes), None);
         assert_eq!(runs(&keymap, "f2", Pane::Journal).map(|(_, argument)| argument), Some("nord".into()));
         assert_eq!(runs(&keymap, "U", Pane::Nodes), None);

@@ -5,7 +5,7 @@ use crossterm::event::KeyEvent;
 use super::{
     App, HistoryState,
     commands::{COMMANDS, Command, TypedCommand, UserAction},
-    detail::Detail,
+    detail::{Detail, DetailView},
     dialog::DialogPrompt,
     filter::Filter,
     filter_fields::fields,
@@ -53,6 +53,11 @@ impl App {
             UserAction::Yaml if screen.focus == Pane::Plan => plan.is_some_and(|plan| plan.plan().is_some()),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
+            UserAction::Fold => self.shows_yaml(),
+            UserAction::FoldAll if screen.focus == Pane::Detail => self.shows_yaml(),
+            UserAction::NextMatch | UserAction::PreviousMatch => {
+                screen.overlays.detail().is_some_and(Detail::has_match)
+            }
             UserAction::Mark => match screen.focus {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
                 _ => screen.pods.list.selected().is_some(),
@@ -90,6 +95,7 @@ impl App {
                 Pane::Pods => !screen.pods.list.is_empty(),
                 Pane::Evictions => !screen.evictions.list.is_empty(),
                 Pane::Budgets => !screen.budgets.list.is_empty(),
+                Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
                 _ => false,
             },
             UserAction::Group => !screen.nodes.list.is_empty(),
@@ -131,6 +137,7 @@ impl App {
             | UserAction::Info
             | UserAction::Timing
             | UserAction::Maintenance
+            | UserAction::Events
             | UserAction::Redraw
             | UserAction::Suspend
             | UserAction::Quit
@@ -164,6 +171,7 @@ impl App {
             | UserAction::Dismiss
             | UserAction::Typed(TypedCommand::Enforce) => Some(PAST),
             UserAction::Yaml => Some("history: it has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("history: it has no Events, only what kordon watches"),
             _ => None,
         }
     }
@@ -177,6 +185,7 @@ impl App {
                 Some("replay: a recording has no operations of ours")
             }
             UserAction::Yaml => Some("replay: a recording has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("replay: a recording has no Events, only what kordon watches"),
             UserAction::Freeze => Some("replay: p pauses a recording"),
             _ => None,
         }
@@ -186,6 +195,11 @@ impl App {
     fn proposals(&self) -> usize {
         let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
         line.map_or(0, |line| line.candidates.len())
+    }
+
+    /// Whether the open detail shows the whole object.
+    fn shows_yaml(&self) -> bool {
+        self.screen.overlays.shown_detail().is_some_and(|detail| detail.view == DetailView::Yaml)
     }
 
     fn would_enter(&self) -> bool {
@@ -202,6 +216,7 @@ impl App {
             }
             Pane::Pods
             | Pane::Progress
+            | Pane::Events
             | Pane::Journal
             | Pane::Pending
             | Pane::Departures

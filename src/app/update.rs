@@ -8,7 +8,7 @@ use super::{
     App,
     commands::UserAction,
     copying::Copied,
-    detail::Detail,
+    detail::{Detail, DetailView},
     filter_fields::zone_word,
     groups::NodeRow,
     help::HelpSheet,
@@ -75,7 +75,11 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::NextPlace => app.go_to_place(false),
         UserAction::FlipSort => app.screen.flip_sort(),
         UserAction::Group => app.screen.group_by(app.screen.groups.grouping().next()),
+        UserAction::FoldAll if app.screen.focus == Pane::Detail => with_yaml(app, Detail::toggle_blocks),
         UserAction::FoldAll => fold_all(app, now),
+        UserAction::Fold => with_yaml(app, Detail::toggle_block),
+        UserAction::NextMatch => with_yaml(app, |detail| detail.go_to_match(false)),
+        UserAction::PreviousMatch => with_yaml(app, |detail| detail.go_to_match(true)),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Copy => match app.to_copy() {
@@ -110,6 +114,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
         UserAction::Maintenance => toggle_maintenance(app),
+        UserAction::Events => app.open_events(),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
@@ -279,6 +284,7 @@ fn enter(app: &mut App) {
         Pane::Detail => open_suggested(app),
         Pane::Pods
         | Pane::Progress
+        | Pane::Events
         | Pane::Journal
         | Pane::Pending
         | Pane::Departures
@@ -370,6 +376,14 @@ fn toggle_diff(app: &mut App) {
     app.screen.filters.remove(&Pane::Plan);
 }
 
+/// Changes the open detail if it shows the whole object.
+fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
+    let detail = app.screen.overlays.detail_mut();
+    if let Some(detail) = detail.filter(|detail| detail.view == DetailView::Yaml) {
+        change(detail);
+    }
+}
+
 /// If the selected row is gone, shows a message that says why the key did nothing.
 fn say_gone(app: &mut App) {
     if app.screen.is_row_gone() {
@@ -413,6 +427,7 @@ fn mark(app: &mut App) {
         | Pane::Detail
         | Pane::Plan
         | Pane::Progress
+        | Pane::Events
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast
@@ -435,6 +450,7 @@ fn mark_all(app: &mut App) {
         | Pane::Detail
         | Pane::Plan
         | Pane::Progress
+        | Pane::Events
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast

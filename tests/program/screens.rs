@@ -34,6 +34,7 @@ use kordon_core::{
         Action, DrainOptions, Permission, PlacingEnvironment, Plan,
         undo::{NodeUndo, UndoStep},
     },
+    pressure::UsageMetric,
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 use ratatui::{
@@ -43,7 +44,11 @@ use ratatui::{
     style::Color,
 };
 
-use crate::dashboard_fixture::{DashboardFixture, START, set_condition, taint};
+use crate::{
+    cells::add_gpus,
+    dashboard_fixture::{DashboardFixture, START, set_condition, taint},
+    event_list::show_events,
+};
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
 
@@ -186,6 +191,34 @@ fn wide_shows_the_lesser_columns() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("w");
     expect(&mut fixture, "wide", (220, 60));
+}
+
+#[test]
+fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
+    let mut fixture = DashboardFixture::incident();
+    let usage = |number: i64| UsageMetric {
+        cpu_milli: 7910 * (17 + 23 * number % 80) / 100,
+        memory_bytes: (29 << 30) / 100 * (30 + 7 * number % 66),
+        measured: None,
+    };
+    // The kubelets of nodes that are down answer no more.
+    let nodes = fixture.world.nodes().iter().filter(|node| node.is_ready()).map(|node| node.name.clone());
+    let usage = nodes.zip((0..).map(usage)).collect();
+    fixture.app.model.measurements.on_usage(Ok(usage), fixture.now);
+    add_gpus(&mut fixture, "pool-c-04", "shop/web-11-h4wzd");
+    fixture.press("w");
+    expect(&mut fixture, "wide-usage", (220, 60));
+}
+
+#[test]
+fn events_of_the_cluster_take_the_place_of_the_nodes() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2:events<Enter>");
+    show_events(&mut fixture);
+    fixture.press("j");
+    for size in [(80, 24), (160, 48)] {
+        expect(&mut fixture, "events", size);
+    }
 }
 
 #[test]
@@ -378,8 +411,9 @@ fn the_whole_object_is_shown_with_whole_keys_and_what_is_not_known_of_it_is_said
     let stale = text(&mut fixture);
     assert!(stale.contains("as it was before: connection reset") && stale.contains("kind: Node"), "{stale}");
     fixture.press("/ttl<Enter>");
-    assert!(!text(&mut fixture).contains("kind: Node"));
-    // The first Esc clears the filter, the second shows the summary, and the third closes the summary.
+    let searched = text(&mut fixture);
+    assert!(searched.contains("kind: Node") && searched.contains("›      node.alpha"), "{searched}");
+    // The first Esc clears the search, the second shows the summary, and the third closes the summary.
     fixture.press("<Esc><Esc>");
     let summary = text(&mut fixture);
     assert!(summary.contains("what you can do") && !summary.contains("kind: Node"), "{summary}");

@@ -79,7 +79,8 @@ pub struct Pod {
     /// The deletion, if it has started. Most pods have none, so the field takes only one word.
     #[n(20)]
     pub termination: Option<Box<Termination>>,
-    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`; none for most pods.
+    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`, and what keeps it from being Ready;
+    /// none for most pods.
     #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
@@ -127,6 +128,11 @@ impl Pod {
     /// The failures of the earlier pods of the pod's index of a Job, if there are some.
     pub fn index_failures(&self) -> Option<IndexFailures> {
         self.ending.as_ref()?.index_failures
+    }
+
+    /// The readiness gates that are not met: the types of their conditions.
+    pub fn unmet_gates(&self) -> &[Name] {
+        self.ending.as_ref().map_or(&[], |ending| &ending.unmet_gates)
     }
 
     /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
@@ -276,8 +282,8 @@ pub struct Termination {
     pub grace: Span,
 }
 
-/// Why a pod ended or is about to end, which containers the kernel killed for memory, and how often its predecessors
-/// failed.
+/// Details of a pod that most pods do not have: why it ended or is about to end, which containers the kernel killed for
+/// memory, how often its predecessors failed, and which readiness gates keep it from being Ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodEnding {
@@ -298,6 +304,9 @@ pub struct PodEnding {
     /// The failures of the pod's predecessors, of a Job that limits the failures of each index; none if there are none.
     #[n(4)]
     pub index_failures: Option<IndexFailures>,
+    /// The types of the conditions in `spec.readinessGates` that are not True, of a pod that has not finished.
+    #[cbor(n(5), default)]
+    pub unmet_gates: Box<[Name]>,
 }
 
 /// How a container ended.
