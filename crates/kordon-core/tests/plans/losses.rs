@@ -2,7 +2,7 @@
 
 use kordon_core::{
     cluster::{JobLimits, Name, Owner, OwnerKind, WorkloadKind},
-    plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning, words::counted},
+    plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning},
 };
 
 use crate::plan_fixture::{PlanFixture, of, own, uid};
