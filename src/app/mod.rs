@@ -57,6 +57,7 @@ mod theme_chooser;
 pub mod timing;
 pub mod tour;
 mod typed_commands;
+mod typed_span;
 pub mod update;
 
 pub use aliases::Aliases;

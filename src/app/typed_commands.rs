@@ -5,9 +5,10 @@ use super::{
     commands::TypedCommand,
     groups::Grouping,
     preferences::{SavedView, list_named},
+    typed_span::span,
 };
 use kordon_core::cluster::nearest::{did_you_mean, nearest};
-use kordon_time::{Span, Timestamp};
+use kordon_time::Timestamp;
 
 impl App {
     /// Runs a typed command.
@@ -163,16 +164,4 @@ impl App {
         self.screen.message = Some(format!("view {name}"));
         Ok(())
     }
-}
-
-/// Parses a duration such as `30s`, `15m` or `1h30m`; `None` for an empty text.
-pub(super) fn span(text: &str) -> Result<Option<Span>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let span = humantime::parse_duration(text).map(Span::from);
-    span.ok()
-        .filter(|span| *span > Span::ZERO)
-        .map(Some)
-        .ok_or_else(|| format!("{text} is not a duration such as 30s, 15m or 1h30m"))
 }

@@ -3,8 +3,7 @@
 use std::{fs, path::PathBuf, sync::Arc};
 
 use kordon::k8s::connect::{
-    ConnectError, ConnectOptions, Connection, Identity, KubeEnvironment, ServiceAccount, connect,
-    connect_from,
+    ConnectError, ConnectOptions, Connection, KubeEnvironment, ServiceAccount, connect, connect_from,
 };
 use kordon_clock::Clock;
 use kordon_demo::api::{Api, ApiOptions};
@@ -117,8 +116,8 @@ async fn in_a_pod_the_service_account_is_used_as_the_kubelet_mounts_it() {
     folder.file("ca.crt", &ours.pem);
     folder.file("namespace", "ops");
     let connection = connect_from(&none, &pod).await.expect("it is trusted, and the token is known");
-    let Identity { user: known, confirmed, .. } = &connection.identity;
-    assert_eq!((known.as_str(), confirmed), (user, &true));
+    // The demo's API server does not tell whose token it is, but it refuses any other, as below.
+    assert_eq!(connection.identity.user, "the pod's service account");
     let of = |connection: &Connection| (connection.context.clone(), connection.namespace.clone());
     assert_eq!(of(&connection), ("in-cluster".into(), "ops".into()));
     let options = ConnectOptions { namespace: Some("web".into()), ..ConnectOptions::default() };

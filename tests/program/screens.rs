@@ -625,6 +625,77 @@ fn labels_are_typed_and_shown_as_changes() {
 }
 
 #[test]
+fn annotations_are_typed_and_shown_as_changes() {
+    let mut fixture = at_work();
+    fixture.press("nkordon.dev/drain-<Enter>");
+    expect(&mut fixture, "plan-annotate-guarded", (100, 30));
+    fixture.press("<Ctrl-u>example.com/note='disk 3 is slow' node.alpha.kubernetes.io/ttl=0<Enter>");
+    expect(&mut fixture, "plan-annotate", (100, 30));
+}
+
+#[test]
+fn options_of_a_drain_are_typed_completed_and_shown() {
+    let mut fixture = at_work();
+    fixture.press("rLapp");
+    expect(&mut fixture, "plan-option-typed", (120, 40));
+    fixture.press("=web=<Enter>");
+    expect(&mut fixture, "plan-option-wrong", (120, 40));
+    fixture.press("<Backspace><Enter>I90s<Enter>W30<Enter>");
+    expect(&mut fixture, "plan-options", (120, 40));
+    let options = |fixture: &DashboardFixture| {
+        let Action::Drain { options, .. } = current_plan(fixture).action.clone() else { panic!("a drain") };
+        let DrainOptions { pod_selector, timeout, skip_wait_for_delete, grace, parallel, .. } = options;
+        (pod_selector.map(|selector| selector.to_string()), timeout, skip_wait_for_delete, grace, parallel)
+    };
+    let (selector, timeout, skip) = (Some("app=web".to_owned()), Span::from_secs(90), Span::from_secs(30));
+    assert_eq!(options(&fixture), (selector.clone(), Some(timeout), Some(skip), None, 0));
+    let command = current_plan(&fixture).command.clone().unwrap_or_default();
+    for flag in ["--pod-selector=app=web", "--timeout=90s", "--skip-wait-for-delete-timeout=30"] {
+        assert!(command.contains(flag), "{command}");
+    }
+    // Esc leaves the line without a change, and the plan stays open.
+    fixture.press("I<Ctrl-u>5s<Esc>");
+    assert_eq!(options(&fixture), (selector, Some(timeout), Some(skip), None, 0));
+    // Any value is typed after the name of the command; an empty text removes the value.
+    fixture
+        .press(":grace-period 45<Enter>:parallel 3<Enter>I<Ctrl-u><Enter>W<Ctrl-u><Enter>L<Ctrl-u><Enter>");
+    assert_eq!(options(&fixture), (None, None, None, Some(Span::from_secs(45)), 3));
+    fixture.press(":timeout soon<Enter>");
+    expect(&mut fixture, "plan-option-named-wrong", (120, 40));
+}
+
+#[test]
+fn the_diff_of_a_plan_takes_the_place_of_its_rows() {
+    let frame_of = |fixture: &mut DashboardFixture| snapshot::plain(&drawn(fixture, (120, 40)));
+    let mut fixture = at_work();
+    fixture.press("rDEFy");
+    expect(&mut fixture, "plan-diff-reading", (120, 40));
+    fixture.serve();
+    expect(&mut fixture, "plan-diff", (120, 40));
+    fixture.press("/unschedulable<Enter>");
+    let frame = frame_of(&mut fixture);
+    assert!(frame.contains("+  unschedulable: true") && !frame.contains("evict "), "{frame}");
+    // Esc clears the filter, then closes the diff, then the plan.
+    fixture.press("<Esc>");
+    assert!(frame_of(&mut fixture).contains("evict "));
+    fixture.press("<Esc>");
+    let is_open =
+        |fixture: &DashboardFixture| fixture.app.screen.overlays.plan().map(|preview| preview.diff.is_some());
+    assert_eq!(is_open(&fixture), Some(false));
+    fixture.press("<Esc>");
+    assert_eq!(is_open(&fixture), None);
+
+    // A node that cannot be read is named, and so is a plan that changes nothing.
+    fixture.press("cy");
+    fixture.unreadable = Some("nodes is forbidden".into());
+    fixture.serve();
+    expect(&mut fixture, "plan-diff-unknown", (120, 40));
+    fixture.press("<Esc><Esc>uy");
+    fixture.serve();
+    assert!(frame_of(&mut fixture).contains("nothing is written"));
+}
+
+#[test]
 fn pods_are_evicted_or_deleted_from_their_list_as_plans() {
     let mut fixture = at_work();
     fixture.press("<Enter>/postgres<Enter>e");

@@ -5,7 +5,7 @@ use super::{
         Mode,
         dialog::{Dialog, DialogSubject},
         history_view::PAST,
-        typed_commands::span,
+        typed_span::span,
     },
     App,
 };

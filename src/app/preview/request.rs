@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::app::typed_commands::span;
+use crate::app::typed_span::span;
 use kordon_core::{
     cluster::{Key, NodeName, Selector},
     plan::{
