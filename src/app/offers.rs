@@ -5,7 +5,7 @@ use crossterm::event::KeyEvent;
 use super::{
     App, HistoryState,
     commands::{COMMANDS, Command, TypedCommand, UserAction},
-    detail::{Detail, DetailView},
+    detail::Detail,
     dialog::DialogPrompt,
     filter::Filter,
     filter_fields::fields,
@@ -53,10 +53,12 @@ impl App {
             UserAction::Yaml if screen.focus == Pane::Plan => plan.is_some_and(|plan| plan.plan().is_some()),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
-            UserAction::Fold => self.shows_yaml(),
-            UserAction::FoldAll if screen.focus == Pane::Detail => self.shows_yaml(),
+            UserAction::Fold => screen.overlays.detail().is_some_and(Detail::can_fold),
+            UserAction::FoldAll if screen.focus == Pane::Detail => {
+                screen.overlays.detail().is_some_and(Detail::has_blocks)
+            }
             UserAction::NextMatch | UserAction::PreviousMatch => {
-                screen.overlays.detail().is_some_and(Detail::has_match)
+                screen.overlays.detail().is_some_and(Detail::has_other_match)
             }
             UserAction::Mark => match screen.focus {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
@@ -195,11 +197,6 @@ impl App {
     fn proposals(&self) -> usize {
         let line = self.screen.overlays.plan().and_then(|plan| plan.line.as_ref());
         line.map_or(0, |line| line.candidates.len())
-    }
-
-    /// Whether the open detail shows the whole object.
-    fn shows_yaml(&self) -> bool {
-        self.screen.overlays.shown_detail().is_some_and(|detail| detail.view == DetailView::Yaml)
     }
 
     fn would_enter(&self) -> bool {

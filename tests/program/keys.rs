@@ -91,7 +91,7 @@ const SITUATIONS: &[Situation] = &[
     ("yaml, searched", || {
         let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>y");
         show_yaml(&mut fixture, "kind: Node\nspec:\n  unschedulable: true\n  taints: []");
-        pressed(fixture, "/taints<Enter>")
+        pressed(fixture, "/s<Enter>")
     }),
     ("events", || {
         let mut fixture = pressed(DashboardFixture::incident(), ":events<Enter>");

@@ -222,9 +222,25 @@ impl Detail {
         self.go_to = self.yaml.next_match(self.selected_path().as_deref(), goes_back);
     }
 
-    /// Whether a line of the object matches the search.
-    pub(super) fn has_match(&self) -> bool {
-        self.view == DetailView::Yaml && self.yaml.match_count().is_some_and(|count| count > 0)
+    /// Whether the selected line of the object stands in a block.
+    pub(super) fn can_fold(&self) -> bool {
+        self.shows_object() && self.selected_path().is_some_and(|path| self.yaml.is_in_block(&path))
+    }
+
+    /// Whether the object has blocks.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.shows_object() && self.yaml.has_blocks()
+    }
+
+    /// Whether a line of the object other than the selected one matches the search.
+    pub(super) fn has_other_match(&self) -> bool {
+        let is_match = |path: Arc<str>| self.yaml.match_number(&path).is_some();
+        let here = usize::from(self.selected_path().is_some_and(is_match));
+        self.shows_object() && self.yaml.match_count().is_some_and(|count| count > here)
+    }
+
+    fn shows_object(&self) -> bool {
+        self.view == DetailView::Yaml
     }
 
     /// Keeps the search: the selection does not go back when the search is cleared.

@@ -88,14 +88,27 @@ impl YamlView {
 
     /// Folds the block that a line begins or stands in, or unfolds it. Returns the path of the block's first line.
     pub fn toggle(&mut self, path: &str) -> Option<Arc<str>> {
-        let place = self.place(path)?;
-        let begins = |line: &&Line| line.block > 0;
-        let block = Some(&self.lines[place]).filter(begins).or_else(|| self.parents(place).next())?;
-        let path = block.path.clone();
+        let path = self.block_of(path)?.path.clone();
         if !self.folded.remove(&path) {
             self.folded.insert(path.clone());
         }
         Some(path)
+    }
+
+    /// The first line of the block that a line begins or stands in.
+    fn block_of(&self, path: &str) -> Option<&Line> {
+        let place = self.place(path)?;
+        let begins = |line: &&Line| line.block > 0;
+        Some(&self.lines[place]).filter(begins).or_else(|| self.parents(place).next())
+    }
+
+    /// Whether a line begins a block or stands in one.
+    pub fn is_in_block(&self, path: &str) -> bool {
+        self.block_of(path).is_some()
+    }
+
+    pub fn has_blocks(&self) -> bool {
+        self.lines.iter().any(|line| line.block > 0)
     }
 
     /// Folds all blocks; unfolds them if all are folded.
