@@ -48,7 +48,7 @@ pub(super) const AUTOSCALER: &str = "Cluster Autoscaler";
 pub(super) const KARPENTER: &str = "Karpenter";
 
 /// Well-known taints. The first match counts, so single keys come before their domains.
-const KNOWN: [(Pattern, &str, &str); 37] = [
+const KNOWN: [(Pattern, &str, &str); 38] = [
     (Pattern::Key("node.kubernetes.io/not-ready"), LIFECYCLE, "kubelet reports not ready"),
     (Pattern::Key("node.kubernetes.io/unreachable"), LIFECYCLE, "no heartbeat from its kubelet"),
     (Pattern::Key("node.kubernetes.io/memory-pressure"), LIFECYCLE, "short of memory"),
@@ -108,6 +108,7 @@ const KNOWN: [(Pattern, &str, &str); 37] = [
     ),
     (Pattern::Under("remediator.kubernetes.azure.com"), "AKS", "drained for an event of Azure"),
     (Pattern::Under("remediator.aks.microsoft.com"), "AKS", "drained for an event of Azure"),
+    (Pattern::Under("readiness.k8s.io"), "Node Readiness Controller", "a condition that it needs is not met"),
     (
         Pattern::Key("node-role.kubernetes.io/control-plane"),
         "its installer",
@@ -135,6 +136,8 @@ mod tests {
             (Some(KARPENTER), Some(KARPENTER))
         );
         assert_eq!(owner("aws-node-termination-handler/spot-itn"), Some("AWS Node Termination Handler"));
+        let unready = "readiness.k8s.io/acme.com/network-unavailable";
+        assert_eq!(owner(unready), Some("Node Readiness Controller"));
     }
 
     #[test]
