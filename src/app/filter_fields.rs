@@ -8,7 +8,7 @@ use crate::model::{
     BudgetRow, DepartureEntry, EvictionRow, EvictionState, Finding, JournalEntry, JournalSubject, Model,
 };
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Name, Node, NodeName, Pod, ZoneKey},
+    cluster::{ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ZoneKey},
     engine::{Certainty, ZoneView},
     forecast::Lane,
 };
@@ -114,6 +114,12 @@ pub fn zone_word(zone: &ZoneKey) -> String {
     if zone.region.is_empty() && zone.zone.is_empty() { "none".into() } else { zone.to_string() }
 }
 
+/// The value of a label. Filters have names in lower case, keys of labels may have capital letters.
+fn label_of<'a>(labels: &'a Labels, key: &str) -> Option<&'a Name> {
+    let in_other_case = || labels.iter().find(|(label, _)| label.eq_ignore_ascii_case(key));
+    labels.get(key).or_else(|| in_other_case().map(|(_, value)| value))
+}
+
 fn share_of(part: i64, all: i64) -> Option<Measure> {
     #[expect(clippy::cast_precision_loss, reason = "a share has few digits")]
     (all > 0).then(|| Measure::Share(part as f64 / all as f64))
@@ -158,7 +164,7 @@ impl Filterable for FilterableNode<'_> {
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
             "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
-            label => node.label(label)?.to_string(),
+            label => label_of(&node.labels, label)?.to_string(),
         })
     }
 
@@ -370,7 +376,7 @@ impl Filterable for FilterablePod<'_> {
             "due" => {
                 if self.shown.views.leaving.evictions.contains_key(&pod.key) { "yes" } else { "no" }.into()
             }
-            label => pod.labels.get(label)?.to_string(),
+            label => label_of(&pod.labels, label)?.to_string(),
         })
     }
 
