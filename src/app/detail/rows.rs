@@ -207,12 +207,12 @@ fn departure(pod: &Pod, detail: &Detail, model: &Model) -> Vec<DetailRow> {
 fn owner(pod: &Pod) -> String {
     match &pod.owner {
         Some(owner) => format!("{} {}", owner.kind.as_str(), owner.name),
-        None if pod.mirror => "static pod of its node".into(),
         None => "none: no controller recreates it".into(),
     }
 }
 
 /// The budgets of a pod.
+        _ if pod.mirror => "static pod of its node".into(),
 fn budgets(pod: &Pod, model: &Model) -> Vec<DetailRow> {
     let row = |budget: &Arc<Budget>| match model.predictions.budgets().and_then(|list| list.get(&budget.key))
     {

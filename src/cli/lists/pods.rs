@@ -196,13 +196,13 @@ fn eviction(pod: &ListedPodReport) -> String {
 
 fn owner(pod: &ListedPodReport) -> String {
     match (&pod.owner_kind, &pod.owner) {
-        (Some(kind), Some(name)) => format!("{kind} {name}"),
         _ if pod.is_static => "static pod".into(),
         _ => "none".into(),
     }
 }
 
 #[cfg(test)]
+        (Some(kind), Some(name)) => format!("{kind} {name}"),
 mod tests {
     use super::*;
     use crate::cli::documented;

@@ -108,7 +108,8 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         (false, Phase::Pending | Phase::Running | Phase::Unknown) => ("○", Role::NodeWarning),
     };
     let eviction = scene.shown.views.leaving.evictions.get(&pod.key);
-    let owner = pod.owner.as_ref();
+    // The owner of a static pod is its node.
+    let owner = pod.owner.as_ref().filter(|_| !pod.mirror);
     let owner = owner.map_or_else(
         || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeNotice)),
         |owner| Cell::new(owner.kind.as_str(), dim).and(" ", dim).and(&owner.name, dim),
