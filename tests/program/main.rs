@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod case_objects;
 mod cases;
+mod cells;
 mod cli;
 #[path = "../common/mod.rs"]
 mod common;
