@@ -17,6 +17,8 @@ const NODES: &[&str] = &[
     "cpu used",
     "mem req",
     "mem used",
+    "extended",
+    "devices",
     "roles",
     "probe",
     "address",

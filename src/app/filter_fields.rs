@@ -8,7 +8,9 @@ use crate::model::{
     BudgetRow, DepartureEntry, EvictionRow, EvictionState, Finding, JournalEntry, JournalSubject, Model,
 };
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ZoneKey},
+    cluster::{
+        ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ZoneKey, device_tables::is_extended,
+    },
     engine::{Certainty, ZoneView},
     forecast::Lane,
 };
@@ -41,6 +43,7 @@ const NODE: &[FilterField] = &[
     word("condition"),
     word("version"),
     word("type"),
+    word("extended"),
     word("due"),
     number("pods"),
     number("terminating"),
@@ -163,6 +166,10 @@ impl Filterable for FilterableNode<'_> {
             }
             "version" => node.kubelet_version.to_string(),
             "type" => instance_type(node)?.to_string(),
+            "extended" => {
+                let names = node.extended.iter().map(|(name, _)| name.as_str());
+                names.filter(|name| is_extended(name)).collect::<Vec<_>>().join(" ")
+            }
             "due" => if self.shown.views.leaving.next.contains_key(&node.name) { "yes" } else { "no" }.into(),
             label => label_of(&node.labels, label)?.to_string(),
         })

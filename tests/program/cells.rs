@@ -1,17 +1,22 @@
 //! What the cells of nodes and pods say, and by which labels these are filtered.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
     app::{ChosenColumn, Pane},
+    k8s::feed::{FeedKind, FeedState},
     ui::shown_rows,
 };
 use kordon_core::{
-    cluster::{LocalVolume, Owner, OwnerKind, Uid},
+    cluster::{
+        Change, DeviceChange, Key, LocalVolume, Name, Node, ObjectEvent, Owner, OwnerKind,
+        Requests, ResourceClaim, ResourceSlice, Uid, Version,
+        device::{AllocatedDevice, Device, DeviceAllocation, DeviceId, DeviceNodes},
+    },
     pressure::UsageMetric,
 };
 
-use crate::dashboard_fixture::DashboardFixture;
+use crate::dashboard_fixture::{DashboardFixture, Withheld};
 
 /// Returns the cell of a row, by a text in the row and the heading of the column.
 fn cell(fixture: &DashboardFixture, row: &str, head: &str) -> String {
@@ -27,6 +32,86 @@ fn cell(fixture: &DashboardFixture, row: &str, head: &str) -> String {
 fn choose(fixture: &mut DashboardFixture, pane: Pane, columns: &[&str]) {
     let chosen = columns.iter().map(|text| ChosenColumn::parse(pane, text).expect("a column"));
     fixture.app.preferences.columns.insert(pane, chosen.collect());
+}
+
+/// Gives a node GPUs of a device plugin, and a pod on it that requests some.
+pub fn add_gpus(fixture: &mut DashboardFixture, node: &str, pod: &str) {
+    fixture.change_node(node, |node: &mut Node| {
+        let amounts: [(Name, i64); 2] = [("nvidia.com/gpu".into(), 8), ("hugepages-2Mi".into(), 64)];
+        node.extended = amounts.into();
+    });
+    fixture.change_pod(pod, |pod| {
+        let scalars = [("nvidia.com/gpu".into(), 3)].into();
+        pod.resources = Arc::new(Requests { scalars, ..pod.resources.requests.clone() }.into());
+    });
+    fixture.run(1);
+}
+
+/// Publishes four devices of a node, and lists claims that have one of them; without the claims if these are unknown.
+pub fn add_devices(fixture: &mut DashboardFixture, node: &str, knows_claims: bool) {
+    let driver = || Name::from("gpu.example.com");
+    let device = |number: usize| Device { name: format!("g{number}").into(), ..Device::default() };
+    let slice = ResourceSlice {
+        name: "slice".into(),
+        version: Version(1),
+        driver: driver(),
+        pool: node.into(),
+        slices_in_pool: 1,
+        nodes: DeviceNodes::Node(node.into()),
+        devices: (0..4).map(device).collect(),
+        ..ResourceSlice::default()
+    };
+    let slices = [ObjectEvent::ListStarted, ObjectEvent::Listed(slice), ObjectEvent::ListDone];
+    slices.into_iter().for_each(|event| fixture.put(Change::Device(DeviceChange::Slice(event))));
+    if !knows_claims {
+        return fixture.run(1);
+    }
+    let id = DeviceId { driver: driver(), pool: node.into(), device: "g2".into() };
+    let devices = [AllocatedDevice { id, ..AllocatedDevice::default() }].into();
+    let allocation = Some(DeviceAllocation { devices, nodes: None });
+    let key = Key::new("ml", "train");
+    let claim = ResourceClaim { key, version: Version(1), allocation, ..ResourceClaim::default() };
+    let claims = [ObjectEvent::ListStarted, ObjectEvent::Listed(claim), ObjectEvent::ListDone];
+    claims.into_iter().for_each(|event| fixture.put(Change::Device(DeviceChange::Claim(event))));
+    fixture.run(1);
+}
+
+#[test]
+fn extended_resources_and_devices_have_columns_where_a_node_has_them() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press("2w");
+    let heads = |fixture: &DashboardFixture| shown_rows(&fixture.app, fixture.now).heads;
+    let has = |fixture: &DashboardFixture, head: &str| heads(fixture).iter().any(|found| found == head);
+    assert!(!has(&fixture, "extended") && !has(&fixture, "devices"), "{:?}", heads(&fixture));
+    add_gpus(&mut fixture, "pool-a-01", "shop/web-00-h4wzd");
+    assert_eq!(cell(&fixture, "pool-a-01", "extended"), "gpu 3/8", "huge pages are none");
+    assert_eq!(cell(&fixture, "pool-b-01", "extended"), "–");
+    assert!(!has(&fixture, "devices"), "nobody publishes devices");
+    fixture.health(FeedKind::ResourceClaims, FeedState::Forbidden { error: "forbidden".into() });
+    add_devices(&mut fixture, "pool-a-01", false);
+    assert_eq!(cell(&fixture, "pool-a-01", "devices"), "gpu.example.com ?/4", "claims are not known");
+    fixture.health(FeedKind::ResourceClaims, FeedState::Live);
+    add_devices(&mut fixture, "pool-a-01", true);
+    assert_eq!(cell(&fixture, "pool-a-01", "devices"), "gpu.example.com 1/4");
+    assert_eq!(cell(&fixture, "pool-b-01", "devices"), "–");
+    fixture.press("w");
+    assert!(!has(&fixture, "extended") && !has(&fixture, "devices"), "{:?}", heads(&fixture));
+    fixture.press("/extended:nvidia.com/gpu<Enter>");
+    assert_eq!(shown_rows(&fixture.app, fixture.now).rows.len(), 1);
+}
+
+#[test]
+fn what_is_not_known_of_extended_resources_and_devices_is_no_zero() {
+    let mut fixture = DashboardFixture::new();
+    let kinds = [FeedKind::Pods, FeedKind::ResourceSlices];
+    fixture.withhold(kinds.map(|kind| (kind, Withheld::Forbidden)));
+    fixture.add_node("n1", "a");
+    fixture.lists();
+    fixture.change_node("n1", |node| node.extended = [("nvidia.com/gpu".into(), 8)].into());
+    fixture.run(1);
+    choose(&mut fixture, Pane::Nodes, &["name", "extended", "devices"]);
+    assert_eq!(cell(&fixture, "n1", "extended"), "gpu ?/8");
+    assert_eq!(cell(&fixture, "n1", "devices"), "?");
 }
 
 #[test]

@@ -2,7 +2,10 @@
 
 use kordon::app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update};
 
-use super::dashboard_fixture::DashboardFixture;
+use super::{
+    cells::{add_devices, add_gpus},
+    dashboard_fixture::DashboardFixture,
+};
 
 /// Returns what is copied after these keys, and the message in the footer.
 fn copied(mut fixture: DashboardFixture, keys: &str) -> (Option<String>, String) {
@@ -52,7 +55,9 @@ fn the_rows_of_every_pane_are_taken_as_text() {
 #[test]
 fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
     let mut fixture = DashboardFixture::incident();
-    for (keys, pane) in [("2w", Pane::Nodes), ("<Enter>", Pane::Pods)] {
+    add_gpus(&mut fixture, "pool-b-02", "shop/web-04-h4wzd");
+    add_devices(&mut fixture, "pool-b-02", true);
+    for (keys, pane) in [("2w/pool-b-02<Enter>", Pane::Nodes), ("<Enter>", Pane::Pods)] {
         fixture.press(keys);
         let shown = kordon::ui::shown_rows(&fixture.app, fixture.now).heads;
         let heading = |name: &&'static str| if name.ends_with(" used") { "used" } else { *name };

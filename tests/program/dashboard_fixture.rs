@@ -935,7 +935,7 @@ impl DashboardFixture {
     }
 
     /// Changes the cluster, and reports the change if the app has listed it.
-    fn put(&mut self, change: Change) {
+    pub fn put(&mut self, change: Change) {
         self.world.apply(change.clone(), &mut Vec::new());
         if self.listed {
             self.tell(vec![change]);

@@ -34,6 +34,7 @@ use kordon_core::{
         Action, DrainOptions, Permission, PlacingEnvironment, Plan,
         undo::{NodeUndo, UndoStep},
     },
+    pressure::UsageMetric,
 };
 use kordon_time::{ClusterTime, Span, Timestamp};
 use ratatui::{
@@ -43,7 +44,10 @@ use ratatui::{
     style::Color,
 };
 
-use crate::dashboard_fixture::{DashboardFixture, START, set_condition, taint};
+use crate::{
+    cells::add_gpus,
+    dashboard_fixture::{DashboardFixture, START, set_condition, taint},
+};
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
 
@@ -186,6 +190,23 @@ fn wide_shows_the_lesser_columns() {
     let mut fixture = DashboardFixture::incident();
     fixture.press("w");
     expect(&mut fixture, "wide", (220, 60));
+}
+
+#[test]
+fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
+    let mut fixture = DashboardFixture::incident();
+    let usage = |number: i64| UsageMetric {
+        cpu_milli: 7910 * (17 + 23 * number % 80) / 100,
+        memory_bytes: (29 << 30) / 100 * (30 + 7 * number % 66),
+        measured: None,
+    };
+    // The kubelets of nodes that are down answer no more.
+    let nodes = fixture.world.nodes().iter().filter(|node| node.is_ready()).map(|node| node.name.clone());
+    let usage = nodes.zip((0..).map(usage)).collect();
+    fixture.app.model.measurements.on_usage(Ok(usage), fixture.now);
+    add_gpus(&mut fixture, "pool-c-04", "shop/web-11-h4wzd");
+    fixture.press("w");
+    expect(&mut fixture, "wide-usage", (220, 60));
 }
 
 #[test]

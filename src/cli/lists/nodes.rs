@@ -1,5 +1,7 @@
 //! `kordon nodes`: the nodes, as the pane of the dashboard lists them.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{ListArgs, say_empty, yes_or_no};
@@ -21,7 +23,7 @@ use crate::{
     model::Model,
     ui::text,
 };
-use kordon_core::cluster::Node;
+use kordon_core::cluster::{ExtendedResource, Node, NodeDevices, NodeName};
 use kordon_time::Timestamp;
 
 /// Prints the nodes.
@@ -75,6 +77,11 @@ struct ListedNodeReport {
     cpu_milli: NodeResourceReport,
     /// Memory, in bytes.
     memory_bytes: NodeResourceReport,
+    /// The extended resources of the node, such as `nvidia.com/gpu`.
+    extended: Vec<ExtendedResourceReport>,
+    /// The devices that drivers publish in ResourceSlices for this node alone (dynamic resource allocation); `null` if
+    /// they are unknown, as they are until a pod claims devices.
+    devices: Option<Vec<NodeDevicesReport>>,
     /// The first InternalIP of the node; empty if it has none.
     address: String,
     /// The release of the kubelet; empty if it never posted one.
@@ -101,16 +108,45 @@ struct NodeResourceReport {
     used: Option<i64>,
 }
 
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct ExtendedResourceReport {
+    /// Name of the resource.
+    resource: String,
+    /// What pods may request of it (`status.allocatable`).
+    allocatable: i64,
+    /// What the pods on the node request, those that have finished excepted; `null` if the node's pods are unknown.
+    requested: Option<i64>,
+}
+
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct NodeDevicesReport {
+    /// The driver that publishes the devices.
+    driver: String,
+    /// Number of published devices.
+    published: usize,
+    /// Whether ResourceSlices of the driver are missing, so that there may be more.
+    partial: bool,
+    /// Number of these devices that a claim has for itself; `null` if claims are unknown.
+    allocated: Option<usize>,
+    /// Number of the other devices that claims have a share of, or use with `adminAccess`; `null` if claims are unknown.
+    shared: Option<usize>,
+}
+
 impl NodeListReport {
     fn new(model: &Model, filter: Filter, sort: Sort<NodeColumn>, now: Timestamp) -> Self {
         let gaps = model.cluster.gaps(FeedKind::PREDICTION);
         let names = node_rows(model, &filter, sort);
         let nodes = names.iter().filter_map(|name| model.cluster.node(name));
+        let devices = model.cluster.node_devices();
         Self {
             schema: "kordon.nodes/v1",
             taken_at: now,
             forecast_until: model.predictions.forecast().map_or(now, |forecast| forecast.until),
-            nodes: nodes.map(|node| ListedNodeReport::new(model, node, now)).collect(),
+            nodes: nodes.map(|node| ListedNodeReport::new(model, node, devices.as_ref(), now)).collect(),
             total: model.cluster.nodes().len(),
             unknown: UnknownReport::new(&gaps),
             filter,
@@ -119,7 +155,12 @@ impl NodeListReport {
 }
 
 impl ListedNodeReport {
-    fn new(model: &Model, node: &Node, now: Timestamp) -> Self {
+    fn new(
+        model: &Model,
+        node: &Node,
+        devices: Option<&BTreeMap<NodeName, Vec<NodeDevices>>>,
+        now: Timestamp,
+    ) -> Self {
         let status = StatusNodeReport::new(model, node, now);
         let requested = model.cluster.load(&node.name).requested;
         let requested = status.pods.is_some().then_some(requested);
@@ -141,6 +182,11 @@ impl ListedNodeReport {
                 requested: requested.map(|requested| requested.memory_bytes),
                 used: usage.map(|usage| usage.memory_bytes),
             },
+            extended: extended(model, node, requested.is_some()),
+            devices: devices.map(|devices| {
+                let of_node = devices.get(&node.name).map_or(&[][..], Vec::as_slice);
+                of_node.iter().map(NodeDevicesReport::new).collect()
+            }),
             address: node.address.to_string(),
             kubelet_version: node.kubelet_version.to_string(),
             kernel_version: node.kernel_version.to_string(),
@@ -148,6 +194,39 @@ impl ListedNodeReport {
             created: model.cluster.local(node.created),
             problems: node.problems().map(|condition| condition.kind.to_string()).collect(),
         }
+    }
+}
+
+/// The extended resources of a node.
+fn extended(model: &Model, node: &Node, knows_pods: bool) -> Vec<ExtendedResourceReport> {
+    let report = |resource: ExtendedResource| ExtendedResourceReport {
+        resource: resource.name.to_string(),
+        allocatable: resource.allocatable,
+        requested: knows_pods.then_some(resource.requested),
+    };
+    model.cluster.extended_resources(node).into_iter().map(report).collect()
+}
+
+impl NodeDevicesReport {
+    fn new(devices: &NodeDevices) -> Self {
+        let NodeDevices { driver, published, is_partial, allocated } = devices;
+        Self {
+            driver: driver.to_string(),
+            published: *published,
+            partial: *is_partial,
+            allocated: allocated.map(|allocated| allocated.alone),
+            shared: allocated.map(|allocated| allocated.shared),
+        }
+    }
+
+    /// `gpu.example.com 2/8`, with `+` if there may be more, and `?` for what is unknown.
+    fn text(&self) -> String {
+        let allocated = match (self.allocated, self.shared) {
+            (Some(alone), Some(shared @ 1..)) => format!("{alone}+{shared} shared"),
+            (Some(alone), _) => alone.to_string(),
+            (None, _) => "?".into(),
+        };
+        format!("{} {allocated}/{}{}", self.driver, self.published, if self.partial { "+" } else { "" })
     }
 }
 
@@ -192,6 +271,10 @@ fn table(report: &NodeListReport, out: &mut Page) {
         .right()
         .detail("MEM USED", |node| node.memory_bytes.share(node.memory_bytes.used))
         .right()
+        .detail("EXTENDED", extended_words)
+        .flexible()
+        .detail("DEVICES", device_words)
+        .flexible()
         .detail("CORDONED", |node| yes_or_no(node.status.unschedulable))
         .detail("ROLES", |node| node.status.roles.join(","))
         .detail("PROBE", move |node| or_none(node.status.probe_timestamp.map(Timestamp::to_time)))
@@ -212,6 +295,25 @@ fn table(report: &NodeListReport, out: &mut Page) {
         .detail("WHY", move |node| or_none(node.status.next.as_ref().map(|next| next.why.to_string())))
         .flexible()
         .print(out);
+}
+
+/// Extended resources, requested of allocatable: `nvidia.com/gpu 3/8`.
+fn extended_words(node: &ListedNodeReport) -> String {
+    let words = node.extended.iter().map(|ExtendedResourceReport { resource, allocatable, requested }| {
+        let requested = requested.map_or("?".into(), |requested| requested.to_string());
+        format!("{resource} {requested}/{allocatable}")
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() { none() } else { words.join(", ") }
+}
+
+/// Devices by driver, those that claims have of those that are published; `?` if they are unknown.
+fn device_words(node: &ListedNodeReport) -> String {
+    match node.devices.as_deref() {
+        None => "?".into(),
+        Some([]) => none(),
+        Some(devices) => devices.iter().map(NodeDevicesReport::text).collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn renewals(node: &ListedNodeReport) -> String {

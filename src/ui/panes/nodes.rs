@@ -1,6 +1,6 @@
 //! The nodes: each node's state and its start, according to the controller, and the next event.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -18,7 +18,10 @@ use crate::{
     },
 };
 use kordon_core::{
-    cluster::{ConditionStatus, CordonOrigin, Node, NodeLoad, Scope, Taint, TaintEffect, ZoneKey},
+    cluster::{
+        AllocatedCount, ConditionStatus, CordonOrigin, ExtendedResource, Node, NodeDevices, NodeLoad,
+        NodeName, Scope, Taint, TaintEffect, ZoneKey,
+    },
     engine::{Certainty, Confidence, NodeView, Silence, heartbeats::KEPT},
     plan::words::counted,
     pressure::UsageMetric,
@@ -48,11 +51,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Nodes);
     let is_wide = scene.screen.wide || choice.needs_all();
-    let shown = choice.columns(columns(scene, is_wide));
+    let rare = RareColumns::new(scene, is_wide, choice.needs_all());
+    let shown = choice.columns(columns(scene, is_wide, &rare));
     let table = table_of(scene, Pane::Nodes, list, shown, TableWidget::body(inner));
     let cells_of = |node: &Arc<Node>| {
         let label = |key: &str| node.label(key).map(ToString::to_string);
-        choice.cells(scene, cells(scene, node, is_wide), label)
+        choice.cells(scene, cells(scene, node, is_wide, &rare), label)
     };
     let cells = |row: usize| match &list.keys()[row] {
         NodeRow::Node(name) => scene.shown.cluster.node(name).map(cells_of).unwrap_or_default(),
@@ -99,7 +103,83 @@ fn facts(scene: &Scene) -> Runs {
     marked(scene, runs, scene.screen.marked_nodes.len())
 }
 
-fn columns(scene: &Scene, is_wide: bool) -> Vec<Column> {
+/// Columns of the wide table that are left out where no node has something to show in them.
+struct RareColumns {
+    has_extended: bool,
+    has_devices: bool,
+    /// The devices of each node; none if they are unknown.
+    devices: Option<BTreeMap<NodeName, Vec<NodeDevices>>>,
+}
+
+/// Widths of these columns: `gpu 3/8, nic 0/1` is cut, `gpu.nvidia.com 2/8` is not.
+const EXTENDED: u16 = 14;
+const DEVICES: u16 = 19;
+
+impl RareColumns {
+    /// `needs_all`: the columns are there in any case, because some of them are chosen by their place.
+    fn new(scene: &Scene, is_wide: bool, needs_all: bool) -> Self {
+        let cluster = &scene.shown.cluster;
+        let devices = is_wide.then(|| cluster.node_devices()).flatten();
+        let has_extended = || cluster.nodes().iter().any(|node| node.has_extended_resources());
+        Self {
+            has_extended: needs_all || is_wide && has_extended(),
+            has_devices: needs_all || devices.as_ref().is_some_and(|devices| !devices.is_empty()),
+            devices,
+        }
+    }
+
+    fn columns(&self) -> impl Iterator<Item = Column> {
+        let column = |title, width| Column::plain(title, Width::Fixed(width));
+        let extended = self.has_extended.then(|| column("extended", EXTENDED).gives_way(7));
+        extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(8)))
+    }
+
+    /// Room that the columns take, with the gaps before them. Taints have less by as much.
+    fn width(&self) -> u16 {
+        let room = |has: bool, width: u16| if has { width + 2 } else { 0 };
+        room(self.has_extended, EXTENDED) + room(self.has_devices, DEVICES)
+    }
+
+    fn cells(&self, scene: &Scene, line: &NodeLine) -> impl Iterator<Item = Cell> {
+        let extended = self.has_extended.then(|| extended(scene, line));
+        extended.into_iter().chain(self.has_devices.then(|| self.devices_of(scene, &line.node.name)))
+    }
+
+    /// Devices by driver, those that claims have of those that are published: `gpu.example.com 2/8`.
+    fn devices_of(&self, scene: &Scene, node: &NodeName) -> Cell {
+        let Some(devices) = &self.devices else { return Cell::new("?", scene.style(Role::Dim)) };
+        let Some(drivers) = devices.get(node) else { return Cell::new("–", scene.style(Role::Faint)) };
+        let mut cell = Cell::default();
+        for NodeDevices { driver, published, is_partial, allocated } in drivers {
+            let allocated = match allocated {
+                Some(AllocatedCount { alone, shared: 0 }) => alone.to_string(),
+                Some(AllocatedCount { alone, shared }) => format!("{alone}+{shared} shared"),
+                None => "?".into(),
+            };
+            let more = if *is_partial { "+" } else { "" };
+            let words = format!("{driver} {allocated}/{published}{more}");
+            cell = gap(cell, scene).and(&words, scene.style(Role::Base));
+        }
+        cell
+    }
+}
+
+/// Extended resources, requested of allocatable: `gpu 3/8`.
+fn extended(scene: &Scene, line: &NodeLine) -> Cell {
+    let resources = scene.shown.cluster.extended_resources(line.node);
+    if resources.is_empty() {
+        return Cell::new("–", scene.style(Role::Faint));
+    }
+    let mut cell = Cell::default();
+    for ExtendedResource { name, allocatable, requested } in &resources {
+        let requested = if line.knows_pods { requested.to_string() } else { "?".into() };
+        let short = name.rsplit('/').next().unwrap_or(name);
+        cell = gap(cell, scene).and(&format!("{short} {requested}/{allocatable}"), scene.style(Role::Base));
+    }
+    cell
+}
+
+fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     use NodeColumn as By;
     let width = scene.width(Pane::Nodes);
     let sort = scene.screen.nodes.sort;
@@ -132,6 +212,7 @@ fn columns(scene: &Scene, is_wide: bool) -> Vec<Column> {
         let used = || Column::plain("used", Width::Fixed(4)).right();
         columns.insert(columns.len() - 1, used().gives_way(9));
         columns.push(used().gives_way(10));
+        columns.extend(rare.columns());
         columns.extend([
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),
             Column::plain("probe", Width::Fixed(9)).gives_way(14),
@@ -142,7 +223,7 @@ fn columns(scene: &Scene, is_wide: bool) -> Vec<Column> {
             column(sort, By::Age, "age", Width::Fixed(6)).right().gives_way(11),
         ]);
     }
-    let taints = if is_wide { WHOLE_TAINTS } else { 14 };
+    let taints = if is_wide { WHOLE_TAINTS - rare.width() } else { 14 };
     columns.extend([
         column(sort, By::Taints, "taints", Width::Grow(taints, 2)).gives_way(7),
         column(sort, By::Conditions, "conditions", Width::Fixed(16)).gives_way(8),
@@ -199,7 +280,7 @@ impl<'a> NodeLine<'a> {
     }
 }
 
-fn cells(scene: &Scene, node: &Node, is_wide: bool) -> Vec<Cell> {
+fn cells(scene: &Scene, node: &Node, is_wide: bool, rare: &RareColumns) -> Vec<Cell> {
     let line = &NodeLine::new(scene, node);
     let dim = scene.style(Role::Dim);
     let (requested, allocatable) = (&line.load.requested, &node.allocatable);
@@ -223,6 +304,7 @@ fn cells(scene: &Scene, node: &Node, is_wide: bool) -> Vec<Cell> {
         };
         cells.insert(cells.len() - 1, used(|usage| usage.cpu_milli, allocatable.cpu_milli));
         cells.push(used(|usage| usage.memory_bytes, allocatable.memory_bytes));
+        cells.extend(rare.cells(scene, line));
         cells.extend([
             Cell::new(&node.roles().collect::<Vec<_>>().join(","), dim),
             probe(scene, line),

@@ -54,6 +54,7 @@ pub mod maintenance_note;
 pub mod names;
 pub mod nearest;
 pub mod node;
+mod node_devices;
 mod node_load;
 pub mod operation_id;
 pub mod owner;
@@ -97,6 +98,7 @@ pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, FieldManager, Node, READY, ZoneKey};
 pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
+pub use node_devices::{AllocatedCount, ExtendedResource, NodeDevices};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{
     ContainerExit, LocalStorage, LocalVolume, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination,
