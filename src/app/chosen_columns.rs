@@ -33,8 +33,19 @@ const NODES: &[&str] = &[
 ];
 
 /// Columns of the pods of a node, in the order of the table.
-const PODS: &[&str] =
-    &["pod", "ready", "phase", "eviction", "owner", "local data", "priority", "cpu", "mem", "age"];
+const PODS: &[&str] = &[
+    "pod",
+    "ready",
+    "unmet gates",
+    "phase",
+    "eviction",
+    "owner",
+    "local data",
+    "priority",
+    "cpu",
+    "mem",
+    "age",
+];
 
 /// A column that the configuration chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -57,6 +57,7 @@ const POD: &[FilterField] = &[
     word("pod"),
     word("ns"),
     word("ready"),
+    word("gate"),
     word("phase"),
     word("owner"),
     word("due"),
@@ -378,6 +379,7 @@ impl Filterable for FilterablePod<'_> {
             "pod" | "name" => pod.key.name.to_string(),
             "ns" | "namespace" => pod.key.namespace.to_string(),
             "ready" => if pod.is_ready() { "yes" } else { "no" }.into(),
+            "gate" => pod.unmet_gates().iter().map(Name::as_str).collect::<Vec<_>>().join(" "),
             "phase" => pod.phase.as_str().into(),
             "owner" => pod.owner.as_ref()?.name.to_string(),
             "due" => {

@@ -9,7 +9,7 @@ use kordon::{
 };
 use kordon_core::{
     cluster::{
-        Change, DeviceChange, Key, LocalVolume, Name, Node, ObjectEvent, Owner, OwnerKind,
+        Change, DeviceChange, Key, LocalVolume, Name, Node, ObjectEvent, Owner, OwnerKind, PodEnding,
         Requests, ResourceClaim, ResourceSlice, Uid, Version,
         device::{AllocatedDevice, Device, DeviceAllocation, DeviceId, DeviceNodes},
     },
@@ -73,6 +73,14 @@ pub fn add_devices(fixture: &mut DashboardFixture, node: &str, knows_claims: boo
     let claim = ResourceClaim { key, version: Version(1), allocation, ..ResourceClaim::default() };
     let claims = [ObjectEvent::ListStarted, ObjectEvent::Listed(claim), ObjectEvent::ListDone];
     claims.into_iter().for_each(|event| fixture.put(Change::Device(DeviceChange::Claim(event))));
+    fixture.run(1);
+}
+
+/// Gives a pod readiness gates that are not met.
+pub fn add_gates(fixture: &mut DashboardFixture, pod: &str, gates: &[&str]) {
+    let unmet_gates = gates.iter().map(|gate| Name::from(*gate)).collect();
+    let ending = PodEnding { unmet_gates, ..PodEnding::default() };
+    fixture.change_pod(pod, |pod| (pod.ending, pod.ready) = (Some(ending.into()), None));
     fixture.run(1);
 }
 
@@ -151,6 +159,25 @@ fn pods_of_a_node_say_their_class_and_the_data_that_stays_with_them() {
     assert_eq!(cells("web-00-h4wzd"), expected("none", "emptyDir in memory"));
     assert_eq!(cells("postgres-0"), expected("StatefulSet postgres", "ephemeral volume"));
     assert_eq!(cells("report-00-7qk"), expected("Job report-00", ""));
+}
+
+#[test]
+fn readiness_gates_that_are_not_met_are_named() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press("2/pool-a-01<Enter><Enter>");
+    let heads = shown_rows(&fixture.app, fixture.now).heads;
+    assert!(!heads.iter().any(|head| head == "unmet gates"), "no pod waits for one: {heads:?}");
+    add_gates(&mut fixture, "shop/web-00-h4wzd", &["lb.example.com/healthy", "example.com/live"]);
+    let named = "lb.example.com/healthy, example.com/live";
+    assert_eq!(cell(&fixture, "web-00-h4wzd", "unmet gates"), named);
+    assert_eq!(cell(&fixture, "cart-00-x7f2q", "unmet gates"), "");
+    assert_eq!(cell(&fixture, "web-00-h4wzd", "ready"), "no");
+    fixture.press("/gate:healthy<Enter>");
+    let shown = shown_rows(&fixture.app, fixture.now).rows;
+    assert!(shown.len() == 1 && shown[0][0].contains("web-00-h4wzd"), "{shown:?}");
+    fixture.press("<Enter>");
+    let rows = &fixture.app.screen.overlays.detail().expect("the pod").rows;
+    assert!(format!("{rows:?}").contains(named), "{rows:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use kordon::app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update};
 
 use super::{
-    cells::{add_devices, add_gpus},
+    cells::{add_devices, add_gates, add_gpus},
     dashboard_fixture::DashboardFixture,
 };
 
@@ -57,6 +57,7 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
     let mut fixture = DashboardFixture::incident();
     add_gpus(&mut fixture, "pool-b-02", "shop/web-04-h4wzd");
     add_devices(&mut fixture, "pool-b-02", true);
+    add_gates(&mut fixture, "shop/web-04-h4wzd", &["example.com/live"]);
     for (keys, pane) in [("2w/pool-b-02<Enter>", Pane::Nodes), ("<Enter>", Pane::Pods)] {
         fixture.press(keys);
         let shown = kordon::ui::shown_rows(&fixture.app, fixture.now).heads;

@@ -177,6 +177,13 @@ pub fn of_pod(pod: &Arc<Pod>, detail: &Detail, context: &DetailContext<'_>) -> V
             tone: Tone::Plain,
         },
     ]);
+    let gates: Vec<&str> = pod.unmet_gates().iter().map(|gate| gate.as_str()).collect();
+    rows.extend((!gates.is_empty()).then(|| DetailRow::Fact {
+        name: "unmet gates".into(),
+        at: None,
+        text: gates.join(", "),
+        tone: Tone::Marked,
+    }));
     rows.extend(budgets(pod, model));
     rows.extend(tolerations(pod));
     rows.extend(Detail::label_rows(&pod.labels));
@@ -206,13 +213,13 @@ fn departure(pod: &Pod, detail: &Detail, model: &Model) -> Vec<DetailRow> {
 /// The controller that recreates a pod.
 fn owner(pod: &Pod) -> String {
     match &pod.owner {
+        _ if pod.mirror => "static pod of its node".into(),
         Some(owner) => format!("{} {}", owner.kind.as_str(), owner.name),
         None => "none: no controller recreates it".into(),
     }
 }
 
 /// The budgets of a pod.
-        _ if pod.mirror => "static pod of its node".into(),
 fn budgets(pod: &Pod, model: &Model) -> Vec<DetailRow> {
     let row = |budget: &Arc<Budget>| match model.predictions.budgets().and_then(|list| list.get(&budget.key))
     {

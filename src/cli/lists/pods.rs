@@ -95,6 +95,8 @@ struct ListedPodReport {
     node: Option<NodeName>,
     /// Whether the pod's Ready condition is True.
     ready: bool,
+    /// The types of the conditions that its readiness gates wait for.
+    unmet_gates: Vec<String>,
     /// The pod's phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Unknown`.
     phase: &'static str,
     /// The pod's eviction; `null` if the pod is not terminating, and its node neither has a NoExecute taint nor gets
@@ -150,6 +152,7 @@ impl ListedPodReport {
             pod: pod.key.name.to_string(),
             node: pod.node.clone(),
             ready: pod.is_ready(),
+            unmet_gates: pod.unmet_gates().iter().map(ToString::to_string).collect(),
             phase: pod.phase.as_str(),
             eviction: eviction.and_then(|row| EvictionReport::new(model, &pod.key, row, now)),
             owner_kind: owner.map(|owner| owner.kind.as_str().to_owned()),
@@ -172,6 +175,8 @@ fn table(report: &PodListReport, out: &mut Page) {
         .key("POD", |pod| format!("{}/{}", pod.namespace, pod.pod))
         .essential("READY", |pod| yes_or_no(pod.ready))
         .essential("PHASE", |pod| pod.phase)
+        .detail("UNMET GATES", |pod| pod.unmet_gates.join(","))
+        .flexible()
         .essential("EVICTION", eviction)
         .useful("NODE", |pod| pod.node.as_ref().map_or_else(none, ToString::to_string))
         .flexible()
@@ -197,12 +202,12 @@ fn eviction(pod: &ListedPodReport) -> String {
 fn owner(pod: &ListedPodReport) -> String {
     match (&pod.owner_kind, &pod.owner) {
         _ if pod.is_static => "static pod".into(),
+        (Some(kind), Some(name)) => format!("{kind} {name}"),
         _ => "none".into(),
     }
 }
 
 #[cfg(test)]
-        (Some(kind), Some(name)) => format!("{kind} {name}"),
 mod tests {
     use super::*;
     use crate::cli::documented;

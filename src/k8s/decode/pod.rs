@@ -90,7 +90,7 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
             },
         ),
         disruption_target: target.map(|condition| pool.name(&condition.reason)),
-        ending: status.ending(target, *spec.restart_policy != *"Never", pool).map(Arc::new),
+        ending: status.ending(target, spec, pool).map(Arc::new),
         termination: metadata.termination().map(Box::new),
         mirror: metadata.annotations.mirror,
         finalizers: pool.names(&finalizers),
@@ -136,6 +136,7 @@ wire! {
         scheduling_gates: LenientList<Named<'a>> = 38,
         scheduler_name: Text<'a> = 19,
         resource_claims: LenientList<WireDeviceClaim<'a>> = 39,
+        readiness_gates: LenientList<WireReadinessGate<'a>> = 28,
     }
 }
 
@@ -321,6 +322,12 @@ impl WireDeviceClaim<'_> {
 }
 
 wire! {
+    struct WireReadinessGate<'a> {
+        condition_type: Text<'a> = 1,
+    }
+}
+
+wire! {
     struct Named<'a> {
         name: Text<'a> = 1,
     }
@@ -402,14 +409,26 @@ impl Status<'_> {
         statuses.into_iter().find_map(trouble).map(|trouble| pool.name(&trouble))
     }
 
+    /// Returns the readiness gates of the spec whose conditions are not True (kubelet `GeneratePodReadyCondition`).
+    fn unmet_gates(&self, spec: &Spec<'_>, pool: &mut SharedParts) -> Box<[Name]> {
+        let is_met = |gate: &&WireReadinessGate<'_>| {
+            let mut conditions = self.conditions.iter();
+            conditions
+                .any(|condition| *condition.kind == *gate.condition_type && *condition.status == *"True")
+        };
+        let unmet = spec.readiness_gates.iter().filter(|gate| !is_met(gate));
+        unmet.map(|gate| pool.name(&gate.condition_type)).collect()
+    }
+
     /// Returns the ending of the pod, with the exits of its containers. `None` for most pods: they have not finished,
-    /// are not disrupted, and have no OOM-killed container.
+    /// are not disrupted, have no OOM-killed container, and all their readiness gates are met.
     fn ending(
         &self,
         target: Option<&WireCondition<'_>>,
-        restarts: bool,
+        spec: &Spec<'_>,
         pool: &mut SharedParts,
     ) -> Option<PodEnding> {
+        let restarts = *spec.restart_policy != *"Never";
         let is_finished = matches!(Phase::parse(&self.phase), Phase::Succeeded | Phase::Failed);
         let exits: Box<[ContainerExit]> = self
             .container_statuses
@@ -430,9 +449,15 @@ impl Status<'_> {
             .collect();
         let has_message = is_finished && !self.message.is_empty();
         let trouble = if is_finished { None } else { self.trouble(restarts, pool) };
-        let is_ending = target.is_some() || has_message || !exits.is_empty() || trouble.is_some();
+        let unmet_gates = if is_finished { Box::default() } else { self.unmet_gates(spec, pool) };
+        let is_ending = target.is_some()
+            || has_message
+            || !exits.is_empty()
+            || trouble.is_some()
+            || !unmet_gates.is_empty();
         is_ending.then(|| PodEnding {
             trouble,
+            unmet_gates,
             message: if self.message.chars().nth(LONGEST).is_none() {
                 pool.name(&self.message)
             } else {

@@ -69,6 +69,25 @@ fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
 }
 
 #[test]
+fn readiness_gates_that_are_not_met_are_kept_until_they_are() {
+    let unmet = |phase: &str, conditions: Value| {
+        let gates =
+            json!([{"conditionType": "lb.example.com/healthy"}, {"conditionType": "www.example.com/live"}]);
+        let status = json!({"phase": phase, "conditions": conditions});
+        let pod =
+            pod(json!({"metadata": {"name": "p"}, "spec": {"readinessGates": gates}, "status": status}));
+        pod.unmet_gates().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+    let both = ["lb.example.com/healthy", "www.example.com/live"];
+    assert_eq!(unmet("Running", json!([])), both, "without a condition, a gate is not met");
+    let met = condition("lb.example.com/healthy", "True");
+    assert_eq!(unmet("Running", json!([met, condition("www.example.com/live", "False")])), both[1..]);
+    assert_eq!(unmet("Running", json!([met, condition("www.example.com/live", "True")])), [""; 0]);
+    assert_eq!(unmet("Failed", json!([])), [""; 0], "a finished pod waits for nothing");
+}
+
+#[test]
 fn a_job_that_is_over_and_an_owner_that_is_being_deleted_are_known() {
     let stage = |kind: WorkloadKind, object| match change(&mut WorkloadDecoder::new(kind), "ADDED", &object) {
         Some(Change::Workload(_, ObjectEvent::Applied(workload))) => workload.stage,

@@ -18,7 +18,7 @@ use crate::{
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
 };
-use kordon_core::cluster::{LocalVolume, NodeName, Phase, Pod};
+use kordon_core::cluster::{Key, LocalVolume, Name, NodeName, Phase, Pod};
 
 /// ```text
 /// ─ 2 Pods  on n-3 ○ NodeStatusUnknown · 12 pods ──────────────────────────────────────────────────
@@ -39,13 +39,14 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Pods, selected.map(|row| row.why.to_string()), inner, buf);
     let page = TableWidget::page(inner);
     let choice = ColumnChoice::new(scene, Pane::Pods);
-    let shown = choice.columns(columns(scene));
+    let has_gates = choice.needs_all() || list.keys().iter().any(|key| !unmet_gates(scene, key).is_empty());
+    let shown = choice.columns(columns(scene, has_gates));
     let table = table_of(scene, Pane::Pods, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
         pod.map(|pod| {
             let label = |key: &str| pod.labels.get(key).map(ToString::to_string);
-            choice.cells(scene, cells(scene, pod), label)
+            choice.cells(scene, cells(scene, pod, has_gates), label)
         })
         .unwrap_or_default()
     };
@@ -77,10 +78,16 @@ fn facts(scene: &Scene, name: &NodeName) -> Runs {
     marked(scene, runs, scene.screen.marked_pods.len())
 }
 
-fn columns(scene: &Scene) -> Vec<Column> {
+/// The readiness gates of a pod that are not met.
+fn unmet_gates<'a>(scene: &Scene<'a>, pod: &Key) -> &'a [Name] {
+    scene.shown.cluster.pod(pod).map_or(&[], |pod| pod.unmet_gates())
+}
+
+/// Columns of the table. `has_gates`: with the readiness gates that are not met, which few pods have.
+fn columns(scene: &Scene, has_gates: bool) -> Vec<Column> {
     use PodColumn as By;
     let sort = scene.screen.pods.sort;
-    vec![
+    let mut columns = vec![
         column(sort, By::Name, "  pod", Width::Fit(18, 56)),
         column(sort, By::Ready, "ready", Width::Fixed(5)),
         column(sort, By::Phase, "phase", Width::Fit(7, 9)).gives_way(3),
@@ -91,7 +98,11 @@ fn columns(scene: &Scene) -> Vec<Column> {
         column(sort, By::Cpu, "cpu", Width::Fit(4, 6)).right().gives_way(4),
         column(sort, By::Memory, "mem", Width::Fit(5, 6)).right().gives_way(5),
         column(sort, By::Age, "age", Width::Fit(4, 7)).right().gives_way(1),
-    ]
+    ];
+    if has_gates {
+        columns.insert(2, Column::plain("unmet gates", Width::Fit(11, 30)).gives_way(3));
+    }
+    columns
 }
 
 /// Volumes whose data stays on the node, or is lost with the pod.
@@ -99,7 +110,7 @@ fn local_data(pod: &Pod) -> String {
     pod.storage.kinds().map(LocalVolume::as_str).collect::<Vec<_>>().join(", ")
 }
 
-fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
+fn cells(scene: &Scene, pod: &Pod, has_gates: bool) -> Vec<Cell> {
     let dim = scene.style(Role::Dim);
     let (glyph, role) = match (pod.is_ready(), pod.phase) {
         (true, _) => ("●", Role::NodeReady),
@@ -114,7 +125,7 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         || Cell::new(if pod.mirror { "static pod" } else { "none" }, scene.style(Role::NodeNotice)),
         |owner| Cell::new(owner.kind.as_str(), dim).and(" ", dim).and(&owner.name, dim),
     );
-    vec![
+    let mut cells = vec![
         Cell::new(glyph, scene.style(role))
             .join(mark(scene, scene.screen.marked_pods.contains(&pod.key)))
             .and(&pod.key.namespace, dim)
@@ -132,5 +143,10 @@ fn cells(scene: &Scene, pod: &Pod) -> Vec<Cell> {
         Cell::new(&text::cores(pod.requests().cpu_milli), dim),
         Cell::new(&text::memory(pod.requests().memory_bytes), dim),
         Cell::new(&scene.age(pod.created), dim),
-    ]
+    ];
+    if has_gates {
+        let gates: Vec<&str> = pod.unmet_gates().iter().map(Name::as_str).collect();
+        cells.insert(2, Cell::new(&gates.join(", "), scene.style(Role::NodeNotice)));
+    }
+    cells
 }

@@ -79,7 +79,8 @@ pub struct Pod {
     /// The deletion, if it has started. Most pods have none, so the field takes only one word.
     #[n(20)]
     pub termination: Option<Box<Termination>>,
-    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`; none for most pods.
+    /// Why the pod ended or is about to end, beyond `reason` and `disruption_target`, and what keeps it from being Ready;
+    /// none for most pods.
     #[cbor(n(21), with = "encoding::inline_option", has_nil)]
     pub ending: Option<Arc<PodEnding>>,
     /// `metadata.annotations` has `kubernetes.io/config.mirror`: the mirror pod of a static pod.
@@ -109,6 +110,11 @@ impl Pod {
     /// Why the pod is not expected to become Ready: CrashLoopBackOff, ImagePullBackOff, an exit without a restart.
     pub fn trouble(&self) -> Option<&Name> {
         self.ending.as_ref()?.trouble.as_ref()
+    }
+
+    /// The readiness gates that are not met: the types of their conditions.
+    pub fn unmet_gates(&self) -> &[Name] {
+        self.ending.as_ref().map_or(&[], |ending| &ending.unmet_gates)
     }
 
     /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
@@ -258,8 +264,8 @@ pub struct Termination {
     pub grace: Span,
 }
 
-/// Details from the status of a pod: why it ended or is about to end, and which containers the kernel killed for
-/// memory.
+/// Details from the status of a pod that most pods do not have: why it ended or is about to end, which containers the
+/// kernel killed for memory, and which readiness gates keep it from being Ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct PodEnding {
@@ -277,6 +283,9 @@ pub struct PodEnding {
     /// other pods.
     #[n(3)]
     pub trouble: Option<Name>,
+    /// The types of the conditions in `spec.readinessGates` that are not True, of a pod that has not finished.
+    #[cbor(n(4), default)]
+    pub unmet_gates: Box<[Name]>,
 }
 
 /// How a container ended.
