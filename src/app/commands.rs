@@ -28,8 +28,13 @@ pub enum UserAction {
     FlipSort,
     /// Group the nodes by the next property: zone, pool, role, none.
     Group,
-    /// Fold all groups of nodes; unfold them when all are folded.
+    /// Fold all groups of nodes, or all blocks of an object; unfold them when all are folded.
     FoldAll,
+    /// Fold the block of the selected line of an object, or unfold it.
+    Fold,
+    /// Go to the next line that matches the search, or to the previous one.
+    NextMatch,
+    PreviousMatch,
     Filter,
     Enter,
     Detail,
@@ -344,7 +349,8 @@ pub const COMMANDS: &[Command] = &[
     view("pods", "Show the pods of the selected node.", "pods", ENTER, UserAction::Enter).within(&[Pane::Nodes]).takes("[NODE]"),
     view("next-grouping", "Group the nodes by zone, pool, role, or not; `Enter` folds the selected group.",
         "group", &[char('G')], UserAction::Group).within(&[Pane::Nodes]),
-    view("fold", "Fold all groups of nodes, or unfold them.", "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes]),
+    view("fold", "Fold all groups of nodes, or all blocks of the YAML; or unfold them.",
+        "", &[char('F')], UserAction::FoldAll).within(&[Pane::Nodes, Pane::Detail]),
     view("predicted-node", "Show the node of the selected lane and its pods, or the nodes of its zone.",
         "node", ENTER, UserAction::Enter).within(&[Pane::Forecast]),
     view("horizon", "Change how far the forecast looks ahead: 10 min, 30 min, 2 h.",
@@ -364,6 +370,12 @@ pub const COMMANDS: &[Command] = &[
         "", &[char('y')], UserAction::Yaml).within(&[Pane::Nodes, Pane::Pods]),
     view("edit", "Edit the taints or labels again.", "", ENTER, UserAction::Enter).within(&[Pane::Plan]),
     view("mark", MARK, "mark", &[char(' ')], UserAction::Mark).within(MARKED),
+    view("fold-block", "In the YAML, fold the block of the selected line, or unfold it.",
+        "fold", &[char(' ')], UserAction::Fold).within(&[Pane::Detail]),
+    view("next-match", "In the YAML, go to the next line that matches what `/` searches.",
+        "match", &[char('n')], UserAction::NextMatch).within(&[Pane::Detail]),
+    view("previous-match", "In the YAML, go to the previous line that matches.",
+        "", &[char('N')], UserAction::PreviousMatch).within(&[Pane::Detail]),
     view("mark-all", MARK_ALL, "", &[char('M')], UserAction::MarkAll).within(MARKED),
     view("mark-range", "Mark the rows from the one marked last to the selected one.",
         "", &[char('v')], UserAction::MarkRange).within(MARKED),

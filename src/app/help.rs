@@ -67,6 +67,9 @@ impl HelpGroup {
             | UserAction::FlipSort
             | UserAction::Group
             | UserAction::FoldAll
+            | UserAction::Fold
+            | UserAction::NextMatch
+            | UserAction::PreviousMatch
             | UserAction::Filter
             | UserAction::Detail
             | UserAction::Yaml

@@ -342,10 +342,10 @@ mod tests {
 
     #[test]
     fn configured_keys_replace_those_of_a_command() {
-        let bind = configured(&[("drain", &["ctrl-n", "N"]), ("theme nord", &["f2"]), ("undo", &[])]);
+        let bind = configured(&[("drain", &["ctrl-n", "H"]), ("theme nord", &["f2"]), ("undo", &[])]);
         let keymap = Keymap::new(KeyPreset::Default, &bind).expect("no conflict");
         let drain = COMMANDS.iter().find(|command| command.name == "drain").expect("a command");
-        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "N", ":drain [NODE…]"]);
+        assert_eq!(keymap.shortcuts(drain), ["Ctrl-N", "H", ":drain [NODE…]"]);
         assert_eq!(runs(&keymap, "r", Pane::Nodes), None);
         assert_eq!(runs(&keymap, "f2", Pane::Journal).map(|(_, argument)| argument), Some("nord".into()));
         assert_eq!(runs(&keymap, "U", Pane::Nodes), None);

@@ -52,6 +52,13 @@ impl App {
             UserAction::Detail => has_subject(),
             UserAction::Yaml => screen.focus == Pane::Detail || has_subject(),
             UserAction::Copy => self.to_copy().is_ok(),
+            UserAction::Fold => screen.overlays.detail().is_some_and(Detail::can_fold),
+            UserAction::FoldAll if screen.focus == Pane::Detail => {
+                screen.overlays.detail().is_some_and(Detail::has_blocks)
+            }
+            UserAction::NextMatch | UserAction::PreviousMatch => {
+                screen.overlays.detail().is_some_and(Detail::has_other_match)
+            }
             UserAction::Mark => match screen.focus {
                 Pane::Nodes => !screen.selected_nodes().is_empty(),
                 _ => screen.pods.list.selected().is_some(),

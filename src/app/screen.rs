@@ -507,7 +507,10 @@ impl Screen {
                 self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.choose_first());
             }
             Pane::Detail => {
-                self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.choose_first());
+                if let Some(detail) = self.overlays.detail_mut() {
+                    detail.keep_search();
+                    detail.list.choose_first();
+                }
             }
             Pane::Journal => self.journal.choose_first(),
         }

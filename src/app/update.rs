@@ -8,7 +8,7 @@ use super::{
     App,
     commands::UserAction,
     copying::Copied,
-    detail::Detail,
+    detail::{Detail, DetailView},
     filter_fields::zone_word,
     groups::NodeRow,
     help::HelpSheet,
@@ -75,7 +75,11 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::NextPlace => app.go_to_place(false),
         UserAction::FlipSort => app.screen.flip_sort(),
         UserAction::Group => app.screen.group_by(app.screen.groups.grouping().next()),
+        UserAction::FoldAll if app.screen.focus == Pane::Detail => with_yaml(app, Detail::toggle_blocks),
         UserAction::FoldAll => fold_all(app, now),
+        UserAction::Fold => with_yaml(app, Detail::toggle_block),
+        UserAction::NextMatch => with_yaml(app, |detail| detail.go_to_match(false)),
+        UserAction::PreviousMatch => with_yaml(app, |detail| detail.go_to_match(true)),
         UserAction::Enter => enter(app),
         UserAction::Detail => open_detail(app),
         UserAction::Copy => match app.to_copy() {
@@ -358,6 +362,14 @@ fn toggle_yaml(app: &mut App) {
 
 /// If the selected row is gone, shows a message that says why the key did nothing.
 fn say_gone(app: &mut App) {
+/// Changes the open detail if it shows the whole object.
+fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
+    let detail = app.screen.overlays.detail_mut();
+    if let Some(detail) = detail.filter(|detail| detail.view == DetailView::Yaml) {
+        change(detail);
+    }
+}
+
     if app.screen.is_row_gone() {
         app.screen.message = Some("the selected row is gone: select another".into());
     }

@@ -24,6 +24,7 @@ use ratatui::{buffer::Buffer, layout::Position};
 use crate::{
     dashboard_fixture::DashboardFixture,
     screens::{about_to_drain, interrupted, terminal_of},
+    yaml_view::show_yaml,
 };
 
 /// Large enough for a plan beside the nodes, so that zooming has a visible effect.
@@ -86,6 +87,11 @@ const SITUATIONS: &[Situation] = &[
         fixture
     }),
     ("yaml", || pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>y")),
+    ("yaml, searched", || {
+        let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>y");
+        show_yaml(&mut fixture, "kind: Node\nspec:\n  unschedulable: true\n  taints: []");
+        pressed(fixture, "/s<Enter>")
+    }),
     ("plan of a drain", || pressed(DashboardFixture::maintenance(), "2/pool-a-01<Enter>rjj")),
     ("plan of taints", || {
         pressed(DashboardFixture::maintenance(), "2/pool-a-01<Enter>ta=b:NoSchedule<Enter>")

@@ -54,3 +54,4 @@ mod tables;
 mod terminal;
 mod tuning;
 mod verdict;
+mod yaml_view;

@@ -4,6 +4,7 @@ mod pressure;
 mod reports;
 mod rows;
 mod suggestions;
+mod yaml;
 
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ use kordon_time::Timestamp;
 pub use pressure::EvictionPlace;
 pub use reports::{ShownObject, SubjectReport};
 pub use suggestions::{DetailJob, DetailResult};
+use yaml::YamlView;
+pub use yaml::{Fold, YamlRow};
 
 /// The subject of a detail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +49,14 @@ pub struct Detail {
     suggestions: Option<DetailResult>,
     events: ObjectEvents,
     object: ObjectRead,
+    /// The lines of the object, with folds and search.
+    yaml: YamlView,
     /// The part of the subject that is shown.
     pub view: DetailView,
     /// The row that was selected last.
     chosen: Option<DetailRow>,
+    /// Path of the line of the object to select next.
+    go_to: Option<Arc<str>>,
 }
 
 /// The part of a subject that a detail shows.
@@ -87,7 +94,7 @@ pub enum DetailRow {
     /// A label or an annotation.
     Pair { key: Arc<str>, value: Arc<str> },
     /// A line of the whole object.
-    Yaml(Arc<str>),
+    Yaml(Box<YamlRow>),
 }
 
 /// Emphasis of a property.
@@ -119,20 +126,31 @@ impl Detail {
             suggestions: None,
             events: ObjectEvents::default(),
             object: ObjectRead::default(),
+            yaml: YamlView::default(),
             view: DetailView::Summary,
             chosen: None,
+            go_to: None,
         }
     }
 
-    /// Computes the rows again. A subject that no longer exists keeps its last rows.
+    /// Computes the rows again. A subject that no longer exists keeps its last rows. In the whole object the filter is a
+    /// search: all lines stay, and the first that matches is selected.
     pub fn fill(&mut self, context: &DetailContext<'_>) {
+        let is_yaml = self.view == DetailView::Yaml;
+        if is_yaml && let Some(found) = self.yaml.search(context.filter, self.selected_path().as_ref()) {
+            self.go_to = Some(found);
+        }
         let Some(rows) = self.rows_of(context) else { return };
         self.chosen = self.selected().cloned().or_else(|| self.chosen.take());
         let place = self.list.selected().copied();
         self.rows = rows;
-        let chosen = self.chosen.as_ref().and_then(|chosen| self.place_of(chosen, place));
+        let chosen = match self.go_to.take() {
+            Some(path) => self.place_of_line(&path),
+            None => self.chosen.as_ref().and_then(|chosen| self.place_of(chosen, place)),
+        };
         let shown = |place: &usize| {
-            matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Tense(_))
+            is_yaml
+                || matches!(self.rows[*place], DetailRow::Section { .. } | DetailRow::Tense(_))
                 || context.filter.matches(&self.rows[*place])
         };
         let shown: Vec<usize> = (0..self.rows.len()).filter(shown).collect();
@@ -154,13 +172,80 @@ impl Detail {
     /// selected row is gone, the row at its place is selected, unless one of these two rows is an action. Then no row
     /// is selected.
     fn place_of(&self, chosen: &DetailRow, place: Option<usize>) -> Option<usize> {
-        // Checks the old place first, because several lines of an object may be equal.
+        if let DetailRow::Yaml(row) = chosen
+            && let Some(line) = self.place_of_line(&row.path)
+        {
+            return Some(line);
+        }
         let is_there = |place: &usize| self.rows.get(*place).is_some_and(|row| row.is_same(chosen));
         let found = place.filter(is_there).or_else(|| self.rows.iter().position(|row| row.is_same(chosen)));
         let is_action = |row: &DetailRow| matches!(row, DetailRow::Suggestion(_));
         let place =
             place.filter(|_| !is_action(chosen)).map(|place| place.min(self.rows.len().saturating_sub(1)));
         found.or(place.filter(|place| !self.rows.get(*place).is_some_and(is_action)))
+    }
+
+    /// Finds a line of the object; if it is folded or gone, the line that begins the innermost block around it.
+    fn place_of_line(&self, path: &str) -> Option<usize> {
+        let is_line = |row: &DetailRow, path: &str| matches!(row, DetailRow::Yaml(row) if *row.path == *path);
+        let mut path = path;
+        loop {
+            if let Some(place) = self.rows.iter().position(|row| is_line(row, path)) {
+                return Some(place);
+            }
+            path = path.rsplit_once('/')?.0;
+        }
+    }
+
+    /// Path of the selected line of the object.
+    fn selected_path(&self) -> Option<Arc<str>> {
+        match self.selected()? {
+            DetailRow::Yaml(row) => Some(row.path.clone()),
+            _ => None,
+        }
+    }
+
+    /// Folds the block of the selected line, or unfolds it.
+    pub(super) fn toggle_block(&mut self) {
+        if let Some(path) = self.selected_path() {
+            self.go_to = self.yaml.toggle(&path);
+        }
+    }
+
+    /// Folds all blocks of the object, or unfolds them.
+    pub(super) fn toggle_blocks(&mut self) {
+        self.yaml.toggle_all();
+    }
+
+    /// Goes to the next line that matches the search, or to the previous one.
+    pub(super) fn go_to_match(&mut self, goes_back: bool) {
+        self.go_to = self.yaml.next_match(self.selected_path().as_deref(), goes_back);
+    }
+
+    /// Whether the selected line of the object stands in a block.
+    pub(super) fn can_fold(&self) -> bool {
+        self.shows_object() && self.selected_path().is_some_and(|path| self.yaml.is_in_block(&path))
+    }
+
+    /// Whether the object has blocks.
+    pub(super) fn has_blocks(&self) -> bool {
+        self.shows_object() && self.yaml.has_blocks()
+    }
+
+    /// Whether a line of the object other than the selected one matches the search.
+    pub(super) fn has_other_match(&self) -> bool {
+        let is_match = |path: Arc<str>| self.yaml.match_number(&path).is_some();
+        let here = usize::from(self.selected_path().is_some_and(is_match));
+        self.shows_object() && self.yaml.match_count().is_some_and(|count| count > here)
+    }
+
+    fn shows_object(&self) -> bool {
+        self.view == DetailView::Yaml
+    }
+
+    /// Keeps the search: the selection does not go back when the search is cleared.
+    pub(super) fn keep_search(&mut self) {
+        self.yaml.keep_search();
     }
 
     /// Toggles between the whole object and the summary, and goes to the first row.
@@ -226,6 +311,7 @@ impl DetailRow {
             (Self::Signal(one), Self::Signal(other)) => one.signal == other.signal,
             (Self::EvictionPlace(one), Self::EvictionPlace(other)) => one.pod.pod.key == other.pod.pod.key,
             (Self::Pair { key, .. }, Self::Pair { key: other, .. }) => key == other,
+            (Self::Yaml(one), Self::Yaml(other)) => one.path == other.path,
             _ => self == other,
         }
     }
@@ -273,7 +359,7 @@ impl Filterable for DetailRow {
                 found(key);
                 found(value);
             }
-            Self::Yaml(line) => found(line),
+            Self::Yaml(row) => found(&row.text),
         }
     }
 }

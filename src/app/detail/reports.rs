@@ -10,6 +10,7 @@ use crate::{
 use kordon_core::cluster::{
     EventSubject, FetchedObject, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version,
 };
+use kordon_core::plan::words::counted;
 use kordon_time::Timestamp;
 
 /// The object whose detail is shown, as the watches have reported it.
@@ -54,6 +55,9 @@ impl App {
                 detail.events = events.after(std::mem::take(&mut detail.events));
             }
             SubjectReport::Object(object) => {
+                if let Some(object) = &object.object {
+                    detail.yaml.replace(&object.yaml);
+                }
                 detail.object = object.after(std::mem::take(&mut detail.object));
             }
         }
@@ -129,10 +133,23 @@ impl Detail {
 
     /// The whole object as YAML.
     pub(super) fn yaml_rows(&self) -> Vec<DetailRow> {
-        let hint = |_: &FetchedObject| Some("without managedFields · / finds · y closes".into());
+        let hint = |_: &FetchedObject| Some(self.search_note());
         let title = DetailRow::Section { title: "yaml", note: self.object_note(hint) };
-        let lines = self.object.object.iter().flat_map(|object| &object.yaml);
-        std::iter::once(title).chain(lines.map(|line| DetailRow::Yaml(line.clone()))).collect()
+        let rows = self.yaml.rows().into_iter().map(|row| DetailRow::Yaml(Box::new(row)));
+        std::iter::once(title).chain(rows).collect()
+    }
+
+    /// How many lines match the search; without one, how to search.
+    fn search_note(&self) -> String {
+        let path = self.go_to.clone().or_else(|| self.selected_path());
+        match self.yaml.match_count() {
+            None => "without managedFields · / finds · y closes".into(),
+            Some(0) => "no line matches".into(),
+            Some(count) => match path.and_then(|path| self.yaml.match_number(&path)) {
+                Some(number) => format!("match {number} of {count} · n next, N previous"),
+                None => format!("{} · n next, N previous", counted(count, "line matches", "lines match")),
+            },
+        }
     }
 
     /// The lines of the object as YAML; `None` while it is not known.

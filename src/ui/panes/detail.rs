@@ -6,7 +6,7 @@ use super::{draw_below, open, say, table_of};
 use crate::{
     app::{
         Keymap, Pane, UserAction,
-        detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Tone},
+        detail::{Detail, DetailRow, DetailSubject, EvictionPlace, Fold, Tone, YamlRow},
         preview::PlanKind,
     },
     model::{
@@ -111,7 +111,7 @@ fn cells(scene: &Scene, row: &DetailRow) -> Vec<Cell> {
             let key = Cell::new("  ", scene.style(Role::Dim)).and(key, scene.style(Role::Base));
             vec![key.and("=", scene.style(Role::Faint)).and(value, scene.style(Role::Dim))]
         }
-        DetailRow::Yaml(line) => vec![yaml_cell(scene, line)],
+        DetailRow::Yaml(row) => vec![yaml_cell(scene, row)],
         DetailRow::Fact { name, at, text: words, tone } => {
             let role = match tone {
                 Tone::Plain => Role::Base,
@@ -256,15 +256,28 @@ fn event_words(event: &ClusterEvent) -> String {
     parts.into_iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(" · {part}")).collect()
 }
 
-/// A line of YAML: its key, and the rest in another style.
-fn yaml_cell(scene: &Scene, line: &str) -> Cell {
+/// A line of YAML: signs of a match and of a block, its key, and the rest in another style: `›▸ labels: … 3 lines`.
+fn yaml_cell(scene: &Scene, row: &YamlRow) -> Cell {
+    let line = &*row.text;
+    let sign = match row.fold {
+        Fold::Leaf => "  ",
+        Fold::Open => "▾ ",
+        Fold::Folded(_) => "▸ ",
+    };
+    let cell = Cell::new(if row.is_match { "›" } else { " " }, scene.style(Role::Accent))
+        .and(sign, scene.style(Role::Faint));
+    let key = scene.style(if row.is_match { Role::Accent } else { Role::Base });
     let start = line.len() - line.trim_start_matches([' ', '-']).len();
     let end = line[start..].find(": ").map(|end| start + end).or(line.strip_suffix(':').map(str::len));
-    match end.filter(|end| line[..*end].bytes().all(|byte| byte != b'"')) {
-        Some(end) => {
-            Cell::new(&line[..end], scene.style(Role::Base)).and(&line[end..], scene.style(Role::Dim))
+    let cell = match end.filter(|end| line[..*end].bytes().all(|byte| byte != b'"')) {
+        Some(end) => cell.and(&line[..end], key).and(&line[end..], scene.style(Role::Dim)),
+        None => cell.and(line, if row.is_match { key } else { scene.style(Role::Dim) }),
+    };
+    match row.fold {
+        Fold::Folded(hidden) => {
+            cell.and(&format!(" … {}", counted(hidden, "line", "lines")), scene.style(Role::Faint))
         }
-        None => Cell::new(line, scene.style(Role::Dim)),
+        Fold::Leaf | Fold::Open => cell,
     }
 }
 
@@ -362,6 +375,6 @@ fn full_text(scene: &Scene, row: &DetailRow) -> Option<String> {
         DetailRow::EvictionPlace(place) => Some(text::brief(&place_words(place))),
         // The list may cut a long key, so the full text repeats it.
         DetailRow::Pair { key, value } => Some(format!("{key}={value}")),
-        DetailRow::Yaml(line) => Some(line.trim_start().to_owned()),
+        DetailRow::Yaml(row) => Some(row.text.trim_start().to_owned()),
     }
 }
