@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 
 use kordon_clock::Clock;
 use kordon_core::{cluster::NOT_IN_FILES, engine::ServerVersion};
-use kordon_demo::api::{Api, ApiOptions, Fault, FaultAnswer, Verb, kinds::KINDS};
+use kordon_demo::api::{
+    Api, ApiOptions, Fault, FaultAnswer, Verb,
+    kinds::{KINDS, Kind},
+};
 use kordon_time::Timestamp;
 
 pub use self::{overlay::overlaid, set::ObjectSet};
@@ -93,7 +96,9 @@ fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
         set.objects(kind).for_each(|object| api.load(kind.plural, object.clone()));
     }
     let absent = Fault::always(FaultAnswer::Refused(NOT_IN_FILES));
-    for kind in KINDS.iter().filter(|kind| !set.knows(kind)) {
+    // A fault is for a resource of every group that has one of this name, as core and events.k8s.io have Events.
+    let knows = |kind: &Kind| KINDS.iter().any(|other| other.plural == kind.plural && set.knows(other));
+    for kind in KINDS.iter().filter(|kind| !knows(kind)) {
         api.inject(absent.clone().on(&[], kind.plural));
     }
     if set.knows_leases_in("kube-system") {
