@@ -1,4 +1,5 @@
-//! Watches the object whose detail is shown, and the Events about this object. Other objects are not watched.
+//! Watches the object whose detail is shown, and the Events about this object. Other objects are not watched. Events of
+//! the whole cluster are watched while their list is open.
 
 use std::fmt;
 
@@ -8,9 +9,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     app::detail::{ShownObject, SubjectReport},
-    k8s::watch::{follow_events, follow_object},
+    k8s::watch::{follow_cluster_events, follow_events, follow_object},
 };
-use kordon_core::cluster::{EventSubject, ObjectEvents, ObjectRead, Version};
+use kordon_core::cluster::{EventSubject, EventsOfCluster, ObjectEvents, ObjectRead, Version};
 
 /// Capacity of each queue of reports. While the queue is full, the sender waits. No change is lost meanwhile: each
 /// report has the full state, so the next report includes the change.
@@ -87,6 +88,44 @@ impl Following {
         let following_object = tokio::spawn(follow_object(client, subject.clone(), seen, object_reports));
         let _tasks = [following_events, following_object].map(AbortOnDropHandle::new);
         Self { subject, versions, events, objects, _tasks }
+    }
+}
+
+/// Follows the Events of the cluster while their list is open.
+pub struct ListedEvents {
+    /// API server from which Events are read; none if there is no API server.
+    server: Option<EventServer>,
+    /// None while the list is closed. Dropping the task ends the following.
+    following: Option<(mpsc::Receiver<EventsOfCluster>, AbortOnDropHandle<()>)>,
+}
+
+impl ListedEvents {
+    pub fn new(server: Option<EventServer>) -> Self {
+        Self { server, following: None }
+    }
+
+    /// Follows the Events from now on, or no longer.
+    pub fn follow(&mut self, is_open: bool) {
+        if !is_open {
+            self.following = None;
+        } else if let (None, Some(EventServer(client))) = (&self.following, &self.server) {
+            let (reports, events) = mpsc::channel(REPORTS);
+            let task = tokio::spawn(follow_cluster_events(client.clone(), reports));
+            self.following = Some((events, AbortOnDropHandle::new(task)));
+        }
+    }
+
+    /// Waits for the next report. Waits forever if nothing is followed. May be dropped and awaited again.
+    pub async fn next(&mut self) -> EventsOfCluster {
+        let following = self.following.as_mut();
+        let report = match following {
+            Some((events, _)) => events.recv().await,
+            None => None,
+        };
+        match report {
+            Some(events) => events,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -176,6 +215,54 @@ mod tests {
         let requests = asked(&api, "n2");
         sleep(Duration::from_secs(900)).await;
         assert_eq!(asked(&api, "n2"), requests, "nobody looks, and it asks on");
+    }
+
+    /// Returns the reasons of the cluster's Events in the next report, and the error if they could not be read.
+    async fn next_of_cluster(listed: &mut ListedEvents) -> (Vec<String>, Option<String>) {
+        let report = timeout(Duration::from_secs(90), listed.next()).await.expect("a report");
+        let events = report.events.as_deref().unwrap_or_default();
+        (events.iter().map(|reported| reported.event.reason.to_string()).collect(), report.failure)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_of_the_cluster_are_read_only_while_their_list_is_open() {
+        let api = Api::new(Clock::system(), ApiOptions::default());
+        let count = 2500;
+        for number in 0..count {
+            api.load("events", about("n1", &format!("event-{number:04}"), "Starting"));
+        }
+        let mut listed = ListedEvents::new(Some(EventServer(api.client())));
+        listed.follow(false);
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(asked(&api, "/events"), 0, "nobody looks");
+        listed.follow(true);
+        let (reasons, failure) = next_of_cluster(&mut listed).await;
+        assert_eq!((reasons.len(), failure), (count, None), "all pages of the list");
+        listed.follow(true);
+        api.load("events", about("n2", "new", "Rebooted"));
+        api.load("events", about("n2", "newer", "Rebooted"));
+        let (reasons, _) = next_of_cluster(&mut listed).await;
+        assert_eq!(reasons.iter().filter(|reason| *reason == "Rebooted").count(), 2, "in one report");
+        listed.follow(false);
+        for _ in 0..100 {
+            yield_now().await;
+        }
+        let requests = asked(&api, "/events");
+        sleep(Duration::from_secs(900)).await;
+        assert_eq!(asked(&api, "/events"), requests, "the list is closed, and it asks on");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_may_not_be_listed_are_asked_for_again_after_a_minute() {
+        let api = Api::new(Clock::system(), ApiOptions::default());
+        api.load("events", about("n1", "one", "Starting"));
+        api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
+        let mut listed = ListedEvents::new(Some(EventServer(api.client())));
+        listed.follow(true);
+        let (reasons, failure) = next_of_cluster(&mut listed).await;
+        assert!(reasons.is_empty() && failure.is_some_and(|why| why.contains("events")));
+        api.clear_faults();
+        assert_eq!(next_of_cluster(&mut listed).await, (vec!["Starting".into()], None));
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,35 +2,50 @@
 
 use serde_json::Value;
 
-use kordon_core::cluster::{ClusterEvent, EventSubject};
+use kordon_core::cluster::{ClusterEvent, EventObject, EventSubject, ReportedEvent};
 use kordon_time::ClusterTime;
 
 /// Maximum length of a message, in characters.
 const LONGEST: usize = 1000;
 
 /// Reads an Event about an object; `None` if the Event is about another object of the same name.
+pub fn event(value: &Value, subject: &EventSubject) -> Option<ClusterEvent> {
+    let uid = value.pointer("/involvedObject/uid").and_then(Value::as_str).unwrap_or_default();
+    subject.is_meant(uid).then(|| reported(value).event)
+}
+
+/// Reads an Event.
 ///
 /// The times and the count are the ones that kubectl describe shows: those of the series if the Event has one,
 /// otherwise those of the Event itself.
-pub fn event(value: &Value, subject: &EventSubject) -> Option<ClusterEvent> {
+pub fn reported(value: &Value) -> ReportedEvent {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let time = |pointer: &str| ClusterTime::parse(text(pointer));
-    if !subject.is_meant(text("/involvedObject/uid")) {
-        return None;
-    }
     let count = |pointer: &str| value.pointer(pointer).and_then(Value::as_u64);
-    let source = [text("/source/component"), text("/reportingComponent")];
+    let first_of =
+        |texts: [&str; 2]| texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default().into();
     let created = time("/metadata/creationTimestamp");
     let single = time("/eventTime").or(created);
-    Some(ClusterEvent {
+    let about = EventObject {
+        kind: text("/involvedObject/kind").into(),
+        namespace: text("/involvedObject/namespace").into(),
+        name: text("/involvedObject/name").into(),
+    };
+    let is_of_kubelet = text("/reportingComponent") == "kubelet";
+    let node = match &*about.kind {
+        "Node" => about.name.clone(),
+        _ => first_of([text("/source/host"), if is_of_kubelet { text("/reportingInstance") } else { "" }]),
+    };
+    let event = ClusterEvent {
         is_warning: text("/type") == "Warning",
         reason: text("/reason").into(),
         message: text("/message").chars().take(LONGEST).collect(),
-        source: source.into_iter().find(|name| !name.is_empty()).unwrap_or_default().into(),
+        source: first_of([text("/source/component"), text("/reportingComponent")]),
         count: count("/series/count").or_else(|| count("/count")).unwrap_or(1).max(1),
         first: time("/firstTimestamp").or(single),
         last: time("/series/lastObservedTime").or_else(|| time("/lastTimestamp")).or(single),
-    })
+    };
+    ReportedEvent { about, node, event }
 }
 
 #[cfg(test)]
@@ -39,6 +54,29 @@ mod tests {
 
     use super::*;
     use kordon_core::cluster::Node;
+
+    #[test]
+    fn an_event_names_its_object_and_the_node_of_its_kubelet() {
+        let about = |object: Value, source: Value, instance: &str| {
+            let event = json!({"involvedObject": object, "source": source, "reportingComponent": "kubelet",
+                "reportingInstance": instance});
+            let ReportedEvent { about, node, .. } = reported(&event);
+            (about.to_string(), node.to_string())
+        };
+        let pod = json!({"kind": "Pod", "namespace": "shop", "name": "web-1"});
+        let node = json!({"kind": "Node", "name": "n1"});
+        let expected = |object: &str, node: &str| (object.to_owned(), node.to_owned());
+        assert_eq!(about(pod.clone(), json!({"host": "n1"}), "n1"), expected("Pod shop/web-1", "n1"));
+        assert_eq!(about(pod, json!({}), "n2"), expected("Pod shop/web-1", "n2"));
+        assert_eq!(about(node, json!({}), ""), expected("Node n1", "n1"));
+        assert_eq!(
+            reported(&json!(null)),
+            ReportedEvent {
+                event: ClusterEvent { count: 1, ..ClusterEvent::default() },
+                ..ReportedEvent::default()
+            }
+        );
+    }
 
     #[test]
     fn both_forms_of_events_are_read_and_damaged_ones_do_no_harm() {

@@ -1,4 +1,5 @@
-//! Events about one object: listed, and watched while somebody looks at them.
+//! Events: those about one object, or those of the whole cluster. They are listed, and watched while somebody looks at
+//! them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,7 +8,7 @@ use kube::{Client, client::Body};
 use serde_json::Value;
 use tokio::{
     sync::mpsc,
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -17,12 +18,19 @@ use super::{
     framing::Framing,
     paths::CollectionQuery,
 };
-use crate::k8s::decode::{self, Encoding, event::event};
-use kordon_core::cluster::{ClusterEvent, EventSubject, ObjectEvents};
+use crate::k8s::decode::{
+    self, Encoding,
+    event::{event, reported},
+};
+use kordon_core::cluster::{ClusterEvent, EventSubject, EventsOfCluster, ObjectEvents, ReportedEvent};
 
 /// Maximum number of Events that are kept for an object. It is rarely reached: the server keeps Events for an hour, and
 /// components combine repeated Events.
 const MOST: usize = 500;
+
+/// Maximum number of Events that are kept for a cluster, and how many are read at a time.
+const MOST_OF_CLUSTER: usize = 10_000;
+const PAGE: usize = 1000;
 
 /// Maximum size of a list or line, in bytes.
 const LONGEST: usize = 16 << 20;
@@ -30,7 +38,7 @@ const LONGEST: usize = 16 << 20;
 /// Time within which a response must start.
 const OPENING: Duration = Duration::from_secs(10);
 
-/// Timeout of reading Events once. It is short, because the Events are only additional evidence.
+/// Timeout of reading the Events of an object once. It is short, because these Events are only additional evidence.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum silence of a watch before it is reopened. Servers send a bookmark about every minute.
@@ -46,35 +54,17 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_secs(1);
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
+/// Delay before changes of the cluster's Events are reported, so that many of them are one report.
+const GATHERING: Duration = Duration::from_secs(1);
+
 /// Reports the Events about an object until the receiver is dropped.
 pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc::Sender<ObjectEvents>) {
-    let mut follower = EventFollower { client, subject, reports, events: BTreeMap::new(), is_listed: false };
-    let mut backoff = Backoff::default();
-    loop {
-        let pause = match follower.list_and_watch().await {
-            Ok(()) => {
-                backoff.reset();
-                PAUSE
-            }
-            Err(error) => {
-                let pause = match &error {
-                    WatchError::Forbidden(_) | WatchError::NotServed(_) => FORBIDDEN_PAUSE,
-                    WatchError::Overloaded(_, asked) => backoff.next(LONGEST_PAUSE, *asked),
-                    WatchError::Invalid(_) | WatchError::Failed(_) => backoff.next(LONGEST_PAUSE, None),
-                    WatchError::Expired => PAUSE,
-                };
-                let failure = error.words().filter(|words| !words.is_empty());
-                if follower.report(failure).await.is_err() {
-                    return;
-                }
-                pause
-            }
-        };
-        tokio::select! {
-            () = sleep(pause) => {}
-            () = follower.reports.closed() => return,
-        }
-    }
+    EventFollower::new(client, EventScope::Object(subject), Reports::Object(reports)).run().await;
+}
+
+/// Reports the Events of the cluster until the receiver is dropped.
+pub async fn follow_cluster_events(client: Client, reports: mpsc::Sender<EventsOfCluster>) {
+    EventFollower::new(client, EventScope::Cluster(None), Reports::Cluster(reports)).run().await;
 }
 
 /// Reads the Events about an object once.
@@ -82,42 +72,205 @@ pub async fn follow_events(client: Client, subject: EventSubject, reports: mpsc:
 /// # Errors
 /// The Events cannot be read; the reason in words.
 pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<ClusterEvent>, String> {
-    match timeout(PATIENCE, list(client, subject)).await {
-        Ok(Ok((events, _))) => Ok(events.into_values().collect()),
+    match timeout(PATIENCE, EventScope::Object(subject.clone()).list(client)).await {
+        Ok(Ok(list)) => Ok(list.events.into_values().map(|reported| reported.event).collect()),
         Ok(Err(error)) => Err(error.words().unwrap_or_else(|| "the list has expired".into())),
         Err(_) => Err(format!("no response within {} s", PATIENCE.as_secs())),
     }
 }
 
+/// Why Events cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EventsUnread {
+    /// The user has no right to list them; the server's words.
+    Forbidden(String),
+    Failed(String),
+}
+
+/// Reads the Events of a namespace once, or those of the cluster.
+///
+/// # Errors
+/// The Events cannot be read.
+pub async fn read_cluster_events(
+    client: &Client,
+    namespace: Option<&str>,
+) -> Result<EventsOfCluster, EventsUnread> {
+    match EventScope::Cluster(namespace.map(str::to_owned)).list(client).await {
+        Ok(EventList { events, left_out, .. }) => {
+            Ok(EventsOfCluster { events: Some(events.into_values().collect()), left_out, failure: None })
+        }
+        Err(WatchError::Forbidden(words)) => Err(EventsUnread::Forbidden(words)),
+        Err(error) => {
+            Err(EventsUnread::Failed(error.words().unwrap_or_else(|| "the list has expired".into())))
+        }
+    }
+}
+
+/// Which Events are read.
+enum EventScope {
+    /// Those about an object.
+    Object(EventSubject),
+    /// Those of a namespace, or of the whole cluster.
+    Cluster(Option<String>),
+}
+
+/// Who gets the Events.
+enum Reports {
+    Object(mpsc::Sender<ObjectEvents>),
+    Cluster(mpsc::Sender<EventsOfCluster>),
+}
+
 /// Events by their namespace and name.
-type EventTable = BTreeMap<(String, String), ClusterEvent>;
+type EventTable = BTreeMap<(String, String), ReportedEvent>;
+
+/// The Events that were read.
+#[derive(Default)]
+struct EventList {
+    events: EventTable,
+    /// Number of older Events that are left out.
+    left_out: usize,
+    /// The version from which a watch continues.
+    version: String,
+}
+
+impl EventScope {
+    /// The query of kubectl describe, except that it has no uid: [`EventSubject::is_meant`] compares the uid.
+    fn query(&self) -> CollectionQuery {
+        match self {
+            Self::Object(subject) => {
+                let selector =
+                    format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
+                CollectionQuery::for_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
+            }
+            Self::Cluster(namespace) => CollectionQuery::for_events(namespace.as_deref()),
+        }
+    }
+
+    /// Reads an Event; `None` if it is not meant.
+    fn read(&self, value: &Value) -> Option<ReportedEvent> {
+        match self {
+            Self::Object(subject) => {
+                event(value, subject).map(|event| ReportedEvent { event, ..ReportedEvent::default() })
+            }
+            Self::Cluster(_) => Some(reported(value)),
+        }
+    }
+
+    /// Maximum number of Events that are kept, and how many are read at a time.
+    const fn limits(&self) -> (usize, usize) {
+        match self {
+            Self::Object(_) => (MOST, MOST),
+            Self::Cluster(_) => (MOST_OF_CLUSTER, PAGE),
+        }
+    }
+
+    /// Lists the Events. Of an object there are few, so only the first page is read.
+    async fn list(&self, client: &Client) -> Result<EventList, WatchError> {
+        let (_, page) = self.limits();
+        let (mut list, mut next) = (EventList::default(), String::new());
+        loop {
+            let query = self.query().with("limit", &page.to_string());
+            let query = if next.is_empty() { query } else { query.with("continue", &next) };
+            let body = error::open(client, query.as_str(), OPENING).await?.into_body();
+            let bytes = error::collect(body, OPENING, LONGEST).await?;
+            let read: Value = serde_json::from_slice(&bytes)
+                .map_err(|_| WatchError::Failed("the list is not a list of the Kubernetes API".into()))?;
+            let items = read["items"].as_array().map(Vec::as_slice).unwrap_or_default();
+            list.events.extend(items.iter().filter_map(|item| Some((key(item), self.read(item)?))));
+            self.drop_oldest(&mut list);
+            let metadata = |name: &str| read["metadata"][name].as_str().unwrap_or_default().to_owned();
+            list.version = metadata("resourceVersion");
+            next = metadata("continue");
+            if next.is_empty() || matches!(self, Self::Object(_)) {
+                return Ok(list);
+            }
+        }
+    }
+
+    /// Drops the Events that are the oldest, if there are too many.
+    fn drop_oldest(&self, list: &mut EventList) {
+        let (most, _) = self.limits();
+        let too_many = list.events.len().saturating_sub(most);
+        if too_many == 0 {
+            return;
+        }
+        let by_age = |(key, event): (&(String, String), &ReportedEvent)| (event.event.last, key.clone());
+        let mut oldest: Vec<_> = list.events.iter().map(by_age).collect();
+        oldest.sort_unstable();
+        for (_, key) in oldest.into_iter().take(too_many) {
+            list.events.remove(&key);
+        }
+        list.left_out += too_many;
+    }
+}
 
 struct EventFollower {
     client: Client,
-    subject: EventSubject,
-    reports: mpsc::Sender<ObjectEvents>,
-    events: EventTable,
+    scope: EventScope,
+    reports: Reports,
+    list: EventList,
     is_listed: bool,
 }
 
 impl EventFollower {
+    fn new(client: Client, scope: EventScope, reports: Reports) -> Self {
+        Self { client, scope, reports, list: EventList::default(), is_listed: false }
+    }
+
+    async fn run(mut self) {
+        let mut backoff = Backoff::default();
+        loop {
+            let pause = match self.list_and_watch().await {
+                Ok(()) => {
+                    backoff.reset();
+                    PAUSE
+                }
+                Err(error) => {
+                    let pause = match &error {
+                        WatchError::Forbidden(_) | WatchError::NotServed(_) => FORBIDDEN_PAUSE,
+                        WatchError::Overloaded(_, asked) => backoff.next(LONGEST_PAUSE, *asked),
+                        WatchError::Invalid(_) | WatchError::Failed(_) => backoff.next(LONGEST_PAUSE, None),
+                        WatchError::Expired => PAUSE,
+                    };
+                    let failure = error.words().filter(|words| !words.is_empty());
+                    if self.report(failure).await.is_err() {
+                        return;
+                    }
+                    pause
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.reports.closed() => return,
+            }
+        }
+    }
+
     /// Lists the Events, then watches them until the watch ends.
     async fn list_and_watch(&mut self) -> Result<(), WatchError> {
-        let (events, version) = list(&self.client, &self.subject).await?;
-        (self.events, self.is_listed) = (events, true);
+        (self.list, self.is_listed) = (self.scope.list(&self.client).await?, true);
         if self.report(None).await.is_err() {
             return Ok(());
         }
-        let query = query(&self.subject).watched(LIFETIME).with("resourceVersion", &version);
+        let query = self.scope.query().watched(LIFETIME).with("resourceVersion", &self.list.version);
         let body = error::open(&self.client, query.as_str(), OPENING).await?.into_body();
         self.read_watch(body).await
     }
 
     async fn read_watch(&mut self, mut body: Body) -> Result<(), WatchError> {
         let mut framing = Framing::new(Encoding::Json, LONGEST);
+        // When the changes so far are reported; `None` without changes.
+        let mut due: Option<Instant> = None;
         loop {
             let frame = tokio::select! {
                 frame = timeout(SILENCE, body.frame()) => frame,
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
+                    due = None;
+                    if self.report(None).await.is_err() {
+                        return Ok(());
+                    }
+                    continue;
+                }
                 () = self.reports.closed() => return Ok(()),
             };
             let Ok(frame) = frame else { return Ok(()) };
@@ -126,8 +279,13 @@ impl EventFollower {
             while let Some(line) = framing.next(&mut received)? {
                 is_changed |= self.on_line(line)?;
             }
-            if is_changed && self.report(None).await.is_err() {
-                return Ok(());
+            if is_changed {
+                self.scope.drop_oldest(&mut self.list);
+                let gathering = match self.scope {
+                    EventScope::Object(_) => Duration::ZERO,
+                    EventScope::Cluster(_) => GATHERING,
+                };
+                due.get_or_insert(Instant::now() + gathering);
             }
         }
     }
@@ -140,52 +298,45 @@ impl EventFollower {
         let object = &line["object"];
         match line["type"].as_str() {
             Some("ADDED" | "MODIFIED") => {
-                let read = event(object, &self.subject);
+                let read = self.scope.read(object);
                 let is_meant = read.is_some();
-                self.events.extend(read.map(|event| (key(object), event)));
-                drop_oldest(&mut self.events);
+                self.list.events.extend(read.map(|event| (key(object), event)));
                 Ok(is_meant)
             }
-            Some("DELETED") => Ok(self.events.remove(&key(object)).is_some()),
+            Some("DELETED") => Ok(self.list.events.remove(&key(object)).is_some()),
             Some("ERROR") => Err(WatchError::from(decode::status_error(object))),
             _ => Ok(false),
         }
     }
 
     async fn report(&self, failure: Option<String>) -> Result<(), Closed> {
-        let events = self.is_listed.then(|| self.events.values().cloned().collect());
-        self.reports.send(ObjectEvents { events, failure }).await.map_err(|_| Closed)
+        let EventList { events, left_out, .. } = &self.list;
+        let sent = match &self.reports {
+            Reports::Object(reports) => {
+                let events =
+                    self.is_listed.then(|| events.values().map(|reported| reported.event.clone()).collect());
+                reports.send(ObjectEvents { events, failure }).await.is_ok()
+            }
+            Reports::Cluster(reports) => {
+                let events = self.is_listed.then(|| events.values().cloned().collect());
+                reports.send(EventsOfCluster { events, left_out: *left_out, failure }).await.is_ok()
+            }
+        };
+        if sent { Ok(()) } else { Err(Closed) }
     }
 }
 
-/// The query of kubectl describe, except that it has no uid: [`EventSubject::is_meant`] compares the uid.
-fn query(subject: &EventSubject) -> CollectionQuery {
-    let selector = format!("involvedObject.kind={},involvedObject.name={}", subject.kind, subject.name);
-    CollectionQuery::for_events(subject.namespace.as_deref()).with("fieldSelector", &selector)
-}
-
-/// Returns the Events, and the version from which a watch continues.
-async fn list(client: &Client, subject: &EventSubject) -> Result<(EventTable, String), WatchError> {
-    let query = query(subject).with("limit", &MOST.to_string());
-    let body = error::open(client, query.as_str(), OPENING).await?.into_body();
-    let bytes = error::collect(body, OPENING, LONGEST).await?;
-    let list: Value = serde_json::from_slice(&bytes)
-        .map_err(|_| WatchError::Failed("the list is not a list of the Kubernetes API".into()))?;
-    let items = list["items"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut events: EventTable =
-        items.iter().filter_map(|item| Some((key(item), event(item, subject)?))).collect();
-    drop_oldest(&mut events);
-    Ok((events, list["metadata"]["resourceVersion"].as_str().unwrap_or_default().into()))
+impl Reports {
+    /// Waits until nobody gets reports any more.
+    async fn closed(&self) {
+        match self {
+            Self::Object(reports) => reports.closed().await,
+            Self::Cluster(reports) => reports.closed().await,
+        }
+    }
 }
 
 fn key(object: &Value) -> (String, String) {
     let field = |name: &str| object["metadata"][name].as_str().unwrap_or_default().to_owned();
     (field("namespace"), field("name"))
-}
-
-fn drop_oldest(events: &mut EventTable) {
-    while events.len() > MOST {
-        let oldest = events.iter().min_by_key(|(_, event)| event.last).map(|(key, _)| key.clone());
-        oldest.and_then(|key| events.remove(&key));
-    }
 }

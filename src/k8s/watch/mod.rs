@@ -35,7 +35,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 pub(in crate::k8s) use error::get;
-pub use events::{follow_events, read_events};
+pub use events::{EventsUnread, follow_cluster_events, follow_events, read_cluster_events, read_events};
 pub use object::follow_object;
 pub(in crate::k8s) use paths::CollectionQuery;
 pub use scope::{count_pods, read_scope};

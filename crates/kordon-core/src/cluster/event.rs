@@ -1,6 +1,6 @@
-//! Events about one object, reported by components of the cluster.
+//! Events, reported by components of the cluster: those about one object, and those of the whole cluster.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::{
     names::{Key, Name},
@@ -93,6 +93,93 @@ impl ObjectEvents {
     }
 }
 
+/// The object that an Event is about, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventObject {
+    pub kind: Name,
+    /// Empty for an object of the whole cluster.
+    pub namespace: Name,
+    pub name: Name,
+}
+
+impl fmt::Display for EventObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.is_empty() {
+            true => write!(f, "{} {}", self.kind, self.name),
+            false => write!(f, "{} {}/{}", self.kind, self.namespace, self.name),
+        }
+    }
+}
+
+/// An Event with the object that it is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReportedEvent {
+    pub about: EventObject,
+    /// The node that the Event is about, or whose kubelet reported it; empty if it names none.
+    pub node: Name,
+    pub event: ClusterEvent,
+}
+
+/// What identifies a row of Events that were [folded](fold_by_object).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventKey {
+    pub about: EventObject,
+    pub reason: Name,
+    pub is_warning: bool,
+    pub source: Name,
+}
+
+impl ReportedEvent {
+    pub fn key(&self) -> EventKey {
+        let ClusterEvent { reason, is_warning, source, .. } = &self.event;
+        EventKey {
+            about: self.about.clone(),
+            reason: reason.clone(),
+            is_warning: *is_warning,
+            source: source.clone(),
+        }
+    }
+}
+
+/// The Events of a cluster, as far as they are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventsOfCluster {
+    /// The Events; none until they have been listed.
+    pub events: Option<Arc<[ReportedEvent]>>,
+    /// Number of older Events that are left out, because there are too many.
+    pub left_out: usize,
+    /// Why the Events are unknown or outdated.
+    pub failure: Option<String>,
+}
+
+impl EventsOfCluster {
+    /// Merges this result into an earlier one. If this read failed, keeps the earlier Events and adds the failure.
+    #[must_use]
+    pub fn after(self, before: Self) -> Self {
+        match self.events {
+            Some(_) => self,
+            None => Self { failure: self.failure, ..before },
+        }
+    }
+}
+
+/// Merges Events about the same object with the same reason, type and source, by what identifies them.
+pub fn fold_by_object(events: &[ReportedEvent]) -> BTreeMap<EventKey, ReportedEvent> {
+    let mut objects: BTreeMap<&EventObject, (&Name, Vec<ClusterEvent>)> = BTreeMap::new();
+    for ReportedEvent { about, node, event } in events {
+        let (known_node, of_object) = objects.entry(about).or_insert_with(|| (node, Vec::new()));
+        if known_node.is_empty() {
+            *known_node = node;
+        }
+        of_object.push(event.clone());
+    }
+    let rows = objects.into_iter().flat_map(|(about, (node, events))| {
+        let row = move |event| ReportedEvent { about: about.clone(), node: node.clone(), event };
+        fold(&events).into_iter().map(row)
+    });
+    rows.map(|row| (row.key(), row)).collect()
+}
+
 /// Merges Events with the same reason, type and source into one Event with the latest message. Sorts the merged Events
 /// by time, newest first.
 pub fn fold(events: &[ClusterEvent]) -> Vec<ClusterEvent> {
@@ -146,6 +233,28 @@ mod tests {
         let expected =
             [event("Started", "started", 95, 95, 1), event("BackOff", "second", 10, 90, 5), warning];
         assert_eq!(folded, expected);
+    }
+
+    #[test]
+    fn events_of_a_cluster_fold_by_object_and_reason() {
+        let about =
+            |name: &str| EventObject { kind: "Pod".into(), namespace: "shop".into(), name: name.into() };
+        let reported =
+            |name: &str, node: &str, event| ReportedEvent { about: about(name), node: node.into(), event };
+        let folded = fold_by_object(&[
+            reported("a", "", event("BackOff", "first", 10, 30, 2)),
+            reported("a", "n1", event("BackOff", "second", 40, 90, 3)),
+            reported("a", "", event("Started", "started", 95, 95, 1)),
+            reported("b", "", event("BackOff", "other", 5, 5, 1)),
+        ]);
+        let rows: Vec<ReportedEvent> = folded.into_values().collect();
+        let expected = [
+            reported("a", "n1", event("BackOff", "second", 10, 90, 5)),
+            reported("a", "n1", event("Started", "started", 95, 95, 1)),
+            reported("b", "", event("BackOff", "other", 5, 5, 1)),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(rows[0].about.to_string(), "Pod shop/a");
     }
 
     #[test]

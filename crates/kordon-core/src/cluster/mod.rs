@@ -84,7 +84,9 @@ pub use claim::{CordonNote, DrainClaim, DrainedNote};
 pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
 pub use device_tables::{DeviceChange, DeviceTables};
 pub use drain_markers::DrainStage;
-pub use event::{ClusterEvent, EventSubject, ObjectEvents};
+pub use event::{
+    ClusterEvent, EventKey, EventObject, EventSubject, EventsOfCluster, ObjectEvents, ReportedEvent,
+};
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
 pub use foreign_drain::{CordonOrigin, ForeignDrain, ForeignNote};
@@ -96,9 +98,9 @@ pub use lease::{ClockDifference, LeaderLease, Lease};
 pub use maintenance_note::{MaintenanceNote, MaintenanceStage};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, FieldManager, Node, READY, ZoneKey};
+pub use node_devices::{AllocatedCount, ExtendedResource, NodeDevices};
 pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
-pub use node_devices::{AllocatedCount, ExtendedResource, NodeDevices};
 pub use owner::{Owner, OwnerKind, WorkloadKind};
 pub use pod::{
     ContainerExit, LocalStorage, LocalVolume, Phase, Pod, PodEnding, PodReady, PodUnscheduled, Termination,
