@@ -35,6 +35,10 @@ impl App {
                 self.filter_pane(pane.unwrap_or_default(), argument);
                 self.arrange(now);
             }
+            UserAction::Events => {
+                self.filter_pane(Pane::Events, argument);
+                self.arrange(now);
+            }
             UserAction::Enter => {
                 let node = self.named_node(argument)?;
                 self.screen.show_pods(node);
@@ -55,6 +59,10 @@ impl App {
     /// Shows a pane with a filter. What is in the place of the nodes is closed for them.
     pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
         let pane = match pane {
+            Pane::Events => {
+                self.open_events();
+                Pane::Events
+            }
             Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => {
                 self.screen.leave_node();
                 self.screen.overlays.close_views();

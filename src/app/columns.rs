@@ -89,6 +89,14 @@ columns! {
 }
 
 columns! {
+    /// Columns of the Events. `Last` sorts by the time of the last occurrence, `Type` has Warnings first.
+    EventColumn {
+        Last = "last" 'A', Type = "type" 'T', Reason = "reason" 'R', Object = "object" 'N', Count = "count" 'C',
+        Source = "source" 'S',
+    }
+}
+
+columns! {
     /// Columns of the budgets. `Room` sorts by urgency.
     BudgetColumn {
         Room = "room" 'R', Name = "budget" 'N', Pods = "pods" 'P', Blocks = "blocks" 'O', Drains = "drains" 'D',

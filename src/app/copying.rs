@@ -49,6 +49,10 @@ impl App {
             Pane::Budgets => {
                 self.screen.budgets.list.selected().map(|budget| name("budget", budget.to_string()))
             }
+            Pane::Events => {
+                let view = self.screen.overlays.event_list();
+                view.and_then(|view| view.list.selected()).map(|row| name("object", row.about.to_string()))
+            }
             Pane::Audit => self.screen.audit.selected().map(|finding| name("finding", finding.clone())),
             Pane::Zones => self.screen.zones.list.selected().map(|zone| name("zone", zone.to_string())),
             _ => subject_of_row(self)?.as_ref().map(subject),

@@ -9,12 +9,13 @@ use crate::model::{
 };
 use kordon_core::{
     cluster::{
-        ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ZoneKey, device_tables::is_extended,
+        ConditionStatus, Key, Labels, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey,
+        device_tables::is_extended,
     },
     engine::{Certainty, ZoneView},
     forecast::Lane,
 };
-use kordon_time::ClusterTime;
+use kordon_time::{ClusterClock, ClusterTime, Timestamp};
 
 const fn word(name: &'static str) -> FilterField {
     FilterField { name, kind: FieldKind::Word }
@@ -90,6 +91,19 @@ const FINDING: &[FilterField] = &[
     number("nodes"),
 ];
 
+const EVENT: &[FilterField] = &[
+    word("type"),
+    word("reason"),
+    word("kind"),
+    word("object"),
+    word("ns"),
+    word("node"),
+    word("source"),
+    number("count"),
+    time("last"),
+    time("first"),
+];
+
 const ENTRY: &[FilterField] = &[word("level"), word("node"), word("pod")];
 
 /// The fields of the rows of a pane. Nodes and pods also have their labels as fields.
@@ -104,6 +118,7 @@ pub const fn fields(pane: Pane) -> &'static [FilterField] {
         Pane::Journal => ENTRY,
         Pane::Budgets => BUDGET,
         Pane::Audit => FINDING,
+        Pane::Events => EVENT,
         Pane::Detail | Pane::Plan | Pane::Progress => &[],
     }
 }
@@ -365,6 +380,52 @@ impl Filterable for Finding {
         found(&self.text);
         self.nodes.iter().for_each(|node| found(node));
     }
+}
+
+pub(super) struct FilterableEvent<'a> {
+    pub event: &'a ReportedEvent,
+    pub clock: ClusterClock,
+    pub now: Timestamp,
+}
+
+impl Filterable for FilterableEvent<'_> {
+    fn field(&self, key: &str) -> Option<String> {
+        let ReportedEvent { about, node, event } = self.event;
+        Some(match key {
+            "type" => event_type(event.is_warning).into(),
+            "reason" => event.reason.to_string(),
+            "kind" => about.kind.to_string(),
+            "object" | "name" => about.name.to_string(),
+            "ns" | "namespace" => about.namespace.to_string(),
+            "node" => node.to_string(),
+            "source" => event.source.to_string(),
+            _ => return None,
+        })
+    }
+
+    fn measure(&self, key: &str) -> Option<Measure> {
+        let event = &self.event.event;
+        let since = |at: Option<ClusterTime>| Some(Measure::Time(self.now.since(self.clock.local(at?))));
+        match key {
+            "count" => Some(count(usize::try_from(event.count).unwrap_or(usize::MAX))),
+            "last" => since(event.last),
+            "first" => since(event.first),
+            _ => None,
+        }
+    }
+
+    fn texts(&self, found: &mut dyn FnMut(&str)) {
+        let ReportedEvent { about, event, .. } = self.event;
+        found(&event.reason);
+        found(&about.to_string());
+        found(&event.message);
+        found(&event.source);
+    }
+}
+
+/// The type of an Event.
+pub const fn event_type(is_warning: bool) -> &'static str {
+    if is_warning { "Warning" } else { "Normal" }
 }
 
 pub(super) struct FilterablePod<'a> {

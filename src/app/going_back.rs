@@ -9,9 +9,9 @@ use super::{
 use kordon_core::cluster::NodeName;
 
 impl Screen {
-    /// Records where the user is. Plans and the progress of operations are no places to come back to.
+    /// Records where the user is. Plans, the progress of operations and Events are no places to come back to.
     pub(super) fn record_place(&mut self) {
-        if !matches!(self.focus, Pane::Plan | Pane::Progress) {
+        if !matches!(self.focus, Pane::Plan | Pane::Progress | Pane::Events) {
             let detail = self.overlays.detail().map(|detail| detail.subject.clone());
             self.places.visit(Place { focus: self.focus, pods_of: self.pods_of.clone(), detail });
         }

@@ -68,6 +68,7 @@ impl HelpGroup {
             | UserAction::Group
             | UserAction::FoldAll
             | UserAction::Fold
+            | UserAction::Events
             | UserAction::NextMatch
             | UserAction::PreviousMatch
             | UserAction::Filter

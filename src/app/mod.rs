@@ -14,6 +14,7 @@ mod contexts;
 mod copying;
 pub mod detail;
 pub mod dialog;
+pub mod event_list;
 pub mod filter;
 pub mod filter_fields;
 mod going_back;
@@ -60,7 +61,9 @@ pub mod update;
 
 pub use aliases::Aliases;
 pub use chosen_columns::ChosenColumn;
-pub use columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn};
+pub use columns::{
+    BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
+};
 pub use commands::{Command, UserAction};
 pub use contexts::{Elsewhere, ScreenMemory};
 pub use copying::{MOST_COPIED, TakenAlong};

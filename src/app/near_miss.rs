@@ -54,6 +54,10 @@ impl App {
                 let rows = shown.predictions.budgets().into_iter().flat_map(BudgetList::rows);
                 rows.filter(|row| filter.matches(*row)).count()
             }
+            Pane::Events => {
+                let view = self.screen.overlays.event_list()?;
+                view.count_matches(filter, shown.cluster.clock(), shown.views.taken)
+            }
             Pane::Audit => {
                 let known = shown.predictions.audit()?;
                 known.audit.findings.iter().filter(|finding| filter.matches(*finding)).count()

@@ -96,6 +96,7 @@ impl App {
                 Pane::Pods => !screen.pods.list.is_empty(),
                 Pane::Evictions => !screen.evictions.list.is_empty(),
                 Pane::Budgets => !screen.budgets.list.is_empty(),
+                Pane::Events => screen.overlays.event_list().is_some_and(|view| !view.list.is_empty()),
                 _ => false,
             },
             UserAction::Group => !screen.nodes.list.is_empty(),
@@ -137,6 +138,7 @@ impl App {
             | UserAction::Info
             | UserAction::Timing
             | UserAction::Maintenance
+            | UserAction::Events
             | UserAction::Redraw
             | UserAction::Suspend
             | UserAction::Quit
@@ -170,6 +172,7 @@ impl App {
             | UserAction::Dismiss
             | UserAction::Typed(TypedCommand::Enforce) => Some(PAST),
             UserAction::Yaml => Some("history: it has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("history: it has no Events, only what kordon watches"),
             _ => None,
         }
     }
@@ -183,6 +186,7 @@ impl App {
                 Some("replay: a recording has no operations of ours")
             }
             UserAction::Yaml => Some("replay: a recording has no whole objects, only what kordon watches"),
+            UserAction::Events => Some("replay: a recording has no Events, only what kordon watches"),
             UserAction::Freeze => Some("replay: p pauses a recording"),
             _ => None,
         }
@@ -208,6 +212,7 @@ impl App {
             }
             Pane::Pods
             | Pane::Progress
+            | Pane::Events
             | Pane::Journal
             | Pane::Pending
             | Pane::Departures

@@ -10,6 +10,7 @@ use super::{
     commands::COMMANDS,
     detail::{Detail, DetailView},
     dialog::Dialog,
+    event_list::EventListView,
     help::HelpSheet,
     listing::Movement,
     maintenance::MaintenanceSheet,
@@ -31,6 +32,8 @@ pub enum Overlay {
     Plan(Box<Preview>),
     /// A view of an operation's progress.
     Progress(Progress),
+    /// A view of the cluster's Events.
+    Events(Box<EventListView>),
     /// The filter of the focused pane, while it is being typed.
     Filter(Input),
     /// The command palette.
@@ -62,6 +65,7 @@ impl Overlay {
             Self::Detail(_) => Some(Pane::Detail),
             Self::Plan(_) => Some(Pane::Plan),
             Self::Progress(_) => Some(Pane::Progress),
+            Self::Events(_) => Some(Pane::Events),
             Self::Filter(_)
             | Self::Palette(_)
             | Self::Question(_)
@@ -80,6 +84,7 @@ impl Overlay {
             Self::Detail(detail) => Some(detail.from),
             Self::Plan(preview) => Some(preview.from),
             Self::Progress(progress) => Some(progress.from),
+            Self::Events(view) => Some(view.from),
             Self::Filter(_)
             | Self::Palette(_)
             | Self::Question(_)
@@ -103,6 +108,7 @@ impl Overlay {
             Self::Themes(_) => Some(InputTarget::Theme),
             Self::Detail(_)
             | Self::Progress(_)
+            | Self::Events(_)
             | Self::Info(_)
             | Self::Timing(_)
             | Self::Maintenance(_)
@@ -122,6 +128,7 @@ impl Overlay {
             Self::Detail(_)
             | Self::Plan(_)
             | Self::Progress(_)
+            | Self::Events(_)
             | Self::Filter(_)
             | Self::Palette(_)
             | Self::Help(_)
@@ -146,6 +153,7 @@ impl Overlay {
             Self::Themes(chooser) => chooser.edit(request),
             Self::Detail(_)
             | Self::Progress(_)
+            | Self::Events(_)
             | Self::Info(_)
             | Self::Timing(_)
             | Self::Maintenance(_)
@@ -162,6 +170,7 @@ impl Overlay {
             Self::Filter(_)
             | Self::Detail(_)
             | Self::Progress(_)
+            | Self::Events(_)
             | Self::Question(_)
             | Self::Help(_)
             | Self::Info(_)
@@ -181,6 +190,7 @@ impl Overlay {
             Self::Themes(chooser) => chooser.choose(by),
             Self::Detail(_)
             | Self::Progress(_)
+            | Self::Events(_)
             | Self::Filter(_)
             | Self::Help(_)
             | Self::Info(_)
@@ -195,6 +205,7 @@ impl Overlay {
         match self {
             Self::Detail(detail) => detail.list.select_place(place),
             Self::Progress(progress) => progress.list.select_place(place),
+            Self::Events(view) => view.list.select_place(place),
             Self::Plan(_)
             | Self::Filter(_)
             | Self::Palette(_)
@@ -214,6 +225,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.step(step),
             Self::Plan(preview) => preview.step(step),
             Self::Progress(progress) => progress.list.step(step),
+            Self::Events(view) => view.list.step(step),
             Self::Help(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
             Self::Info(scrolled) => *scrolled = scroll(*scrolled, step),
             Self::Timing(sheet) => sheet.scrolled = scroll(sheet.scrolled, step),
@@ -228,6 +240,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.len(),
             Self::Plan(preview) => preview.list.len(),
             Self::Progress(progress) => progress.list.len(),
+            Self::Events(view) => view.list.len(),
             Self::Filter(_)
             | Self::Palette(_)
             | Self::Question(_)
@@ -246,6 +259,7 @@ impl Overlay {
             Self::Detail(detail) => detail.list.set_drawn(rows),
             Self::Plan(preview) => preview.list.set_drawn(rows),
             Self::Progress(progress) => progress.list.set_drawn(rows),
+            Self::Events(view) => view.list.set_drawn(rows),
             Self::Filter(_)
             | Self::Palette(_)
             | Self::Question(_)
@@ -299,6 +313,7 @@ impl Overlays {
     of_kind!(Detail: Detail, detail, detail_mut);
     of_kind!(Plan: Preview, plan, plan_mut);
     of_kind!(Progress: Progress, progress, progress_mut);
+    of_kind!(Events: EventListView, event_list, event_list_mut);
     of_kind!(Palette: Palette, palette, palette_mut);
     of_kind!(Question: Dialog, question, question_mut);
     of_kind!(Timing: TimingSheet, timing, timing_mut);
@@ -355,7 +370,7 @@ impl Overlays {
     }
 
     /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
-    /// detail opened from a plan or progress lies over it; any other detail closes it.
+    /// detail opened from a plan, progress or Events lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
         let gives_way = |other: &Overlay| {
             matches!(
@@ -369,8 +384,8 @@ impl Overlays {
         };
         self.0.retain(|other| !gives_way(other));
         match &overlay {
-            Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress) => {}
-            Overlay::Detail(_) | Overlay::Progress(_) => self.close_views(),
+            Overlay::Detail(detail) if matches!(detail.from, Pane::Plan | Pane::Progress | Pane::Events) => {}
+            Overlay::Detail(_) | Overlay::Progress(_) | Overlay::Events(_) => self.close_views(),
             Overlay::Plan(_) => self.close_plan(),
             Overlay::Question(_) => drop(self.close_question()),
             Overlay::Filter(_)
@@ -388,6 +403,15 @@ impl Overlays {
 
     pub(super) fn close_top(&mut self) -> Option<Overlay> {
         self.0.pop()
+    }
+
+    /// Closes the views that lie over the Events. Returns whether Events are open.
+    pub(super) fn uncover_events(&mut self) -> bool {
+        let is_open = self.event_list().is_some();
+        if is_open {
+            self.0.retain(|overlay| overlay.pane().is_none() || matches!(overlay, Overlay::Events(_)));
+        }
+        is_open
     }
 
     /// Closes every view, so that the nodes or one node's pods are shown again.

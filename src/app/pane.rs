@@ -14,6 +14,8 @@ pub enum Pane {
     Plan,
     /// An operation's progress, shown in place of the nodes.
     Progress,
+    /// The Events of the cluster, shown in place of the nodes.
+    Events,
     Evictions,
     Forecast,
     Journal,
@@ -29,10 +31,11 @@ pub enum Pane {
 
 impl Pane {
     /// The panes whose rows can be filtered and sorted.
-    pub const LISTS: [Self; 8] = [
+    pub const LISTS: [Self; 9] = [
         Self::Zones,
         Self::Nodes,
         Self::Pods,
+        Self::Events,
         Self::Evictions,
         Self::Pending,
         Self::Departures,
@@ -48,6 +51,7 @@ impl Pane {
             Self::Detail => "Detail",
             Self::Plan => "Plan",
             Self::Progress => "Progress",
+            Self::Events => "Events",
             Self::Evictions => "Evictions",
             Self::Journal => "Journal",
             Self::Forecast => "Forecast",
@@ -62,7 +66,7 @@ impl Pane {
     pub const fn digit(self) -> char {
         match self {
             Self::Zones => '1',
-            Self::Nodes | Self::Pods | Self::Detail | Self::Plan | Self::Progress => '2',
+            Self::Nodes | Self::Pods | Self::Detail | Self::Plan | Self::Progress | Self::Events => '2',
             Self::Evictions => '3',
             Self::Forecast => '4',
             Self::Journal => '5',

@@ -361,7 +361,7 @@ impl Screen {
     /// Opens the progress of an operation.
     pub(super) fn open_progress(&mut self, operation: OperationId) {
         let from = match self.focus {
-            Pane::Plan | Pane::Progress | Pane::Detail => Pane::Nodes,
+            Pane::Plan | Pane::Progress | Pane::Detail | Pane::Events => Pane::Nodes,
             pane => pane,
         };
         self.open_view(Overlay::Progress(Progress::new(operation, from)));
@@ -462,7 +462,7 @@ impl Screen {
             let list_use = if pane == self.focus { ListUse::Focus } else { ListUse::Unfocus };
             self.on_list_use(pane, list_use);
         }
-        for pane in [Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Plan, Pane::Progress] {
+        for pane in [Pane::Nodes, Pane::Pods, Pane::Detail, Pane::Plan, Pane::Progress, Pane::Events] {
             self.on_list_use(pane, ListUse::Focus);
         }
     }
@@ -481,6 +481,9 @@ impl Screen {
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(|plan| plan.list.on_use(list_use)),
             Pane::Progress => {
                 self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.on_use(list_use));
+            }
+            Pane::Events => {
+                self.overlays.event_list_mut().into_iter().for_each(|view| view.list.on_use(list_use));
             }
             Pane::Detail => {
                 self.overlays.detail_mut().into_iter().for_each(|detail| detail.list.on_use(list_use));
@@ -505,6 +508,9 @@ impl Screen {
             Pane::Plan => self.overlays.plan_mut().into_iter().for_each(Preview::choose_first),
             Pane::Progress => {
                 self.overlays.progress_mut().into_iter().for_each(|progress| progress.list.choose_first());
+            }
+            Pane::Events => {
+                self.overlays.event_list_mut().into_iter().for_each(|view| view.list.choose_first());
             }
             Pane::Detail => {
                 if let Some(detail) = self.overlays.detail_mut() {
@@ -531,6 +537,7 @@ impl Screen {
             Pane::Plan => self.overlays.plan().is_some_and(|plan| plan.list.is_row_gone()),
             Pane::Progress => self.overlays.progress().is_some_and(|progress| progress.list.is_row_gone()),
             Pane::Detail => self.overlays.detail().is_some_and(|detail| detail.list.is_row_gone()),
+            Pane::Events => self.overlays.event_list().is_some_and(|view| view.list.is_row_gone()),
             Pane::Journal => self.journal.is_row_gone(),
         }
     }
@@ -629,7 +636,7 @@ impl Screen {
             Pane::Departures => self.departures.step(step),
             Pane::Journal => self.journal.step(step),
             Pane::Forecast => self.forecast.list.step(step),
-            Pane::Detail | Pane::Plan | Pane::Progress => {}
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {}
         }
     }
 
@@ -646,7 +653,7 @@ impl Screen {
             Pane::Departures => self.departures.select_place(row),
             Pane::Journal => self.journal.select_place(row),
             Pane::Forecast => self.forecast.list.select_place(row),
-            Pane::Detail | Pane::Plan | Pane::Progress => {
+            Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
                 if let Some(view) = self.overlays.view_mut() {
                     view.select_place(row);
                 }
@@ -669,7 +676,7 @@ impl Screen {
                 Pane::Departures => self.departures.set_drawn(*rows),
                 Pane::Journal => self.journal.set_drawn(*rows),
                 Pane::Forecast => self.forecast.set_drawn(*rows),
-                Pane::Detail | Pane::Plan | Pane::Progress => {
+                Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
                     if let Some(view) = self.overlays.view_mut() {
                         view.drawn(*rows);
                     }

@@ -84,6 +84,7 @@ impl Screen {
             Pane::Pods => &self.pods.sort,
             Pane::Evictions => &self.evictions.sort,
             Pane::Budgets => &self.budgets.sort,
+            Pane::Events => return self.overlays.event_list().map(|view| &view.sort as &dyn PaneSort),
             Pane::Detail
             | Pane::Plan
             | Pane::Progress
@@ -102,6 +103,9 @@ impl Screen {
             Pane::Pods => &mut self.pods.sort,
             Pane::Evictions => &mut self.evictions.sort,
             Pane::Budgets => &mut self.budgets.sort,
+            Pane::Events => {
+                return self.overlays.event_list_mut().map(|view| &mut view.sort as &mut dyn PaneSort);
+            }
             Pane::Detail
             | Pane::Plan
             | Pane::Progress

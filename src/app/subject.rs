@@ -33,6 +33,7 @@ pub(super) fn subject_of_row(app: &App) -> Result<Option<DetailSubject>, String>
         }
         Pane::Journal => subject_of_entry(app)?,
         Pane::Departures => subject_of_departure(app)?,
+        Pane::Events => app.subject_of_event()?,
         Pane::Zones | Pane::Budgets | Pane::Audit | Pane::Detail => None,
     })
 }

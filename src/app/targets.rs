@@ -50,6 +50,7 @@ impl App {
             Pane::Forecast => Box::new(screen.forecast.selected().into_iter().flat_map(|lane| &lane.nodes)),
             Pane::Plan
             | Pane::Progress
+            | Pane::Events
             | Pane::Evictions
             | Pane::Journal
             | Pane::Pending
@@ -73,6 +74,7 @@ impl App {
             | Pane::Nodes
             | Pane::Plan
             | Pane::Progress
+            | Pane::Events
             | Pane::Journal
             | Pane::Forecast
             | Pane::Pending

@@ -79,8 +79,8 @@ impl App {
 }
 
 /// Panes whose rows have a namespace.
-const NAMESPACED: [Pane; 6] =
-    [Pane::Pods, Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets, Pane::Audit];
+const NAMESPACED: [Pane; 7] =
+    [Pane::Pods, Pane::Events, Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets, Pane::Audit];
 
 impl App {
     /// Filters the panes whose rows have a namespace; an empty name clears their filters.

@@ -114,6 +114,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
         UserAction::Maintenance => toggle_maintenance(app),
+        UserAction::Events => app.open_events(),
         UserAction::Edit(request) => app.screen.edit(request),
         UserAction::Complete if app.screen.complete_filter() || app.complete_argument() => {}
         UserAction::Complete => with_overlay(app, Overlay::complete),
@@ -283,6 +284,7 @@ fn enter(app: &mut App) {
         Pane::Detail => open_suggested(app),
         Pane::Pods
         | Pane::Progress
+        | Pane::Events
         | Pane::Journal
         | Pane::Pending
         | Pane::Departures
@@ -360,8 +362,6 @@ fn toggle_yaml(app: &mut App) {
     }
 }
 
-/// If the selected row is gone, shows a message that says why the key did nothing.
-fn say_gone(app: &mut App) {
 /// Changes the open detail if it shows the whole object.
 fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
     let detail = app.screen.overlays.detail_mut();
@@ -370,6 +370,8 @@ fn with_yaml(app: &mut App, change: impl FnOnce(&mut Detail)) {
     }
 }
 
+/// If the selected row is gone, shows a message that says why the key did nothing.
+fn say_gone(app: &mut App) {
     if app.screen.is_row_gone() {
         app.screen.message = Some("the selected row is gone: select another".into());
     }
@@ -411,6 +413,7 @@ fn mark(app: &mut App) {
         | Pane::Detail
         | Pane::Plan
         | Pane::Progress
+        | Pane::Events
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast
@@ -433,6 +436,7 @@ fn mark_all(app: &mut App) {
         | Pane::Detail
         | Pane::Plan
         | Pane::Progress
+        | Pane::Events
         | Pane::Evictions
         | Pane::Journal
         | Pane::Forecast

@@ -29,7 +29,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::{
     background::{BESIDE, Background, BackgroundAbout, CoreShare, Failed, drop_in_background},
     dashboard_jobs::{OperationEvent, OperationsDriver},
-    events::ShownEvents,
+    events::{ListedEvents, ShownEvents},
     headroom_slices::HeadroomSlices,
     history::History,
     kubelets::{KubeletReader, LookedAt, UsageAnswer, WantedKubelet},
@@ -58,7 +58,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, EventSubject, Scope},
+    cluster::{Cluster, EventSubject, EventsOfCluster, Scope},
     engine::{Effect, EffectId, Engine, Outcome, Settings},
     forecast::{Assumptions, Forecast, ForecastStart},
     plan::Cancellation,
@@ -448,6 +448,10 @@ impl Loop {
         match event {
             LinkEvent::Subject(subject, report) => {
                 self.display.app.on_subject_report(&subject, report, now);
+                self.display.draw_soon();
+            }
+            LinkEvent::Events(events) => {
+                self.display.app.on_cluster_events(events, now);
                 self.display.draw_soon();
             }
             LinkEvent::Outcome(Some((id, outcome))) => {

@@ -105,6 +105,7 @@ fn typed_line<'a>(scene: &Scene<'a>) -> Option<(&'static str, &'a Input)> {
         Overlay::Detail(_)
         | Overlay::Plan(_)
         | Overlay::Progress(_)
+        | Overlay::Events(_)
         | Overlay::Question(_)
         | Overlay::Help(_)
         | Overlay::Info(_)

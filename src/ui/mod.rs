@@ -137,7 +137,11 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),
             Overlay::Question(dialog) => cursor = dialog::draw(&scene, dialog, area, buf),
             // Views are drawn as panes, and the filter as part of the footer.
-            Overlay::Detail(_) | Overlay::Plan(_) | Overlay::Progress(_) | Overlay::Filter(_) => {}
+            Overlay::Detail(_)
+            | Overlay::Plan(_)
+            | Overlay::Progress(_)
+            | Overlay::Events(_)
+            | Overlay::Filter(_) => {}
         }
     }
     drawn.targets = targets.into_inner();

@@ -274,7 +274,7 @@ fn under_cursor(fixture: &DashboardFixture, pane: Pane) -> Option<String> {
         Pane::Budgets => screen.budgets.list.selected().map(ToString::to_string),
         Pane::Audit => screen.audit.selected().cloned(),
         Pane::Plan => screen.overlays.plan()?.selected_pod().map(|pod| pod.to_string()),
-        Pane::Detail | Pane::Progress | Pane::Journal => None,
+        Pane::Detail | Pane::Progress | Pane::Journal | Pane::Events => None,
     }
 }
 

@@ -23,6 +23,7 @@ use ratatui::{buffer::Buffer, layout::Position};
 
 use crate::{
     dashboard_fixture::DashboardFixture,
+    event_list::show_events,
     screens::{about_to_drain, interrupted, terminal_of},
     yaml_view::show_yaml,
 };
@@ -91,6 +92,11 @@ const SITUATIONS: &[Situation] = &[
         let mut fixture = pressed(DashboardFixture::incident(), "2/pool-b-02<Enter>y");
         show_yaml(&mut fixture, "kind: Node\nspec:\n  unschedulable: true\n  taints: []");
         pressed(fixture, "/s<Enter>")
+    }),
+    ("events", || {
+        let mut fixture = pressed(DashboardFixture::incident(), ":events<Enter>");
+        show_events(&mut fixture);
+        pressed(fixture, "j")
     }),
     ("plan of a drain", || pressed(DashboardFixture::maintenance(), "2/pool-a-01<Enter>rjj")),
     ("plan of taints", || {

@@ -19,6 +19,7 @@ mod device_cases;
 mod doctor;
 mod drain_counts;
 mod drain_times;
+mod event_list;
 mod evictions;
 mod foreign_drains;
 mod geometry;

@@ -47,6 +47,7 @@ use ratatui::{
 use crate::{
     cells::add_gpus,
     dashboard_fixture::{DashboardFixture, START, set_condition, taint},
+    event_list::show_events,
 };
 
 const SIZES: [(u16, u16); 4] = [(80, 24), (120, 40), (160, 48), (220, 60)];
@@ -207,6 +208,17 @@ fn wide_shows_what_nodes_use_and_the_gpus_that_they_have() {
     add_gpus(&mut fixture, "pool-c-04", "shop/web-11-h4wzd");
     fixture.press("w");
     expect(&mut fixture, "wide-usage", (220, 60));
+}
+
+#[test]
+fn events_of_the_cluster_take_the_place_of_the_nodes() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2:events<Enter>");
+    show_events(&mut fixture);
+    fixture.press("j");
+    for size in [(80, 24), (160, 48)] {
+        expect(&mut fixture, "events", size);
+    }
 }
 
 #[test]

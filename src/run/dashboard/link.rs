@@ -12,6 +12,7 @@ pub(super) struct ClusterLink {
     /// Scopes to read for what is open on the screen, such as a plan.
     wanted: watch::Sender<BTreeSet<Scope>>,
     events: ShownEvents,
+    listed_events: ListedEvents,
     kubelets: KubeletReader,
 }
 
@@ -19,6 +20,8 @@ pub(super) struct ClusterLink {
 pub(super) enum LinkEvent {
     /// What was read about the subject of the open detail.
     Subject(EventSubject, SubjectReport),
+    /// The Events of the cluster, while their list is open.
+    Events(EventsOfCluster),
     /// The outcome of an effect; none once the executor has ended.
     Outcome(Option<(EffectId, Outcome)>),
     /// There is room for an effect, or the executor has ended.
@@ -36,13 +39,15 @@ pub(super) struct ExecutorEnded;
 impl ClusterLink {
     pub(super) fn new(links: Option<Links>, clock: Clock) -> Self {
         let events = links.as_ref().and_then(|links| links.events.clone());
-        let (kubelets, events) = (KubeletReader::new(events.clone(), clock), ShownEvents::new(events));
+        let (kubelets, listed_events) =
+            (KubeletReader::new(events.clone(), clock), ListedEvents::new(events.clone()));
+        let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
             let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
-            return Self { feeds, effects, outcomes, wanted, events, kubelets };
+            return Self { feeds, effects, outcomes, wanted, events, listed_events, kubelets };
         };
         let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
-        Self { feeds, effects, outcomes, wanted, events, kubelets }
+        Self { feeds, effects, outcomes, wanted, events, listed_events, kubelets }
     }
 
     /// Follows what is on screen: what is read from now on is about that.
@@ -54,6 +59,7 @@ impl ClusterLink {
             has_changed
         });
         self.events.follow(app.shown_object());
+        self.listed_events.follow(app.lists_events());
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
@@ -63,6 +69,7 @@ impl ClusterLink {
         tokio::select! {
             biased;
             (subject, report) = self.events.next() => LinkEvent::Subject(subject, report),
+            events = self.listed_events.next() => LinkEvent::Events(events),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
             room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
             () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,

@@ -5,6 +5,7 @@ pub mod budgets;
 pub mod departures;
 pub mod detail;
 mod event_row;
+pub mod events;
 pub mod evictions;
 pub mod forecast;
 pub mod header;
@@ -54,6 +55,7 @@ pub fn draw(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Detail => detail::draw(scene, area, buf),
         Pane::Plan => plan::draw(scene, area, buf),
         Pane::Progress => progress::draw(scene, area, buf),
+        Pane::Events => events::draw(scene, area, buf),
         Pane::Evictions => evictions::draw(scene, area, buf),
         Pane::Journal => journal::draw(scene, area, buf),
         Pane::Pending => pending::draw(scene, area, buf),
@@ -77,7 +79,13 @@ fn draw_line(scene: &Scene, pane: Pane, area: Rect, buf: &mut Buffer) -> usize {
         Pane::Departures => Some(departures::nothing(scene)),
         Pane::Budgets => Some(budgets::nothing(scene)),
         Pane::Audit => Some(audit::nothing(scene)),
-        Pane::Zones | Pane::Nodes | Pane::Pods | Pane::Detail | Pane::Plan | Pane::Progress => None,
+        Pane::Zones
+        | Pane::Nodes
+        | Pane::Pods
+        | Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Events => None,
     };
     let facts = nothing.map(|(glyph, text, role)| Runs::new(&format!("{glyph} {text}"), scene.style(role)));
     open(scene, pane, area, facts.unwrap_or_default(), buf);
@@ -191,6 +199,9 @@ fn notes(scene: &Scene, pane: Pane) -> Vec<(u8, Runs)> {
     if pane == Pane::Progress {
         notes.push((2, progress::note(scene)));
     }
+    if pane == Pane::Events {
+        notes.extend(events::note(scene).map(|note| (1, note)));
+    }
     let filter = scene.screen.filter(pane);
     if !filter.is_empty() {
         notes.push((2, Runs::new(&format!("/{}", filter.text()), scene.style(Role::Accent))));
@@ -221,7 +232,9 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
         Pane::Zones => screen.zones.list.len(),
         Pane::Nodes => screen.nodes.list.len(),
         Pane::Pods => screen.pods.list.len(),
-        Pane::Detail | Pane::Plan | Pane::Progress => screen.overlays.view().map_or(0, Overlay::rows),
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Events => {
+            screen.overlays.view().map_or(0, Overlay::rows)
+        }
         Pane::Evictions => screen.evictions.list.len(),
         Pane::Journal => screen.journal.len(),
         Pane::Pending => screen.pending.len(),
@@ -235,7 +248,13 @@ fn rows(scene: &Scene, pane: Pane) -> usize {
 /// Kinds of objects that a pane shows. The pane's title has notes about their watches.
 const fn kinds(pane: Pane) -> &'static [FeedKind] {
     match pane {
-        Pane::Zones | Pane::Detail | Pane::Plan | Pane::Progress | Pane::Journal | Pane::Forecast => &[],
+        Pane::Zones
+        | Pane::Detail
+        | Pane::Plan
+        | Pane::Progress
+        | Pane::Events
+        | Pane::Journal
+        | Pane::Forecast => &[],
         Pane::Nodes => &[FeedKind::Nodes, FeedKind::Leases],
         Pane::Budgets | Pane::Audit => &[FeedKind::Budgets, FeedKind::Pods],
         Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => &[FeedKind::Pods],
@@ -340,7 +359,8 @@ fn next_step(scene: &Scene, pane: Pane) -> Option<String> {
         | Pane::Audit
         | Pane::Detail
         | Pane::Plan
-        | Pane::Progress => None,
+        | Pane::Progress
+        | Pane::Events => None,
     }
 }
 
@@ -374,6 +394,7 @@ fn no_match(scene: &Scene, pane: Pane) -> Nothing {
         Pane::Budgets => "budget",
         Pane::Audit => "finding",
         Pane::Journal => "entry",
+        Pane::Events => "Event",
         Pane::Forecast => "lane",
         Pane::Detail | Pane::Plan | Pane::Progress => "row",
     };

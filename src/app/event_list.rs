@@ -1,0 +1,144 @@
+//! The list of the cluster's Events: read while it is open, folded by object and reason.
+
+use std::collections::BTreeMap;
+
+use super::{
+    App,
+    columns::{EventColumn, Sort},
+    detail::DetailSubject,
+    filter::Filter,
+    listing::Listing,
+    order::event_rows,
+    overlays::Overlay,
+    pane::Pane,
+};
+use kordon_core::cluster::{EventKey, EventsOfCluster, Key, NodeName, ReportedEvent, event::fold_by_object};
+use kordon_time::{ClusterClock, Timestamp};
+
+/// The list of Events that is open.
+#[derive(Clone, Debug, Default)]
+pub struct EventListView {
+    /// Pane from which the list was opened.
+    pub from: Pane,
+    /// Identities of the rows, in their order.
+    pub list: Listing<EventKey>,
+    pub sort: Sort<EventColumn>,
+    /// The Events as they were read.
+    read: EventsOfCluster,
+    /// The folded Events.
+    rows: BTreeMap<EventKey, ReportedEvent>,
+    /// Filter and order of the present rows; `None` if they are outdated.
+    arranged: Option<(Filter, Sort<EventColumn>)>,
+}
+
+impl EventListView {
+    pub fn new(from: Pane) -> Self {
+        Self { from, ..Self::default() }
+    }
+
+    /// The Events of a row; `None` if they are gone.
+    pub fn row(&self, key: &EventKey) -> Option<&ReportedEvent> {
+        self.rows.get(key)
+    }
+
+    /// The folded Events, without a filter.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &ReportedEvent> {
+        self.rows.values()
+    }
+
+    /// Number of older Events that are left out.
+    pub const fn left_out(&self) -> usize {
+        self.read.left_out
+    }
+
+    /// Whether Events have been listed.
+    pub const fn is_listed(&self) -> bool {
+        self.read.events.is_some()
+    }
+
+    /// Why the Events are unknown or outdated.
+    pub fn failure(&self) -> Option<&str> {
+        self.read.failure.as_deref()
+    }
+
+    /// Number of rows that pass a filter.
+    pub(super) fn count_matches(&self, filter: &Filter, clock: ClusterClock, now: Timestamp) -> usize {
+        event_rows(&self.rows, filter, Sort::default(), clock, now).len()
+    }
+
+    /// Sorts and filters the rows, if that may change them.
+    pub(super) fn arrange(&mut self, filter: &Filter, clock: ClusterClock, now: Timestamp) {
+        let basis = (filter.clone(), self.sort);
+        if self.arranged.as_ref() == Some(&basis) && !filter.is_volatile() {
+            return;
+        }
+        self.list.replace(event_rows(&self.rows, filter, self.sort, clock, now));
+        self.arranged = Some(basis);
+    }
+
+    fn replace(&mut self, read: EventsOfCluster) {
+        self.read = read.after(std::mem::take(&mut self.read));
+        self.rows = fold_by_object(self.read.events.as_deref().unwrap_or_default());
+        self.arranged = None;
+    }
+
+    /// Marks the Events as unknown: a recording has none.
+    fn set_unrecorded(&mut self) {
+        self.read.failure = Some("a recording has only what watches report".to_owned());
+    }
+}
+
+impl App {
+    /// Whether Events of the cluster are to be read: their list is open, and the screen shows the present.
+    pub fn lists_events(&self) -> bool {
+        self.screen.overlays.event_list().is_some() && !self.is_frozen()
+    }
+
+    /// Shows the Events that were read, if their list is still open.
+    pub fn on_cluster_events(&mut self, events: EventsOfCluster, now: Timestamp) {
+        if let Some(view) = self.screen.overlays.event_list_mut() {
+            view.replace(events);
+            self.arrange(now);
+        }
+    }
+
+    /// Opens the list of Events. An open list stays as it is.
+    pub(super) fn open_events(&mut self) {
+        if self.screen.overlays.uncover_events() {
+            return self.screen.focus_on(Pane::Events);
+        }
+        let from = match self.screen.focus {
+            Pane::Plan | Pane::Progress | Pane::Detail => self.screen.node_pane(),
+            pane => pane,
+        };
+        let mut view = EventListView::new(from);
+        if self.playback.is_some() {
+            view.set_unrecorded();
+        }
+        self.screen.open_view(Overlay::Events(Box::new(view)));
+    }
+
+    /// The node or pod that the selected Events are about.
+    ///
+    /// # Errors
+    /// They are about another kind of object, or about one that is gone.
+    pub(super) fn subject_of_event(&self) -> Result<Option<DetailSubject>, String> {
+        let selected = self.screen.overlays.event_list().and_then(|view| view.list.selected());
+        let Some(EventKey { about, .. }) = selected else { return Ok(None) };
+        let cluster = &self.shown().cluster;
+        let (subject, is_there) = match &*about.kind {
+            "Node" => {
+                let node = NodeName(about.name.clone());
+                let is_there = cluster.node(&node).is_some();
+                (DetailSubject::Node(node), is_there)
+            }
+            "Pod" => {
+                let pod = Key::new(&about.namespace, &about.name);
+                let is_there = cluster.pod(&pod).is_some();
+                (DetailSubject::Pod(pod), is_there)
+            }
+            kind => return Err(format!("this is about a {kind}: only nodes and pods have a detail")),
+        };
+        if is_there { Ok(Some(subject)) } else { Err(format!("{about} is gone, or not known")) }
+    }
+}
