@@ -100,6 +100,11 @@ pub enum CliError {
         "cannot list nodes, without which kordon shows nothing: {0}; permit get, list and watch of nodes"
     )]
     NodesForbidden(String),
+    /// The user may not list Events; `of` is where.
+    #[error("may not list Events of {of}: {why}; permit list of events")]
+    EventsForbidden { why: String, of: String },
+    #[error("cannot list Events: {why}")]
+    EventsUnread { why: String },
     /// A named object does not exist. `what` is the object, as in "node n-1"; `meant` are similar names.
     #[error("{what} not found{}", did_you_mean(meant))]
     NotFound { what: String, meant: Vec<String> },
@@ -192,7 +197,7 @@ impl CliError {
                 Prospect::Refused => Exit::Refused,
             },
             Self::NotApproved(refusal) => not_approved(refusal),
-            Self::NotAllowed(_) => Exit::NotAllowed,
+            Self::NotAllowed(_) | Self::EventsForbidden { .. } => Exit::NotAllowed,
             Self::WriteContext(WriteContextError::Locked(_)) => Exit::Claimed,
             Self::WriteContext(
                 WriteContextError::NotFound { .. }
@@ -231,6 +236,7 @@ impl CliError {
             | Self::Snapshot(_)
             | Self::NotFound { .. }
             | Self::NothingTo(_)
+            | Self::EventsUnread { .. }
             | Self::Io { .. } => Exit::Failed,
         }
     }

@@ -138,6 +138,8 @@ enum Command {
     Zones(lists::ListArgs),
     /// List the pods on nodes: whether they are Ready, when they are evicted, owners, requests
     Pods(lists::pods::PodListArgs),
+    /// List the Events of the cluster, the newest first, folded by object and reason
+    Events(lists::events::EventListArgs),
     /// List the pods that are or will be evicted: when, and what becomes of each
     Evictions(lists::ListArgs),
     /// List the pods that wait for a node: why, since when, and what would help
@@ -325,6 +327,7 @@ impl Cli {
                 | Command::Nodes(_)
                 | Command::Zones(_)
                 | Command::Pods(_)
+                | Command::Events(_)
                 | Command::Evictions(_)
                 | Command::Pending(_)
                 | Command::Audit(_)
@@ -388,6 +391,7 @@ fn run(cli: Cli, config: Config) -> Result<(), CliError> {
         Some(Command::Nodes(args)) => lists::nodes::run(args, connection).boxed_local(),
         Some(Command::Zones(args)) => lists::zones::run(args, connection).boxed_local(),
         Some(Command::Pods(args)) => lists::pods::run(args, connection).boxed_local(),
+        Some(Command::Events(args)) => lists::events::run(args, connection).boxed_local(),
         Some(Command::Evictions(args)) => lists::evictions::run(args, connection).boxed_local(),
         Some(Command::Pending(args)) => pending::run(args, connection).boxed_local(),
         Some(Command::Maintenance(args)) => maintenance::run(args, connection).boxed_local(),

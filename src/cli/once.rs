@@ -87,7 +87,7 @@ impl OnceArgs {
         self.source.refuse(why)
     }
 
-    fn patience(&self) -> Patience {
+    pub fn patience(&self) -> Patience {
         Patience::start(self.timeout, "--timeout")
     }
 }
@@ -110,7 +110,7 @@ impl Patience {
     }
 
     /// The error for data that did not arrive in time.
-    fn late(self, missing: &str) -> CliError {
+    pub fn late(self, missing: &str) -> CliError {
         CliError::TooSlow { waited: self.timeout, missing: missing.into(), flag: self.flag }
     }
 

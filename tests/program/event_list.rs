@@ -1,13 +1,24 @@
-//! The Events of the cluster, as a list of the dashboard.
+//! The Events of the cluster, as a list of the dashboard and as `kordon events`.
 
 use kordon::{
     app::Pane,
     ui::{shown_rows, snapshot},
 };
 use kordon_core::cluster::{ClusterEvent, EventObject, EventsOfCluster, ReportedEvent};
+use kordon_demo::api::{ApiOptions, Fault, FaultAnswer};
 use kordon_time::{ClusterTime, Span};
+use serde_json::{Value, json};
 
-use super::{dashboard_fixture::DashboardFixture, screens::drawn};
+use super::{case_objects::Objects, dashboard_fixture::DashboardFixture, screens::drawn};
+use crate::common::{
+    harmless::assert_harmless,
+    program::{Server, Shell},
+};
+
+const CASE: &str = "24-terminating-on-dead-node";
+
+/// Exit code for missing permissions.
+const NOT_ALLOWED: i32 = 9;
 
 fn event(
     fixture: &DashboardFixture,
@@ -157,4 +168,89 @@ fn a_frozen_screen_reads_no_events() {
     fixture.press("f");
     assert!(!fixture.app.lists_events());
     assert_eq!(column(&fixture, "object").len(), 5, "what was read stays");
+}
+
+/// Returns Events as `kubectl get events` has them.
+fn objects() -> Objects {
+    let mut objects = Objects::of(CASE);
+    let event = |name: &str, about: Value, kind: &str, reason: &str, last: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Event",
+            "metadata": {"name": name, "namespace": about["namespace"].as_str().unwrap_or("default")},
+            "involvedObject": about, "type": kind, "reason": reason, "message": "=1+1 it happened\u{1b}[2J",
+            "count": 3, "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": last,
+            "source": {"component": "kubelet", "host": "c23-n1"},
+        })
+    };
+    let pod = json!({"kind": "Pod", "namespace": "c23", "name": "db-0"});
+    let node = json!({"kind": "Node", "name": "c23-n1"});
+    objects.0.extend([
+        event("a", pod.clone(), "Normal", "Started", "2026-01-01T00:00:30Z"),
+        event("b", pod.clone(), "Warning", "BackOff", "2026-01-01T00:00:10Z"),
+        event("c", pod, "Warning", "BackOff", "2026-01-01T00:00:20Z"),
+        event("d", node, "Normal", "Rebooted", "2026-01-01T00:00:40Z"),
+    ]);
+    objects
+}
+
+#[tokio::test]
+async fn events_of_files_are_listed_in_every_format() {
+    let objects = objects();
+    let json = objects.answer("events", 0).await;
+    assert_eq!(
+        (&json["schema"], &json["total"], &json["leftOut"]),
+        (&json!("kordon.events/v1"), &json!(3), &json!(0))
+    );
+    let reasons = |json: &Value| -> Vec<String> {
+        let events = json["events"].as_array().expect("events").iter();
+        events.map(|event| event["reason"].as_str().expect("a reason").to_owned()).collect()
+    };
+    assert_eq!(reasons(&json), ["Rebooted", "Started", "BackOff"]);
+    let back_off = &json["events"][2];
+    assert_eq!((&back_off["count"], &back_off["type"]), (&json!(6), &json!("Warning")));
+    assert_eq!((&back_off["namespace"], &back_off["node"]), (&json!("c23"), &json!("c23-n1")));
+    assert_eq!(
+        (&back_off["last"], &json["events"][0]["namespace"]),
+        (&json!("2026-01-01T00:00:20.000Z"), &Value::Null)
+    );
+    assert_eq!(reasons(&objects.answer("events --sort type", 0).await), ["BackOff", "Rebooted", "Started"]);
+    assert_eq!(reasons(&objects.answer("events --filter kind=node", 0).await), ["Rebooted"]);
+    assert_eq!(reasons(&objects.answer("events -n c23", 0).await), ["Started", "BackOff"]);
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &objects.list());
+    for format in ["table", "wide", "csv", "md", "yaml"] {
+        let printed = shell.run(&["events", "--from", &file, "-o", format]).await.done();
+        assert_harmless(&printed);
+        assert!(printed.contains("BackOff") && printed.contains("db-0"), "{format}: {printed}");
+        assert!(format != "csv" || printed.contains("\"'=1+1"), "no formula: {printed}");
+    }
+    let empty = shell.run(&["events", "--from", &file, "--filter", "nowhere"]).await.done();
+    assert_eq!(empty, "3 Events in all, none matches nowhere\n");
+}
+
+#[tokio::test]
+async fn events_that_cannot_be_read_are_an_error_that_names_the_right() {
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &Objects::of(CASE).list());
+    let output = shell.run(&["events", "--from", &file]).await;
+    assert!(
+        output.code == 1 && output.err.contains("the files have no objects of this kind"),
+        "{}",
+        output.err
+    );
+    let complete = shell.run(&["events", "--from", &file, "--complete"]).await.done();
+    assert_eq!(complete, "no Events\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_right_to_list_events_has_its_exit_code_and_is_named() {
+    let server = Server::start(ApiOptions::default()).await;
+    server.api.inject(Fault::always(FaultAnswer::Forbidden).on(&[], "events"));
+    let shell = Shell::new();
+    let output = shell.run(&["events", "--server", &server.url]).await;
+    assert_eq!(output.code, NOT_ALLOWED, "{}", output.err);
+    assert!(output.err.contains("may not list Events of all namespaces"), "{}", output.err);
+    assert!(output.err.contains("permit list of events") && output.out.is_empty(), "{}", output.err);
+    server.api.clear_faults();
+    shell.run(&["events", "--server", &server.url]).await.done();
 }

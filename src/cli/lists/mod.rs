@@ -1,5 +1,6 @@
-//! The lists of the dashboard's panes as commands: `kordon nodes`, `zones`, `pods` and `evictions`.
+//! The lists of the dashboard's panes as commands: `kordon nodes`, `zones`, `pods`, `events` and `evictions`.
 
+pub mod events;
 pub mod evictions;
 pub mod nodes;
 pub mod pods;
