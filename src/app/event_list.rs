@@ -1,15 +1,14 @@
 //! The list of the cluster's Events: read while it is open, folded by object and reason.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::{
     App,
     columns::{EventColumn, Sort},
     detail::DetailSubject,
     filter::Filter,
+    filter_fields::FilterableEvent,
     listing::Listing,
-    order::event_rows,
-    overlays::Overlay,
     pane::Pane,
 };
 use kordon_core::cluster::{EventKey, EventsOfCluster, Key, NodeName, ReportedEvent, event::fold_by_object};
@@ -83,7 +82,7 @@ impl EventListView {
     }
 
     /// Marks the Events as unknown: a recording has none.
-    fn set_unrecorded(&mut self) {
+    pub(super) fn set_unrecorded(&mut self) {
         self.read.failure = Some("a recording has only what watches report".to_owned());
     }
 }
@@ -100,22 +99,6 @@ impl App {
             view.replace(events);
             self.arrange(now);
         }
-    }
-
-    /// Opens the list of Events. An open list stays as it is.
-    pub(super) fn open_events(&mut self) {
-        if self.screen.overlays.uncover_events() {
-            return self.screen.focus_on(Pane::Events);
-        }
-        let from = match self.screen.focus {
-            Pane::Plan | Pane::Progress | Pane::Detail => self.screen.node_pane(),
-            pane => pane,
-        };
-        let mut view = EventListView::new(from);
-        if self.playback.is_some() {
-            view.set_unrecorded();
-        }
-        self.screen.open_view(Overlay::Events(Box::new(view)));
     }
 
     /// The node or pod that the selected Events are about.
@@ -141,4 +124,30 @@ impl App {
         };
         if is_there { Ok(Some(subject)) } else { Err(format!("{about} is gone, or not known")) }
     }
+}
+
+/// Identities of the Events that pass a filter, sorted. Events of equal rank have the newest first.
+pub fn event_rows(
+    events: &BTreeMap<EventKey, ReportedEvent>,
+    filter: &Filter,
+    sort: Sort<EventColumn>,
+    clock: ClusterClock,
+    now: Timestamp,
+) -> Vec<EventKey> {
+    let passes = |event: &ReportedEvent| filter.matches(&FilterableEvent { event, clock, now });
+    let mut rows: Vec<(&EventKey, &ReportedEvent)> =
+        events.iter().filter(|(_, event)| passes(event)).collect();
+    rows.sort_by_key(|(_, row)| Reverse(row.event.last));
+    rows.sort_by(|(_, one), (_, other)| {
+        let order = match sort.column {
+            EventColumn::Last => other.event.last.cmp(&one.event.last),
+            EventColumn::Type => other.event.is_warning.cmp(&one.event.is_warning),
+            EventColumn::Reason => one.event.reason.cmp(&other.event.reason),
+            EventColumn::Object => one.about.cmp(&other.about),
+            EventColumn::Count => other.event.count.cmp(&one.event.count),
+            EventColumn::Source => one.event.source.cmp(&other.event.source),
+        };
+        if sort.reversed { order.reverse() } else { order }
+    });
+    rows.into_iter().map(|(key, _)| key.clone()).collect()
 }

@@ -1,15 +1,13 @@
 //! The rows of each list: their order, and the result of filtering.
 
-use std::{cmp::Reverse, collections::BTreeMap, iter::Peekable, sync::Arc};
+use std::{iter::Peekable, sync::Arc};
 
 use super::{
     App,
-    columns::{
-        BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn,
-    },
+    columns::{BudgetColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortBasis, ZoneColumn},
     detail::DetailContext,
     filter::Filter,
-    filter_fields::{FilterableEvent, FilterableEviction, FilterableNode, FilterablePod, instance_type},
+    filter_fields::{FilterableEviction, FilterableNode, FilterablePod, instance_type},
     groups::{self, GroupOrder},
     operations::Operations,
     overlays::Overlay,
@@ -20,11 +18,11 @@ use crate::model::{
     BudgetList, BudgetRow, DepartureId, EvictionRow, Finding, Model, NextEvent, NodeState, Revision,
 };
 use kordon_core::{
-    cluster::{EventKey, Key, Name, Node, NodeName, Pod, ReportedEvent, ZoneKey},
+    cluster::{Key, Name, Node, NodeName, Pod, ZoneKey},
     engine::ZoneView,
     forecast,
 };
-use kordon_time::{ClusterClock, Timestamp};
+use kordon_time::Timestamp;
 
 fn node_basis(shown: &Model, sort: Sort<NodeColumn>, filter: &Filter) -> SortBasis<NodeColumn> {
     let Revision { nodes, states, next, .. } = shown.views.revision;
@@ -362,29 +360,6 @@ pub fn eviction_rows(shown: &Model, filter: &Filter, sort: Sort<EvictionColumn>)
         }
     };
     sorted(rows.map(|(key, row)| (rank(key, row), key.clone())).collect(), sort.reversed).into()
-}
-
-/// Identities of the Events that pass a filter, sorted. Events of equal rank have the newest first.
-pub fn event_rows(
-    events: &BTreeMap<EventKey, ReportedEvent>,
-    filter: &Filter,
-    sort: Sort<EventColumn>,
-    clock: ClusterClock,
-    now: Timestamp,
-) -> Vec<EventKey> {
-    let passes = |event: &ReportedEvent| filter.matches(&FilterableEvent { event, clock, now });
-    let mut rows: Vec<(&EventKey, &ReportedEvent)> =
-        events.iter().filter(|(_, event)| passes(event)).collect();
-    rows.sort_by_key(|(_, row)| Reverse(row.event.last));
-    let rank = |ReportedEvent { about, event, .. }: &ReportedEvent| match sort.column {
-        EventColumn::Last => Rank::Place,
-        EventColumn::Type => Rank::Number(-i64::from(event.is_warning)),
-        EventColumn::Reason => Rank::Text(event.reason.clone()),
-        EventColumn::Object => Rank::Text(about.to_string().into()),
-        EventColumn::Count => Rank::Number(-i64::try_from(event.count).unwrap_or(i64::MAX)),
-        EventColumn::Source => Rank::Text(event.source.clone()),
-    };
-    sorted(rows.into_iter().map(|(key, row)| (rank(row), key.clone())).collect(), sort.reversed)
 }
 
 fn budgets(shown: &Model, filter: &Filter, sort: Sort<BudgetColumn>) -> Vec<Key> {

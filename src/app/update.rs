@@ -9,6 +9,7 @@ use super::{
     commands::UserAction,
     copying::Copied,
     detail::{Detail, DetailView},
+    event_list::EventListView,
     filter_fields::zone_word,
     groups::NodeRow,
     help::HelpSheet,
@@ -218,6 +219,24 @@ fn toggle_maintenance(app: &mut App) {
     };
     let sheet = MaintenanceSheet { nodes, ..MaintenanceSheet::default() };
     app.screen.overlays.open(Overlay::Maintenance(Box::new(sheet)));
+}
+
+impl App {
+    /// Opens the list of Events. An open list stays as it is.
+    pub(super) fn open_events(&mut self) {
+        if self.screen.overlays.uncover_events() {
+            return self.screen.focus_on(Pane::Events);
+        }
+        let from = match self.screen.focus {
+            Pane::Plan | Pane::Progress | Pane::Detail => self.screen.node_pane(),
+            pane => pane,
+        };
+        let mut view = EventListView::new(from);
+        if self.playback.is_some() {
+            view.set_unrecorded();
+        }
+        self.screen.open_view(Overlay::Events(Box::new(view)));
+    }
 }
 
 fn open_filter(app: &mut App) {

@@ -4,7 +4,7 @@ use kordon::{
     app::Pane,
     ui::{shown_rows, snapshot},
 };
-use kordon_core::cluster::{ClusterEvent, EventObject, EventsOfCluster, ReportedEvent};
+use kordon_core::cluster::{ClusterEvent, EventsOfCluster, InvolvedObject, ReportedEvent};
 use kordon_demo::api::{ApiOptions, Fault, FaultAnswer};
 use kordon_time::{ClusterTime, Span};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn event(
     let at = ClusterTime::new(fixture.now - Span::from_secs(ago));
     let (kind, namespace, name) = about;
     ReportedEvent {
-        about: EventObject { kind: kind.into(), namespace: namespace.into(), name: name.into() },
+        about: InvolvedObject { kind: kind.into(), namespace: namespace.into(), name: name.into() },
         node: if kind == "Node" { name.into() } else { "".into() },
         event: ClusterEvent {
             is_warning: warns,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{ListArgs, say_empty};
 use crate::{
-    app::{EventColumn, Filter, Pane, Sort, filter_fields::event_type, order::event_rows},
+    app::{EventColumn, Filter, Pane, Sort, event_list::event_rows, filter_fields::event_type},
     cli::{
         connection::ConnectionArgs,
         exit::CliError,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use kordon_core::cluster::{ClusterEvent, EventObject, EventSubject, ReportedEvent};
+use kordon_core::cluster::{ClusterEvent, EventSubject, InvolvedObject, ReportedEvent};
 use kordon_time::ClusterTime;
 
 /// Maximum length of a message, in characters.
@@ -26,7 +26,7 @@ pub fn reported(value: &Value) -> ReportedEvent {
         |texts: [&str; 2]| texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default().into();
     let created = time("/metadata/creationTimestamp");
     let single = time("/eventTime").or(created);
-    let about = EventObject {
+    let about = InvolvedObject {
         kind: text("/involvedObject/kind").into(),
         namespace: text("/involvedObject/namespace").into(),
         name: text("/involvedObject/name").into(),

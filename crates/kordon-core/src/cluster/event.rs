@@ -95,14 +95,14 @@ impl ObjectEvents {
 
 /// The object that an Event is about, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EventObject {
+pub struct InvolvedObject {
     pub kind: Name,
     /// Empty for an object of the whole cluster.
     pub namespace: Name,
     pub name: Name,
 }
 
-impl fmt::Display for EventObject {
+impl fmt::Display for InvolvedObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.namespace.is_empty() {
             true => write!(f, "{} {}", self.kind, self.name),
@@ -114,7 +114,7 @@ impl fmt::Display for EventObject {
 /// An Event with the object that it is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedEvent {
-    pub about: EventObject,
+    pub about: InvolvedObject,
     /// The node that the Event is about, or whose kubelet reported it; empty if it names none.
     pub node: Name,
     pub event: ClusterEvent,
@@ -123,7 +123,7 @@ pub struct ReportedEvent {
 /// What identifies a row of Events that were [folded](fold_by_object).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey {
-    pub about: EventObject,
+    pub about: InvolvedObject,
     pub reason: Name,
     pub is_warning: bool,
     pub source: Name,
@@ -165,7 +165,7 @@ impl EventsOfCluster {
 
 /// Merges Events about the same object with the same reason, type and source, by what identifies them.
 pub fn fold_by_object(events: &[ReportedEvent]) -> BTreeMap<EventKey, ReportedEvent> {
-    let mut objects: BTreeMap<&EventObject, (&Name, Vec<ClusterEvent>)> = BTreeMap::new();
+    let mut objects: BTreeMap<&InvolvedObject, (&Name, Vec<ClusterEvent>)> = BTreeMap::new();
     for ReportedEvent { about, node, event } in events {
         let (known_node, of_object) = objects.entry(about).or_insert_with(|| (node, Vec::new()));
         if known_node.is_empty() {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn events_of_a_cluster_fold_by_object_and_reason() {
         let about =
-            |name: &str| EventObject { kind: "Pod".into(), namespace: "shop".into(), name: name.into() };
+            |name: &str| InvolvedObject { kind: "Pod".into(), namespace: "shop".into(), name: name.into() };
         let reported =
             |name: &str, node: &str, event| ReportedEvent { about: about(name), node: node.into(), event };
         let folded = fold_by_object(&[

@@ -85,7 +85,7 @@ pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
 pub use device_tables::{DeviceChange, DeviceTables};
 pub use drain_markers::DrainStage;
 pub use event::{
-    ClusterEvent, EventKey, EventObject, EventSubject, EventsOfCluster, ObjectEvents, ReportedEvent,
+    ClusterEvent, EventKey, EventSubject, EventsOfCluster, InvolvedObject, ObjectEvents, ReportedEvent,
 };
 pub use fetched_object::{FetchedObject, ObjectRead};
 pub use fields::{BadFieldSelector, FieldSelector};
