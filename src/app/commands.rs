@@ -395,7 +395,7 @@ pub const COMMANDS: &[Command] = &[
     plan(NODES, "taint", "Plan to taint the marked nodes, or the selected one.", &[char('t')], PlanKind::Taint),
     plan(NODES, "labels", "Plan to label the marked nodes, or the selected one.", &[char('l')], PlanKind::Metadata(MetadataField::Labels)).with_hint(""),
     plan(NODES, "annotations", "Plan to annotate the marked nodes, or the selected one.",
-        &[char('n')], PlanKind::Metadata(MetadataField::Annotations)).with_hint(""),
+        &[char('@')], PlanKind::Metadata(MetadataField::Annotations)).with_hint(""),
     plan(NODES, "delete-node", "Plan to delete the Node objects of the marked nodes, or of the selected one.",
         &[], PlanKind::DeleteNode).with_hint(""),
     plan(FAILING, "what-if", "Predict what follows if these nodes, or their zones, fail.", &[char('x')], PlanKind::Failure),

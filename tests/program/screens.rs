@@ -627,7 +627,7 @@ fn labels_are_typed_and_shown_as_changes() {
 #[test]
 fn annotations_are_typed_and_shown_as_changes() {
     let mut fixture = at_work();
-    fixture.press("nkordon.dev/drain-<Enter>");
+    fixture.press("@kordon.dev/drain-<Enter>");
     expect(&mut fixture, "plan-annotate-guarded", (100, 30));
     fixture.press("<Ctrl-u>example.com/note='disk 3 is slow' node.alpha.kubernetes.io/ttl=0<Enter>");
     expect(&mut fixture, "plan-annotate", (100, 30));

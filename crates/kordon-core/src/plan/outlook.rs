@@ -12,7 +12,7 @@ use super::{
     owner::{self, OwnerLookup, Recreation},
     rules::EvictionRules,
     simulation::{PodResult, RunResult},
-    switchover::{Role, Switchover, role_of, switchover},
+    switchover::{InstanceRole, Switchover, role_of, switchover},
     verdict::{BlockPattern, Verdict},
 };
 use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod};
@@ -101,7 +101,7 @@ impl Outlook<'_> {
         if !matches!(operator.needs, OperatorNeeds::OtherInstances { .. }) {
             return Verdict::WaitsForOperator { budget, numbers, operator, pods: Vec::new() };
         }
-        let Some(Role { operator: name, .. }) = role_of(pod) else { return verdict };
+        let Some(InstanceRole { operator: name, .. }) = role_of(pod) else { return verdict };
         let acts = switchover(self.cluster, pod, self.closed, self.now);
         let is_cordoned = acts.is_some();
         let acts = acts.or_else(|| {

@@ -15,7 +15,7 @@ use super::{
     owner::{self, NotRecreated},
     permission::{self, Permission},
     placement_trace::Receiver,
-    pod_group,
+    pod_group::{self, RestartingGroup},
     pod_plan::{PodPlan, Window},
     quota::QuotaRefusal,
     step::PlanStep,
@@ -200,7 +200,14 @@ impl Plan {
     pub(super) fn warn_of_groups(&mut self, cluster: &Cluster) {
         let leaves = |row: &&PodPlan| row.verdict.as_if_granted().may_leave();
         let leaving = self.pods.iter().filter(leaves).filter_map(|row| cluster.pod(&row.pod));
-        let warnings = pod_group::warnings(cluster, leaving.map(|pod| &**pod));
+        let groups = pod_group::restarting(cluster, leaving.map(|pod| &**pod));
+        let warning = |RestartingGroup { set, index, leads, others }| Warning::GroupRestarts {
+            set,
+            index,
+            leads,
+            others,
+        };
+        let warnings: Vec<Warning> = groups.map(warning).collect();
         self.warnings.extend(warnings);
     }
 

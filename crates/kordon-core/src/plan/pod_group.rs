@@ -5,7 +5,6 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::warning::Warning;
 use crate::cluster::{Cluster, Key, Name, Pod};
 
 const SET: &str = "leaderworkerset.sigs.k8s.io/name";
@@ -40,20 +39,33 @@ pub(super) fn restarts_others(cluster: &Cluster, pod: &Pod) -> bool {
     PodGroup::of_pod(pod).is_some_and(|group| group.pods(cluster).any(|other| other.key != pod.key))
 }
 
-/// Returns a warning for each group of which some pods leave, and others restart because of that.
-pub(super) fn warnings<'a>(cluster: &Cluster, leaving: impl IntoIterator<Item = &'a Pod>) -> Vec<Warning> {
+/// A group of which some pods leave, and others restart because of that.
+pub(super) struct RestartingGroup {
+    /// The LeaderWorkerSet.
+    pub set: Key,
+    pub index: Name,
+    /// Whether the leader is among the pods that leave.
+    pub leads: bool,
+    /// Number of pods that restart with those that leave.
+    pub others: usize,
+}
+
+/// Returns the groups of which some pods leave and others restart.
+pub(super) fn restarting<'a>(
+    cluster: &Cluster,
+    leaving: impl IntoIterator<Item = &'a Pod>,
+) -> impl Iterator<Item = RestartingGroup> {
     let mut groups: BTreeMap<PodGroup, Vec<&Pod>> = BTreeMap::new();
     for pod in leaving {
         if let Some(group) = PodGroup::of_pod(pod) {
             groups.entry(group).or_default().push(pod);
         }
     }
-    let warning = |(group, leaving): (PodGroup, Vec<&Pod>)| {
+    groups.into_iter().filter_map(|(group, leaving)| {
         let stays = |pod: &&Arc<Pod>| !leaving.iter().any(|other| other.key == pod.key);
         let others = group.pods(cluster).filter(stays).count();
         let leads = leaving.iter().any(|pod| pod.labels.get(WORKER).is_some_and(|index| **index == *"0"));
         let PodGroup { set, index } = group;
-        (others > 0).then_some(Warning::GroupRestarts { set, index, leads, others })
-    };
-    groups.into_iter().filter_map(warning).collect()
+        (others > 0).then_some(RestartingGroup { set, index, leads, others })
+    })
 }

@@ -68,7 +68,7 @@ pub fn switchover(
 
 /// The role that an operator moves away from a pod.
 #[derive(Clone, Copy, Debug)]
-pub struct Role {
+pub struct InstanceRole {
     pub label: &'static str,
     /// Value of the label of the pods that do not have the role.
     pub replica: &'static str,
@@ -77,13 +77,13 @@ pub struct Role {
 }
 
 /// Returns the role of a pod that its operator moves to another pod once the node of the pod is cordoned.
-pub fn role_of(pod: &Pod) -> Option<Role> {
+pub fn role_of(pod: &Pod) -> Option<InstanceRole> {
     let operator = operator_of_pod(pod)?;
     let OperatorNeeds::OtherInstances { role_label, primary, replica, moves } = operator.needs else {
         return None;
     };
     let has_role = pod.labels.get(role_label).is_some_and(|role| **role == *primary);
-    has_role.then_some(Role {
+    has_role.then_some(InstanceRole {
         label: role_label,
         replica,
         operator: operator.operator,
@@ -97,13 +97,18 @@ struct Instances<'a> {
     pod: &'a Pod,
     own_node: &'a NodeName,
     closed: &'a BTreeSet<NodeName>,
-    role: Role,
+    role: InstanceRole,
     others: Vec<&'a Arc<Pod>>,
 }
 
 impl<'a> Instances<'a> {
     /// Returns the other instances, if the operator takes the node of the pod for cordoned.
-    fn new(cluster: &'a Cluster, pod: &'a Pod, role: Role, closed: &'a BTreeSet<NodeName>) -> Option<Self> {
+    fn new(
+        cluster: &'a Cluster,
+        pod: &'a Pod,
+        role: InstanceRole,
+        closed: &'a BTreeSet<NodeName>,
+    ) -> Option<Self> {
         let (own_node, owner) = (pod.node.as_ref()?, pod.owner.as_ref()?);
         let others = cluster.pods_owned_by(&owner.uid).filter(|other| other.key != pod.key).collect();
         let instances = Self { cluster, pod, own_node, closed, role, others };
