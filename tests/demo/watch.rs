@@ -319,7 +319,7 @@ async fn without_pods_no_pods_are_requested() {
     let mut session = Session::with(&api, ServerVersion::new(1, 36), true);
     session
         .until("the rest live", |session| {
-            session.health.values().filter(|health| health.state == FeedState::Live).count() == 12
+            session.health.values().filter(|health| health.state == FeedState::Live).count() == 11
         })
         .await;
     assert_eq!(session.health[&FeedKind::Pods].state, FeedState::Off);

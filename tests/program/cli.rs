@@ -677,7 +677,7 @@ async fn without_pods_the_dashboard_reads_those_of_the_nodes_of_a_plan() {
     };
     let drain = frame("/general-1a-02<Enter>rD").await;
     for text in [
-        "where pods land is unknown: pods, services,",
+        "where pods land is unknown: pods, priorityclasses,",
         "budgets have the numbers of their status: pods are not read (--no-pods)",
         "kube-system/",
     ] {

@@ -265,6 +265,8 @@ impl Known {
             | "SIZE"
             | "HEARTBEATS IN GRACE" => kind == Kind::Number,
             "PODS" => kind == Kind::Number || cell.contains("->"),
+            "DEVICES" => cell == "?" || cell.contains('/'),
+            "EXTENDED" => cell.contains('/'),
             "CPU" => kind == Kind::Number || cell.contains("->") || cell.ends_with('m') || cell.contains('.'),
             "MEMORY" => kind == Kind::Number || cell.contains("->") || cell.ends_with('i'),
             "CPU REQ" | "CPU USED" | "MEM REQ" | "MEM USED" | "UNHEALTHY" | "CHANCE" => cell.ends_with('%'),
