@@ -250,14 +250,6 @@ impl OutcomeCounts {
         Self(OutcomeKind::ALL.map(nowhere))
     }
 
-    /// Returns only the count of one outcome.
-    #[must_use]
-    pub fn only(&self, kind: OutcomeKind) -> Self {
-        let mut counts = Self::default();
-        counts.0[kind as usize] = self.of(kind);
-        counts
-    }
-
     /// Formats the counts: `2 stuck, 1 Pending, 6 move`.
     pub fn text(&self) -> String {
         joined(self.parts())
