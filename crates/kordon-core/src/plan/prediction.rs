@@ -402,12 +402,15 @@ impl<'a, E: Environment> Prediction<'a, E> {
 
     /// Warns of drains that do not end before another node is uncordoned.
     fn waiting_for_uncordon(&self, plan: &Plan) -> Vec<Warning> {
-        let PlanContext { cluster, environment, rules, now } = self.context;
-        let mut environment = (*environment).clone();
-        let mut takers = |pod: &Pod| environment.takers_if_uncordoned(pod);
         let waits = |pod: &PodPlan| matches!(pod.verdict.as_if_granted(), Verdict::Waits { .. });
         let nodes: BTreeSet<&NodeName> =
             plan.pods.iter().filter(|pod| waits(pod)).filter_map(|pod| pod.node.as_ref()).collect();
+        if nodes.is_empty() {
+            return Vec::new();
+        }
+        let PlanContext { cluster, environment, rules, now } = self.context;
+        let mut environment = (*environment).clone();
+        let mut takers = |pod: &Pod| environment.takers_if_uncordoned(pod);
         let wait = |node: &NodeName| CordonWait::find(cluster, node, rules, *now, &mut takers);
         nodes.into_iter().filter_map(wait).map(Warning::WaitsForUncordon).collect()
     }
