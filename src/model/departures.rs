@@ -244,7 +244,7 @@ impl Departures {
         cluster: &Cluster,
         now: Timestamp,
     ) -> Option<DepartureId> {
-        if new.termination.is_none() && !new.is_finished() {
+        if new.lives() {
             return self.on_restart(old, new, cluster, now);
         }
         let stated = |pod: &Pod| {

@@ -212,7 +212,9 @@ impl Work {
     /// Queues a pod that needs a node, and removes any other pod from the queue.
     fn follow_pod(&mut self, delta: &Delta<Pod>) {
         match (&delta.old, &delta.new) {
-            (_, Some(pod)) if waits(pod) => self.queue.offer(&pod.key, pod.priority, self.clock.now()),
+            (_, Some(pod)) if pod.is_unscheduled() => {
+                self.queue.offer(&pod.key, pod.priority, self.clock.now())
+            }
             (_, Some(pod)) | (Some(pod), None) => self.let_go(&pod.key),
             (None, None) => {}
         }
@@ -225,7 +227,7 @@ impl Work {
 
     /// Places a pod, or reports in its condition why it fits nowhere.
     async fn schedule(&mut self, pod: &Key) {
-        let Some(pod) = self.model.cluster.pod(pod).filter(|pod| waits(pod)).cloned() else {
+        let Some(pod) = self.model.cluster.pod(pod).filter(|pod| pod.is_unscheduled()).cloned() else {
             return self.let_go(pod);
         };
         let Some(snapshot) = &mut self.snapshot else { return };
@@ -305,11 +307,6 @@ impl Work {
         }
         false
     }
-}
-
-/// Whether a pod waits for a node.
-fn waits(pod: &Pod) -> bool {
-    pod.node.is_none() && pod.termination.is_none() && !pod.is_finished()
 }
 
 /// Returns the node whose resources a pod uses.

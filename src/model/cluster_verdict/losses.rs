@@ -28,7 +28,7 @@ impl DeletedNodes {
     pub fn new(model: &Model) -> Option<Self> {
         let engine = model.engine.as_ref()?;
         let cluster = &model.cluster;
-        let is_lost = |pod: &&Arc<Pod>| !pod.is_finished() && pod.termination.is_none();
+        let is_lost = |pod: &&Arc<Pod>| pod.lives();
         let lost_on = |node| cluster.workload_pods(node).filter(is_lost);
         let nodes: Vec<&NodeName> =
             engine.missing_nodes(cluster).filter(|node| lost_on(node).next().is_some()).collect();

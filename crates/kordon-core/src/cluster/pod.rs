@@ -146,9 +146,14 @@ impl Pod {
         self.finalizers.iter().filter(|finalizer| ***finalizer != *JOB_TRACKING)
     }
 
+    /// Whether the pod is neither being deleted nor finished.
+    pub fn lives(&self) -> bool {
+        self.termination.is_none() && !self.is_finished()
+    }
+
     /// Whether the pod waits for a node.
     pub fn is_unscheduled(&self) -> bool {
-        self.node.is_none() && self.termination.is_none() && !self.is_finished()
+        self.node.is_none() && self.lives()
     }
 
     /// Whether two states of a pod are equal in all fields that kordon reads, except the version. This is so after a

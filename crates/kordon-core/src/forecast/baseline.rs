@@ -27,9 +27,7 @@ impl Forecast {
         let mut staying = Vec::new();
         for node in nodes {
             let leaving: BTreeSet<&Key> = self.of_node(node).filter_map(|step| step.kind.pod()).collect();
-            let stays = cluster
-                .pods_on(node)
-                .filter(|pod| pod.termination.is_none() && !pod.is_finished() && !leaving.contains(&pod.key));
+            let stays = cluster.pods_on(node).filter(|pod| pod.lives() && !leaving.contains(&pod.key));
             staying.extend(stays.map(|pod| (pod.key.clone(), node.clone())));
         }
         staying

@@ -43,7 +43,7 @@ impl BlockedDrain {
         now: Timestamp,
     ) -> Option<Self> {
         let since = drain_began(cluster, node)?.max(last_left.unwrap_or(Timestamp::EPOCH));
-        let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let runs = |pod: &&Arc<Pod>| pod.lives();
         let left = cluster.workload_pods(&node.name).filter(runs);
         let left: Vec<&Arc<Pod>> = left.collect();
         let is_known = |pod: &&Arc<Pod>| cluster.knows(&Scope::BudgetsIn(pod.key.namespace.clone()));

@@ -308,8 +308,7 @@ fn max_healthy(cluster: &Cluster, budget: &Budget, rules: &EvictionRules) -> Opt
     if !knows_pods(cluster, budget) {
         return None;
     }
-    let unmanaged = pods_of(cluster, budget, rules)
-        .filter(|pod| pod.owner.is_none() && !pod.is_finished() && pod.termination.is_none());
+    let unmanaged = pods_of(cluster, budget, rules).filter(|pod| pod.owner.is_none() && pod.lives());
     let unmanaged = i32::try_from(unmanaged.count()).unwrap_or(i32::MAX);
     scale(cluster, budget, rules).ok().map(|scale| scale.saturating_add(unmanaged))
 }

@@ -68,8 +68,7 @@ fn arrivals<E: Environment>(cluster: &Cluster, nodes: &[Arc<Node>], environment:
     for node in nodes.iter().filter(|node| node.unschedulable) {
         environment.on_node_change(Arc::new(uncordoned(node)));
     }
-    let waits = |pod: &&Arc<Pod>| pod.node.is_none() && pod.termination.is_none() && !pod.is_finished();
-    let mut waiting: Vec<&Arc<Pod>> = cluster.pods().iter().filter(waits).collect();
+    let mut waiting: Vec<&Arc<Pod>> = cluster.unscheduled_pods().collect();
     waiting.sort_by_key(|pod| (Reverse(pod.priority), pod.created));
     let mut arrivals = Vec::new();
     for pod in waiting {

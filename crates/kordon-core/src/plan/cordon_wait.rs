@@ -78,7 +78,7 @@ fn held_pods(
     now: Timestamp,
     takers: &mut impl FnMut(&Pod) -> Vec<NodeName>,
 ) -> Vec<(Key, Vec<NodeName>)> {
-    let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    let runs = |pod: &&Arc<Pod>| pod.lives();
     let pods: Vec<_> = cluster.workload_pods(node).filter(runs).collect();
     let states = budget::states(cluster, pods.iter().copied(), rules, now);
     let mut budgets = BTreeSet::new();

@@ -113,7 +113,7 @@ pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> 
 /// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because they stop
 /// anyway.
 pub fn pods_of(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Arc<Pod>> {
-    let runs = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    let runs = |pod: &&Arc<Pod>| pod.lives();
     nodes.iter().flat_map(|node| cluster.pods_on(node)).filter(runs).cloned().collect()
 }
 

@@ -93,6 +93,6 @@ impl FailedJob {
 
 /// Returns the pods of a Job that have neither finished nor started to terminate.
 pub(super) fn live_pods<'a>(cluster: &'a Cluster, job: &Workload) -> impl Iterator<Item = &'a Arc<Pod>> {
-    let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    let lives = |pod: &&Arc<Pod>| pod.lives();
     cluster.pods_owned_by(&job.uid).filter(lives)
 }

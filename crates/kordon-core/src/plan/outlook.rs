@@ -189,7 +189,7 @@ fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
 /// Returns whether all pods of a budget are healthy at the end of a run, and none of them is missing: as many pods are
 /// there as their owners want. Owners whose scale is not known are taken to have all their pods.
 fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rules: &EvictionRules) -> bool {
-    let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+    let lives = |pod: &&Arc<Pod>| pod.lives();
     let is_complete = |pod: &Arc<Pod>| {
         let Some(owner) = &pod.owner else { return true };
         let OwnerLookup::Found(workload) = owner::find(cluster, &pod.key.namespace, owner) else {
@@ -207,7 +207,7 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
     let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
     budget::pods_of(cluster, budget, rules)
-        .filter(|pod| !pod.is_ready() && !pod.is_finished() && pod.termination.is_none())
+        .filter(|pod| !pod.is_ready() && pod.lives())
         .filter(|pod| !leaves(&pod.key) && !result.started.contains(&pod.key))
         .map(|pod| pod.key.clone())
         .collect()

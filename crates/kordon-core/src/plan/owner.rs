@@ -186,8 +186,7 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
 /// Returns whether a pod's owner creates another pod once this one is gone or terminating.
 pub fn needs_another(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
-    let lives =
-        |other: &&Arc<Pod>| other.key != pod.key && other.termination.is_none() && !other.is_finished();
+    let lives = |other: &&Arc<Pod>| other.key != pod.key && other.lives();
     let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
     creates_replacement(cluster, pod, i32::try_from(live).unwrap_or(i32::MAX))
 }

@@ -26,7 +26,7 @@ impl PodGroup {
     }
 
     fn pods<'a>(&self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Pod>> {
-        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let lives = |pod: &&Arc<Pod>| pod.lives();
         cluster
             .pods_in(&self.set.namespace)
             .filter(lives)

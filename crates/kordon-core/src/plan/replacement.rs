@@ -94,7 +94,7 @@ impl LivePods {
     /// counts its pods in the cluster.
     pub fn count(&mut self, cluster: &Cluster, pod: &Pod) -> Option<&mut i32> {
         let owner = pod.owner.as_ref()?;
-        let lives = |pod: &&Arc<Pod>| pod.termination.is_none() && !pod.is_finished();
+        let lives = |pod: &&Arc<Pod>| pod.lives();
         let count = || {
             let count = cluster.pods_owned_by(&owner.uid).filter(lives).count();
             i32::try_from(count).unwrap_or(i32::MAX)

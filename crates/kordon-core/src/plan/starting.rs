@@ -54,7 +54,7 @@ pub(super) fn pods<'a>(
 fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     let runs = pod.node.as_ref().is_none_or(|node| environment::has_running_kubelet(cluster, node));
     let may_start = pod.unscheduled.is_none() && pod.trouble().is_none();
-    !pod.is_ready() && pod.termination.is_none() && !pod.is_finished() && may_start && runs
+    !pod.is_ready() && pod.lives() && may_start && runs
 }
 
 impl StartingPod {

@@ -121,7 +121,7 @@ impl PodDeparture {
     ///
     /// `events` are the Events about the pod and about its owner.
     pub fn new(pod: &Pod, presence: PodPresence, cluster: &Cluster, events: &[ClusterEvent]) -> Option<Self> {
-        if pod.termination.is_none() && !pod.is_finished() && presence == PodPresence::Present {
+        if pod.lives() && presence == PodPresence::Present {
             return None;
         }
         Clues::new(pod, presence, cluster, events).weigh()
