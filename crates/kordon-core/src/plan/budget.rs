@@ -270,6 +270,14 @@ impl BudgetState {
         }
     }
 
+    /// Returns whether the next sync of the disruption controller allows more disruptions than now. An eviction lowers
+    /// the number in the status at once, and the controller raises it when the replacement is Ready.
+    pub fn lags(&self) -> bool {
+        let mut synced = self.clone();
+        synced.sync();
+        synced.numbers.allowed > self.numbers.allowed
+    }
+
     /// Recomputes the allowed disruptions, as a sync of the disruption controller does.
     pub fn sync(&mut self) {
         if self.sync_failure.is_none() && !self.stale {

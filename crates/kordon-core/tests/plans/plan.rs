@@ -534,6 +534,18 @@ fn a_granted_eviction_that_is_not_seen_counts_against_the_budget_for_two_minutes
     );
 }
 
+/// Another drain has just evicted a pod, whose replacement is Ready: the status allows nothing until the disruption
+/// controller syncs it.
+#[test]
+fn a_budget_whose_status_is_behind_its_pods_allows_evictions_after_the_next_sync() {
+    let mut fixture = five(|budget| budget.max_unavailable = percent(25));
+    fixture.sync().budget("web", |budget| budget.status.disruptions_allowed = 0);
+    assert_eq!((fixture.status("web"), fixture.evict("web-0").0), ([5, 3, 5, 0], 429));
+    let plan = drained(&fixture);
+    assert_eq!((plan.prospect(), plan.totals.leave_later), (Prospect::Done, 5));
+    assert_eq!(at(of(&plan, "web-0").leaves.likely), Some(5), "at the second try");
+}
+
 /// Scenario 35: An exhausted budget answers 429 with its numbers and without Retry-After.
 #[test]
 fn an_exhausted_budget_answers_with_its_numbers() {

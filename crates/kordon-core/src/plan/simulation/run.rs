@@ -147,6 +147,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         for (at, budget) in &simulation.disruptions_expire {
             run.schedule(*at, Event::DisruptionExpired(budget.clone()));
         }
+        for budget in simulation.budgets.values().filter(|budget| budget.lags()) {
+            run.schedule(run.now + SYNC_DELAY, Event::BudgetSynced(budget.key.clone()));
+        }
         run.schedule_starting(&simulation.starting);
         for role in 0..run.moves.len() {
             run.start_move(role);
