@@ -1,11 +1,20 @@
 //! The engine's state for the screen and the command line: read only, computed on request.
 
-use super::{
-    eviction_status::EvictionStatus,
-    why::{Certainty, HeartbeatSource, Why},
-    zone::ZoneState,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
-use crate::cluster::{Key, NodeName, Uid, ZoneKey};
+
+use super::{
+    Engine,
+    eviction_status::EvictionStatus,
+    health::NodeHealth,
+    heartbeats::{self, Heartbeats, Renewals, Silence},
+    settings::{Profile, Settings},
+    why::{Certainty, HeartbeatSource, Why},
+    zone::{Zone, ZoneState},
+};
+use crate::cluster::{Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Uid, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
 /// When the engine must be woken, and why.
@@ -147,5 +156,188 @@ impl Due {
             Self::At { at, .. } => Some(at),
             Self::Never => None,
         }
+    }
+}
+
+impl Engine {
+    /// The controller's state of a node; none until a pass has registered it.
+    pub fn node_view(&self, node: &Node) -> Option<NodeView> {
+        let record = self.records.get(&node.name)?;
+        Some(NodeView {
+            probe: record.probe,
+            heartbeat_source: record.heartbeat_source,
+            certainty: record.certainty,
+            grace: record.grace(&self.settings),
+            zone: node.zone(),
+            stage: self.stage(node),
+            eviction: match self.rules.profile {
+                Profile::Taint => None,
+                Profile::Legacy => Some(self.legacy.status(&node.name)),
+            },
+        })
+    }
+
+    /// Returns how far the controller is in evicting a node; none until a pass has registered the node.
+    pub fn node_stage(&self, node: &Node) -> Option<NodeStage> {
+        self.records.contains_key(&node.name).then(|| self.stage(node))
+    }
+
+    /// Returns the last heartbeat of a node, and the times after which the node is late and silent without another
+    /// heartbeat.
+    pub fn silence(&self, cluster: &Cluster, node: &Node) -> Silence {
+        let (renewals, record) = (self.heartbeats.of(&node.name), self.records.get(&node.name));
+        self.silence_by(cluster, node, renewals, record)
+    }
+
+    fn silence_by(
+        &self,
+        cluster: &Cluster,
+        node: &Node,
+        renewals: Option<&Renewals>,
+        record: Option<&NodeHealth>,
+    ) -> Silence {
+        let grace = match record {
+            Some(record) => record.grace(&self.settings),
+            None => self.settings.node_monitor_grace_period.value,
+        };
+        if let Some(renewals) = renewals {
+            return Silence::from_lease(renewals, grace);
+        }
+        let posted = node.ready().and_then(|ready| ready.last_heartbeat).unwrap_or(node.created);
+        if cluster.known(FeedKind::Leases) == Known::Absent {
+            return Silence::from_status_alone(cluster.local(posted));
+        }
+        let interval = heartbeats::interval_of(cluster.lease(&node.name).map(|lease| &**lease));
+        Silence::new(cluster.local(posted), interval, grace)
+    }
+
+    /// Whether a node is silent ([`Silence`]).
+    pub fn is_silent(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        self.silence(cluster, node).is_silent(now)
+    }
+
+    /// The nodes that are silent ([`Silence`]).
+    pub fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        let mut records = SortedWalk::new(self.records.iter());
+        let mut is_silent = |node: &Node| {
+            let (renewals, record) = (renewals.get(&node.name), records.get(&node.name));
+            self.silence_by(cluster, node, renewals, record).is_silent(now)
+        };
+        let nodes = cluster.nodes().iter();
+        nodes.filter(|node| is_silent(node)).map(|node| node.name.clone()).collect()
+    }
+
+    /// Returns the nodes without a known Lease renewal. Their last heartbeat is in the node status, by the cluster's
+    /// clock.
+    pub fn without_renewals<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Arc<Node>> {
+        let mut renewals = SortedWalk::new(self.heartbeats.all());
+        cluster.nodes().iter().filter(move |node| renewals.get(&node.name).is_none())
+    }
+
+    /// Returns the earliest time at which each node can be late, if no further renewal of its Lease arrives. Covers the
+    /// nodes that renew a Lease, sorted by node name.
+    pub fn late_times(&self) -> impl Iterator<Item = (&NodeName, Timestamp)> {
+        let Settings { node_monitor_grace_period, node_startup_grace_period, .. } = &self.settings;
+        let grace = node_monitor_grace_period.value.min(node_startup_grace_period.value);
+        let late_from = move |renewals: &Renewals| Silence::from_lease(renewals, grace).late_from;
+        self.heartbeats.all().map(move |(node, renewals)| (node, late_from(renewals)))
+    }
+
+    /// The renewals of the nodes' Leases.
+    pub fn heartbeats(&self) -> &Heartbeats {
+        &self.heartbeats
+    }
+
+    /// Start of the controller, at which every node got a new grace period; none if unknown.
+    pub fn controller_started(&self) -> Option<Timestamp> {
+        self.controller_started
+    }
+
+    /// Explains why the controller finds the node silent, now or later; none until a pass has registered the node.
+    pub fn why_silent(&self, node: &NodeName) -> Option<Why> {
+        self.records.get(node).map(|record| record.why(&self.settings, self.heartbeats.last(node)))
+    }
+
+    /// Every zone, sorted by key.
+    pub fn zones(&self, now: Timestamp) -> Vec<ZoneView> {
+        let view = |(key, zone): (&ZoneKey, &Zone)| {
+            let present = self.present.census(key);
+            ZoneView {
+                key: key.clone(),
+                state: zone.state.unwrap_or_default(),
+                size: present.size(),
+                not_ready: present.not_ready,
+                next_state: present.state(self.settings.unhealthy_zone_threshold.value),
+                rate: zone.limiter.rate(),
+                queue: zone
+                    .queue
+                    .waiting()
+                    .map(|entry| entry.node.clone())
+                    .collect::<BTreeSet<_>>()
+                    .into_iter()
+                    .collect(),
+                next_token: zone.limiter.next_token(now),
+            }
+        };
+        self.zones.iter().map(view).collect()
+    }
+
+    /// The pending evictions of one node's pods, sorted by pod.
+    pub fn evictions_on(&self, cluster: &Cluster, node: &Node) -> Vec<PendingEviction> {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.pending_on(cluster, &node.name),
+            Profile::Legacy => self.pending_on_node(cluster, node),
+        }
+    }
+
+    /// Whether a pod of the node is terminating or has a time set for its eviction, and when this may change.
+    pub fn leaving_pods(&self, cluster: &Cluster, node: &Node) -> LeavingPods {
+        match self.rules.profile {
+            Profile::Taint => self.evictor.leaving_pods(cluster, &node.name),
+            Profile::Legacy => {
+                LeavingPods { any: cluster.load(&node.name).terminating > 0, expiry: Expiry::OnChange }
+            }
+        }
+    }
+
+    /// When the results of [`Engine::node_stage`] and [`Engine::silence`] may change.
+    pub fn stage_expiry(&self, node: &NodeName) -> Expiry {
+        let grace_may_change = self.records.get(node).is_none_or(|record| record.never_posted);
+        if self.rules.profile == Profile::Legacy || grace_may_change {
+            Expiry::AnyTime
+        } else {
+            Expiry::OnChange
+        }
+    }
+
+    /// Nodes that are missing although pods are bound to them, by name. The pod garbage collector removes these pods; none
+    /// if it does not run.
+    pub fn missing_nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a NodeName> {
+        self.collector.iter().flat_map(move |collector| collector.missing(cluster))
+    }
+
+    /// Every pending eviction. Evictions are pending on nodes with NoExecute taints (in legacy mode on nodes that are
+    /// not ready) and on missing nodes. Terminating pods are left out. Sorted by due time, evictions that are never due
+    /// last.
+    pub fn evictions(&self, cluster: &Cluster) -> Vec<PendingEviction> {
+        let mut pending = match self.rules.profile {
+            Profile::Taint => self.evictor.pending(cluster),
+            Profile::Legacy => self.pending_on_nodes(cluster),
+        };
+        let orphans = self.collector.as_ref().map_or_else(Vec::new, |collector| collector.pending(cluster));
+        if !orphans.is_empty() {
+            // An orphan has a second entry if its taint eviction timer still runs. The earlier entry counts.
+            let mut first: BTreeMap<Key, PendingEviction> = BTreeMap::new();
+            for eviction in pending.into_iter().chain(orphans) {
+                let known = first.get(&eviction.pod);
+                if known.is_none_or(|known| eviction.order() < known.order()) {
+                    first.insert(eviction.pod.clone(), eviction);
+                }
+            }
+            pending = first.into_values().collect();
+        }
+        pending.sort_by_cached_key(PendingEviction::order);
+        pending
     }
 }
