@@ -8,7 +8,7 @@ use super::{
     eviction::{self, EvictionDecision},
     rules::EvictionRules,
 };
-use crate::cluster::{Cluster, Key, NodeName, Phase, Pod};
+use crate::cluster::{Cluster, Key, NodeName, Pod};
 use kordon_time::Timestamp;
 
 /// A drain that does not end before another node is uncordoned.
@@ -89,7 +89,7 @@ fn held_pods(
     }
     let mut held = Vec::new();
     for budget in budgets.iter().filter_map(|budget| cluster.budgets().get(budget)) {
-        for pod in budget::pods_of(cluster, budget, rules).filter(|pod| waits_for_a_node(pod)) {
+        for pod in budget::pods_of(cluster, budget, rules).filter(|pod| pod.is_unscheduled()) {
             let mut nodes = takers(pod);
             nodes.retain(|taker| taker != node);
             if !nodes.is_empty() {
@@ -98,11 +98,6 @@ fn held_pods(
         }
     }
     held
-}
-
-/// Whether the scheduler has found no node for the pod.
-pub(super) fn waits_for_a_node(pod: &Pod) -> bool {
-    pod.node.is_none() && pod.phase == Phase::Pending && pod.termination.is_none()
 }
 
 /// Whether one gets from a node to another by going from each node to those for which its drain waits.

@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
     budget::{self, BudgetState},
-    cordon_wait::waits_for_a_node,
     eviction::{self, EvictionBlock, EvictionDecision},
     landing::Landing,
     operator_budgets::{OperatorNeeds, operator_of_pod},
@@ -173,7 +172,7 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         return never(BlockPattern::AllHealthy { needs: numbers.desired });
     }
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
-    let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| waits_for_a_node(pod));
+    let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
     let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
     Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending }
 }
