@@ -348,27 +348,29 @@ fn runs_nowhere(model: &Model) -> bool {
 fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
-    let phrase = match (waiting, evicted) {
+    let (phrase, says_nowhere) = match (waiting, evicted) {
         (0, 0) if will == 0 => return None,
-        (0, 0) => Phrase::from(format!("{} will have nowhere to run", counted(will, "pod", "pods"))),
-        (pods, 0) => Phrase::from(format!("{} Pending", counted(pods, "pod", "pods"))),
+        (0, 0) => {
+            let text = format!("{} will have nowhere to run", counted(will, "pod", "pods"));
+            return Some(Finding::new(VerdictLevel::Warning, text));
+        }
+        (pods, 0) => (format!("{} Pending", counted(pods, "pod", "pods")), false),
         (0, pods) if pods == stuck(model) => {
-            Phrase::from(counted(pods, "pod stuck on a dead node", "pods stuck on dead nodes"))
+            (counted(pods, "pod stuck on a dead node", "pods stuck on dead nodes"), false)
         }
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let pending = if waiting > 0 { format!(", {waiting} Pending") } else { String::new() };
-            Phrase::from(format!("{pods} nowhere to run{pending}"))
+            (format!("{pods} nowhere to run{pending}"), true)
         }
     };
     let phrase = match model.views.pending.since {
-        Some(since) if waiting > 0 => phrase.and(" ").time(seconds(now.since(since))),
-        _ => phrase,
+        Some(since) if waiting > 0 => Phrase::from(phrase + " ").time(seconds(now.since(since))),
+        _ => Phrase::from(phrase),
     };
     let phrase = match will {
         0 => phrase,
-        _ if waiting + evicted == 0 => phrase,
-        more if phrase.text.contains("nowhere to run") => phrase.and(&format!(", {more} more will")),
+        more if says_nowhere => phrase.and(&format!(", {more} more will")),
         more => phrase.and(&format!(", {more} more will have nowhere to run")),
     };
     Some(Finding::new(VerdictLevel::Warning, phrase))
@@ -448,8 +450,7 @@ fn clocks(model: &Model) -> Option<Finding> {
 /// than the renewal interval of kubelets (up to 10.4s): healthy nodes may become Unknown and flap`.
 fn short_grace(model: &Model) -> Option<Finding> {
     let grace = model.settings.node_monitor_grace_period.value;
-    let longest =
-        model.engine.as_ref()?.heartbeats().longest_interval().filter(|longest| grace <= *longest)?;
+    let longest = model.views.longest_renewal.filter(|longest| grace <= *longest)?;
     let text = format!(
         "--node-monitor-grace-period {grace} is not longer than the renewal interval of kubelets (up to {:.1}s): \
          healthy nodes may become Unknown and flap",

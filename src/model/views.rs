@@ -17,7 +17,7 @@ use kordon_core::{
     engine::{Confidence, NodeView, Silence, ZoneView},
     plan::{BlockedDrain, CordonWait, EvictionRules},
 };
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 
 /// State of the engine at one time, for the screen.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,8 @@ pub struct Views {
     pub cordon_waits: Vec<CordonWait>,
     pub loops: DepartureLoops,
     pub idle_workloads: IdleWorkloads,
+    /// Longest time between two renewals of a kubelet's Lease; `None` without Leases.
+    pub longest_renewal: Option<Span>,
     /// Number of changes of zones, of the confidence of predictions, and of the workloads of which no pod runs.
     zone_changes: ChangeCount,
     pub revision: Revision,
@@ -161,6 +163,7 @@ impl Model {
             cordon_waits: self.find_cordon_waits(now),
             loops: before.loops.clone(),
             idle_workloads,
+            longest_renewal: engine.heartbeats().longest_interval(),
             zone_changes,
             revision,
         };
