@@ -59,13 +59,12 @@ pub use why::{Cause, Certainty, HeartbeatSource, Why};
 pub use zone::ZoneState;
 
 use crate::cluster::{
-    Applied, Cluster, ConditionStatus, Delta, FeedKind, Key, Known, Lease, Node, NodeName, Pod, SortedWalk,
-    TaintEffect, Uid, Version, ZoneKey, cow_map::CowMap,
+    Applied, Cluster, ConditionStatus, Delta, Lease, Node, NodeName, Pod, SortedWalk, TaintEffect, Uid,
+    Version, ZoneKey, cow_map::CowMap,
 };
 use collector::Collector;
 use eviction::{Evictor, TimerSource};
 use health::NodeHealth;
-use heartbeats::Renewals;
 use kordon_time::{Span, Timestamp};
 use legacy::Legacy;
 use metrics::Metrics;

@@ -542,7 +542,7 @@ fn a_budget_whose_status_is_behind_its_pods_allows_evictions_after_the_next_sync
     fixture.sync().budget("web", |budget| budget.status.disruptions_allowed = 0);
     assert_eq!((fixture.status("web"), fixture.evict("web-0").0), ([5, 3, 5, 0], 429));
     let plan = drained(&fixture);
-    assert_eq!((plan.prospect(), plan.totals.leave_later), (Prospect::Done, 5));
+    assert_eq!((plan.prospect(), plan.totals.leave_later), (Prospect::Completes, 5));
     assert_eq!(at(of(&plan, "web-0").leaves.likely), Some(5), "at the second try");
 }
 
