@@ -9,7 +9,7 @@ use http::Request;
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
-use kordon_core::cluster::BudgetStatus;
+use kordon_core::cluster::{BudgetStatus, workload::TEMPLATE_HASH};
 use kordon_demo::api::{
     kinds::{KINDS, Kind},
     strategic_patch,
@@ -157,6 +157,7 @@ impl LaidOver {
         }
         let before = set.object(kind, &name).cloned();
         let is_new = before.is_none();
+        let before_template = before.as_ref().map(|before| before["spec"]["template"].clone());
         let mut after = match before {
             Some(before) => strategic_patch(kind, &before, object).map_err(|refusal| {
                 ObjectsError::Overlay { file, why: format!("{shown}: {}", refusal.message) }
@@ -169,6 +170,11 @@ impl LaidOver {
         if kind.plural == "deployments" && !is_new {
             set_templates(set, &after);
         }
+        if kind.plural == "statefulsets"
+            && before_template.is_some_and(|before| before != after["spec"]["template"])
+        {
+            forget_revisions(&mut after);
+        }
         set.replace(kind, name, after);
         let has_template =
             ["deployments", "replicasets", "statefulsets", "daemonsets", "jobs"].contains(&kind.plural);
@@ -180,6 +186,16 @@ impl LaidOver {
     }
 }
 
+/// Removes the revisions from the status of a changed StatefulSet: its pods may not be of its template any more.
+fn forget_revisions(stateful_set: &mut Value) {
+    for revision in ["currentRevision", "updateRevision"] {
+        stateful_set["status"][revision] = Value::Null;
+    }
+}
+
+/// Value of the label by which the pods of a Deployment's template are told from those of another one. No pod has it.
+const CHANGED: &str = "changed";
+
 /// Gives the ReplicaSets of a Deployment the template of the Deployment, so that replacements are made of it.
 fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     let Some(kind) = KINDS.iter().find(|kind| kind.plural == REPLICA_SETS) else { return };
@@ -190,7 +206,11 @@ fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     };
     let owned: Vec<Value> = set.objects(kind).filter(is_owned).cloned().collect();
     for mut replica_set in owned {
-        replica_set["spec"]["template"]["spec"] = deployment["spec"]["template"]["spec"].clone();
+        let (template, new) = (&mut replica_set["spec"]["template"], &deployment["spec"]["template"]["spec"]);
+        if template["spec"] != *new {
+            template["spec"] = new.clone();
+            template["metadata"]["labels"][TEMPLATE_HASH] = json!(CHANGED);
+        }
         if let Some(name) = name_of(kind, &replica_set) {
             set.replace(kind, name, replica_set);
         }

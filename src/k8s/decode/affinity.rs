@@ -1,7 +1,7 @@
 //! `spec.affinity` and `spec.topologySpreadConstraints` of pods.
 
 use super::{
-    leaf::{Int, LenientList, Text, or_default},
+    leaf::{Int, LenientList, Pairs, Text, or_default},
     pool::SharedParts,
     protobuf::wire,
     selector::{WireRequirement, WireSelector},
@@ -42,6 +42,17 @@ impl WireAffinity<'_> {
 
     pub fn apart(&self, pool: &mut SharedParts) -> PodTerms {
         self.pod_anti_affinity.terms(pool)
+    }
+}
+
+impl<'a> WireAffinity<'a> {
+    /// Adds the requirements of `matchLabelKeys` and `mismatchLabelKeys` to the selectors, as the API server does when it
+    /// creates a pod with these labels (upstream `applyMatchLabelKeysAndMismatchLabelKeys`).
+    pub fn apply_label_keys(&mut self, labels: &Pairs<'a>) {
+        for affinity in [&mut self.pod_affinity, &mut self.pod_anti_affinity] {
+            let preferred = affinity.preferred.0.iter_mut().map(|weighted| &mut weighted.pod_affinity_term);
+            affinity.required.0.iter_mut().chain(preferred).for_each(|term| term.apply_label_keys(labels));
+        }
     }
 }
 
@@ -171,6 +182,20 @@ wire! {
         namespaces: LenientList<Text<'a>> = 2,
         namespace_selector: Option<WireSelector<'a>> = 4,
         topology_key: Text<'a> = 3,
+        match_label_keys: LenientList<Text<'a>> = 5,
+        mismatch_label_keys: LenientList<Text<'a>> = 6,
+    }
+}
+
+impl<'a> WirePodTerm<'a> {
+    fn apply_label_keys(&mut self, labels: &Pairs<'a>) {
+        let Some(selector) = &mut self.label_selector else { return };
+        for (keys, operator) in [(&self.match_label_keys, "In"), (&self.mismatch_label_keys, "NotIn")] {
+            for key in keys.iter() {
+                let Some((key, value)) = labels.0.iter().find(|(label, _)| *label == **key) else { continue };
+                selector.require(key, operator, value);
+            }
+        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! Pods.
 
+mod template;
+
 use std::sync::Arc;
+
+pub(super) use self::template::template;
 
 use super::{
     Decoder, WatchEvent,
@@ -42,11 +46,6 @@ impl Decoder for PodDecoder {
     fn tidy(&mut self) {
         self.0.tidy();
     }
-}
-
-/// Returns a pod template as a pod without a name.
-pub(super) fn template(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
-    pod(wire, pool)
 }
 
 fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
@@ -131,6 +130,7 @@ wire! {
     struct Spec<'a> {
         restart_policy: Text<'a> = 3,
         node_name: Text<'a> = 10,
+        host_network: LenientBool = 11,
         priority: Int = 25,
         priority_class_name: Text<'a> = 24,
         active_deadline_seconds: Int = 5,
@@ -305,6 +305,7 @@ impl Container<'_> {
 wire! {
     struct WirePort<'a> {
         host_port: Int = 2,
+        container_port: Int = 3,
         #[serde(rename = "hostIP")]
         host_ip: Text<'a> = 5,
         protocol: Text<'a> = 4,

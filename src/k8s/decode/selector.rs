@@ -1,5 +1,7 @@
 //! Label selectors.
 
+use std::borrow::Cow;
+
 use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, Visitor},
@@ -31,6 +33,17 @@ impl WireSelector<'_> {
         }
         requirements.extend(self.expressions.iter().map(|wire| wire.of_selector(pool)));
         Selector { requirements }
+    }
+}
+
+impl<'a> WireSelector<'a> {
+    /// Adds a requirement that the value of a label is, or is not, this one.
+    pub(super) fn require(&mut self, key: &Cow<'a, str>, operator: &'static str, value: &Cow<'a, str>) {
+        self.expressions.0.push(WireRequirement {
+            key: Text(key.clone()),
+            operator: Text(operator.into()),
+            values: LenientList(vec![Text(value.clone())]),
+        });
     }
 }
 

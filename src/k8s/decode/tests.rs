@@ -8,8 +8,8 @@ use super::{
     workload::WorkloadDecoder, *,
 };
 use kordon_core::cluster::{
-    IndexFailures, IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Resources,
-    TaintEffect, WorkloadKind, WorkloadStage,
+    IndexFailures, IntOrPercent, Key, LocalStorage, LocalVolume, Node, OwnerKind, Phase, Pod, Requirement,
+    Resources, SelectorOperator, TaintEffect, WorkloadKind, WorkloadStage,
 };
 use kordon_time::{ClusterTime, Span};
 
@@ -77,6 +77,57 @@ fn a_pod_of_an_index_keeps_how_often_its_predecessors_failed() {
     };
     assert_eq!(failures("2", "1"), Some(IndexFailures { counted: 2, ignored: 1 }));
     assert_eq!(failures("0", "0"), None);
+}
+
+/// The pod of a ReplicaSet's template.
+fn of_template(spec: Value) -> Pod {
+    let labels = json!({"app": "web", "pod-template-hash": "1"});
+    let template = json!({"metadata": {"labels": labels}, "spec": spec});
+    let object = json!({"metadata": {"name": "web"}, "spec": {"template": template}});
+    match change(&mut WorkloadDecoder::new(WorkloadKind::ReplicaSet), "ADDED", &object) {
+        Some(Change::Workload(_, ObjectEvent::Applied(workload))) => *workload.template.expect("a template"),
+        other => panic!("no workload: {other:?}"),
+    }
+}
+
+/// Kubernetes 1.37, `pkg/apis/core/v1/defaults.go` `SetDefaults_Pod`: pods have these defaults, templates do not.
+#[test]
+fn a_template_has_the_defaults_of_its_pods() {
+    let gpu = of_template(json!({"containers": [{"name": "c", "resources": {
+        "limits": {"nvidia.com/gpu": "1", "cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "0"}}}]}));
+    let requests = &gpu.resources.requests;
+    assert_eq!(*requests.scalars, [("nvidia.com/gpu".into(), 1)]);
+    assert_eq!((requests.cpu_milli, requests.memory_bytes), (0, 1 << 30), "a request of 0 is one");
+    let ports = json!([{"containerPort": 80}, {"containerPort": 443, "hostPort": 8443}]);
+    let host = |host_network: bool| {
+        let spec = json!({"hostNetwork": host_network, "containers": [{"name": "c", "ports": ports}]});
+        of_template(spec).scheduling.host_ports.iter().map(|port| port.port).collect::<Vec<_>>()
+    };
+    assert_eq!((host(true), host(false)), (vec![80, 8443], vec![8443]));
+    let limits = json!({"limits": {"cpu": "1500m", "memory": "1Gi"}});
+    let containers = json!([{"name": "c", "resources": {"requests": {"memory": "64Mi"}}}]);
+    let whole = of_template(json!({"resources": limits, "containers": containers}));
+    let requests = &whole.resources.requests;
+    assert_eq!((requests.cpu_milli, requests.memory_bytes), (1500, 64 << 20), "containers request memory");
+}
+
+/// Kubernetes 1.37, `pkg/registry/core/pod/strategy.go` `applyMatchLabelKeysAndMismatchLabelKeys`.
+#[test]
+fn label_keys_of_affinities_select_by_the_labels_of_the_template() {
+    let keys = |keys: &str, labels: &[&str]| {
+        let term =
+            json!({"topologyKey": "host", "labelSelector": {"matchLabels": {"app": "web"}}, keys: labels});
+        let spec = json!({"affinity": {"podAntiAffinity":
+            {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
+        let pod = of_template(spec);
+        let term = &pod.scheduling.pod_anti_affinity.required[0];
+        term.selector.as_ref().expect("a selector").requirements[1..].to_vec()
+    };
+    let requirement = |operator| vec![Requirement { key: "pod-template-hash".into(), operator }];
+    let hash = || vec!["1".into()];
+    let labels = ["pod-template-hash", "absent"];
+    assert_eq!(keys("matchLabelKeys", &labels), requirement(SelectorOperator::In(hash())));
+    assert_eq!(keys("mismatchLabelKeys", &labels), requirement(SelectorOperator::NotIn(hash())));
 }
 
 #[test]

@@ -29,8 +29,9 @@ impl WorkloadDecoder {
         Self { kind, pool: SharedParts::default() }
     }
 
-    fn workload(&mut self, wire: &WireWorkload<'_>) -> Workload {
-        let WireWorkload { kind: _, metadata, spec, status } = wire;
+    fn workload(&mut self, mut wire: WireWorkload<'_>) -> Workload {
+        let template = self.template(&mut wire.spec);
+        let WireWorkload { kind: _, metadata, spec, status } = &wire;
         let replicas = match self.kind {
             WorkloadKind::Job => spec.parallelism,
             WorkloadKind::DaemonSet => Int(None),
@@ -55,15 +56,16 @@ impl WorkloadDecoder {
             } else {
                 WorkloadStage::Active
             },
-            template: self.template(spec),
-            stateful: (self.kind == WorkloadKind::StatefulSet).then(|| stateful(spec, status)),
+            template,
+            stateful: (self.kind == WorkloadKind::StatefulSet)
+                .then(|| stateful(spec, status, &mut self.pool)),
             job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
     }
 }
 
 /// The order and revisions of a StatefulSet.
-fn stateful(spec: &Spec<'_>, status: &Status<'_>) -> StatefulRules {
+fn stateful(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> StatefulRules {
     let WireUpdateStrategy { kind, rolling_update } = &spec.update_strategy;
     let has_one_revision = *status.current_revision == *status.update_revision;
     let start = spec.ordinals.start.narrow().unwrap_or_default();
@@ -75,6 +77,7 @@ fn stateful(spec: &Spec<'_>, status: &Status<'_>) -> StatefulRules {
     StatefulRules {
         is_parallel: *spec.pod_management_policy == *"Parallel",
         keeps_revision_below: if kept > 0 { start.saturating_add(kept) } else { 0 },
+        update_revision: (!status.update_revision.is_empty()).then(|| pool.name(&status.update_revision)),
     }
 }
 
@@ -107,10 +110,10 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimit
 impl WorkloadDecoder {
     /// Reads the template of a workload that creates pods itself and wants some. A Deployment leaves that to its
     /// ReplicaSets, and the pods of a DaemonSet never leave their nodes.
-    fn template(&mut self, spec: &Spec<'_>) -> Option<Box<Pod>> {
+    fn template(&mut self, spec: &mut Spec<'_>) -> Option<Box<Pod>> {
         let creates_pods = !matches!(self.kind, WorkloadKind::Deployment | WorkloadKind::DaemonSet);
         let wants_pods = spec.replicas.0 != Some(0);
-        let wire = spec.template.as_deref().filter(|_| creates_pods && wants_pods)?;
+        let wire = spec.template.as_deref_mut().filter(|_| creates_pods && wants_pods)?;
         Some(Box::new(template(wire, &mut self.pool)))
     }
 }
@@ -123,7 +126,7 @@ impl Decoder for WorkloadDecoder {
     }
 
     fn change(&mut self, event: WatchEvent<WireWorkload<'_>>) -> Option<Change> {
-        Some(Change::Workload(self.kind, event.map(|wire| self.workload(&wire))))
+        Some(Change::Workload(self.kind, event.map(|wire| self.workload(wire))))
     }
 
     fn tidy(&mut self) {

@@ -2,8 +2,11 @@
 
 use minicbor::{Decode, Encode};
 
+use super::{encoding::EncodingContext, names::Name};
+
 /// The fields of a StatefulSet that decide when and as what its pods are created again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
 pub struct StatefulRules {
     /// Whether `spec.podManagementPolicy` is Parallel. Otherwise a pod is created only once all pods of lower ordinals
     /// are Ready.
@@ -13,6 +16,9 @@ pub struct StatefulRules {
     /// `isCurrentRevisionNeeded`). 0 if there is only one revision.
     #[n(1)]
     pub keeps_revision_below: i32,
+    /// `status.updateRevision`: the revision of the template. None if not known.
+    #[n(2)]
+    pub update_revision: Option<Name>,
 }
 
 /// Returns the ordinal of a pod of a StatefulSet: the number at the end of its name.

@@ -14,6 +14,9 @@ use super::{
     uid::Uid,
 };
 
+/// Label by which the pods of a Deployment's template are told from those of its other templates.
+pub const TEMPLATE_HASH: &str = "pod-template-hash";
+
 /// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to the fields that plans
 /// read.
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]

@@ -52,7 +52,7 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
 /// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`).
 pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = &'a Arc<Pod>> {
     let ordered = pod.owner.as_ref().filter(|owner| match find(cluster, &pod.key.namespace, owner) {
-        OwnerLookup::Found(workload) => workload.stateful.is_some_and(|rules| !rules.is_parallel),
+        OwnerLookup::Found(workload) => workload.stateful.as_ref().is_some_and(|rules| !rules.is_parallel),
         OwnerLookup::Gone | OwnerLookup::Unknown => false,
     });
     let own = ordinal(&pod.key.name);

@@ -373,6 +373,10 @@ impl Environment for PlacingEnvironment<'_> {
             return Landing::Unknown;
         }
         self.close(closed);
+        if let Some(class) = successor::missing_class(self.typical.cluster, pod) {
+            let why = format!("the API server refuses it: its PriorityClass {class} is gone");
+            return Landing::Pending { why: why.into() };
+        }
         if let Some(node) = owner::named_node(self.typical.cluster, pod) {
             return self.land_on(pod, node);
         }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use super::environment::Bound;
+use super::{environment::Bound, successor::successor};
 use crate::cluster::{Cluster, Key, Name, Namespace, Pod, Quota, QuotaCount};
 use kordon_time::{Span, Timestamp};
 
@@ -61,16 +61,17 @@ impl QuotaLedger {
         })
     }
 
-    /// Admits a new pod that is like `pod`, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
+    /// Admits the replacement of a pod, and counts it (admission plugin ResourceQuota, upstream `CheckRequest`).
     ///
     /// # Errors
-    /// A quota has too little left for the pod.
+    /// A quota has too little left for the replacement.
     pub fn admit(&mut self, cluster: &Cluster, pod: &Pod) -> Result<(), Box<QuotaRefusal>> {
+        let new = successor(cluster, pod);
         let quotas = self.of(cluster, &pod.key.namespace);
-        if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(pod)) {
+        if let Some(refusal) = quotas.iter().find_map(|quota| quota.refusal(&new)) {
             return Err(Box::new(refusal));
         }
-        quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_add));
+        quotas.iter_mut().for_each(|quota| quota.count(&new, i64::saturating_add));
         Ok(())
     }
 

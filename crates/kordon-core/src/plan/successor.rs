@@ -5,20 +5,26 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 use super::owner::{self, OwnerLookup};
 use crate::cluster::{
     Cluster, ContainerResources, ContainerRole, FeedKind, KubeletSpec, Labels, Name, Pod, PodResources,
-    PriorityClass, QuotaSpec, Requests, SchedulingSpec, Toleration, Workload, stateful_set::ordinal,
+    PriorityClass, QuotaSpec, Requests, SchedulingSpec, StatefulRules, Toleration, Workload,
+    stateful_set::ordinal, workload::TEMPLATE_HASH,
 };
 
 /// Returns the pod that the owner of a pod creates in its place: by the owner's template, which may differ from the pod
-/// (a rollout, a resize in place, a changed label, added tolerations). What the template leaves open and admission adds
-/// is that of the pod. Its volumes are those of the pod, because claims of a StatefulSet are not in the template. Without
-/// a known template, it is the pod itself.
+/// (a rollout, a resize in place, a changed label). What admission adds is that of the pod: what the template leaves
+/// open, and, if the pod was made of this template, what it has beyond it. Its volumes are those of the pod, because
+/// claims of a StatefulSet are not in the template. Without a known template, it is the pod itself.
 pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     let Some(workload) = workload(cluster, pod) else { return Cow::Borrowed(pod) };
     let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
     let Priority { value, never_preempts } = priority(cluster, pod, template);
-    let tolerations = tolerations(pod, template);
-    let volumes = pod.scheduling.volumes.clone();
-    let scheduling = SchedulingSpec { volumes, never_preempts, ..(*template.scheduling).clone() };
+    let is_of_template = is_of_template(&workload, template, pod);
+    let tolerations = tolerations(pod, template, is_of_template);
+    let scheduling = SchedulingSpec {
+        volumes: pod.scheduling.volumes.clone(),
+        never_preempts,
+        node_selector: node_selector(pod, template, is_of_template),
+        ..(*template.scheduling).clone()
+    };
     Cow::Owned(Pod {
         labels: labels(pod, template),
         priority: value,
@@ -28,7 +34,7 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
             tolerations.into()
         },
         scheduling: if scheduling == *pod.scheduling { pod.scheduling.clone() } else { scheduling.into() },
-        resources: resources(pod, template),
+        resources: resources(pod, template, is_of_template),
         ..pod.clone()
     })
 }
@@ -52,15 +58,28 @@ fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
 /// Returns whether a StatefulSet creates a pod again at its current revision: that of the pod, unless the pod is of
 /// another one, whose template is not read.
 fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
-    let below = workload.stateful.map_or(0, |rules| rules.keeps_revision_below);
+    let below = workload.stateful.as_ref().map_or(0, |rules| rules.keeps_revision_below);
     ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
 }
+
+/// Returns whether a pod was made of the current template of its owner.
+fn is_of_template(workload: &Workload, template: &Pod, pod: &Pod) -> bool {
+    match &workload.stateful {
+        Some(StatefulRules { update_revision, .. }) => {
+            update_revision.is_some() && pod.labels.get(REVISION) == update_revision.as_ref()
+        }
+        None => pod.labels.get(TEMPLATE_HASH) == template.labels.get(TEMPLATE_HASH),
+    }
+}
+
+/// Label with the revision of a StatefulSet of which a pod was made.
+const REVISION: &str = "controller-revision-hash";
 
 /// Keys of the labels that controllers add to those of the template (upstream `newStatefulSetPod`, `addCompletionIndexLabel`).
 const ADDED_LABELS: [&str; 4] = [
     "apps.kubernetes.io/pod-index",
     "batch.kubernetes.io/job-completion-index",
-    "controller-revision-hash",
+    REVISION,
     "statefulset.kubernetes.io/pod-name",
 ];
 
@@ -79,11 +98,24 @@ fn labels(pod: &Pod, template: &Pod) -> Labels {
 /// Keys of the tolerations that the API server adds to each pod.
 const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-fn tolerations(pod: &Pod, template: &Pod) -> Vec<Toleration> {
-    let mut tolerations = template.tolerations.to_vec();
-    let added = pod.tolerations.iter().filter(|toleration| ADMITTED.contains(&toleration.key.as_str()));
-    tolerations.extend(added.filter(|toleration| !template.tolerations.contains(toleration)).cloned());
-    tolerations
+/// Returns the tolerations of the template, with those that admission adds: for the taints of dead nodes always, others by
+/// the RuntimeClass, the namespace or the quality of service (upstream `podtolerationrestriction`).
+fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleration> {
+    let is_added = |toleration: &&Toleration| {
+        (is_of_template || ADMITTED.contains(&toleration.key.as_str()))
+            && !template.tolerations.contains(toleration)
+    };
+    template.tolerations.iter().chain(pod.tolerations.iter().filter(is_added)).cloned().collect()
+}
+
+/// Returns the node selector of the template, with what admission adds by the RuntimeClass or the namespace (upstream
+/// `runtimeclass`, `podnodeselector`).
+fn node_selector(pod: &Pod, template: &Pod, is_of_template: bool) -> Box<[(Name, Name)]> {
+    let (old, new) = (&pod.scheduling.node_selector, &template.scheduling.node_selector);
+    let is_added = |(key, _): &&(Name, Name)| is_of_template && new.iter().all(|(known, _)| known != key);
+    let mut selector: Vec<_> = new.iter().chain(old.iter().filter(is_added)).cloned().collect();
+    selector.sort();
+    selector.into()
 }
 
 /// What admission reads from the PriorityClass of a pod.
@@ -92,9 +124,20 @@ struct Priority {
     never_preempts: bool,
 }
 
+/// Returns the PriorityClass that the template of a pod's owner names although the cluster does not have it: the API server
+/// refuses pods of this template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
+pub(super) fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
+    let workload = workload(cluster, pod)?;
+    let name = &workload.template.as_ref()?.resources.quota.priority_class;
+    let is_missing = !name.is_empty()
+        && cluster.known(FeedKind::PriorityClasses).is_known()
+        && cluster.priority_classes().get(name).is_none();
+    is_missing.then(|| name.clone())
+}
+
 /// Returns the priority that admission gives the new pod (upstream `plugin/pkg/admission/priority`, `admitPod`): that of the
 /// class which the template names, else of the default class of the cluster, else 0. It is that of the old pod while
-/// classes are not known, or if the named class is gone.
+/// classes are not known, or if the named class is gone ([`missing_class`]).
 fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     let old = Priority {
         value: pod.priority,
@@ -121,21 +164,28 @@ fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     }
 }
 
-/// Returns the resources of the template. Requests that it leaves open are those of the pod: admission fills them in by
-/// the limits of the container or a LimitRange (upstream `SetDefaults_Pod`, `plugin/pkg/admission/limitranger`).
-fn resources(pod: &Pod, template: &Pod) -> Arc<PodResources> {
+/// Returns the resources of the template. Requests that it leaves open are those of the pod, by a LimitRange (upstream
+/// `plugin/pkg/admission/limitranger`). The overhead of a RuntimeClass and injected containers are those of the pod.
+fn resources(pod: &Pod, template: &Pod, is_of_template: bool) -> Arc<PodResources> {
     let (old, new) = (&pod.resources, &template.resources);
     if new.kubelet.containers.is_empty() {
         let asks = new.requests != Requests::default();
         return if asks { new.clone() } else { old.clone() };
     }
-    let admitted: Box<[ContainerResources]> =
-        new.kubelet.containers.iter().map(|container| admitted(container, &old.kubelet)).collect();
-    let added = |request: fn(&ContainerResources) -> i64| {
-        sum(&admitted, request) - sum(&new.kubelet.containers, request)
+    let containers = containers(&new.kubelet, &old.kubelet, is_of_template);
+    let overhead = |request: fn(&ContainerResources) -> i64, all: i64| match &*old.kubelet.containers {
+        known if is_of_template && !known.is_empty() => (all - sum(known, request)).max(0),
+        _ => 0,
     };
-    let cpu_milli = new.requests.cpu_milli + added(|container| container.cpu_request_milli);
-    let memory_bytes = new.requests.memory_bytes + added(|container| container.memory_request_bytes);
+    // Requests of the pod as a whole replace those of its containers.
+    let total = |request: fn(&ContainerResources) -> i64, new: i64, own: i64, old: i64| {
+        if new == own { sum(&containers, request) + overhead(request, old) } else { new }
+    };
+    let cpu = |container: &ContainerResources| container.cpu_request_milli;
+    let memory = |container: &ContainerResources| container.memory_request_bytes;
+    let own = &new.kubelet.containers;
+    let cpu_milli = total(cpu, new.requests.cpu_milli, sum(own, cpu), old.requests.cpu_milli);
+    let memory_bytes = total(memory, new.requests.memory_bytes, sum(own, memory), old.requests.memory_bytes);
     let or_old = |new: i64, old: i64| if new == 0 { old } else { new };
     let ephemeral_bytes = or_old(new.requests.ephemeral_bytes, old.requests.ephemeral_bytes);
     let is_old = |new: (i64, i64, i64), requests: &Requests| {
@@ -143,7 +193,7 @@ fn resources(pod: &Pod, template: &Pod) -> Arc<PodResources> {
             && new_scalars(template) == &*requests.scalars
     };
     let all = (cpu_milli, memory_bytes, ephemeral_bytes);
-    if is_old(all, &new.requests) && admitted == new.kubelet.containers {
+    if is_old(all, &new.requests) && containers == new.kubelet.containers {
         return new.clone();
     }
     if is_old(all, &old.requests) {
@@ -164,7 +214,7 @@ fn resources(pod: &Pod, template: &Pod) -> Arc<PodResources> {
             ephemeral_limit_bytes: or_old(new.quota.ephemeral_limit_bytes, old.quota.ephemeral_limit_bytes),
             ..new.quota.clone()
         },
-        kubelet: KubeletSpec { containers: admitted, ..new.kubelet.clone() },
+        kubelet: KubeletSpec { containers, ..new.kubelet.clone() },
     })
 }
 
@@ -172,17 +222,25 @@ fn new_scalars(template: &Pod) -> &[(Name, i64)] {
     &template.resources.requests.scalars
 }
 
-/// Returns a container of a template as it is admitted: a request that it lacks is its limit, else that of the container
-/// with its name in the old pod.
-fn admitted(container: &ContainerResources, old: &KubeletSpec) -> ContainerResources {
-    let known = old.containers.iter().find(|known| known.name == container.name);
-    let first = |amounts: [i64; 3]| amounts.into_iter().find(|amount| *amount != 0).unwrap_or_default();
-    let (cpu, memory) = known.map_or((0, 0), |known| (known.cpu_request_milli, known.memory_request_bytes));
-    ContainerResources {
-        cpu_request_milli: first([container.cpu_request_milli, container.cpu_limit_milli, cpu]),
-        memory_request_bytes: first([container.memory_request_bytes, container.memory_limit_bytes, memory]),
-        ..container.clone()
-    }
+/// Returns the containers of a template as they are admitted: a request that one lacks is that of the container with its
+/// name in the old pod. Containers that only the old pod has were injected, if the pod was made of this template.
+fn containers(new: &KubeletSpec, old: &KubeletSpec, is_of_template: bool) -> Box<[ContainerResources]> {
+    let named = |containers: &[ContainerResources], name: &Name| {
+        containers.iter().find(|known| known.name == *name).cloned()
+    };
+    let or_old = |new: i64, old: i64| if new == 0 { old } else { new };
+    let admitted = |container: &ContainerResources| match named(&old.containers, &container.name) {
+        Some(known) => ContainerResources {
+            cpu_request_milli: or_old(container.cpu_request_milli, known.cpu_request_milli),
+            memory_request_bytes: or_old(container.memory_request_bytes, known.memory_request_bytes),
+            ..container.clone()
+        },
+        None => container.clone(),
+    };
+    let is_injected =
+        |known: &&ContainerResources| is_of_template && named(&new.containers, &known.name).is_none();
+    let injected = old.containers.iter().filter(is_injected).cloned();
+    new.containers.iter().map(admitted).chain(injected).collect()
 }
 
 /// Sums a request over the containers of a pod (component-helpers `resource.PodRequests`).

@@ -148,6 +148,88 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
     assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 1 CPU free");
 }
 
+/// A pod of this template on n1; `change` adds to the pod what the template does not have. n2 has 4 CPU, n3 has too, and the
+/// label `kind=kata`.
+fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
+    fixture.node("n3", |node| node.labels = labels(&[("kind", "kata")]));
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.pod("web-0", "n1", |pod| {
+        pod.resources = container(3000, 3000).into();
+        pod.labels = labels(&[("app", "web"), ("pod-template-hash", "1")]);
+        change(pod);
+    });
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        let labels = labels(&[("app", "web"), ("pod-template-hash", hash)]);
+        let resources = container(3000, 3000).into();
+        workload.template = Some(Box::new(Pod { labels, resources, ..Pod::default() }));
+    });
+    fixture
+}
+
+/// What a pod has beyond the template that it was made of is added by admission, and so to the next pod: kubernetes 1.37
+/// `plugin/pkg/admission/runtimeclass`, `podnodeselector`, `podtolerationrestriction`; sidecars by webhooks.
+#[test]
+fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
+    let outcome = |fixture: &PlanFixture| of(&drain(fixture, &["n1"]), "web-0").outcome.short().to_string();
+    let selected = |pod: &mut Pod| {
+        let node_selector = [("kind".into(), "kata".into())].into();
+        pod.scheduling = SchedulingSpec { node_selector, ..SchedulingSpec::default() }.into();
+    };
+    assert_eq!(outcome(&with_additions("1", selected)), "→ n3");
+    assert_eq!(outcome(&with_additions("2", selected)), "→ any of 2 nodes", "of another template");
+    let overhead = |pod: &mut Pod| {
+        let mut resources = container(3000, 3000);
+        resources.requests.cpu_milli = 4500;
+        pod.resources = resources.into();
+    };
+    assert!(outcome(&with_additions("1", overhead)).contains("Pending"), "3 CPU and an overhead of 1.5");
+    assert_eq!(outcome(&with_additions("2", overhead)), "→ any of 2 nodes");
+    let injected = |pod: &mut Pod| {
+        let mut resources = container(3000, 3000);
+        let proxy =
+            ContainerResources { name: "proxy".into(), cpu_request_milli: 1500, ..Default::default() };
+        resources.kubelet.containers = [resources.kubelet.containers[0].clone(), proxy].into();
+        resources.requests.cpu_milli = 4500;
+        pod.resources = resources.into();
+    };
+    assert!(outcome(&with_additions("1", injected)).contains("Pending"), "3 CPU and a proxy of 1.5");
+    let tolerated = |hash: &str| {
+        let mut fixture = with_additions(hash, |pod| {
+            let key = "kata".into();
+            let operator = kordon_core::cluster::TolerationOperator::Exists;
+            pod.tolerations =
+                [kordon_core::cluster::Toleration { key, operator, ..Default::default() }].into();
+        });
+        for node in ["n2", "n3"] {
+            fixture.node(node, |node| node.taints = [crate::plan_fixture::taint("kata=x:NoSchedule")].into());
+        }
+        outcome(&fixture)
+    };
+    assert_eq!(tolerated("1"), "→ any of 2 nodes");
+    assert!(tolerated("2").contains("Pending"), "{}", tolerated("2"));
+}
+
+/// Kubernetes 1.37 `plugin/pkg/admission/priority/admission.go`: no pod of a class that is gone is created.
+#[test]
+fn a_replacement_whose_priority_class_is_gone_is_refused() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
+        let mut resources = container(1000, 1000);
+        resources.quota.priority_class = "high".into();
+        workload.template = Some(Box::new(Pod { resources: resources.into(), ..Pod::default() }));
+    });
+    fixture.priority_class("other", 1000, false);
+    let plan = drain(&fixture, &["n1"]);
+    assert_eq!(
+        of(&plan, "web-0").outcome.short(),
+        "→ Pending: the API server refuses it: its PriorityClass high is gone"
+    );
+    fixture.priority_class("high", 1000, false);
+    assert_eq!(of(&drain(&fixture, &["n1"]), "web-0").outcome.kind(), OutcomeKind::Moves);
+}
+
 #[test]
 fn the_cause_names_what_the_replacement_requests() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 2)]);
