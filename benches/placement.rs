@@ -398,6 +398,7 @@ fn workload(pod: &Pod) -> Workload {
         selector: Some(selector(&pod.key.name)),
         owner: None,
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

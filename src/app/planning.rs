@@ -122,6 +122,12 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(devices).collect()
     }
 
+    /// Whether the open plan, or an open question about one, may scale Deployments up.
+    pub fn plans_surges(&self) -> bool {
+        let plan = self.screen.overlays.plan();
+        !self.is_frozen() && plan.is_some_and(|preview| preview.request.drain.surge)
+    }
+
     /// Whether the user waits for the plan, because it is missing or belongs to an earlier request.
     pub fn awaits_plan(&self) -> bool {
         self.screen.overlays.plan().is_some_and(Preview::is_behind)

@@ -1,6 +1,6 @@
 //! Reads a cluster once, for the commands that print an answer and end.
 
-use std::{collections::BTreeSet, mem, path::Path};
+use std::{collections::BTreeSet, mem, path::Path, sync::Arc};
 
 use clap::Args;
 use tokio::sync::{mpsc, watch};
@@ -21,6 +21,7 @@ use super::{
 use crate::{
     executor::effects::EffectExecutor,
     k8s::{
+        autoscalers,
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
         kubelet::read_node_metrics,
@@ -391,6 +392,13 @@ impl OneShot {
             return Err(self.late_scopes(needed.iter(), patience));
         }
         self.may_read_nodes(&needed)
+    }
+
+    /// Reads which workloads autoscalers scale.
+    pub async fn read_autoscalers(&mut self) {
+        let known = autoscalers::read(&self.connection.client).await;
+        let now = self.clock.now();
+        self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
     }
 
     /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no

@@ -73,7 +73,7 @@ pub fn plan_diff(
 /// Answers the requests of an operation from copies of the nodes, which each write changes. Every pod leaves at once.
 struct RehearsedServer {
     nodes: WholeNodes,
-    /// The removals so far, one line each.
+    /// The removals so far, and the Deployments that are scaled meanwhile, one line each.
     removals: Vec<String>,
 }
 
@@ -86,6 +86,12 @@ impl RehearsedServer {
                 None => RequestOutcome::Gone,
             },
             RequestKind::ListPods { .. } => RequestOutcome::Pods(Vec::new()),
+            // As in a dry run: the operation goes by what the watch knows.
+            RequestKind::ReadScale { .. } => RequestOutcome::Recorded,
+            RequestKind::Write(PlanStep::Scale { deployment, replicas, .. }) => {
+                self.removals.push(format!("scale deployment {deployment} to {replicas}"));
+                RequestOutcome::Done
+            }
             RequestKind::Write(PlanStep::Evict { pod, .. }) => self.remove(format!("evict {pod}")),
             RequestKind::Write(PlanStep::Delete { pod, .. }) => self.remove(format!("delete {pod}")),
             RequestKind::Write(PlanStep::DeleteNode { node, .. }) => {

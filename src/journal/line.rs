@@ -9,7 +9,7 @@ use kordon_core::{
     operation::{Confirmation, PriorPod, Request, RequestId, RequestOutcome},
     plan::{
         DrainOptions, MetadataField,
-        undo::{NodeUndo, UndoStep},
+        undo::{NodeUndo, ScaleUndo, UndoStep, WriteUndo},
     },
     visible,
 };
@@ -39,7 +39,7 @@ pub enum LineKind {
         method: String,
         path: String,
         body: Value,
-        undo: Option<NodeUndo>,
+        undo: Option<WriteUndo>,
     },
     /// The outcome of the request with this id.
     Outcome {
@@ -158,7 +158,7 @@ impl LineKind {
             Self::Resumed { by } => json!({"kind": "resumed", "by": by}),
             Self::Request { id, object, request, why, method, path, body, undo } => json!({
                 "kind": "request", "id": id, "object": object, "request": request, "why": why,
-                "method": method, "path": path, "body": body, "undo": undo.as_ref().map(undo_value),
+                "method": method, "path": path, "body": body, "undo": undo.as_ref().map(write_undo_value),
             }),
             Self::Outcome { id, outcome, text } => {
                 json!({"kind": "outcome", "id": id, "outcome": outcome, "text": text})
@@ -183,7 +183,7 @@ impl LineKind {
                 method: text_of(value, "method")?,
                 path: text_of(value, "path")?,
                 body: value["body"].clone(),
-                undo: parse_undo(&value["undo"]),
+                undo: parse_write_undo(&value["undo"]),
             },
             "outcome" => Self::Outcome {
                 id: value["id"].as_u64()?,
@@ -262,7 +262,7 @@ fn drain_value(options: &DrainOptions) -> Value {
         "deleteEmptydirData": options.delete_emptydir_data, "disableEviction": options.disable_eviction,
         "graceNanos": nanos(options.grace), "timeoutNanos": nanos(options.timeout),
         "skipWaitForDeleteNanos": nanos(options.skip_wait_for_delete), "parallel": options.parallel,
-        "podSelector": options.pod_selector.as_ref().map(ToString::to_string),
+        "podSelector": options.pod_selector.as_ref().map(ToString::to_string), "surge": options.surge,
     })
 }
 
@@ -285,8 +285,32 @@ fn parse_drain(value: &Value) -> Option<DrainOptions> {
         skip_wait_for_delete: span("skipWaitForDeleteNanos"),
         parallel: usize::try_from(value["parallel"].as_u64()?).ok()?,
         pod_selector,
+        // Journals of older versions have no surges.
+        surge: given("surge").unwrap_or(false),
         ..DrainOptions::default()
     })
+}
+
+fn write_undo_value(undo: &WriteUndo) -> Value {
+    match undo {
+        WriteUndo::Node(undo) => undo_value(undo),
+        WriteUndo::Scale(ScaleUndo { deployment, uid, before, after }) => {
+            json!({"deployment": deployment, "uid": uid, "before": before, "after": after})
+        }
+    }
+}
+
+fn parse_write_undo(value: &Value) -> Option<WriteUndo> {
+    let Some((namespace, name)) = value["deployment"].as_str().and_then(|key| key.split_once('/')) else {
+        return parse_undo(value).map(WriteUndo::Node);
+    };
+    let replicas = |field: &str| value[field].as_i64().and_then(|count| i32::try_from(count).ok());
+    Some(WriteUndo::Scale(ScaleUndo {
+        deployment: Key::new(namespace, name),
+        uid: value["uid"].as_str()?.into(),
+        before: replicas("before")?,
+        after: replicas("after")?,
+    }))
 }
 
 fn undo_value(undo: &NodeUndo) -> Value {
@@ -357,6 +381,7 @@ mod tests {
             ignore_daemonsets: true,
             grace: Some(Span::from_secs(5)),
             pod_selector: Some(selector),
+            surge: true,
             parallel: 3,
             ..DrainOptions::default()
         };
@@ -405,9 +430,24 @@ mod tests {
             method: "PATCH".into(),
             path: "/api".into(),
             body: json!({"a": 1}),
-            undo: Some(undo),
+            undo: Some(WriteUndo::Node(undo)),
         };
-        for kind in [LineKind::Started(Box::new(start)), request] {
+        let scale = LineKind::Request {
+            id: 8,
+            object: "deployment/web/front".into(),
+            request: "scale".into(),
+            why: String::new(),
+            method: "PATCH".into(),
+            path: "/apis".into(),
+            body: Value::Null,
+            undo: Some(WriteUndo::Scale(ScaleUndo {
+                deployment: Key::new("web", "front"),
+                uid: "u3".into(),
+                before: 1,
+                after: 2,
+            })),
+        };
+        for kind in [LineKind::Started(Box::new(start)), request, scale] {
             let operation = "p".parse().expect("an id");
             let line = JournalLine { at: Timestamp::from_secs(1_800_000_000), operation, kind };
             let text = line.to_text();

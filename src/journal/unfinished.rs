@@ -11,7 +11,7 @@ use kordon_core::{
     },
     plan::{
         Undo,
-        undo::{NodeUndo, UndoStep},
+        undo::{NodeUndo, ScaleUndo, UndoStep, WriteUndo},
     },
 };
 use kordon_time::Timestamp;
@@ -30,7 +30,7 @@ pub struct JournaledOperation {
     pub undone: bool,
     /// Undo of each write that succeeded or has no response, in the order of the writes. A write without a response may
     /// have been made.
-    undos: Vec<NodeUndo>,
+    undos: Vec<WriteUndo>,
     /// Nodes on which a write of this operation succeeded.
     claimed: BTreeSet<NodeName>,
 }
@@ -55,7 +55,7 @@ pub fn operations(lines: &[JournalLine]) -> Vec<JournaledOperation> {
 struct Reader<'a> {
     found: JournaledOperation,
     /// Object and undo of each request that has no outcome yet, by request id.
-    in_flight: BTreeMap<u64, (&'a str, Option<&'a NodeUndo>)>,
+    in_flight: BTreeMap<u64, (&'a str, Option<&'a WriteUndo>)>,
 }
 
 impl<'a> Reader<'a> {
@@ -96,16 +96,26 @@ impl<'a> Reader<'a> {
     fn on_outcome(&mut self, id: u64, outcome: &str) {
         let Some((object, undo)) = self.in_flight.remove(&id) else { return };
         match outcome {
+            "done" if undo.is_none() && object.starts_with("deployment/") => self.on_scaled_back(object),
             "done" => self.found.claimed.extend(object.strip_prefix("node/").map(NodeName::from)),
             // The write has no response, so it may have been made.
             "noResponse" | "unreachable" => {}
             _ => {
-                let of_this = |known: &NodeUndo| Some(known) == undo;
+                let of_this = |known: &WriteUndo| Some(known) == undo;
                 if let Some(place) = self.found.undos.iter().rposition(of_this) {
                     self.found.undos.remove(place);
                 }
             }
         }
+    }
+
+    /// A Deployment that is scaled back needs no undo.
+    fn on_scaled_back(&mut self, object: &str) {
+        let is_of = |undo: &WriteUndo| match undo {
+            WriteUndo::Scale(scale) => format!("deployment/{}", scale.deployment) == object,
+            WriteUndo::Node(_) => false,
+        };
+        self.found.undos.retain(|undo| !is_of(undo));
     }
 }
 
@@ -119,7 +129,7 @@ impl JournaledOperation {
     /// writes.
     pub fn undo(&self) -> Undo {
         let mut nodes: Vec<NodeUndo> = Vec::new();
-        for undo in &self.undos {
+        for undo in self.node_undos() {
             match nodes.iter_mut().find(|known| known.node == undo.node && known.uid == undo.uid) {
                 None => nodes.push(undo.clone()),
                 Some(known) => {
@@ -131,13 +141,33 @@ impl JournaledOperation {
                 }
             }
         }
-        Undo { nodes }
+        Undo { nodes, scales: self.scales() }
+    }
+
+    fn node_undos(&self) -> impl Iterator<Item = &NodeUndo> {
+        self.undos.iter().filter_map(|undo| match undo {
+            WriteUndo::Node(undo) => Some(undo),
+            WriteUndo::Scale(_) => None,
+        })
+    }
+
+    /// Deployments that the operation may have left scaled up, each once.
+    fn scales(&self) -> Vec<ScaleUndo> {
+        let mut found: Vec<ScaleUndo> = Vec::new();
+        for undo in &self.undos {
+            if let WriteUndo::Scale(undo) = undo
+                && !found.contains(undo)
+            {
+                found.push(undo.clone());
+            }
+        }
+        found
     }
 
     /// The nodes that the operation may have cordoned.
     pub fn cordoned(&self) -> impl Iterator<Item = &NodeName> {
         let cordons = |undo: &&NodeUndo| undo.steps.contains(&UndoStep::Uncordon);
-        self.undos.iter().filter(cordons).map(|undo| &undo.node)
+        self.node_undos().filter(cordons).map(|undo| &undo.node)
     }
 
     /// Summary of the operation for a resume or an undo.
@@ -156,7 +186,11 @@ impl JournaledOperation {
             nodes,
             confirmation,
             undo: self.undo(),
-            run: PriorRun { cordoned: self.claimed.clone(), pods: pods.into_iter().collect() },
+            run: PriorRun {
+                cordoned: self.claimed.clone(),
+                pods: pods.into_iter().collect(),
+                surges: self.scales(),
+            },
         }
     }
 
@@ -201,7 +235,20 @@ mod tests {
             method: "PATCH".into(),
             path: String::new(),
             body: Value::Null,
-            undo: Some(undo),
+            undo: Some(WriteUndo::Node(undo)),
+        })
+    }
+
+    fn scale(id: u64, undo: Option<ScaleUndo>) -> JournalLine {
+        line(LineKind::Request {
+            id,
+            object: "deployment/web/front".into(),
+            request: "scale".into(),
+            why: String::new(),
+            method: "PATCH".into(),
+            path: String::new(),
+            body: Value::Null,
+            undo: undo.map(WriteUndo::Scale),
         })
     }
 
@@ -217,6 +264,26 @@ mod tests {
         assert!(!operations(&lines)[0].is_unfinished());
         lines.push(line(LineKind::Resumed { by: "bob".into() }));
         assert!(operations(&lines)[0].is_unfinished());
+    }
+
+    #[test]
+    fn a_deployment_is_scaled_back_by_an_undo_until_the_operation_has_done_it() {
+        let undo = ScaleUndo {
+            deployment: kordon_core::cluster::Key::new("web", "front"),
+            uid: "u".into(),
+            before: 1,
+            after: 2,
+        };
+        let mut lines = vec![started(), scale(1, Some(undo.clone()))];
+        assert_eq!(operations(&lines)[0].undo().scales, [undo.clone()], "it may have been written");
+        let refused = [&lines[..], &[outcome(1, "conflict")]].concat();
+        assert!(operations(&refused)[0].undo().scales.is_empty(), "it was not written");
+        lines.push(outcome(1, "done"));
+        assert_eq!(operations(&lines)[0].prior().run.surges, [undo.clone()]);
+        lines.extend([scale(2, None), outcome(2, "conflict")]);
+        assert_eq!(operations(&lines)[0].undo().scales, [undo], "it is still scaled up");
+        lines.extend([scale(3, None), outcome(3, "done")]);
+        assert!(operations(&lines)[0].undo().is_empty());
     }
 
     #[test]

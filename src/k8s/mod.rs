@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod autoscalers;
 pub mod cluster_id;
 pub mod connect;
 pub mod decode;

@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{
-    decode,
+    autoscalers, decode,
     error::{status_words, words},
 };
 use kordon_core::{
-    cluster::{Key, NodeName, Uid},
-    operation::{RequestKind, RequestOutcome},
-    plan::{Call, node_path},
+    cluster::{Key, NodeName, Uid, Version},
+    operation::{DeploymentScale, RequestKind, RequestOutcome},
+    plan::{Call, autoscalers_path, node_path, scale_path},
 };
 use kordon_time::Span;
 
@@ -47,6 +47,7 @@ pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) 
         match task {
             RequestKind::ReadNode { node } => read_node(client, node).await,
             RequestKind::ListPods { node } => list_pods(client, node).await,
+            RequestKind::ReadScale { deployment } => read_scale(client, deployment).await,
             RequestKind::Patch(_) | RequestKind::Write(_) => {
                 let call = task.call().expect("a write is a call");
                 send(client, write(&call, dry_run)).await.map(|_| RequestOutcome::Done)
@@ -114,6 +115,36 @@ async fn read_node(client: &Client, node: &NodeName) -> Result<RequestOutcome, R
     Ok(RequestOutcome::Node(Box::new(node)))
 }
 
+/// Reads the scale of a Deployment, and the autoscalers of its namespace.
+async fn read_scale(client: &Client, deployment: &Key) -> Result<RequestOutcome, RequestOutcome> {
+    let answer = send(client, read(scale_path(deployment))).await?;
+    let scale: Scale = serde_json::from_slice(&answer).map_err(|_| no_object())?;
+    let answer = send(client, read(autoscalers_path(Some(&deployment.namespace)))).await?;
+    let all = autoscalers::parse(&answer).map_err(RequestOutcome::Failed)?;
+    let over = all.iter().find(|autoscaler| autoscaler.scales(deployment));
+    Ok(RequestOutcome::Scale(DeploymentScale {
+        uid: scale.metadata.uid.as_str().into(),
+        version: Version::parse(&scale.metadata.version),
+        replicas: scale.spec.replicas,
+        autoscaler: over.map(|autoscaler| autoscaler.key.name.clone()),
+    }))
+}
+
+/// An autoscaling/v1 Scale.
+#[derive(Deserialize)]
+struct Scale {
+    metadata: Meta,
+    #[serde(default)]
+    spec: ScaleSpec,
+}
+
+/// The spec of a Scale. Zero replicas are left out.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScaleSpec {
+    replicas: i32,
+}
+
 /// Lists the pods of a node. The request has no resourceVersion, so the server reads its store instead of its cache.
 async fn list_pods(client: &Client, node: &NodeName) -> Result<RequestOutcome, RequestOutcome> {
     let selector: String =
@@ -155,6 +186,8 @@ struct Meta {
     name: String,
     namespace: String,
     uid: String,
+    #[serde(rename = "resourceVersion")]
+    version: String,
     #[serde(rename = "continue")]
     next: Option<String>,
 }

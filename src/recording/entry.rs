@@ -189,7 +189,8 @@ pub fn write_change(
             write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
         }
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => Ok(()),
+        // Autoscalers are read for one plan, and a recording has no plans.
+        Change::Autoscalers(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => Ok(()),
     }
 }
 

@@ -293,7 +293,11 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Device(DeviceChange::Claim(event)) => boundary(FeedKind::ResourceClaims, event),
         Change::Device(DeviceChange::Slice(event)) => boundary(FeedKind::ResourceSlices, event),
         Change::Device(DeviceChange::Rule(event)) => boundary(FeedKind::DeviceTaintRules, event),
-        Change::Leader(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => None,
+        Change::Autoscalers(_)
+        | Change::Leader(_)
+        | Change::Known(..)
+        | Change::Read(_)
+        | Change::KnownIn(..) => None,
     }
 }
 

@@ -14,7 +14,7 @@ mod playing;
 mod taking_along;
 mod work;
 
-use std::{collections::BTreeSet, future::Future, io, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use crossterm::event::{Event, KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use futures::{Stream, StreamExt, stream};
@@ -27,6 +27,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
+    autoscalers::PlannedAutoscalers,
     background::{BESIDE, Background, BackgroundAbout, CoreShare, Failed, drop_in_background},
     dashboard_jobs::{OperationEvent, OperationsDriver},
     events::{ListedEvents, ShownEvents},
@@ -58,7 +59,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Cluster, EventSubject, EventsOfCluster, Scope},
+    cluster::{Change, Cluster, EventSubject, EventsOfCluster, KnownAutoscalers, Scope},
     engine::{Effect, EffectId, Engine, Outcome, Settings},
     forecast::{Assumptions, Forecast, ForecastStart},
     plan::Cancellation,
@@ -453,6 +454,11 @@ impl Loop {
             LinkEvent::Events(events) => {
                 self.display.app.on_cluster_events(events, now);
                 self.display.draw_soon();
+            }
+            LinkEvent::Autoscalers(known) => {
+                let change = Change::Autoscalers(Arc::new(known));
+                self.display.app.model.apply(vec![change], now);
+                self.display.changed();
             }
             LinkEvent::Outcome(Some((id, outcome))) => {
                 self.display.app.model.on_outcome(id, outcome, now);

@@ -4,6 +4,7 @@
 //! Each loop is one task that owns its state: no lock guards a model. Long work runs on other threads ([`background`]).
 
 pub mod approval_driver;
+mod autoscalers;
 pub mod background;
 pub mod controller;
 pub mod dashboard;

@@ -353,6 +353,7 @@ impl OwnerSpec {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            is_recreated: false,
             stateful: None,
             job: None,
             template: None,

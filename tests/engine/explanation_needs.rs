@@ -198,6 +198,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
                 selector: Some(selector.clone()),
                 owner: None,
                 replaces_only_failed: number.is_multiple_of(2),
+                is_recreated: false,
                 stateful: None,
                 job: None,
                 template: None,

@@ -313,6 +313,7 @@ impl DashboardFixture {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    is_recreated: false,
                     stateful: None,
                     job: None,
                     template: None,
@@ -340,6 +341,7 @@ impl DashboardFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            is_recreated: false,
             stateful: None,
             job: None,
             template: None,
@@ -779,6 +781,7 @@ impl DashboardFixture {
                 let on_it = self.world.pods().iter().filter(|pod| pod.node.as_ref() == Some(node));
                 operation::RequestOutcome::Pods(on_it.map(|pod| (pod.key.clone(), pod.uid.clone())).collect())
             }
+            RequestKind::ReadScale { .. } => panic!("no drain here scales anything"),
             RequestKind::Patch(patch) => {
                 let on = patch.unschedulable;
                 self.change_node(&patch.node.clone(), |node| {

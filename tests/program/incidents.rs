@@ -325,6 +325,7 @@ impl HandMade {
                     selector: None,
                     owner: None,
                     replaces_only_failed: false,
+                    is_recreated: false,
                     stateful: None,
                     job: None,
                     template: None,

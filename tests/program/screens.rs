@@ -32,7 +32,7 @@ use kordon_core::{
     placement::Snapshot,
     plan::{
         Action, DrainOptions, Permission, PlacingEnvironment, Plan,
-        undo::{NodeUndo, UndoStep},
+        undo::{NodeUndo, UndoStep, WriteUndo},
     },
     pressure::UsageMetric,
 };
@@ -1381,7 +1381,11 @@ pub fn interrupted(fixture: &DashboardFixture) -> JournaledOperation {
         method: "PATCH".into(),
         path: String::new(),
         body: serde_json::Value::Null,
-        undo: Some(NodeUndo { node: "pool-a-01".into(), uid, steps: vec![UndoStep::Uncordon] }),
+        undo: Some(WriteUndo::Node(NodeUndo {
+            node: "pool-a-01".into(),
+            uid,
+            steps: vec![UndoStep::Uncordon],
+        })),
     };
     let lines = [line(LineKind::Started(Box::new(start))), line(request)];
     operations(&lines).remove(0)

@@ -29,6 +29,8 @@ pub struct PlanView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanRow {
     Warning(usize),
+    /// A workload that is scaled up while its pods leave, or why it is not.
+    Surge(usize),
     Node(usize),
     /// A workload; its pods follow.
     Workload(usize),
@@ -72,6 +74,7 @@ impl PlanView {
             PlanRow::Arrival(place) => self.plan.arrivals.get(place).map(|pod| &pod.pod),
             PlanRow::Moment(place) => self.plan.timeline.get(place)?.event.pod(),
             PlanRow::Warning(_)
+            | PlanRow::Surge(_)
             | PlanRow::Node(_)
             | PlanRow::Workload(_)
             | PlanRow::Receiver(_)
@@ -117,6 +120,7 @@ fn pod_rows(order: &[usize], workloads: &[PlannedWorkload]) -> Vec<PlanRow> {
 fn rows(plan: &Plan, pods: &[usize], pod_rows: Vec<PlanRow>) -> Vec<Row<PlanRow>> {
     let mut rows = Rows::new();
     rows.section("warnings", (0..plan.warnings.len()).map(PlanRow::Warning));
+    rows.section("surges", (0..plan.surges.len()).map(PlanRow::Surge));
     // A drain always cordons its nodes, so the node of a single-node drain needs no row.
     let drains_one = matches!(plan.action, Action::Drain { .. }) && plan.nodes.len() == 1;
     rows.section("nodes", (0..plan.nodes.len()).filter(|_| !drains_one).map(PlanRow::Node));
@@ -185,6 +189,7 @@ impl Filterable for FilterableRow<'_> {
                 [workload.destinations(), workload.risks()].iter().for_each(|words| found(words));
             }
             PlanRow::Warning(place) => found(&plan.warnings[place].to_string()),
+            PlanRow::Surge(place) => found(&plan.surges[place].line(plan.made)),
             PlanRow::Node(place) => {
                 found(&plan.nodes[place].node);
                 if let NodeChange::Refused { text } = &plan.nodes[place].change {

@@ -35,6 +35,8 @@ pub enum PlanOption {
     IgnoreDaemonsets,
     DeleteEmptydirData,
     DisableEviction,
+    /// Scales up Deployments whose budgets can never allow an eviction.
+    Surge,
     /// Cycles through a few grace periods.
     Grace,
     /// Cycles through a few numbers of nodes drained in parallel.
@@ -117,6 +119,7 @@ impl PlanKind {
                 PlanOption::DeleteEmptydirData,
                 PlanOption::Force,
                 PlanOption::DisableEviction,
+                PlanOption::Surge,
                 PlanOption::Grace,
                 PlanOption::Parallel,
                 PlanOption::PodSelector,
@@ -138,6 +141,7 @@ impl PlanOption {
             Self::IgnoreDaemonsets => Some(DrainFlag::IgnoreDaemonsets),
             Self::DeleteEmptydirData => Some(DrainFlag::DeleteEmptydirData),
             Self::DisableEviction
+            | Self::Surge
             | Self::Grace
             | Self::Parallel
             | Self::Timeout
@@ -158,6 +162,7 @@ impl PlanOption {
             | Self::IgnoreDaemonsets
             | Self::DeleteEmptydirData
             | Self::DisableEviction
+            | Self::Surge
             | Self::Grace
             | Self::Parallel
             | Self::Overwrite
@@ -192,6 +197,7 @@ impl PlanRequest {
             PlanOption::DisableEviction => drain.disable_eviction,
             PlanOption::Grace => self.grace() == Some(Span::ZERO),
             PlanOption::IgnoreDaemonsets
+            | PlanOption::Surge
             | PlanOption::Parallel
             | PlanOption::Timeout
             | PlanOption::PodSelector
@@ -267,6 +273,7 @@ impl PlanRequest {
             PlanOption::IgnoreDaemonsets => drain.ignore_daemonsets = !drain.ignore_daemonsets,
             PlanOption::DeleteEmptydirData => drain.delete_emptydir_data = !drain.delete_emptydir_data,
             PlanOption::DisableEviction => drain.disable_eviction = !drain.disable_eviction,
+            PlanOption::Surge => drain.surge = !drain.surge,
             PlanOption::Grace => {
                 drain.grace = next_grace(drain.grace);
                 removal.grace = next_grace(removal.grace);
@@ -301,6 +308,7 @@ impl PlanRequest {
             | PlanOption::IgnoreDaemonsets
             | PlanOption::DeleteEmptydirData
             | PlanOption::DisableEviction
+            | PlanOption::Surge
             | PlanOption::Overwrite
             | PlanOption::WholeZones => String::new(),
         }
@@ -341,6 +349,7 @@ impl PlanRequest {
             | PlanOption::IgnoreDaemonsets
             | PlanOption::DeleteEmptydirData
             | PlanOption::DisableEviction
+            | PlanOption::Surge
             | PlanOption::Overwrite
             | PlanOption::WholeZones => return Err("this option takes no value".into()),
         }

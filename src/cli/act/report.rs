@@ -12,7 +12,7 @@ use kordon_core::{
     cluster::{NodeName, OperationId},
     operation::{
         DrainCount, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodProgress,
-        approval::Approval,
+        SurgeProgress, approval::Approval,
     },
 };
 use kordon_time::Timestamp;
@@ -38,6 +38,8 @@ pub struct OperationReport {
     pub count: DrainCountReport,
     pub nodes: Vec<OperationNodeReport>,
     pub pods: Vec<OperationPodReport>,
+    /// The Deployments that `--surge` scales up while their pods leave.
+    pub surges: Vec<OperationSurgeReport>,
     /// Summary in one line.
     #[serde(skip)]
     pub in_short: String,
@@ -109,6 +111,25 @@ pub struct OperationPodReport {
     pub late: bool,
 }
 
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OperationSurgeReport {
+    /// The Deployment's namespace.
+    pub namespace: String,
+    /// The Deployment's name.
+    pub deployment: String,
+    /// Its replicas before.
+    pub replicas: i32,
+    /// Its replicas while it is scaled up.
+    pub raised_replicas: i32,
+    /// `waiting`, `scaledUp`, `scaledBack`, `recorded`; `notScaled` (nothing was written), `leftAlone` (somebody else has
+    /// scaled it since) or `stranded` (it could not be scaled back: `kordon undo` does).
+    pub stage: &'static str,
+    /// The stage in words, with the reason.
+    pub text: String,
+}
+
 impl OperationReport {
     pub fn new(progress: &OperationProgress, end: OperationEnd, now: Timestamp) -> Self {
         let node = |row: &NodeProgress| OperationNodeReport {
@@ -137,6 +158,7 @@ impl OperationReport {
             count: progress.count().into(),
             nodes: progress.nodes.iter().map(node).collect(),
             pods: progress.pods.iter().map(pod).collect(),
+            surges: progress.surges.iter().map(surge).collect(),
             in_short: progress.in_short(),
         }
     }
@@ -160,8 +182,20 @@ impl OperationReport {
             count: DrainCountReport::default(),
             nodes: approval.targets().into_iter().map(node).collect(),
             pods: Vec::new(),
+            surges: Vec::new(),
             in_short: "nothing to do".into(),
         }
+    }
+}
+
+fn surge(row: &SurgeProgress) -> OperationSurgeReport {
+    OperationSurgeReport {
+        namespace: row.deployment.namespace.to_string(),
+        deployment: row.deployment.name.to_string(),
+        replicas: row.replicas.0,
+        raised_replicas: row.replicas.1,
+        stage: row.stage.word(),
+        text: row.stage.to_string(),
     }
 }
 
@@ -183,6 +217,12 @@ pub fn render(report: &OperationReport, out: &mut Page) {
         .detail("TRIES", |pod| pod.tries.to_string())
         .right()
         .essential("RESULT", |pod| format!("{}{}", pod.text, late(pod)))
+        .flexible()
+        .print(out);
+    PageTable::new(&report.surges)
+        .key("DEPLOYMENT", |surge| format!("{}/{}", surge.namespace, surge.deployment))
+        .useful("REPLICAS", |surge| format!("{} -> {}", surge.replicas, surge.raised_replicas))
+        .essential("RESULT", |surge| surge.text.clone())
         .flexible()
         .print(out);
 }

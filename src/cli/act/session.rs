@@ -341,6 +341,9 @@ impl ApprovalHost for OperationSession {
 
     async fn plan(&mut self, action: Action) -> Result<Box<Plan>, String> {
         self.bring_up_to_date().await.map_err(|error| error.to_string())?;
+        if action.surges() {
+            self.known.read_autoscalers().await;
+        }
         let rules = EvictionRules::from(&self.known.model.settings);
         let mut job = plan_job(action, self.cluster().clone(), rules, ApprovalHost::now(self));
         if let Source::Scopes { .. } = self.source {

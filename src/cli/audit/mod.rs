@@ -73,7 +73,8 @@ impl FailOn {
 /// Prints the audit.
 pub async fn run(args: AuditArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let baseline = args.baseline.as_deref().map(Baseline::read).transpose()?;
-    let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    shot.read_autoscalers().await;
     let wanted: BTreeSet<NodeName> = args.nodes.names(&shot.model.cluster)?.into_iter().collect();
     let cluster = &shot.model.cluster;
     let snapshot = can_place(cluster).then(|| Snapshot::new(cluster, shot.connection.version));

@@ -52,6 +52,9 @@ pub struct MaintenanceArgs {
     /// Also evict pods with emptyDir volumes, whose data is lost
     #[arg(long)]
     delete_emptydir_data: bool,
+    /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left
+    #[arg(long)]
+    pub surge: bool,
     /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub exec: Option<Hook>,
@@ -179,6 +182,7 @@ impl MaintenanceArgs {
                 force: self.force,
                 delete_emptydir_data: self.delete_emptydir_data,
                 timeout: Some(self.drain_timeout),
+                surge: self.surge,
                 ..DrainOptions::default()
             },
             parallel: self.parallel.0,

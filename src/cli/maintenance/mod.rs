@@ -48,7 +48,10 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
 /// # Errors
 /// The cluster cannot be read, or not all of it.
 async fn read(args: &MaintenanceArgs, connection: ConnectionArgs) -> Result<OneShot, CliError> {
-    let shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    if args.surge {
+        shot.read_autoscalers().await;
+    }
     let cluster = &shot.model.cluster;
     if !maintenance::knows_enough(cluster) {
         let gaps = maintenance::unknown(cluster);

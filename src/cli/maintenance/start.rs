@@ -113,6 +113,9 @@ async fn resume(
             args
         }
     };
+    if args.surge {
+        session.known.read_autoscalers().await;
+    }
     let replaced = past.map_or_else(Vec::new, |past| replaced(&session, past, &args));
     let mut notes = notes.unwrap_or(MaintenanceNotes {
         operation: id.clone(),

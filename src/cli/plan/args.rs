@@ -174,6 +174,10 @@ pub struct DrainArgs {
     /// Do not wait for pods whose deletionTimestamp is older than this; 0 waits for all
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     skip_wait_for_delete_timeout: u32,
+    /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left. Whether
+    /// that is possible is in the plan
+    #[arg(long)]
+    surge: bool,
     /// Nodes to drain at the same time; kubectl drains one after the other
     #[arg(long, value_name = "NODES", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     parallel: u16,
@@ -458,6 +462,7 @@ impl DrainArgs {
             disable_eviction: self.disable_eviction,
             skip_wait_for_delete: Some(Span::from_secs(self.skip_wait_for_delete_timeout.into()))
                 .filter(|limit| *limit > Span::ZERO),
+            surge: self.surge,
             parallel: self.parallel.into(),
             retry: Retry::OnRecovery,
         }

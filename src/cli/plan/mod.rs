@@ -52,6 +52,9 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         // Operators may move roles away from the node. A cordon does not wait for that to be known.
         shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
     }
+    if action.surges() {
+        shot.read_autoscalers().await;
+    }
     let (cluster, now) = (&shot.model.cluster, shot.at);
     let unselected = cluster.gaps_in(target.selection(&shot.namespace)).unknown();
     if !unselected.is_empty() {

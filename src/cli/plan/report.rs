@@ -14,8 +14,8 @@ use kordon_core::{
     cluster::{FeedKind, Gaps, NodeName},
     plan::{
         Action, Arrival, BudgetPlan, KubectlDifference, NodeChange, NodeDrain, NodePlan, NotModelled,
-        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal,
-        Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
+        NotRecreated, Plan, PlanEvent, PlanGap, PlanMoment, PlanPart, PlanStep, PodPlan, QuotaRefusal, Surge,
+        SurgeFate, SurgePlan, SurgeRefusal, SurgeRun, Verdict, Window, budget::BudgetNumbers, undo::UndoStep,
     },
 };
 use kordon_time::Timestamp;
@@ -56,6 +56,8 @@ pub struct PlanReport {
     pub arrivals: Option<Vec<ArrivalReport>>,
     /// PodDisruptionBudgets of the plan's pods; `null` if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
+    /// What `--surge` does about budgets that can never allow an eviction: each workload whose pods they hold.
+    pub surges: Vec<SurgeReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
     /// The API requests that the plan would send.
@@ -256,6 +258,42 @@ pub struct PlanPodReport {
     pub quality: &'static str,
 }
 
+/// A workload that is scaled up by one while its pods leave, or is not.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SurgeReport {
+    /// The namespace of the workload.
+    pub namespace: String,
+    /// The kind of the workload: `Deployment`, or a kind that is not scaled up.
+    pub kind: String,
+    /// The name of the workload.
+    pub name: String,
+    /// The pods of the plan that its budget holds.
+    pub pods: Vec<String>,
+    /// Whether it is scaled up: `scales` or `refused`.
+    pub fate: &'static str,
+    /// Its replicas before; `null` if it is not scaled up, like the fields below.
+    pub replicas: Option<i32>,
+    /// Its replicas while it is scaled up.
+    pub raised_replicas: Option<i32>,
+    /// When it is scaled up.
+    pub scaled_up_in_seconds: Option<f64>,
+    /// The node of its new pod; `null` if placements are not known.
+    pub landing_node: Option<NodeName>,
+    /// When its new pod is Ready.
+    pub ready_in_seconds: Option<f64>,
+    /// When it is scaled back: as soon as its last pod is evicted.
+    pub scaled_back_in_seconds: Option<f64>,
+    /// Why it is not scaled up: `noDeployment`, `unknown`, `deleted`, `owned` (its owner would scale it back), `recreated`
+    /// (`strategy: Recreate`), `rollsOut`, `volume` (only one node at a time can use it), `autoscaled`,
+    /// `autoscalersUnknown`, `needsAll` (the budget needs all its pods), `notEnough` (one pod more does not help), `quota`,
+    /// `pending` (its new pod finds no node), `onDrainedNode`, `neverReady` or `stillHeld`; else `null`.
+    pub refusal: Option<&'static str>,
+    /// The same as text; not for parsing.
+    pub text: String,
+}
+
 /// A quota that refuses a replacement.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -350,8 +388,8 @@ pub struct MomentReport {
     /// When, in the likely case.
     pub in_seconds: f64,
     /// `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota refuses
-    /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready)
-    /// or `timedOut`.
+    /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready),
+    /// `scaled` (a Deployment, by `--surge`), `surgeReady` (its new pod) or `timedOut`.
     pub r#type: &'static str,
     /// The node whose drain starts or ends, or where the replacement lands.
     pub node: Option<NodeName>,
@@ -361,6 +399,10 @@ pub struct MomentReport {
     pub budget: Option<String>,
     /// The quota that refuses, `namespace/name`.
     pub quota: Option<String>,
+    /// The Deployment that is scaled, or whose new pod is Ready, `namespace/name`.
+    pub deployment: Option<String>,
+    /// The replicas to which it is scaled.
+    pub replicas: Option<i32>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -483,6 +525,7 @@ impl PlanReport {
             receivers: places.then(|| plan.receivers.iter().map(ReceiverReport::new).collect()),
             arrivals: places.then(|| plan.arrivals.iter().map(ArrivalReport::new).collect()),
             budgets: sees_budgets.then(|| plan.budgets.iter().map(budget).collect()),
+            surges: plan.surges.iter().map(|surge| self::surge(surge, made)).collect(),
             warnings: plan
                 .warnings
                 .iter()
@@ -674,6 +717,29 @@ fn budget(budget: &BudgetPlan) -> BudgetReport {
     }
 }
 
+fn surge(plan: &SurgePlan, made: Timestamp) -> SurgeReport {
+    let (surge, run, refusal) = match &plan.fate {
+        SurgeFate::Scales { surge, run } => (Some(surge), run.clone(), None),
+        SurgeFate::Refused(refusal) => (None, SurgeRun::default(), Some(refusal)),
+    };
+    let after = |at: Option<Timestamp>| at.map(|at| seconds(at, made));
+    SurgeReport {
+        namespace: plan.workload.namespace.to_string(),
+        kind: plan.kind.to_string(),
+        name: plan.workload.name.to_string(),
+        pods: plan.pods.iter().map(|pod| pod.name.to_string()).collect(),
+        fate: if surge.is_some() { "scales" } else { "refused" },
+        replicas: surge.map(|surge| surge.replicas),
+        raised_replicas: surge.map(Surge::raised),
+        scaled_up_in_seconds: after(run.scaled_up),
+        landing_node: run.landing.as_ref().and_then(|landing| landing.node().cloned()),
+        ready_in_seconds: after(run.ready),
+        scaled_back_in_seconds: after(run.scaled_back),
+        refusal: refusal.map(SurgeRefusal::word),
+        text: plan.text(made),
+    }
+}
+
 fn quota_refusal(refusal: &QuotaRefusal, made: Timestamp) -> QuotaRefusalReport {
     QuotaRefusalReport {
         quota: refusal.quota.name.to_string(),
@@ -690,6 +756,11 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
         PlanEvent::NotReplaced { quota, .. } => Some(quota),
         _ => None,
     };
+    let (deployment, replicas) = match &moment.event {
+        PlanEvent::Scaled { deployment, replicas } => (Some(deployment), Some(*replicas)),
+        PlanEvent::SurgeReady { deployment } => (Some(deployment), None),
+        _ => (None, None),
+    };
     let (r#type, node, pod, budget) = match &moment.event {
         PlanEvent::NodeStarts { node } => ("nodeStarts", Some(node), None, None),
         PlanEvent::NodeEnds { node } => ("nodeEnds", Some(node), None, None),
@@ -701,6 +772,8 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
         PlanEvent::Ready { of } => ("ready", None, Some(of), None),
         PlanEvent::Started { pod } => ("started", None, Some(pod), None),
         PlanEvent::GaveUp { pod, .. } => ("timedOut", None, Some(pod), None),
+        PlanEvent::Scaled { .. } => ("scaled", None, None, None),
+        PlanEvent::SurgeReady { .. } => ("surgeReady", None, None, None),
     };
     MomentReport {
         in_seconds: seconds(moment.at, made),
@@ -709,6 +782,8 @@ fn moment(moment: &PlanMoment, made: Timestamp) -> MomentReport {
         pod: pod.map(ToString::to_string),
         budget: budget.map(ToString::to_string),
         quota: quota.map(ToString::to_string),
+        deployment: deployment.map(ToString::to_string),
+        replicas,
     }
 }
 

@@ -20,6 +20,7 @@ pub fn render(report: &PlanReport, out: &mut Page) {
     pods(out, report);
     placements(out, report);
     budgets(out, report);
+    surges(out, report);
     // Warnings about unknown objects are printed above.
     let warnings = report.warnings.iter().filter(|warning| warning.r#type != "unknown");
     PageTable::new(&warnings.collect::<Vec<_>>()).key("WARNING", |warning| warning.text.clone()).print(out);
@@ -278,6 +279,16 @@ fn budgets(out: &mut Page, report: &PlanReport) {
             let after = &budget.after;
             format!("{} healthy, {} allowed", after.current_healthy, after.disruptions_allowed)
         })
+        .print(out);
+}
+
+fn surges(out: &mut Page, report: &PlanReport) {
+    PageTable::new(&report.surges)
+        .key("SURGE", |surge| format!("{} {}/{}", surge.kind, surge.namespace, surge.name))
+        .detail("PODS", |surge| surge.pods.len().to_string())
+        .right()
+        .essential("WHAT IT DOES", |surge| surge.text.clone())
+        .flexible()
         .print(out);
 }
 

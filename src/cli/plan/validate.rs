@@ -97,6 +97,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         }
         PlanStep::Delete { .. }
         | PlanStep::DeleteNode { .. }
+        | PlanStep::Scale { .. }
         | PlanStep::Cordon { .. }
         | PlanStep::SetTaints { .. }
         | PlanStep::SetMetadata { .. } => 201,
@@ -117,6 +118,7 @@ fn as_planned(plan: &Plan, step: &PlanStep, outcome: &RequestOutcome) -> Option<
         | RequestOutcome::NoResponse
         | RequestOutcome::Recorded
         | RequestOutcome::Node(_)
-        | RequestOutcome::Pods(_) => None,
+        | RequestOutcome::Pods(_)
+        | RequestOutcome::Scale(_) => None,
     }
 }

@@ -59,6 +59,7 @@ impl WorkloadDecoder {
             template,
             stateful: (self.kind == WorkloadKind::StatefulSet)
                 .then(|| stateful(spec, status, &mut self.pool)),
+            is_recreated: *spec.strategy.kind == *"Recreate",
             job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
     }
@@ -242,6 +243,8 @@ struct Spec<'a> {
     pod_management_policy: Text<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     update_strategy: WireUpdateStrategy<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    strategy: WireStrategy<'a>,
     #[serde(deserialize_with = "or_default")]
     ordinals: WireOrdinals,
     #[serde(borrow)]
@@ -253,6 +256,14 @@ wire! {
         #[serde(rename = "type")]
         kind: Text<'a> = 1,
         rolling_update: Option<WireRollingUpdate> = 2,
+    }
+}
+
+wire! {
+    /// The strategy of a Deployment.
+    struct WireStrategy<'a> {
+        #[serde(rename = "type")]
+        kind: Text<'a> = 1,
     }
 }
 
@@ -357,6 +368,7 @@ impl<'a> Spec<'a> {
             (Some(WorkloadKind::StatefulSet), 6) => self.pod_management_policy.read(value),
             (Some(WorkloadKind::StatefulSet), 7) => self.update_strategy.read(value),
             (Some(WorkloadKind::StatefulSet), 11) => self.ordinals.read(value),
+            (Some(WorkloadKind::Deployment), 4) => self.strategy.read(value),
             (Some(_), 1) => self.replicas.read(value),
             (Some(WorkloadKind::ReplicationController), 2) => {
                 self.selector.get_or_insert_default().labels.read(value)

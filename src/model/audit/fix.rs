@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::finding::{Finding, FindingKind, Fix};
-use crate::model::suggestions::{self, Suggestion};
+use crate::model::suggestions::{self, Suggestion, SuggestionKind};
 use kordon_core::{
     cluster::{Cluster, Pod},
-    plan::EvictionRules,
+    plan::{Action, DrainOptions, EvictionRules, SurgeRefusal, surge::assess},
 };
 use kordon_time::Timestamp;
 
@@ -26,10 +26,15 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
     };
     let of_budget = || from(suggestions::for_budget);
     match finding.kind {
-        FindingKind::BudgetNeverAllows
-        | FindingKind::BudgetHasNoRoom
-        | FindingKind::UnhealthyUnderBudget
-        | FindingKind::OperatorBudget => of_budget(),
+        FindingKind::BudgetNeverAllows => {
+            let found = pod.map(|pod| suggestions::for_budget(cluster, pod, rules, now)).unwrap_or_default();
+            let scales = found.iter().any(|suggestion| suggestion.kind == SuggestionKind::ScaleUp);
+            let surge = pod.filter(|_| scales).and_then(|pod| surge(finding, cluster, pod));
+            surge.into_iter().chain(found.into_iter().map(Fix::from)).collect()
+        }
+        FindingKind::BudgetHasNoRoom | FindingKind::UnhealthyUnderBudget | FindingKind::OperatorBudget => {
+            of_budget()
+        }
         FindingKind::OverlappingBudgets => from(suggestions::for_overlapping),
         FindingKind::OperatorWithoutReplica => Fix::advice("wait for, or add, a replica on another node"),
         FindingKind::ComesBack => Fix::advice("take the node's name, or the toleration, out of the template"),
@@ -55,4 +60,17 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
         | FindingKind::HostPath
         | FindingKind::EvictionWebhook => Vec::new(),
     }
+}
+
+/// Returns a drain that scales the pod's Deployment up meanwhile, if that is possible: it changes nothing for good.
+fn surge(finding: &Finding, cluster: &Cluster, pod: &Pod) -> Option<Fix> {
+    let unless = match assess(cluster, pod) {
+        Ok(_) => "",
+        Err(SurgeRefusal::AutoscalersUnknown { .. }) => ", unless an autoscaler scales it",
+        Err(_) => return None,
+    };
+    let nodes = finding.nodes.first().cloned().into_iter().collect();
+    let options = DrainOptions { ignore_daemonsets: true, surge: true, ..DrainOptions::default() };
+    let text = format!("scale its Deployment up by one only while its pods leave{unless}");
+    Some(Fix { command: Some(Action::Drain { nodes, options }.kordon()), text })
 }

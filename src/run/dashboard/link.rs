@@ -13,6 +13,7 @@ pub(super) struct ClusterLink {
     wanted: watch::Sender<BTreeSet<Scope>>,
     events: ShownEvents,
     listed_events: ListedEvents,
+    autoscalers: PlannedAutoscalers,
     kubelets: KubeletReader,
 }
 
@@ -22,6 +23,8 @@ pub(super) enum LinkEvent {
     Subject(EventSubject, SubjectReport),
     /// The Events of the cluster, while their list is open.
     Events(EventsOfCluster),
+    /// Which workloads autoscalers scale, for an open plan.
+    Autoscalers(KnownAutoscalers),
     /// The outcome of an effect; none once the executor has ended.
     Outcome(Option<(EffectId, Outcome)>),
     /// There is room for an effect, or the executor has ended.
@@ -41,13 +44,14 @@ impl ClusterLink {
         let events = links.as_ref().and_then(|links| links.events.clone());
         let (kubelets, listed_events) =
             (KubeletReader::new(events.clone(), clock), ListedEvents::new(events.clone()));
+        let autoscalers = PlannedAutoscalers::new(events.clone());
         let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
             let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
-            return Self { feeds, effects, outcomes, wanted, events, listed_events, kubelets };
+            return Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, kubelets };
         };
         let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
-        Self { feeds, effects, outcomes, wanted, events, listed_events, kubelets }
+        Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, kubelets }
     }
 
     /// Follows what is on screen: what is read from now on is about that.
@@ -60,6 +64,7 @@ impl ClusterLink {
         });
         self.events.follow(app.shown_object());
         self.listed_events.follow(app.lists_events());
+        self.autoscalers.follow(app.plans_surges());
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
@@ -70,6 +75,7 @@ impl ClusterLink {
             biased;
             (subject, report) = self.events.next() => LinkEvent::Subject(subject, report),
             events = self.listed_events.next() => LinkEvent::Events(events),
+            known = self.autoscalers.next() => LinkEvent::Autoscalers(known),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
             room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
             () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::{
     OperationId,
     encoding::{self, EncodingContext},
+    names::Key,
+    uid::Uid,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -61,6 +63,23 @@ pub struct DrainClaim {
     /// if it was not recorded.
     #[n(4)]
     pub stay: Option<usize>,
+    /// Deployments that the drain scales up while their pods leave, so that somebody who takes over can scale them back.
+    #[n(5)]
+    #[cbor(default)]
+    pub surges: Vec<ClaimedSurge>,
+}
+
+/// A Deployment that a drain scales up by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[cbor(context_bound = "EncodingContext")]
+pub struct ClaimedSurge {
+    #[n(0)]
+    pub deployment: Key,
+    #[n(1)]
+    pub uid: Uid,
+    /// `spec.replicas` before.
+    #[n(2)]
+    pub replicas: i32,
 }
 
 /// A complete drain: all pods that it had to remove are gone.
@@ -123,8 +142,13 @@ impl CordonNote {
 
 impl DrainClaim {
     pub fn to_text(&self) -> String {
-        let Self { by, operation, renewed, pods, stay } = self;
-        json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods, "stay": stay}).to_string()
+        let Self { by, operation, renewed, pods, stay, surges } = self;
+        let mut value =
+            json!({"by": by, "operation": operation, "renewed": renewed, "pods": pods, "stay": stay});
+        if !surges.is_empty() {
+            value["surges"] = surges.iter().map(ClaimedSurge::to_value).collect();
+        }
+        value.to_string()
     }
 
     /// A text such as `drain by bob (operation drain-1)`, with the age of the claim if it is no longer renewed.
@@ -148,6 +172,12 @@ impl DrainClaim {
             renewed: value["renewed"].as_str().and_then(Timestamp::parse)?,
             pods: count("pods"),
             stay: count("stay"),
+            surges: value["surges"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(ClaimedSurge::parse)
+                .collect(),
         })
     }
 
@@ -160,6 +190,21 @@ impl DrainClaim {
     /// Time from which the drain no longer counts as running, unless it renews its claim.
     pub fn fresh_until(&self) -> Timestamp {
         self.renewed + LASTS
+    }
+}
+
+impl ClaimedSurge {
+    fn to_value(&self) -> Value {
+        json!({"deployment": self.deployment, "uid": self.uid, "replicas": self.replicas})
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        let (namespace, name) = value["deployment"].as_str()?.split_once('/')?;
+        Some(Self {
+            deployment: Key::new(namespace, name),
+            uid: value["uid"].as_str()?.into(),
+            replicas: value["replicas"].as_i64().and_then(|count| i32::try_from(count).ok())?,
+        })
     }
 }
 
@@ -188,9 +233,18 @@ mod tests {
     fn claims_and_notes_read_back_and_foreign_texts_are_none() {
         let at = Timestamp::from_secs(1_800_000_000);
         let operation = "p1".parse().expect("an id");
-        let claim =
-            DrainClaim { by: "alice@desk".into(), operation, renewed: at, pods: Some(8), stay: Some(1) };
+        let claim = DrainClaim {
+            by: "alice@desk".into(),
+            operation,
+            renewed: at,
+            pods: Some(8),
+            stay: Some(1),
+            surges: Vec::new(),
+        };
         assert_eq!(DrainClaim::parse(&claim.to_text()), Some(claim.clone()));
+        let surge = ClaimedSurge { deployment: Key::new("shop", "cart"), uid: "u".into(), replicas: 1 };
+        let surging = DrainClaim { surges: vec![surge], ..claim.clone() };
+        assert_eq!(DrainClaim::parse(&surging.to_text()), Some(surging));
         assert!(claim.is_fresh(at + Span::from_secs(89)) && !claim.is_fresh(at + Span::from_secs(90)));
         let note = CordonNote {
             by: "bob".into(),

@@ -34,6 +34,7 @@
 //! Every table is sorted by key, namespace first, so [`Cluster::pods_in`], [`Cluster::budgets_of`] and
 //! [`Cluster::services_of`] scan one namespace.
 
+mod autoscaler;
 pub mod budget;
 pub mod claim;
 pub mod cow_map;
@@ -79,8 +80,9 @@ pub mod workload;
 
 use std::{mem, sync::Arc};
 
+pub use autoscaler::{Autoscaler, KnownAutoscalers};
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
-pub use claim::{CordonNote, DrainClaim, DrainedNote};
+pub use claim::{ClaimedSurge, CordonNote, DrainClaim, DrainedNote};
 pub use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice};
 pub use device_tables::{DeviceChange, DeviceTables};
 pub use drain_markers::DrainStage;
@@ -149,6 +151,8 @@ pub enum Change {
     CsiNode(ObjectEvent<CsiNode>),
     Quota(ObjectEvent<Quota>),
     Device(DeviceChange),
+    /// All autoscalers, as one request read them.
+    Autoscalers(Arc<KnownAutoscalers>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
@@ -179,7 +183,9 @@ impl Change {
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
-            Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => None,
+            Self::Autoscalers(_) | Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => {
+                None
+            }
         }
     }
 }
@@ -234,6 +240,7 @@ pub struct Cluster {
     csi_nodes: Table<CsiNode>,
     quotas: Table<Quota>,
     devices: DeviceTables,
+    autoscalers: Arc<KnownAutoscalers>,
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
@@ -338,6 +345,10 @@ impl Cluster {
 
     pub fn devices(&self) -> &DeviceTables {
         &self.devices
+    }
+
+    pub fn autoscalers(&self) -> &KnownAutoscalers {
+        &self.autoscalers
     }
 
     /// Whether a pod claims devices, or requests an extended resource that no node has and devices may have.
@@ -576,6 +587,12 @@ impl Cluster {
                 self.storage_classes.apply(event, |_| applied.push(Applied::Other))
             }
             Change::CsiNode(event) => self.csi_nodes.apply(event, |_| applied.push(Applied::Other)),
+            Change::Autoscalers(known) => {
+                if self.autoscalers != known {
+                    self.autoscalers = known;
+                    applied.push(Applied::Other);
+                }
+            }
             Change::Quota(event) => self.quotas.apply(event, |_| applied.push(Applied::Other)),
             Change::Device(change) => self.devices.apply(change, || applied.push(Applied::Other)),
             Change::Leader(lease) => {

@@ -52,6 +52,11 @@ pub struct Workload {
     /// How a StatefulSet creates its pods; none for other kinds.
     #[n(11)]
     pub stateful: Option<StatefulRules>,
+    /// Whether a Deployment deletes its old pods before it creates new ones (`strategy: Recreate`), so that pods of two
+    /// versions never run at the same time.
+    #[n(12)]
+    #[cbor(default)]
+    pub is_recreated: bool,
 }
 
 /// Whether a workload keeps its pods running, or is finished or about to be deleted.

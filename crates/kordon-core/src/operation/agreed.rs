@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, fmt};
 use super::{Confirmation, Risk};
 use crate::{
     cluster::{Key, NodeName, Uid},
-    plan::{Action, NodeChange, Plan, PodPlan},
+    plan::{Action, NodeChange, Plan, PodPlan, Surge},
 };
 
 /// Everything that the operator has confirmed so far, over all plans of an operation. The operator is not asked about
@@ -22,6 +22,8 @@ pub struct Agreed {
     /// The pods that the action names; empty for an action on nodes.
     pods: BTreeSet<(Key, Uid)>,
     risks: BTreeSet<Risk>,
+    /// The Deployments that are scaled up meanwhile.
+    surges: BTreeSet<Uid>,
     confirmation: Option<Confirmation>,
 }
 
@@ -32,6 +34,8 @@ pub enum Drift {
     Node { node: NodeName },
     /// Another pod now has the name of a pod that the action names.
     Pod { pod: Key },
+    /// The newer plan scales this Deployment up.
+    Surge { surge: Surge },
     /// The pod has a kind of risk that no pod had in a confirmed plan.
     Risk { pod: Key, risk: Risk, verdict: String },
 }
@@ -45,6 +49,7 @@ impl Agreed {
         }
         self.pods.extend(named(plan).map(|pod| (pod.pod.clone(), pod.uid.clone())));
         self.risks.extend(Risk::of_plan(plan));
+        self.surges.extend(surges(plan).map(|surge| surge.uid.clone()));
         self.confirmation = self.confirmation.max(Some(Confirmation::to(plan)));
     }
 
@@ -62,7 +67,9 @@ impl Agreed {
             new.map(|risk| Drift::Risk { pod: pod.pod.clone(), risk, verdict: pod.verdict.to_string() })
         });
         let nodes = nodes.map(|node| Drift::Node { node: node.node.clone() });
-        nodes.chain(pods.map(|pod| Drift::Pod { pod: pod.pod.clone() })).chain(risks).collect()
+        let surges = surges(plan).filter(|surge| !self.surges.contains(&surge.uid));
+        let surges = surges.map(|surge| Drift::Surge { surge: surge.clone() });
+        nodes.chain(pods.map(|pod| Drift::Pod { pod: pod.pod.clone() })).chain(surges).chain(risks).collect()
     }
 
     /// Whether a plan needs a stronger confirmation than all plans to which the operator has agreed so far.
@@ -84,6 +91,11 @@ impl Drift {
     }
 }
 
+/// The Deployments that a plan scales up.
+fn surges(plan: &Plan) -> impl Iterator<Item = &Surge> {
+    plan.surges.iter().filter_map(|plan| plan.surge())
+}
+
 /// The pods that the plan's action names; none for an action on nodes.
 fn named(plan: &Plan) -> impl Iterator<Item = &PodPlan> {
     let pods = match &plan.action {
@@ -103,6 +115,7 @@ impl fmt::Display for Drift {
         match self {
             Self::Node { node } => write!(f, "node {node} has changed"),
             Self::Pod { pod } => write!(f, "another pod has the name {pod} now"),
+            Self::Surge { surge } => write!(f, "Deployment {surge} would be scaled up"),
             Self::Risk { pod, risk, verdict } => match risk {
                 Risk::Lost => write!(f, "pod {pod} would be lost: no controller recreates it"),
                 Risk::DataLost => write!(f, "data of pod {pod} would be lost"),

@@ -115,6 +115,7 @@ mod tests {
                 selector: None,
                 owner: None,
                 replaces_only_failed: false,
+                is_recreated: false,
                 stateful: None,
                 job: None,
                 template: None,
@@ -183,6 +184,7 @@ mod tests {
                     late: false,
                 })
                 .collect(),
+            surges: Vec::new(),
         };
         assert!(landings(&progress, &plan.pods, &world.0).is_empty());
         world.pod(web, "web-4", "web-4", 1005, None);

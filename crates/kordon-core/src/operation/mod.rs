@@ -23,6 +23,7 @@ mod rehearsal;
 pub mod report;
 pub mod request;
 mod risk;
+mod surges;
 mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -35,9 +36,9 @@ pub use landings::{LandedReplacement, landings};
 pub use maintenance_write::MaintenanceWrite;
 pub use report::{
     NodeIncomplete, NodeProgress, NodeProgressStage, OperationEnd, OperationProgress, PodEnd, PodProgress,
-    PodProgressStage,
+    PodProgressStage, SurgeProgress, SurgeProgressStage,
 };
-pub use request::{NodePatch, Request, RequestId, RequestKind, RequestOutcome};
+pub use request::{DeploymentScale, NodePatch, Request, RequestId, RequestKind, RequestOutcome};
 pub use risk::Risk;
 
 use crate::{
@@ -46,11 +47,13 @@ use crate::{
     plan::{
         Action, DrainOptions, EvictionRules, NodeChange, Plan, RemovalMode, TimeLeft, Undo, Verdict,
         time_left,
+        undo::{ScaleUndo, WriteUndo},
     },
 };
 use kordon_time::{Span, Timestamp};
 use nodes::{NodeGoal, NodeIndex, NodeTask};
 use pods::{GroupIndex, PodGroup, PodIndex, PodTask};
+use surges::{SurgeIndex, SurgeTask};
 use tasks::Tasks;
 
 /// A plan that is being applied.
@@ -70,6 +73,7 @@ pub struct Operation {
     nodes: Tasks<NodeTask>,
     groups: Tasks<PodGroup>,
     pods: Tasks<PodTask>,
+    surges: Tasks<SurgeTask>,
     /// For each budget, its version and the number of retries that this version has triggered.
     woken: BTreeMap<Key, (Version, i32)>,
     /// Requests without an outcome yet.
@@ -107,6 +111,8 @@ pub struct PriorRun {
     pub cordoned: BTreeSet<NodeName>,
     /// The pods that the operation had to remove. A pod with the same name but another uid is a replacement.
     pub pods: BTreeMap<Key, PriorPod>,
+    /// Deployments that the operation may have left scaled up.
+    pub surges: Vec<ScaleUndo>,
 }
 
 /// A pod that an interrupted operation had to remove.
@@ -145,6 +151,7 @@ enum Subject {
     Release(NodeIndex),
     Pod(PodIndex),
     PodList(GroupIndex),
+    Surge(SurgeIndex),
 }
 
 /// Maximum time to wait for outstanding requests at the end of an operation.
@@ -173,13 +180,14 @@ impl Operation {
             operation.nodes.push(NodeTask::new(node.node.clone(), node.uid.clone(), wanted, now));
         }
         operation.add_pods(plan);
+        operation.add_surges(plan);
         operation.observe_all(cluster, now);
         operation.count_staying(cluster);
         operation.advance(cluster, now);
         operation
     }
 
-    /// Starts to undo the changes that an operation made to nodes.
+    /// Starts to undo the changes that an operation made to nodes, and to scale back what it left scaled up.
     pub fn undo(
         undo: &Undo,
         options: OperationOptions,
@@ -189,7 +197,10 @@ impl Operation {
     ) -> Self {
         let goals =
             undo.nodes.iter().map(|node| (node.node.clone(), node.uid.clone(), NodeGoal::Undo(node.clone())));
-        Self::of_nodes(goals, options, rules, cluster, now)
+        let mut operation = Self::of_nodes(goals, options, rules, now);
+        operation.add_scaled(&undo.scales);
+        operation.advance(cluster, now);
+        operation
     }
 
     /// Starts to write how far the nodes of a maintenance are. The id of the options is that of the maintenance.
@@ -201,22 +212,22 @@ impl Operation {
         now: Timestamp,
     ) -> Self {
         let goals = writes.into_iter().map(|(node, uid, write)| (node, uid, NodeGoal::Maintain(write)));
-        Self::of_nodes(goals, options, rules, cluster, now)
+        let mut operation = Self::of_nodes(goals, options, rules, now);
+        operation.advance(cluster, now);
+        operation
     }
 
-    /// Starts an operation that changes nodes and removes no pod.
+    /// Makes an operation that changes nodes and removes no pod.
     fn of_nodes(
         goals: impl Iterator<Item = (NodeName, Uid, NodeGoal)>,
         options: OperationOptions,
         rules: EvictionRules,
-        cluster: &Cluster,
         now: Timestamp,
     ) -> Self {
         let mut operation = Self::blank(options, rules, DrainOptions::default(), RemovalMode::Evict, now);
         for (node, uid, wanted) in goals {
             operation.nodes.push(NodeTask::new(node, uid, wanted, now));
         }
-        operation.advance(cluster, now);
         operation
     }
 
@@ -241,6 +252,7 @@ impl Operation {
             nodes: Tasks::new(),
             groups: Tasks::new(),
             pods: Tasks::new(),
+            surges: Tasks::new(),
             woken: BTreeMap::new(),
             in_flight: BTreeMap::new(),
             requests: 0,
@@ -336,6 +348,7 @@ impl Operation {
             Some(Subject::Release(node)) => self.on_release(node, &outcome, now),
             Some(Subject::Pod(pod)) => self.on_pod(cluster, pod, outcome, now),
             Some(Subject::PodList(group)) => self.on_pod_list(cluster, group, outcome, now),
+            Some(Subject::Surge(surge)) => self.on_surge(cluster, surge, outcome, now),
             None => {}
         }
         self.advance(cluster, now);
@@ -402,8 +415,9 @@ impl Operation {
         if self.ended.is_some() {
             return None;
         }
+        let surges = self.surges.iter().filter_map(SurgeTask::wakes_at);
         if let Phase::Closing { until } = self.phase {
-            return Some(until);
+            return surges.chain([until]).min();
         }
         let renewals = self.nodes.iter().filter_map(NodeTask::renews_at);
         if self.paused.is_some() {
@@ -413,7 +427,7 @@ impl Operation {
         let groups = self.groups.iter().filter_map(PodGroup::wakes_at);
         // While enough requests are in flight, the next removal waits for one of their outcomes, so it needs no timer.
         let pods = self.pods.iter().filter_map(PodTask::wakes_at).filter(|_| !self.has_enough_requests());
-        renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).min()
+        renewals.chain(self.deadline).chain(nodes).chain(groups).chain(pods).chain(surges).min()
     }
 
     /// How the operation ended; `None` while it runs.
@@ -451,6 +465,7 @@ impl Operation {
             ended: self.ended,
             nodes: self.nodes.iter().map(node).collect(),
             pods: self.pods.iter().map(pod).collect(),
+            surges: self.surges.iter().map(SurgeTask::progress).collect(),
         }
     }
 
@@ -466,7 +481,8 @@ impl Operation {
             return None;
         }
         let groups = self.groups_left(cluster);
-        let left = time_left(cluster, groups, &self.drain, self.mode, self.rules, now);
+        let surges = self.surges_left(cluster);
+        let left = time_left(cluster, groups, surges, &self.drain, self.mode, self.rules, now);
         Some(match (left, self.deadline) {
             (TimeLeft::Ends { likely, latest }, Some(deadline)) => TimeLeft::Ends {
                 likely: likely.min(deadline),
@@ -488,17 +504,26 @@ impl Operation {
         if self.phase == Phase::Nodes && self.paused.is_none() {
             self.advance_nodes(now);
             if self.nodes.iter().all(NodeTask::is_done) {
+                self.assign_surges(cluster);
                 self.on_nodes_done(now);
             }
         }
         if self.phase == Phase::Pods {
             self.advance_pods(cluster, now);
+            self.advance_surges(now);
             if self.groups.iter().all(PodGroup::is_done) {
                 self.close(now);
             }
         }
         if let Phase::Closing { until } = self.phase {
-            self.release(now);
+            self.stop_surges();
+            self.advance_surges(now);
+            if until <= now {
+                self.strand_surges(now);
+            }
+            if self.surges.iter().all(SurgeTask::is_settled) {
+                self.release(now);
+            }
             let answered = self.in_flight.is_empty() && self.nodes.iter().all(|node| !node.claimed);
             if answered || until <= now {
                 self.end(now);
@@ -579,7 +604,10 @@ impl Operation {
             || ends().any(|end| *end == PodEnd::TimedOut)
         {
             OperationEnd::TimedOut
-        } else if stops().next().is_some() || ends().any(|end| !end.is_success()) {
+        } else if stops().next().is_some()
+            || ends().any(|end| !end.is_success())
+            || self.surges.iter().any(SurgeTask::is_stranded)
+        {
             OperationEnd::Partly
         } else if recorded {
             OperationEnd::Recorded
@@ -605,6 +633,10 @@ impl Operation {
                     self.groups[*group].list_again(request.at);
                     self.in_flight.remove(&request.id);
                 }
+                Some(Subject::Surge(surge)) => {
+                    self.surges[*surge].withdraw();
+                    self.in_flight.remove(&request.id);
+                }
                 Some(Subject::Renewal(_) | Subject::Release(_)) => self.outbox.push_back(request),
                 None => {}
             }
@@ -616,7 +648,7 @@ impl Operation {
         subject: Subject,
         task: RequestKind,
         why: String,
-        undo: Option<crate::plan::undo::NodeUndo>,
+        undo: Option<WriteUndo>,
         now: Timestamp,
     ) {
         self.requests += 1;

@@ -12,7 +12,7 @@ use crate::{
     },
     plan::{
         MetadataEdits, MetadataField, NodeChange, PlanStep, TaintEdits, metadata,
-        undo::{NodeUndo, UndoStep},
+        undo::{NodeUndo, UndoStep, WriteUndo},
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -232,6 +232,7 @@ impl Operation {
             }
             RequestOutcome::NoResponse => self.try_node_again(place, Span::ZERO, "no response", now),
             RequestOutcome::Pods(_)
+            | RequestOutcome::Scale(_)
             | RequestOutcome::BudgetExhausted(_)
             | RequestOutcome::BudgetStale { .. }
             | RequestOutcome::NamespaceTerminating => {
@@ -328,7 +329,7 @@ impl Operation {
                 let node = &mut self.nodes[place];
                 node.stage = Stage::Writing;
                 let why = self.because("");
-                self.send(Subject::Node(place), task, why, undo, now);
+                self.send(Subject::Node(place), task, why, undo.map(WriteUndo::Node), now);
             }
         }
     }
@@ -365,8 +366,14 @@ impl Operation {
     fn claimed_by_other(&mut self, place: NodeIndex, seen: &Node, now: Timestamp) -> Option<NodeIncomplete> {
         let OperationOptions { id, undoes, .. } = &self.options;
         let is_ours = |operation: &OperationId| operation == id || Some(operation) == undoes.as_ref();
-        let claim = seen.drain_claim.as_ref().filter(|claim| !is_ours(&claim.operation))?;
-        let DrainClaim { by, operation, .. } = (**claim).clone();
+        let claim = seen.drain_claim.as_ref()?;
+        if is_ours(&claim.operation) {
+            if claim.operation == self.options.id {
+                self.take_over_surges(claim.surges.clone(), now);
+            }
+            return None;
+        }
+        let DrainClaim { by, operation, surges, .. } = (**claim).clone();
         if claim.is_fresh(now) && !self.options.take_over {
             return Some(NodeIncomplete::ClaimedByOther { by, operation });
         }
@@ -378,6 +385,7 @@ impl Operation {
             subject,
             format!("the claim of {by} (operation {operation}) {how}"),
         );
+        self.take_over_surges(surges, now);
         None
     }
 
@@ -630,7 +638,8 @@ impl Operation {
             | NodeGoal::Nothing { .. } => None,
         };
         let (pods, stay) = counts.unzip();
-        DrainClaim { by, operation, renewed: now, pods, stay }
+        let surges = if counts.is_some() { self.claimed_surges() } else { Vec::new() };
+        DrainClaim { by, operation, renewed: now, pods, stay, surges }
     }
 
     pub(super) fn cordon_note(&self, now: Timestamp) -> CordonNote {

@@ -4,7 +4,7 @@
 use super::{
     DrainCount, DrainPart, NodeIncomplete, NodeProgressStage, Operation, PodEnd, PodProgressStage,
     RequestKind, RequestOutcome, Severity, Subject, backoff, nodes::NodeIndex, report::BlockedBy,
-    tasks::TaskIndex,
+    surges::SurgeIndex, tasks::TaskIndex,
 };
 use crate::{
     cluster::{Budget, Cluster, Key, NodeName, Scope, Uid, Version},
@@ -28,6 +28,8 @@ pub(super) struct PodTask {
     refused_at: Version,
     /// Whether the pod was bound to the node after the plan was made.
     pub(super) late: bool,
+    /// The surge that makes room for the pod's eviction; `None` if there is none.
+    pub(super) surge: Option<SurgeIndex>,
 }
 
 /// Pods that are removed together: the pods of one node, or all pods that the action names.
@@ -73,13 +75,17 @@ const ROUNDS: u32 = 5;
 /// Retry delay for a stale budget, if the server gives no delay.
 const STALE: Span = Span::from_secs(10);
 
+/// Time after which a pod is evicted that waits for the new pod of a surge, if its budget is not seen to allow it before.
+const SURGE: Span = Span::from_secs(30);
+
 /// Delay before the next list, if a list and the watch differ on a pod.
 const LOOK_AGAIN: Span = Span::from_secs(1);
 
 impl PodTask {
     pub(super) fn new(key: Key, uid: Uid, group: GroupIndex, stage: PodProgressStage) -> Self {
         let seen = DrainPart::Waiting;
-        Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at: Version(0), late: false }
+        let refused_at = Version(0);
+        Self { key, uid, group, stage, seen, tries: 0, failures: 0, refused_at, late: false, surge: None }
     }
 
     /// The part of the drain's count to which the pod belongs; `None` if the pod stays.
@@ -121,6 +127,11 @@ impl PodTask {
         matches!(self.stage, PodProgressStage::Ended(_))
     }
 
+    /// Whether the pod has been evicted, or the operation has given it up.
+    pub(super) const fn is_past_eviction(&self) -> bool {
+        matches!(self.stage, PodProgressStage::Terminating { .. } | PodProgressStage::Ended(_))
+    }
+
     fn subject(&self) -> String {
         format!("pod/{}", self.key)
     }
@@ -137,6 +148,10 @@ impl PodGroup {
 
     pub(super) fn is_done(&self) -> bool {
         self.state == State::Done
+    }
+
+    pub(super) const fn is_running(&self) -> bool {
+        !matches!(self.state, State::Waiting | State::Done)
     }
 
     pub(super) fn finish(&mut self) {
@@ -327,10 +342,12 @@ impl Operation {
                 return;
             }
             let due = match &self.pods[place].stage {
+                PodProgressStage::Waiting if self.holds_for_surge(place) => false,
                 PodProgressStage::Waiting => true,
                 PodProgressStage::Blocked { until, .. } if *until <= now => true,
                 PodProgressStage::Blocked {
-                    by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_), ..
+                    by: BlockedBy::Budget(_) | BlockedBy::StaleBudget(_) | BlockedBy::Surge(_),
+                    ..
                 } => self.has_recovered(cluster, place),
                 PodProgressStage::Blocked { .. }
                 | PodProgressStage::Requested
@@ -440,7 +457,7 @@ impl Operation {
             RequestOutcome::NoResponse => {
                 blocked(BlockedBy::Trouble("no response".into()), Span::from_secs(1))
             }
-            RequestOutcome::Node(_) | RequestOutcome::Pods(_) => {
+            RequestOutcome::Node(_) | RequestOutcome::Pods(_) | RequestOutcome::Scale(_) => {
                 PodProgressStage::Ended(PodEnd::Failed("unexpected response".into()))
             }
         };
@@ -468,6 +485,16 @@ impl Operation {
         };
         task.stage = stage;
         self.report(place, level, now);
+    }
+
+    /// Lets a pod wait for its budget, which the new pod of a surge makes room in.
+    pub(super) fn wait_for_surge(&mut self, cluster: &Cluster, place: PodIndex, why: &str, now: Timestamp) {
+        let task = &mut self.pods[place];
+        if task.stage == PodProgressStage::Waiting {
+            task.refused_at = budget_of(cluster, &task.key).map_or(Version(0), |budget| budget.version);
+            let by = BlockedBy::Surge(why.to_owned());
+            task.stage = PodProgressStage::Blocked { by, until: now + SURGE };
+        }
     }
 
     fn report(&mut self, place: PodIndex, level: Severity, now: Timestamp) {

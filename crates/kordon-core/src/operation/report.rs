@@ -49,6 +49,8 @@ pub struct OperationProgress {
     pub ended: Option<(Timestamp, OperationEnd)>,
     pub nodes: Vec<NodeProgress>,
     pub pods: Vec<PodProgress>,
+    /// Deployments that are scaled up while their pods leave.
+    pub surges: Vec<SurgeProgress>,
 }
 
 impl OperationProgress {
@@ -71,7 +73,9 @@ impl OperationProgress {
     /// The pods that wait for a budget.
     pub fn blocked_by_budgets(&self) -> Vec<Key> {
         let is_blocked = |pod: &&PodProgress| {
-            let by_budget = |by: &BlockedBy| matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_));
+            let by_budget = |by: &BlockedBy| {
+                matches!(by, BlockedBy::Budget(_) | BlockedBy::StaleBudget(_) | BlockedBy::Surge(_))
+            };
             matches!(&pod.stage, PodProgressStage::Blocked { by, .. } if by_budget(by))
         };
         self.pods.iter().filter(is_blocked).map(|pod| pod.pod.clone()).collect()
@@ -191,11 +195,67 @@ pub enum PodProgressStage {
     Ended(PodEnd),
 }
 
+/// The progress of a Deployment that is scaled up while its pods leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SurgeProgress {
+    pub deployment: Key,
+    /// Replicas before, and while it is scaled up.
+    pub replicas: (i32, i32),
+    pub stage: SurgeProgressStage,
+}
+
+/// Stage of a surge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SurgeProgressStage {
+    Waiting,
+    ScaledUp,
+    ScaledBack,
+    /// Dry run: both writes were recorded.
+    Recorded,
+    /// The Deployment was not scaled up, for this reason.
+    NotScaled(String),
+    /// The Deployment was scaled up, and somebody else has changed it since: it is left as it is.
+    LeftAlone(String),
+    /// The Deployment is still scaled up, because the write back failed.
+    Stranded(String),
+}
+
+impl SurgeProgressStage {
+    /// Stable identifier of the variant.
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::ScaledUp => "scaledUp",
+            Self::ScaledBack => "scaledBack",
+            Self::Recorded => "recorded",
+            Self::NotScaled(_) => "notScaled",
+            Self::LeftAlone(_) => "leftAlone",
+            Self::Stranded(_) => "stranded",
+        }
+    }
+}
+
+impl fmt::Display for SurgeProgressStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting => f.write_str("waiting"),
+            Self::ScaledUp => f.write_str("scaled up"),
+            Self::ScaledBack => f.write_str("scaled back"),
+            Self::Recorded => f.write_str("recorded, not written"),
+            Self::NotScaled(why) => write!(f, "not scaled up: {why}"),
+            Self::LeftAlone(why) => write!(f, "left as it is: {why}"),
+            Self::Stranded(why) => write!(f, "not scaled back: {why}"),
+        }
+    }
+}
+
 /// What blocks the removal of a pod for now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockedBy {
     Budget(String),
     StaleBudget(String),
+    /// The new pod of the pod's Deployment, which was scaled up for it, is not there yet.
+    Surge(String),
     Overload,
     NamespaceTerminating,
     /// An error of the server, or of the connection to the server.
@@ -294,7 +354,9 @@ impl fmt::Display for PodProgressStage {
 impl fmt::Display for BlockedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Budget(text) | Self::StaleBudget(text) | Self::Trouble(text) => f.write_str(text),
+            Self::Budget(text) | Self::StaleBudget(text) | Self::Surge(text) | Self::Trouble(text) => {
+                f.write_str(text)
+            }
             Self::Overload => f.write_str("the server is overloaded"),
             Self::NamespaceTerminating => f.write_str("its namespace is being deleted, and the pod with it"),
         }

@@ -5,8 +5,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cluster::{Key, Node, NodeName, Uid, Version, maintenance_note::MAINTENANCE},
-    plan::{Call, MetadataField, PlanStep, node_path, undo::NodeUndo},
+    cluster::{Key, Name, Node, NodeName, Uid, Version, maintenance_note::MAINTENANCE},
+    plan::{Call, MetadataField, PlanStep, node_path, undo::WriteUndo},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -23,7 +23,7 @@ pub struct Request {
     /// The reason in words, for the screen and the journal.
     pub why: String,
     /// The steps that would undo the write; `None` for a read, and for a write that cannot be undone.
-    pub undo: Option<NodeUndo>,
+    pub undo: Option<WriteUndo>,
 }
 
 /// What a request reads or writes.
@@ -37,9 +37,24 @@ pub enum RequestKind {
     ListPods {
         node: NodeName,
     },
+    /// Reads the scale of a Deployment from the server, and whether an autoscaler is over it.
+    ReadScale {
+        deployment: Key,
+    },
     /// Cordons, uncordons or claims a node, in one patch.
     Patch(NodePatch),
     Write(PlanStep),
+}
+
+/// The scale of a Deployment, as the server has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeploymentScale {
+    pub uid: Uid,
+    pub version: Version,
+    /// `spec.replicas`
+    pub replicas: i32,
+    /// The autoscaler over the Deployment, if there is one.
+    pub autoscaler: Option<Name>,
 }
 
 /// A merge patch of a node that fails if the node has another uid or version.
@@ -59,7 +74,7 @@ impl RequestKind {
     /// The API call of a write; `None` for a read.
     pub fn call(&self) -> Option<Call> {
         match self {
-            Self::ReadNode { .. } | Self::ListPods { .. } => None,
+            Self::ReadNode { .. } | Self::ListPods { .. } | Self::ReadScale { .. } => None,
             Self::Patch(patch) => Some(patch.call()),
             Self::Write(step) => Some(step.call()),
         }
@@ -78,6 +93,9 @@ impl RequestKind {
                 | PlanStep::DeleteNode { node, .. },
             ) => format!("node/{node}"),
             Self::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => format!("pod/{pod}"),
+            Self::ReadScale { deployment } | Self::Write(PlanStep::Scale { deployment, .. }) => {
+                format!("deployment/{deployment}")
+            }
         }
     }
 }
@@ -86,7 +104,7 @@ impl fmt::Display for RequestKind {
     /// The verb, for example "evict".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ReadNode { .. } => "read",
+            Self::ReadNode { .. } | Self::ReadScale { .. } => "read",
             Self::ListPods { .. } => "list pods",
             Self::Patch(NodePatch { unschedulable: Some(true), .. }) => "cordon",
             Self::Patch(NodePatch { unschedulable: Some(false), .. }) => "uncordon",
@@ -102,6 +120,7 @@ impl fmt::Display for RequestKind {
             Self::Write(PlanStep::SetMetadata { field: MetadataField::Labels, .. }) => "set labels",
             Self::Write(PlanStep::SetMetadata { field: MetadataField::Annotations, .. }) => "set annotations",
             Self::Write(PlanStep::Evict { .. }) => "evict",
+            Self::Write(PlanStep::Scale { .. }) => "scale",
             Self::Write(PlanStep::Delete { .. } | PlanStep::DeleteNode { .. }) => "delete",
         })
     }
@@ -142,6 +161,7 @@ pub enum RequestOutcome {
     Done,
     Node(Box<Node>),
     Pods(Vec<(Key, Uid)>),
+    Scale(DeploymentScale),
     /// The object does not exist.
     Gone,
     /// Another object now has the name of the object in the request.
@@ -180,6 +200,7 @@ impl RequestOutcome {
             Self::Done => "done",
             Self::Node(_) => "node",
             Self::Pods(_) => "pods",
+            Self::Scale(_) => "scale",
             Self::Gone => "gone",
             Self::OtherObject => "otherObject",
             Self::Conflict => "conflict",
@@ -201,7 +222,7 @@ impl fmt::Display for RequestOutcome {
         match self {
             Self::Recorded => f.write_str("recorded, not written"),
             Self::Done => f.write_str("done"),
-            Self::Node(_) | Self::Pods(_) => f.write_str("read"),
+            Self::Node(_) | Self::Pods(_) | Self::Scale(_) => f.write_str("read"),
             Self::Gone => f.write_str("it does not exist any more"),
             Self::OtherObject => f.write_str("another object has its name now"),
             Self::Conflict => f.write_str("it has changed since it was read"),

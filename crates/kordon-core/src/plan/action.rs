@@ -68,6 +68,8 @@ pub struct DrainOptions {
     pub disable_eviction: bool,
     /// `--skip-wait-for-delete-timeout`; `None` if the drain waits for every pod.
     pub skip_wait_for_delete: Option<Span>,
+    /// `--surge`: Deployments whose budgets can never allow an eviction are scaled up by one meanwhile.
+    pub surge: bool,
     /// Number of nodes to drain at a time; 0 counts as 1.
     pub parallel: usize,
     pub retry: Retry,
@@ -119,6 +121,20 @@ impl Default for Retry {
 }
 
 impl Action {
+    /// Returns whether the action may scale Deployments up, so that its plan depends on autoscalers.
+    pub const fn surges(&self) -> bool {
+        match self {
+            Self::Drain { options, .. } => options.surge,
+            Self::Cordon { .. }
+            | Self::Uncordon { .. }
+            | Self::Taint { .. }
+            | Self::Metadata { .. }
+            | Self::Evict { .. }
+            | Self::Delete { .. }
+            | Self::DeleteNode { .. } => false,
+        }
+    }
+
     /// Returns a stable name for the action.
     pub const fn word(&self) -> &'static str {
         match self {

@@ -102,24 +102,26 @@ pub fn numbers(
     if !knows_pods(cluster, budget) {
         return Err(BudgetUnsynced::PodsUnknown);
     }
-    let (expected, desired) = match (budget.max_unavailable, budget.min_available) {
-        (Some(max_healthy), _) => {
-            let scale = scale(cluster, budget, rules)?;
-            (scale, scale.saturating_sub(of_scale(max_healthy, scale)).max(0))
+    let expected = match (budget.max_unavailable, budget.min_available) {
+        (Some(_), _) | (None, Some(IntOrPercent::Percent(_))) => scale(cluster, budget, rules)?,
+        (None, Some(IntOrPercent::Int(_))) => {
+            i32::try_from(pods_of(cluster, budget, rules).count()).unwrap_or(i32::MAX)
         }
-        (None, Some(IntOrPercent::Percent(least))) => {
-            let scale = scale(cluster, budget, rules)?;
-            (scale, of_scale(IntOrPercent::Percent(least), scale))
-        }
-        (None, Some(IntOrPercent::Int(least))) => {
-            let count = pods_of(cluster, budget, rules).count();
-            (i32::try_from(count).unwrap_or(i32::MAX), least)
-        }
-        (None, None) => (0, 0),
+        (None, None) => 0,
     };
+    let desired = desired(budget, expected);
     let healthy = pods_of(cluster, budget, rules).filter(|pod| is_healthy(cluster, budget, pod, now)).count();
     let healthy = i32::try_from(healthy).unwrap_or(i32::MAX);
     Ok(BudgetNumbers { expected, desired, healthy, allowed: 0 }.with_allowed())
+}
+
+/// Returns how many pods of a budget must be healthy if it expects this many.
+fn desired(budget: &Budget, expected: i32) -> i32 {
+    match (budget.max_unavailable, budget.min_available) {
+        (Some(most), _) => expected.saturating_sub(of_scale(most, expected)).max(0),
+        (None, Some(least)) => of_scale(least, expected),
+        (None, None) => 0,
+    }
 }
 
 /// Returns the status that the disruption controller writes next.
@@ -276,6 +278,13 @@ impl BudgetState {
         let mut synced = self.clone();
         synced.sync();
         synced.numbers.allowed > self.numbers.allowed
+    }
+
+    /// Adds replicas to the workloads of the budget, or removes them if the number is negative. The next sync counts them.
+    pub(super) fn scale_by(&mut self, budget: &Budget, replicas: i32) {
+        self.numbers.expected = self.numbers.expected.saturating_add(replicas);
+        self.numbers.desired = desired(budget, self.numbers.expected);
+        self.max_healthy = self.max_healthy.map(|most| most.saturating_add(replicas));
     }
 
     /// Recomputes the allowed disruptions, as a sync of the disruption controller does.

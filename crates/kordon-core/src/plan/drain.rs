@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
-    action::{Action, DrainOptions},
+    action::{Action, DrainOptions, RemovalMode},
     context::PlanContext,
     cordon::{self, CordonChange},
     environment::{self, Environment},
@@ -18,6 +18,8 @@ use super::{
     prediction::Prediction,
     rules::EvictionRules,
     simulation::{RemovalGroup, SimulationInput},
+    step::PlanStep,
+    surge::{self, Surge, SurgePlan},
     targets::{PlanError, nodes_named, require},
     verdict::Verdict,
     warning::{self, Warning},
@@ -50,13 +52,16 @@ pub(super) fn plan<E: Environment>(
         parallel: options.parallel.max(1),
         retry: options.retry,
         closed: nodes.iter().map(|node| node.name.clone()).collect(),
+        surges: Vec::new(),
     };
-    let prediction = Prediction::new(context, input);
+    let (prediction, surges) = predict(context, input, options);
     let mut plan = Plan::blank(action, context);
     plan.steps = nodes.iter().filter_map(|node| cordon::change_node(node, CordonChange::Cordon).1).collect();
     for (group, node) in screened.iter().enumerate() {
         plan.add_drained_node(node, group, &prediction, context);
     }
+    plan.surges = surges;
+    plan.add_scale_steps();
     plan.warnings.extend(warning::of_closing(cluster, &nodes));
     plan.warnings.extend(warning::of_claims(&nodes, context.now));
     plan.warnings.extend(capacity_exhausted(&plan.pods));
@@ -64,6 +69,34 @@ pub(super) fn plan<E: Environment>(
     plan.name_gaps(gaps, cluster);
     plan.not_modelled = not_modelled::of_pods(&plan.pods, &context.rules, cluster);
     Ok(plan)
+}
+
+/// Simulates a drain; with the surges that help, if it may surge.
+fn predict<'a, E: Environment>(
+    context: &'a PlanContext<'a, E>,
+    input: SimulationInput,
+    options: &DrainOptions,
+) -> (Prediction<'a, E>, Vec<SurgePlan>) {
+    let without = Prediction::new(context, input.clone());
+    if !options.surge || input.mode == RemovalMode::Delete {
+        return (without, Vec::new());
+    }
+    let PlanContext { cluster, rules, .. } = context;
+    let mut surges = surge::candidates(&without.all_pods(), cluster, without.budgets_before(), rules);
+    // Each round refuses at least one surge, or is the last.
+    loop {
+        let scaled: Vec<Surge> = surges.iter().filter_map(SurgePlan::surge).cloned().collect();
+        let count = scaled.len();
+        if count == 0 {
+            return (without, surges);
+        }
+        let with = Prediction::new(context, SimulationInput { surges: scaled, ..input.clone() });
+        let rows = with.all_pods();
+        surges.iter_mut().for_each(|surge| surge.settle(with.surges(), &rows, &input.closed));
+        if surges.iter().filter_map(SurgePlan::surge).count() == count {
+            return (with, surges);
+        }
+    }
 }
 
 /// Returns the gaps of the DaemonSets that kubectl's filters need.
@@ -122,6 +155,28 @@ impl ScreenedNode {
 }
 
 impl Plan {
+    /// Adds the writes that scale Deployments: up before the first eviction of their pods, and back after the last.
+    fn add_scale_steps(&mut self) {
+        for plan in &self.surges {
+            let Some(surge) = plan.surge() else { continue };
+            let is_of =
+                |step: &PlanStep| matches!(step, PlanStep::Evict { pod, .. } if plan.pods.contains(pod));
+            let scale = |version, replicas| PlanStep::Scale {
+                deployment: surge.deployment.clone(),
+                uid: surge.uid.clone(),
+                version,
+                replicas,
+            };
+            let (Some(first), Some(last)) =
+                (self.steps.iter().position(is_of), self.steps.iter().rposition(is_of))
+            else {
+                continue;
+            };
+            self.steps.insert(last + 1, scale(None, surge.replicas));
+            self.steps.insert(first, scale(Some(surge.version), surge.raised()));
+        }
+    }
+
     fn add_drained_node<E: Environment>(
         &mut self,
         screened: &ScreenedNode,

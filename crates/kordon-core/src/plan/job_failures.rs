@@ -358,6 +358,7 @@ mod tests {
             selector: None,
             owner: None,
             replaces_only_failed: waits_for_old,
+            is_recreated: false,
             stateful: None,
             stage: WorkloadStage::Active,
             job: Some(Box::new(job)),

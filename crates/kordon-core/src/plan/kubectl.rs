@@ -104,6 +104,7 @@ fn of_action(program: &str, action: &Action) -> String {
         }
         Action::Drain { nodes, options } => {
             let line = drain_flags(of_nodes("drain", nodes), options);
+            let line = line.switch("surge", program == "kordon" && options.surge);
             let parallel = (program == "kordon" && options.parallel > 1).then_some(options.parallel);
             line.optional("parallel", parallel.map(|nodes| nodes.to_string())).to_string()
         }

@@ -6,7 +6,8 @@
 //! depends only on the arguments of this function.
 //!
 //! A drain is computed in this order: [`filter`] screens the pods of the nodes, [`simulation`] runs the evictions
-//! against [`budget`]s and an [`Environment`], `prediction` turns the runs into rows, and `drain` assembles the plan.
+//! against [`budget`]s and an [`Environment`], `prediction` turns the runs into rows, and `drain` assembles the plan. With
+//! `--surge`, [`surge`] says which Deployments are scaled up, and the runs are made again.
 
 mod action;
 mod blocked_drain;
@@ -66,6 +67,7 @@ pub mod simulation;
 mod starting;
 pub mod successor;
 pub mod step;
+pub mod surge;
 pub mod switchover;
 pub mod syntax;
 mod taint;
@@ -116,7 +118,8 @@ pub use pressure_plan::pressure_failover;
 pub use quota::QuotaRefusal;
 pub use replacement::{PlacedReplacements, Replacement, replacements};
 pub use rules::EvictionRules;
-pub use step::{Call, PlanStep, node_path};
+pub use step::{Call, PlanStep, autoscalers_path, node_path, scale_path};
+pub use surge::{Surge, SurgeFate, SurgePlan, SurgeRefusal, SurgeRun};
 pub use switchover::{Switchover, switchover};
 pub use taint_edits::TaintEdits;
 pub use targets::PlanError;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt};
 
 use super::step::PlanStep;
-use crate::cluster::{Name, Namespace, NodeName};
+use crate::cluster::{Key, Name, Namespace, NodeName};
 
 /// One permission, with the fields of a SelfSubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,8 +34,20 @@ impl Permission {
         Self { namespace: Namespace::default(), name: Name::default(), ..*self }
     }
 
-    fn for_step(step: &PlanStep) -> Self {
-        match step {
+    fn on_scale(verb: &'static str, deployment: &Key) -> Self {
+        let (namespace, name) = (deployment.namespace.clone(), deployment.name.clone());
+        Self { verb, group: "apps", resource: "deployments", subresource: "scale", namespace, name }
+    }
+
+    fn on_autoscalers(namespace: &Namespace) -> Self {
+        let (namespace, name) = (namespace.clone(), Name::default());
+        let (group, resource) = ("autoscaling", "horizontalpodautoscalers");
+        Self { verb: "list", group, resource, subresource: "", namespace, name }
+    }
+
+    /// Returns the permissions for a step and for the reads before it.
+    fn for_step(step: &PlanStep) -> Vec<Self> {
+        vec![match step {
             PlanStep::Cordon { node, .. }
             | PlanStep::SetTaints { node, .. }
             | PlanStep::SetMetadata { node, .. } => Self::on_node("patch", node),
@@ -44,7 +56,15 @@ impl Permission {
             // of group policy.
             PlanStep::Evict { pod, .. } => Self::on_pods("create", "eviction", &pod.namespace),
             PlanStep::Delete { pod, .. } => Self::on_pods("delete", "", &pod.namespace),
-        }
+            PlanStep::Scale { deployment, .. } => {
+                let autoscalers = Self::on_autoscalers(&deployment.namespace);
+                return vec![
+                    autoscalers,
+                    Self::on_scale("get", deployment),
+                    Self::on_scale("patch", deployment),
+                ];
+            }
+        }]
     }
 }
 
@@ -66,5 +86,5 @@ impl fmt::Display for Permission {
 
 /// Returns the permissions that these steps need, without duplicates.
 pub fn of_steps(steps: &[PlanStep]) -> Vec<Permission> {
-    steps.iter().map(Permission::for_step).collect::<BTreeSet<_>>().into_iter().collect()
+    steps.iter().flat_map(Permission::for_step).collect::<BTreeSet<_>>().into_iter().collect()
 }

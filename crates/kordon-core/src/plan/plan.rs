@@ -19,6 +19,7 @@ use super::{
     pod_plan::{PodPlan, Window},
     quota::QuotaRefusal,
     step::PlanStep,
+    surge::SurgePlan,
     timeline::PlanMoment,
     totals::PlanTotals,
     undo::{NodeUndo, Undo},
@@ -50,6 +51,8 @@ pub struct Plan {
     pub arrivals: Vec<Arrival>,
     /// Budgets that select pods of the plan, by name.
     pub budgets: Vec<BudgetPlan>,
+    /// What a drain with `--surge` does about budgets that can never allow an eviction, by workload.
+    pub surges: Vec<SurgePlan>,
     /// Writes, in the order in which they are made.
     pub steps: Vec<PlanStep>,
     /// Likely events, in order of time.
@@ -114,6 +117,7 @@ impl Plan {
             receivers: Vec::new(),
             arrivals: Vec::new(),
             budgets: Vec::new(),
+            surges: Vec::new(),
             steps: Vec::new(),
             timeline: Vec::new(),
             totals: PlanTotals::default(),

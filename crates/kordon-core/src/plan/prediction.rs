@@ -24,8 +24,9 @@ use super::{
     placing_environment::TEMPLATES_ASSUMED,
     plan::{BudgetPlan, Plan},
     pod_plan::{PodPlan, Window},
-    simulation::{PodResult, RemovalGroup, RunResult, Simulation, SimulationInput, TaskEnd},
+    simulation::{PodResult, RemovalGroup, RunResult, Simulation, SimulationInput, TaskEnd, stand_in_key},
     step::PlanStep,
+    surge::SurgeRun,
     switchover::{Switchover, switchover},
     timeline::{GiveUpReason, PlanEvent},
     verdict::{BlockPattern, LeaveReason, OperatorAct, Verdict},
@@ -87,6 +88,21 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
+    /// Returns the states of the pods' budgets before the removal.
+    pub const fn budgets_before(&self) -> &BTreeMap<Key, BudgetState> {
+        &self.budgets_before
+    }
+
+    /// Returns what likely becomes of each surge, by its Deployment.
+    pub const fn surges(&self) -> &BTreeMap<Key, SurgeRun> {
+        &self.likely.surges
+    }
+
+    /// Returns the rows of the pods of all groups.
+    pub fn all_pods(&self) -> Vec<PodPlan> {
+        (0..self.input.groups.len()).flat_map(|group| self.pods(group)).collect()
+    }
+
     /// Returns the rows of the pods of a group.
     pub fn pods(&self, group: usize) -> Vec<PodPlan> {
         self.input.groups[group].pods.iter().map(|pod| self.pod(pod, group)).collect()
@@ -110,7 +126,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
                 plan.gone.likely.map(|gone| forced_removal::detached(cluster, pod.node.as_ref(), gone));
             plan.ready_again = replacement.ready_after(cluster, pod, detached);
         }
-        plan.placement = self.likely.trace.placements.get(&pod.key).cloned();
+        let traced = likely.and_then(|result| result.last_of_surge.as_ref()).map(stand_in_key);
+        plan.placement = self.likely.trace.placements.get(traced.as_ref().unwrap_or(&pod.key)).cloned();
         if let (Recreation::OnSameNode, Some(node), Some(_)) =
             (owner::recreation(cluster, pod), &pod.node, plan.gone.likely)
         {

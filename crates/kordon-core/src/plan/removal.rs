@@ -35,6 +35,7 @@ pub(super) fn plan<E: Environment>(
         parallel: 1,
         retry: options.retry,
         closed: BTreeSet::new(),
+        surges: Vec::new(),
     };
     let prediction = Prediction::new(context, input);
     let mut plan = Plan::blank(action, context);

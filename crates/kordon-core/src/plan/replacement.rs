@@ -87,6 +87,8 @@ impl Replacement {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
+    /// Pods that owners want in addition, because they are scaled up for a while.
+    surges: BTreeMap<Uid, i32>,
 }
 
 impl LivePods {
@@ -111,10 +113,22 @@ impl LivePods {
         }
     }
 
+    /// Scales the owner of a pod up, which then creates more pods; or back, if the number is negative.
+    pub fn surge(&mut self, cluster: &Cluster, pod: &Pod, replicas: i32) {
+        let Some(owner) = &pod.owner else { return };
+        *self.surges.entry(owner.uid.clone()).or_default() += replicas;
+        if replicas > 0
+            && let Some(count) = self.count(cluster, pod)
+        {
+            *count = count.saturating_add(replicas);
+        }
+    }
+
     /// Returns whether the pod's owner creates another pod, and counts the new pod.
     pub fn recreate(&mut self, cluster: &Cluster, pod: &Pod) -> bool {
+        let surge = pod.owner.as_ref().and_then(|owner| self.surges.get(&owner.uid)).copied();
         let Some(count) = self.count(cluster, pod) else { return false };
-        let creates = owner::creates_replacement(cluster, pod, *count);
+        let creates = owner::creates_replacement(cluster, pod, count.saturating_sub(surge.unwrap_or(0)));
         if creates {
             *count = count.saturating_add(1);
         }

@@ -29,11 +29,12 @@ use super::{
     rules::EvictionRules,
     starting::{self, StartingPod},
     successor,
+    surge::{Surge, SurgeRun},
     switchover::{BudgetsAfterMove, Switchover, role_of, switchover},
     timeline::{GiveUpReason, PlanMoment},
     verdict::OperatorAct,
 };
-use crate::cluster::{Budget, Cluster, Key, NodeName, Pod};
+use crate::cluster::{Budget, Cluster, Key, NodeName, Pod, Uid};
 use kordon_time::{Span, Timestamp};
 
 /// The removal that is simulated.
@@ -52,6 +53,8 @@ pub struct SimulationInput {
     pub retry: Retry,
     /// Nodes on which no replacement lands, because they are cordoned.
     pub closed: BTreeSet<NodeName>,
+    /// Deployments that are scaled up by one as soon as a group has pods of them, until the last of these pods leaves.
+    pub surges: Vec<Surge>,
 }
 
 /// Pods that are removed together.
@@ -73,6 +76,8 @@ pub struct RunResult {
     pub pods: BTreeMap<Key, PodResult>,
     /// Starting pods that became Ready. They are not removed.
     pub started: BTreeSet<Key>,
+    /// What becomes of each surge, by its Deployment.
+    pub surges: BTreeMap<Key, SurgeRun>,
     /// States of the pods' budgets at the end of the run.
     pub budgets: BTreeMap<Key, BudgetState>,
     /// Events in order of time.
@@ -85,8 +90,18 @@ impl RunResult {
     /// Returns where replacements landed, by the pod that was replaced.
     pub fn landings(&self) -> BTreeMap<Key, Landing> {
         let landing = |result: &PodResult| Some(result.replacement.as_ref()?.landing.clone());
-        self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?))).collect()
+        let of_pods = self.pods.iter().filter_map(|(pod, result)| Some((pod.clone(), landing(result)?)));
+        let of_surges = self
+            .surges
+            .iter()
+            .filter_map(|(deployment, run)| Some((stand_in_key(deployment), run.landing.clone()?)));
+        of_pods.chain(of_surges).collect()
     }
+}
+
+/// Returns the key by which the new pod of a surge is known in a run, as if it replaced a pod of that name.
+pub(super) fn stand_in_key(deployment: &Key) -> Key {
+    Key { name: format!("{}-surge", deployment.name).into(), ..deployment.clone() }
 }
 
 /// The result of a group.
@@ -117,6 +132,8 @@ pub struct PodResult {
     /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
+    /// The Deployment of the pod, if the pod is the last one to leave of a surge: its replacement is the surge's new pod.
+    pub last_of_surge: Option<Key>,
     /// The pod of a lower ordinal that must be Ready before the pod's StatefulSet creates its replacement.
     pub waits_for: Option<Key>,
     /// Why the pod's Job, or its index, fails.
@@ -148,6 +165,27 @@ pub struct Simulation<'a> {
     /// Roles that operators move away from drained nodes.
     moves: Vec<MovedRole>,
     live_pods: LivePods,
+    surges: Vec<SimulatedSurge>,
+}
+
+/// A surge, and the pods that it is for.
+#[derive(Clone, Debug)]
+struct SimulatedSurge {
+    surge: Surge,
+    /// A pod like the one that the Deployment gets.
+    pod: Arc<Pod>,
+    tasks: Vec<usize>,
+    /// Budgets whose numbers include the new pod and the replicas of the Deployment.
+    budgets: Vec<Key>,
+    stage: SurgeStage,
+    replacement: Option<Replacement>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SurgeStage {
+    NotStarted,
+    ScaledUp,
+    ScaledBack,
 }
 
 /// The removal of one pod.
@@ -224,6 +262,7 @@ impl<'a> Simulation<'a> {
             starting: Vec::new(),
             moves: Vec::new(),
             live_pods: LivePods::default(),
+            surges: Vec::new(),
         };
         let known = || budgets.keys().filter_map(|key| cluster.budgets().get(key));
         for budget in known() {
@@ -237,7 +276,28 @@ impl<'a> Simulation<'a> {
                 simulation.add_task(pod, group, rules);
             }
         }
+        for surge in &input.surges {
+            simulation.add_surge(surge);
+        }
         simulation
+    }
+
+    /// Adds a surge, unless no pod of its Deployment is removed.
+    fn add_surge(&mut self, surge: &Surge) {
+        let is_of = |pod: &Pod| owner::workload(self.cluster, pod).is_some_and(|it| it.uid == surge.uid);
+        let is_meant = |task: &Task| task.pod.termination.is_none() && is_of(&task.pod);
+        let tasks: Vec<usize> = (0..self.tasks.len()).filter(|task| is_meant(&self.tasks[*task])).collect();
+        let Some(first) = tasks.first().map(|task| &self.tasks[*task]) else { return };
+        let key = stand_in_key(&surge.deployment);
+        let uid: Uid = format!("{}-surge", surge.uid).as_str().into();
+        self.surges.push(SimulatedSurge {
+            surge: surge.clone(),
+            pod: Arc::new(Pod { key, uid, ..(*first.pod).clone() }),
+            budgets: first.counted_again_by.clone(),
+            tasks,
+            stage: SurgeStage::NotStarted,
+            replacement: None,
+        });
     }
 
     fn add_task(&mut self, pod: &Arc<Pod>, group: usize, rules: &EvictionRules) {

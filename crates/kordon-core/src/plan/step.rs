@@ -4,7 +4,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::metadata_edits::MetadataField;
-use crate::cluster::{Key, Name, NodeName, Taint, Uid, Version};
+use crate::cluster::{Key, Name, Namespace, NodeName, Taint, Uid, Version};
 use kordon_time::Span;
 
 /// One write of a plan. It fails if the object has another uid. A write that replaces a whole list also fails if the
@@ -44,6 +44,13 @@ pub enum PlanStep {
     DeleteNode {
         node: NodeName,
         uid: Uid,
+    },
+    /// Scales a Deployment. `version` is `None` in a plan that has scaled it before.
+    Scale {
+        deployment: Key,
+        uid: Uid,
+        version: Option<Version>,
+        replicas: i32,
     },
 }
 
@@ -101,6 +108,18 @@ impl PlanStep {
             },
             Self::Delete { pod, uid, grace } => deletion(pod_path(pod), uid, *grace),
             Self::DeleteNode { node, uid } => deletion(node_path(node), uid, None),
+            Self::Scale { deployment, uid, version, replicas } => {
+                let mut metadata = json!({"uid": uid});
+                if let Some(version) = version {
+                    metadata["resourceVersion"] = version.0.to_string().into();
+                }
+                Call {
+                    method: "PATCH",
+                    path: scale_path(deployment),
+                    content_type: MERGE,
+                    body: json!({"metadata": metadata, "spec": {"replicas": replicas}}),
+                }
+            }
         }
     }
 }
@@ -116,6 +135,21 @@ pub fn node_path(node: &NodeName) -> String {
 fn pod_path(pod: &Key) -> String {
     let [namespace, name] = [&*pod.namespace, &*pod.name].map(|part| utf8_percent_encode(part, &UNRESERVED));
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+/// Returns the API path of the scale of a Deployment (upstream `pkg/registry/apps/deployment/storage/storage.go`,
+/// `ScaleREST`, which checks uid and resourceVersion).
+pub fn scale_path(deployment: &Key) -> String {
+    let [namespace, name] =
+        [&*deployment.namespace, &*deployment.name].map(|part| utf8_percent_encode(part, &UNRESERVED));
+    format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale")
+}
+
+/// Returns the API path of the autoscalers of a namespace, or of all, in the version that every server serves.
+pub fn autoscalers_path(namespace: Option<&Namespace>) -> String {
+    let encoded = |name: &Namespace| format!("namespaces/{}/", utf8_percent_encode(name, &UNRESERVED));
+    let within = namespace.map(encoded).unwrap_or_default();
+    format!("/apis/autoscaling/v1/{within}horizontalpodautoscalers")
 }
 
 fn deletion(path: String, uid: &Uid, grace: Option<Span>) -> Call {

@@ -11,6 +11,7 @@ use super::{
     prediction::Prediction,
     rules::EvictionRules,
     simulation::{RemovalGroup, SimulationInput},
+    surge::Surge,
     words,
 };
 use crate::cluster::{Cluster, NodeName};
@@ -44,11 +45,13 @@ impl TimeLeft {
     }
 }
 
-/// Returns when the rest of a removal ends. `groups` are the groups that have not ended, in order. Ignores timeouts,
+/// Returns when the rest of a removal ends. `groups` are the groups that have not ended, in order, and `surges` the
+/// Deployments that are still to be scaled up. Ignores timeouts,
 /// and does not predict where pods land.
 pub fn time_left(
     cluster: &Cluster,
     groups: Vec<RemovalGroup>,
+    surges: Vec<Surge>,
     options: &DrainOptions,
     mode: RemovalMode,
     rules: EvictionRules,
@@ -66,6 +69,7 @@ pub fn time_left(
         parallel: options.parallel.max(1),
         retry: options.retry,
         closed,
+        surges,
     };
     let prediction = Prediction::new(&context, input);
     let Window { likely, latest, .. } = prediction.removed();

@@ -32,6 +32,10 @@ pub enum PlanEvent {
     Ready { of: Key },
     /// A starting pod is Ready. The plan does not remove this pod.
     Started { pod: Key },
+    /// The Deployment is scaled up before its pods leave, or back after they left.
+    Scaled { deployment: Key, replicas: i32 },
+    /// The new pod of a Deployment that was scaled up is Ready.
+    SurgeReady { deployment: Key },
     /// The action stops waiting for the pod.
     GaveUp { pod: Key, reason: GiveUpReason },
 }
@@ -60,10 +64,15 @@ impl PlanEvent {
             Self::Replaced { landing, .. } => ("replaced", landing.text()),
             Self::Ready { .. } => ("ready", "its replacement".into()),
             Self::Started { .. } => ("ready", "it was starting".into()),
+            Self::Scaled { replicas, .. } => ("scaled", format!("to {replicas} replicas")),
+            Self::SurgeReady { .. } => ("ready", "its new pod".into()),
             Self::GaveUp { reason, .. } => ("given up", reason.as_str().into()),
         };
         let subject = match self {
             Self::NodeStarts { node } | Self::NodeEnds { node } => node.to_string(),
+            Self::Scaled { deployment, .. } | Self::SurgeReady { deployment } => {
+                format!("deployment/{deployment}")
+            }
             _ => self.pod().map(ToString::to_string).unwrap_or_default(),
         };
         (subject, word, details)
@@ -78,7 +87,10 @@ impl PlanEvent {
             | Self::Started { pod }
             | Self::GaveUp { pod, .. } => Some(pod),
             Self::NotReplaced { of, .. } | Self::Replaced { of, .. } | Self::Ready { of } => Some(of),
-            Self::NodeStarts { .. } | Self::NodeEnds { .. } => None,
+            Self::NodeStarts { .. }
+            | Self::NodeEnds { .. }
+            | Self::Scaled { .. }
+            | Self::SurgeReady { .. } => None,
         }
     }
 }

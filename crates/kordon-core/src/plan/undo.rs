@@ -6,12 +6,31 @@ use std::{
 };
 
 use super::{metadata_edits::MetadataField, node_plan::NodeChange, step::PlanStep};
-use crate::cluster::{Cluster, Name, Node, NodeName, Taint, TaintEffect, Uid};
+use crate::cluster::{Cluster, Key, Name, Node, NodeName, Taint, TaintEffect, Uid};
 
-/// The undo of a plan, by node.
+/// The undo of a plan, by node, and of what a surge has scaled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Undo {
     pub nodes: Vec<NodeUndo>,
+    /// Deployments that an interrupted operation has left scaled up.
+    pub scales: Vec<ScaleUndo>,
+}
+
+/// The undo of one write.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WriteUndo {
+    Node(NodeUndo),
+    Scale(ScaleUndo),
+}
+
+/// The undo of a surge: scales the Deployment back to `before`, if it still has `after` replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleUndo {
+    pub deployment: Key,
+    /// Uid of the Deployment that was scaled. A new Deployment with the same name is left alone.
+    pub uid: Uid,
+    pub before: i32,
+    pub after: i32,
 }
 
 /// The undo of a plan's changes to one node.
@@ -64,7 +83,7 @@ impl fmt::Display for NotUndone {
 
 impl Undo {
     pub fn is_empty(&self) -> bool {
-        self.nodes.iter().all(|node| node.steps.is_empty())
+        self.scales.is_empty() && self.nodes.iter().all(|node| node.steps.is_empty())
     }
 
     /// Returns the writes that undo the plan in the present state of the cluster, and the changes that cannot be
@@ -80,7 +99,16 @@ impl Undo {
                 Some(node) => undo.over(node, &mut writes, &mut not_undone),
             }
         }
+        writes.extend(self.scales.iter().map(ScaleUndo::step));
         (writes, not_undone)
+    }
+}
+
+impl ScaleUndo {
+    /// Returns the write. The operation that makes it reads the Deployment first.
+    fn step(&self) -> PlanStep {
+        let Self { deployment, uid, before, .. } = self.clone();
+        PlanStep::Scale { deployment, uid, version: None, replicas: before }
     }
 }
 

@@ -164,6 +164,20 @@ impl Verdict {
         })
     }
 
+    /// Returns whether the pod is not known to leave in the plan, although it should.
+    pub(super) const fn is_blocked(&self) -> bool {
+        matches!(
+            self,
+            Self::Blocked { .. }
+                | Self::TwoBudgets { .. }
+                | Self::Unknown { .. }
+                | Self::Waits { .. }
+                | Self::WaitsForOperator { .. }
+                | Self::WaitsForController { .. }
+                | Self::WaitsForNamespace
+        )
+    }
+
     /// Returns whether the plan removes the pod or tries to remove it.
     pub(super) const fn is_attempted(&self) -> bool {
         !matches!(self, Self::Skipped(_) | Self::Tolerates | Self::DeletionCancelled)

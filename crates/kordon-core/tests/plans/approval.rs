@@ -751,7 +751,7 @@ fn prior(nodes: &[&str], drain: Option<DrainOptions>) -> PriorOperation {
         id: "drain-1".parse().unwrap(),
         title: "drain n1".into(),
         reason: "new kernel".into(),
-        undo: Undo { nodes: nodes.iter().map(undo).collect() },
+        undo: Undo { nodes: nodes.iter().map(undo).collect(), scales: Vec::new() },
         nodes,
         drain,
         ..PriorOperation::default()

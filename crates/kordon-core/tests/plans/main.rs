@@ -18,4 +18,5 @@ mod quotas;
 mod reads;
 mod refusals;
 mod successors;
+mod surges;
 mod unknown;

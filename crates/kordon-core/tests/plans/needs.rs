@@ -111,6 +111,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         selector: Some(if kind == WorkloadKind::ReplicaSet { &of_replica_set } else { &selector }.clone()),
         owner,
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

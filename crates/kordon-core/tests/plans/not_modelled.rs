@@ -54,6 +54,7 @@ fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
         selector: None,
         owner: Some(deployment),
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

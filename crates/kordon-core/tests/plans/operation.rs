@@ -432,7 +432,8 @@ fn the_fresh_claim_of_a_drain_that_was_killed_does_not_block_its_own_undo() {
         harness.step(&mut killed);
         assert!(harness.nodes["n1"].cordoned && harness.nodes["n1"].claim.is_some());
         let (node, uid) = ("n1".into(), ready_node("n1").uid);
-        let undo = Undo { nodes: vec![NodeUndo { node, uid, steps: vec![UndoStep::Uncordon] }] };
+        let undo =
+            Undo { nodes: vec![NodeUndo { node, uid, steps: vec![UndoStep::Uncordon] }], scales: Vec::new() };
         let options = OperationOptions {
             id: "u1".parse().unwrap(),
             undoes: Some(undoes.parse().unwrap()),
@@ -802,6 +803,7 @@ impl Harness {
         PriorRun {
             cordoned: cordoned.map(|(name, _)| NodeName::from(name.as_str())).collect(),
             pods: self.pods.iter().map(prior).collect(),
+            surges: Vec::new(),
         }
     }
 
@@ -918,6 +920,7 @@ impl Harness {
                 }
                 RequestOutcome::Pods(found)
             }
+            RequestKind::ReadScale { .. } => panic!("no drain here scales anything"),
             RequestKind::Patch(patch) => self.patch(patch),
             RequestKind::Write(PlanStep::Evict { pod, uid, .. }) => self.evict(&pod.name, uid),
             RequestKind::Write(other) => panic!("a drain asks for {other:?}"),
@@ -1019,6 +1022,7 @@ fn word(task: &RequestKind) -> String {
     match task {
         RequestKind::ReadNode { node } => format!("read {node}"),
         RequestKind::ListPods { node } => format!("list {node}"),
+        RequestKind::ReadScale { deployment } => format!("read {}", deployment.name),
         RequestKind::Patch(patch) => format!("{task} {}", patch.node),
         RequestKind::Write(PlanStep::Evict { pod, .. } | PlanStep::Delete { pod, .. }) => {
             format!("{task} {}", pod.name)
@@ -1055,6 +1059,7 @@ fn replica_set() -> Workload {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

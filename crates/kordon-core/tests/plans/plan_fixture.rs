@@ -4,11 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind, IntOrPercent, Key,
-        Known, Name, NamespaceObject, Node, NodeName, ObjectEvent, Owner, OwnerKind, Phase, Pod, PodReady,
-        PriorityClass, Quota, QuotaCount, QuotaLimit, QuotaScope, READY, Requirement, Selector,
-        SelectorOperator, TableObject, Taint, Termination, Toleration, Uid, Version, Workload, WorkloadKind,
-        WorkloadStage,
+        Autoscaler, Budget, Change, Cluster, Condition, ConditionStatus, DeviceChange, FeedKind,
+        IntOrPercent, Key, Known, KnownAutoscalers, Name, NamespaceObject, Node, NodeName, ObjectEvent,
+        Owner, OwnerKind, Phase, Pod, PodReady, PriorityClass, Quota, QuotaCount, QuotaLimit, QuotaScope,
+        READY, Requirement, Selector, SelectorOperator, TableObject, Taint, Termination, Toleration, Uid,
+        Version, Workload, WorkloadKind, WorkloadStage,
     },
     engine::ServerVersion,
     plan::{
@@ -160,6 +160,7 @@ impl PlanFixture {
             selector: None,
             owner: None,
             replaces_only_failed: false,
+            is_recreated: false,
             stateful: None,
             job: None,
             template: None,
@@ -261,6 +262,16 @@ impl PlanFixture {
             limits: limits.iter().map(limit).collect(),
         };
         self.apply(Change::Quota(ObjectEvent::Applied(quota)));
+        self
+    }
+
+    /// Sets the autoscalers of the cluster. Without this, they are not known.
+    pub fn autoscalers(&mut self, all: Vec<Autoscaler>) -> &mut Self {
+        self.known_autoscalers(KnownAutoscalers::Read(all))
+    }
+
+    pub fn known_autoscalers(&mut self, known: KnownAutoscalers) -> &mut Self {
+        self.apply(Change::Autoscalers(Arc::new(known)));
         self
     }
 

@@ -443,6 +443,7 @@ fn with_volume(sim: &mut Sim, pod: &str) {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

@@ -300,6 +300,16 @@ pub const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        group: "autoscaling",
+        plural: "horizontalpodautoscalers",
+        singular: "horizontalpodautoscaler",
+        name: "HorizontalPodAutoscaler",
+        short_names: &["hpa"],
+        categories: ALL,
+        subresources: STATUS,
+        ..PLAIN
+    },
+    Kind {
         group: "batch",
         plural: "jobs",
         singular: "job",

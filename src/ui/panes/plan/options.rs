@@ -64,6 +64,7 @@ const fn hint(option: PlanOption) -> &'static str {
         | PlanOption::IgnoreDaemonsets
         | PlanOption::DeleteEmptydirData
         | PlanOption::DisableEviction
+        | PlanOption::Surge
         | PlanOption::Grace
         | PlanOption::Parallel
         | PlanOption::Overwrite
@@ -148,6 +149,7 @@ fn value_of(request: &PlanRequest, option: PlanOption) -> (Value, String) {
         PlanOption::IgnoreDaemonsets => on_or_off(drain.ignore_daemonsets, "ignore-daemonsets"),
         PlanOption::DeleteEmptydirData => on_or_off(drain.delete_emptydir_data, "delete-emptydir-data"),
         PlanOption::DisableEviction => on_or_off(drain.disable_eviction, "disable-eviction"),
+        PlanOption::Surge => on_or_off(drain.surge, "surge"),
         PlanOption::Overwrite => on_or_off(request.overwrite, "overwrite"),
         PlanOption::WholeZones => on_or_off(request.whole_zones, "whole zones"),
         PlanOption::Grace => {

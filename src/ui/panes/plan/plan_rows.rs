@@ -33,6 +33,11 @@ pub fn cells(scene: &Scene, view: &PlanView, row: PlanRow) -> Vec<Cell> {
     };
     match row {
         PlanRow::Warning(place) => line(&format!("▲ {}", plan.warnings[place]), Role::LevelWarning),
+        PlanRow::Surge(place) => {
+            let surge = &plan.surges[place];
+            let role = if surge.surge().is_some() { Role::Base } else { Role::LevelWarning };
+            line(&surge.line(plan.made), role)
+        }
         PlanRow::Node(place) => node(scene, &plan.nodes[place], plan.made).cells(),
         PlanRow::Workload(place) => workload(scene, &view.workloads[place]).cells(),
         PlanRow::Pod(place) => {
@@ -204,6 +209,7 @@ pub fn full_text(view: &PlanView, row: PlanRow) -> Option<String> {
             Some(format!("{subject} {word} {rest}"))
         }
         PlanRow::Warning(place) => plan.warnings.get(place).map(ToString::to_string),
+        PlanRow::Surge(place) => plan.surges.get(place).map(|surge| surge.line(plan.made)),
         PlanRow::Node(place) => {
             let node = plan.nodes.get(place)?;
             let refusals = node.drain.as_ref().map_or(String::new(), |drain| drain.refusals.join("; "));

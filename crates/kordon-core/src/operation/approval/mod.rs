@@ -499,7 +499,9 @@ impl Approval {
                 if resumes.is_none() && Confirmation::to(plan) == Confirmation::Needless {
                     return self.end(Decision::NothingToDo("it changes nothing".into()));
                 }
-                confirmation::permissions(plan)
+                let mut permissions = confirmation::permissions(plan);
+                permissions.extend(resumes.iter().flat_map(|prior| prior.scale_permissions()));
+                permissions
             }
         };
         self.wait(Wait::Checks, Need::Checks(permissions));

@@ -51,6 +51,12 @@ impl PriorOperation {
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
 
+    /// The permissions to scale back what the operation may have left scaled up.
+    pub(super) fn scale_permissions(&self) -> Vec<Permission> {
+        let scales = Undo { scales: self.run.surges.clone(), ..Undo::default() };
+        of_steps(&scales.writes(&Cluster::default()).0)
+    }
+
     /// Whether the operation is a drain whose end the journal does not record: it was interrupted or is still in
     /// progress.
     pub const fn is_unfinished(&self) -> bool {
@@ -68,7 +74,11 @@ pub struct UndoProposal {
 }
 
 impl UndoProposal {
-    pub fn new(prior: PriorOperation, cluster: &Cluster) -> Self {
+    pub fn new(mut prior: PriorOperation, cluster: &Cluster) -> Self {
+        if prior.undone {
+            // Nothing but the server knows whether a Deployment is scaled back, and the undo has seen to that.
+            prior.undo.scales.clear();
+        }
         let (steps, kept) = prior.undo.writes(cluster);
         Self { prior, steps, kept }
     }
@@ -109,14 +119,14 @@ impl UndoProposal {
     }
 }
 
-/// The node that a step writes to; `None` for a step on a pod.
+/// The node that a step writes to; `None` for a step on a pod or a Deployment.
 fn node_of(step: &PlanStep) -> Option<&NodeName> {
     match step {
         PlanStep::Cordon { node, .. }
         | PlanStep::SetTaints { node, .. }
         | PlanStep::SetMetadata { node, .. }
         | PlanStep::DeleteNode { node, .. } => Some(node),
-        PlanStep::Evict { .. } | PlanStep::Delete { .. } => None,
+        PlanStep::Evict { .. } | PlanStep::Delete { .. } | PlanStep::Scale { .. } => None,
     }
 }
 
@@ -150,5 +160,8 @@ fn words(step: &PlanStep) -> String {
         PlanStep::Evict { pod, .. } => format!("evict {pod}"),
         PlanStep::Delete { pod, .. } => format!("delete {pod}"),
         PlanStep::DeleteNode { node, .. } => format!("delete node {node}"),
+        PlanStep::Scale { deployment, replicas, .. } => {
+            format!("scale Deployment {deployment} back to {replicas}")
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod operators;
 mod pending;
+mod surges;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +12,8 @@ use std::{
 use pending::Occasion;
 
 use super::{
-    GroupResult, MovedRole, PodResult, RunResult, Simulation, SimulationInput, Task, TaskEnd, TaskStage,
+    GroupResult, MovedRole, PodResult, RunResult, SimulatedSurge, Simulation, SimulationInput, Task, TaskEnd,
+    TaskStage,
 };
 use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
@@ -70,6 +72,8 @@ enum Event {
     Moved(Key),
     /// The operator of the pod deletes it.
     DeletedByOperator(usize),
+    /// The new pod of a surge is Ready. The number is that of the surge.
+    SurgeReady(usize),
     SkipWait(usize),
     GiveUp(usize),
     /// The timeout of the group expires.
@@ -95,6 +99,7 @@ pub(super) struct SimulationRun<'a, E> {
     live_pods: LivePods,
     jobs: JobLedger,
     moves: Vec<MovedRole>,
+    surges: Vec<SimulatedSurge>,
     /// Tasks whose replacements wait for pods of lower ordinals.
     ordered: Vec<usize>,
     /// Tasks whose replacements are Pending. The scheduler tries them again when another pod is placed or gone.
@@ -132,6 +137,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             live_pods: simulation.live_pods.clone(),
             jobs: JobLedger::default(),
             moves: simulation.moves.clone(),
+            surges: simulation.surges.clone(),
             ordered: Vec::new(),
             pending: Vec::new(),
             quotas: QuotaLedger::default(),
@@ -203,6 +209,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             Event::SwitchedOver(role) => self.on_switched_over(role),
             Event::Moved(pod) => self.on_ready_elsewhere(&pod),
             Event::DeletedByOperator(task) => self.on_deleted_by_operator(task),
+            Event::SurgeReady(surge) => self.on_surge_ready(surge),
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
             Event::Deadline(group) => self.on_deadline(group),
@@ -242,6 +249,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
         let members = self.members(group);
         self.open_tasks[group] = members.len();
+        self.start_surges(members.clone());
         for task in members.clone() {
             self.tasks[task].stage = TaskStage::Requesting;
             self.tasks[task].next_attempt = Some(self.now);
@@ -284,6 +292,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         *stage = TaskStage::Ended;
         let (group, pod) = (*group, pod.key.clone());
         self.result_of(task).end = Some(end);
+        self.end_surge_of(task);
         if let TaskEnd::GaveUp(reason) = end {
             self.record(PlanEvent::GaveUp { pod, reason });
         }
@@ -420,8 +429,11 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
             self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
         }
-        let pod = self.tasks[task].pod.key.clone();
-        self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
+        // The eviction of a pod is not tried before the new pod of its surge is there.
+        if self.surge_of(task).is_none() {
+            let pod = self.tasks[task].pod.key.clone();
+            self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
+        }
     }
 
     /// Schedules the time at which the removal of a pod is given up. kubectl checks its timeout only when it retries,
@@ -472,6 +484,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.record(PlanEvent::Leaves { pod: pod.key.clone() });
         self.environment.on_deletion(&pod);
         self.live_pods.on_deletion(self.cluster, &pod);
+        self.end_surge_of(task);
         if healthy {
             self.tasks[task].healthy = false;
             for budget in counted_by {

@@ -197,6 +197,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32) -> Workload {
         selector: None,
         owner: None,
         replaces_only_failed: false,
+        is_recreated: false,
         stateful: None,
         job: None,
         template: None,

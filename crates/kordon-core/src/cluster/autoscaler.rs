@@ -1,0 +1,41 @@
+//! HorizontalPodAutoscalers: which workloads are scaled by somebody else.
+
+use super::{
+    names::{Key, Name},
+    owner::{Owner, WorkloadKind},
+};
+
+/// A HorizontalPodAutoscaler, as far as it decides how many pods its target has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Autoscaler {
+    pub key: Key,
+    /// `spec.scaleTargetRef.kind`
+    pub target_kind: Name,
+    /// `spec.scaleTargetRef.name`
+    pub target: Name,
+    /// `spec.minReplicas`; 1 if it is not set.
+    pub min: i32,
+    /// `spec.maxReplicas`
+    pub max: i32,
+    /// The object that made it, such as a ScaledObject of KEDA; `None` if none is named.
+    pub owner: Option<Owner>,
+}
+
+/// The autoscalers of a cluster. They are read only where a plan asks for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KnownAutoscalers {
+    #[default]
+    NotRead,
+    /// They cannot be read, for this reason.
+    Unreadable(Name),
+    Read(Vec<Autoscaler>),
+}
+
+impl Autoscaler {
+    /// Whether the autoscaler sets the replicas of this Deployment.
+    pub fn scales(&self, deployment: &Key) -> bool {
+        self.key.namespace == deployment.namespace
+            && self.target_kind == *WorkloadKind::Deployment.as_str()
+            && self.target == deployment.name
+    }
+}
