@@ -9,6 +9,7 @@ mod commands;
 mod dry_run;
 mod killed;
 mod scenarios;
+mod surges;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -90,6 +91,7 @@ async fn operations_behave_as_documented_on_the_real_control_plane() {
             scenarios::a_quota_refuses_replacements_until_the_old_pods_are_gone,
         )
         .await;
+    plane.scenario("a surge moves a single replica", surges::a_single_replica_moves_without_a_gap).await;
     plane.scenario("printed commands do what they claim", printed_commands_do_what_they_claim).await;
     plane.scenario("dry-runs write nothing but access reviews", dry_runs_write_nothing).await;
     plane.scenario("killed drains are resumed", killed_drains_are_resumed).await;

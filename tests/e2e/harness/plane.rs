@@ -334,7 +334,7 @@ impl Plane {
 
     /// Returns the API server's audit log, which has all answered requests. Needs [`Options::audit`].
     ///
-    /// Log entries of deletions, evictions and creations of pods have a `requestObject`. The body of a deletion decides
+    /// Log entries of deletions, evictions and creations of pods, and of scaled Deployments, have a `requestObject`. The body of a deletion decides
     /// whether it is a dry run; a deletion without a body is a dry run if its URI says so.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
@@ -641,7 +641,7 @@ fn api_server_flags(folder: &Path, ports: &Ports, options: &Options) -> Vec<Stri
     flags
 }
 
-/// Logs request bodies only where they decide whether a request is a dry run.
+/// Logs request bodies only where they decide whether a request is a dry run, and of scales.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -650,6 +650,9 @@ rules:
 - level: Request
   verbs: [create, delete]
   resources: [{ group: '', resources: [pods, pods/eviction] }]
+- level: Request
+  verbs: [patch]
+  resources: [{ group: apps, resources: [deployments/scale] }]
 - level: Metadata
 ";
 

@@ -1,0 +1,144 @@
+//! Deployments that are scaled up while their pods are drained, by the real controllers: the service of one pod has no gap,
+//! and the scale is as before, also after a kill.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use kordon_time::Span;
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::cluster::{
+    ClusterSize, OPERATOR, UserShell, create_budget, is_granted_eviction, may_drain, pods, rule,
+    start_cluster,
+};
+use crate::harness::{
+    eventually::eventually,
+    kubelets::is_ready,
+    objects::deployment,
+    plane::{self, Plane},
+};
+
+/// A drain of the node of a single replica, with `--surge`.
+const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes", "-o=json"];
+
+/// One pod under `minAvailable: 1` leaves once the new one is Ready, and the Deployment is scaled back. A drain that is
+/// killed meanwhile does the same when it is resumed. Under an autoscaler, the plan says that it is not possible.
+pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<()> {
+    let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
+    plane.grant(OPERATOR, &may_drain()).await?;
+    let client = plane.client();
+    let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    let solo = serde_json::from_value(deployment("solo", 1, 2))?;
+    deployments.create(&PostParams::default(), &solo).await?;
+    create_budget(&client, "solo", "solo", json!(1)).await?;
+    let node = settled(&client).await?;
+
+    let output = shell.run(&[&["drain", &node][..], &DRAIN].concat()).await;
+    ensure!(output.code == 9 && output.err.contains("deployments/scale"), "{}: {}", output.code, output.err);
+    let scale = rule("apps", "deployments/scale", &["get", "patch"]);
+    plane.grant(OPERATOR, &[&may_drain()[..], &[scale]].concat()).await?;
+
+    let before = granted(plane)?;
+    let output = shell.run(&[&["drain", &node][..], &DRAIN].concat()).await;
+    ensure!(output.code == 0, "{}: {}", output.code, output.err);
+    let report: Value = serde_json::from_str(&output.out).context("a report")?;
+    ensure!(report["surges"][0]["stage"] == "scaledBack", "{report}");
+    check_moved(&client, &node).await?;
+    // A budget that needs one healthy pod has granted the eviction, so there was another one.
+    ensure!(granted(plane)? > before && scaled(plane)? == [2, 1], "{:?}", scaled(plane)?);
+
+    let node = settled(&client).await?;
+    kill_while_scaled_up(&shell, &node, &deployments).await?;
+    let line = [&["drain", "--resume"][..], &DRAIN[2..]].concat();
+    let output = shell.run(&line).await;
+    ensure!(output.code == 0, "{}: {}", output.code, output.err);
+    check_moved(&client, &node).await?;
+    ensure!(
+        scaled(plane)?[2..] == [2, 1],
+        "scaled up before the kill, and back after it: {:?}",
+        scaled(plane)?
+    );
+
+    let autoscaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "solo"}, "spec": {"minReplicas": 1, "maxReplicas": 3,
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "solo"}}});
+    let autoscalers = Api::<k8s_openapi::api::autoscaling::v1::HorizontalPodAutoscaler>::namespaced(
+        client.clone(),
+        "default",
+    );
+    autoscalers.create(&PostParams::default(), &serde_json::from_value(autoscaler)?).await?;
+    let node = settled(&client).await?;
+    let output = shell.run(&["plan", "drain", &node, "--surge", "--ignore-daemonsets", "-o=json"]).await;
+    let plan: Value = serde_json::from_str(&output.out).context("a plan")?;
+    ensure!(
+        plan["surges"][0]["refusal"] == "autoscaled" && plan["outcome"] == "blocked",
+        "{}",
+        plan["surges"]
+    );
+    autoscalers.delete("solo", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+/// Waits until the only pod of solo is Ready under a budget that knows it. Returns its node.
+async fn settled(client: &Client) -> Result<String> {
+    let budgets = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
+    eventually("one Ready pod that its budget counts", Span::from_secs(60), async || {
+        let healthy = budgets.get("solo").await?.status.map(|status| status.current_healthy);
+        let found = solo(client).await?;
+        let [pod] = &found[..] else { return Ok(None) };
+        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+        Ok(node.filter(|_| is_ready(pod) && healthy == Some(1)))
+    })
+    .await
+}
+
+async fn solo(client: &Client) -> Result<Vec<Pod>> {
+    let mut found = pods(client).await?;
+    found.retain(|pod| pod.labels().get("app").is_some_and(|label| label == "solo"));
+    Ok(found)
+}
+
+/// Checks that the Deployment has one pod again, on another node.
+async fn check_moved(client: &Client, from: &str) -> Result<()> {
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    let spec = deployments.get("solo").await?.spec.context("a spec")?;
+    ensure!(spec.replicas == Some(1), "{:?}", spec.replicas);
+    let to = settled(client).await?;
+    ensure!(to != from, "it is still on {from}");
+    Ok(())
+}
+
+/// Starts a drain, and kills it when the Deployment is scaled up.
+async fn kill_while_scaled_up(shell: &UserShell, node: &str, deployments: &Api<Deployment>) -> Result<()> {
+    let words = [&["drain", node, "--kubeconfig", &shell.kubeconfig][..], &DRAIN].concat();
+    let mut child = shell.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    eventually("a Deployment that is scaled up", Span::from_secs(60), async || {
+        let replicas = deployments.get("solo").await?.spec.and_then(|spec| spec.replicas);
+        Ok((replicas == Some(2)).then_some(()))
+    })
+    .await?;
+    child.kill().await?;
+    Ok(())
+}
+
+fn granted(plane: &plane::Plane) -> Result<usize> {
+    Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_granted_eviction(line)).count())
+}
+
+/// Returns the replicas of the granted writes of the operator to scales, in order.
+fn scaled(plane: &plane::Plane) -> Result<Vec<i64>> {
+    let is_scale = |line: &&Value| {
+        line["verb"] == "patch"
+            && line["objectRef"]["subresource"] == "scale"
+            && line["responseStatus"]["code"] == 200
+    };
+    let lines = plane.audit_of(OPERATOR)?;
+    let replicas = |line: &Value| line["requestObject"]["spec"]["replicas"].as_i64();
+    Ok(lines.iter().filter(is_scale).filter_map(replicas).collect())
+}
