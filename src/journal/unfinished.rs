@@ -275,11 +275,15 @@ mod tests {
             after: 2,
         };
         let mut lines = vec![started(), scale(1, Some(undo.clone()))];
-        assert_eq!(operations(&lines)[0].undo().scales, [undo.clone()], "it may have been written");
+        assert_eq!(
+            operations(&lines)[0].undo().scales,
+            std::slice::from_ref(&undo),
+            "it may have been written"
+        );
         let refused = [&lines[..], &[outcome(1, "conflict")]].concat();
         assert!(operations(&refused)[0].undo().scales.is_empty(), "it was not written");
         lines.push(outcome(1, "done"));
-        assert_eq!(operations(&lines)[0].prior().run.surges, [undo.clone()]);
+        assert_eq!(operations(&lines)[0].prior().run.surges, std::slice::from_ref(&undo));
         lines.extend([scale(2, None), outcome(2, "conflict")]);
         assert_eq!(operations(&lines)[0].undo().scales, [undo], "it is still scaled up");
         lines.extend([scale(3, None), outcome(3, "done")]);
