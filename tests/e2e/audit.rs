@@ -19,7 +19,7 @@ use crate::{
     control_plane::start_controllers,
     harness::{
         eventually::eventually,
-        kubelets::{CRASHES, Heartbeats, Kubelets, NodeSpec, is_ready},
+        kubelets::{CONTAINER, CRASHES, Heartbeats, Kubelets, NodeSpec, is_ready},
         objects::create,
         plane::{self, ADMIN, ControllerManager, Options, Plane},
     },
@@ -172,7 +172,7 @@ fn near(name: &str, node: &str, more: Value) -> Value {
 }
 
 fn crashing(mut deployment: Value) -> Value {
-    deployment["spec"]["template"]["metadata"]["labels"][CRASHES] = json!("true");
+    deployment["spec"]["template"]["metadata"]["labels"][CONTAINER] = json!(CRASHES);
     deployment
 }
 
@@ -346,7 +346,7 @@ async fn settle(plane: &Plane, wanted: usize) -> Result<()> {
     eventually("settled pods", Span::from_secs(60), async || {
         let listed = pods.list(&ListParams::default()).await?.items;
         let runs = |pod: &&Pod| {
-            let crashes = pod.labels().contains_key(CRASHES) && phase(pod) == Some("Running");
+            let crashes = pod.labels().contains_key(CONTAINER) && phase(pod) == Some("Running");
             pod.metadata.deletion_timestamp.is_none() && (is_ready(pod) || crashes)
         };
         Ok((listed.iter().filter(runs).count() == wanted).then_some(()))

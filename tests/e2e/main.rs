@@ -12,6 +12,7 @@ mod encodings;
 mod faults;
 mod forecasts;
 mod harness;
+mod kinds;
 mod lifecycle;
 mod maintenance;
 mod outage;

@@ -46,6 +46,8 @@ pub struct NodeSpec {
     pub extended: BTreeMap<String, String>,
     /// Images, as in a Node's `status.images`.
     pub images: Vec<Value>,
+    /// How far the clock of the node is ahead of the true time; negative if it is behind.
+    pub clock_ahead: Span,
 }
 
 impl NodeSpec {
@@ -62,6 +64,7 @@ impl NodeSpec {
             pods: 110,
             extended: BTreeMap::new(),
             images: Vec::new(),
+            clock_ahead: Span::ZERO,
         }
     }
 }
@@ -82,8 +85,14 @@ impl Default for Heartbeats {
     }
 }
 
-/// Label of pods whose container crashes again and again: they run and are never Ready.
-pub const CRASHES: &str = "kordon.test/crashes";
+/// Label of pods that are never Ready. Its value says why: [`CRASHES`], [`NO_IMAGE`], or a readiness probe that fails.
+pub const CONTAINER: &str = "kordon.test/container";
+
+/// The container crashes again and again.
+pub const CRASHES: &str = "crashes";
+
+/// The image cannot be pulled, so the pod never starts.
+pub const NO_IMAGE: &str = "no-image";
 
 /// Maximum number of requests in flight, of all kubelets together.
 const AT_ONCE: usize = 16;
@@ -99,9 +108,8 @@ impl Kubelets {
     /// Registers the nodes, each Ready and with its Lease, and starts their kubelets with heartbeats spread evenly.
     pub async fn start(client: &Client, specs: Vec<NodeSpec>, heartbeats: Heartbeats) -> Result<Self> {
         let requests = Arc::new(Semaphore::new(AT_ONCE));
-        let clock = Clock::system();
         let registered: Vec<Kubelet> = stream::iter(specs)
-            .map(|spec| Kubelet::register(client, spec, heartbeats, clock, &requests))
+            .map(|spec| Kubelet::register(client, spec, heartbeats, &requests))
             .buffer_unordered(AT_ONCE)
             .try_collect()
             .await?;
@@ -203,9 +211,9 @@ impl Kubelet {
         client: &Client,
         spec: NodeSpec,
         heartbeats: Heartbeats,
-        clock: Clock,
         requests: &Arc<Semaphore>,
     ) -> Result<Self> {
+        let clock = Clock::new(Clock::system().now() + spec.clock_ahead, 1.0);
         let now = clock.now();
         let conditions = [
             ("Ready", "True"),
@@ -365,8 +373,15 @@ impl Kubelet {
         self.record_failure(done);
     }
 
-    /// Deletes the object of a terminating pod.
+    /// Deletes the object of a terminating pod. A pod that is not restarted has failed before, as its Job sees.
     async fn finish_pod(&self, pod: &Pod) -> Result<()> {
+        let is_restarted =
+            pod.spec.as_ref().is_none_or(|spec| spec.restart_policy.as_deref() == Some("Always"));
+        if !is_restarted && !is_finished(pod) {
+            let killed = json!([{ "name": "c", "image": "img", "imageID": "", "ready": false, "restartCount": 0,
+                "state": { "terminated": { "exitCode": 137, "reason": "Error" } } }]);
+            self.patch_pod_status(pod, json!({ "phase": "Failed", "containerStatuses": killed })).await?;
+        }
         let this_pod = Preconditions { uid: pod.uid(), resource_version: None };
         let for_good = DeleteParams {
             grace_period_seconds: Some(0),
@@ -376,33 +391,45 @@ impl Kubelet {
         unless_gone(self.request(self.namespace_of(pod).delete(&pod.name_any(), &for_good)).await)
     }
 
-    /// Posts that a pod is running and ready.
+    /// Posts that a pod is running and ready, unless its label says that it never is.
     async fn start_pod(&self, pod: &Pod) -> Result<()> {
         let now = self.clock.now().to_time();
-        let crashes = pod.labels().contains_key(CRASHES);
-        if crashes && pod.status.as_ref().is_some_and(|status| status.start_time.is_some()) {
+        let status = pod.status.as_ref();
+        let container = pod.labels().get(CONTAINER).map(String::as_str);
+        let has_started = status.is_some_and(|status| status.start_time.is_some());
+        if is_finished(pod) || container.is_some() && has_started {
             return Ok(());
         }
-        let ready = if crashes { "False" } else { "True" };
+        let ready = if container.is_none() { "True" } else { "False" };
         let condition =
             |name: &str, status: &str| json!({ "type": name, "status": status, "lastTransitionTime": now });
-        let waiting = json!([{ "name": "c", "image": "img", "imageID": "", "ready": false, "restartCount": 5,
-            "state": { "waiting": { "reason": "CrashLoopBackOff" } } }]);
-        let status = json!({ "metadata": { "uid": pod.uid() }, "status": {
-            "phase": "Running",
-            "startTime": pod.status.as_ref().and_then(|status| status.start_time.clone()).map_or(json!(now), |t| json!(t)),
+        let waiting = |reason: &str, restarts: u32| {
+            json!([{ "name": "c", "image": "img", "imageID": "", "ready": false, "restartCount": restarts,
+                "state": { "waiting": { "reason": reason } } }])
+        };
+        let containers = match container {
+            Some(CRASHES) => waiting("CrashLoopBackOff", 5),
+            Some(NO_IMAGE) => waiting("ImagePullBackOff", 0),
+            _ => json!(null),
+        };
+        let start =
+            status.and_then(|status| status.start_time.clone()).map_or(json!(now), |start| json!(start));
+        let status = json!({
+            "phase": if container == Some(NO_IMAGE) { "Pending" } else { "Running" },
+            "startTime": start,
             "conditions": [condition("Initialized", "True"), condition("Ready", ready), condition("ContainersReady", ready)],
-            "containerStatuses": if crashes { waiting } else { json!(null) },
-        }});
-        let patch = Patch::Strategic(&status);
-        unless_gone(
-            self.request(self.namespace_of(pod).patch_status(
-                &pod.name_any(),
-                &PatchParams::default(),
-                &patch,
-            ))
-            .await,
-        )
+            "containerStatuses": containers,
+        });
+        self.patch_pod_status(pod, status).await
+    }
+
+    /// Patches the status of this very pod. That it is gone is no error.
+    async fn patch_pod_status(&self, pod: &Pod, status: Value) -> Result<()> {
+        let patch = Patch::Strategic(json!({ "metadata": { "uid": pod.uid() }, "status": status }));
+        let name = pod.name_any();
+        let request =
+            async { self.namespace_of(pod).patch_status(&name, &PatchParams::default(), &patch).await };
+        unless_gone(self.request(request).await)
     }
 
     fn namespace_of(&self, pod: &Pod) -> Api<Pod> {
@@ -473,6 +500,11 @@ async fn deliver_pods(client: Client, kubelets: BTreeMap<String, mpsc::Sender<Co
         // Sending fails if the kubelet has ended.
         let _ = kubelet.send(command).await;
     }
+}
+
+fn is_finished(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
 }
 
 pub fn is_ready(pod: &Pod) -> bool {

@@ -1,0 +1,391 @@
+//! What kordon says of many small clusters, beside what the real control plane then does: Jobs, StatefulSets, templates,
+//! pods that are never healthy, spread constraints, preemption, devices, dead nodes, volumes.
+//!
+//! Each variant (`kinds/*.yaml`) has nodes and a namespace of its own on one control plane, and all run at once. Its
+//! question is put to kordon first. Then the same is done for real, by kubectl or to the kubelets. What has become of each
+//! pod is compared with the answer.
+//!
+//! `KORDON_E2E_ONLY` selects variants by a part of their names. Slow ones run only with `KORDON_RUN`. With
+//! `KORDON_DUMPS=FOLDER` the objects of each variant are written to `NAME.json`, as they were at the question.
+
+mod comparison;
+mod history;
+mod variant;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use anyhow::{Context, Result};
+use futures::future::join_all;
+use k8s_openapi::api::{
+    batch::v1::Job,
+    core::v1::{Namespace, Node},
+};
+use kordon_clock::Clock;
+use kordon_time::{Span, Timestamp};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::{
+    common::program::{Shell, path},
+    harness::{
+        eventually::eventually,
+        kubelets::{Heartbeats, Kubelets},
+        objects::create,
+        plane::{self, ADMIN, ControllerManager, Options, Plane},
+        say,
+    },
+};
+use comparison::Happened;
+use history::History;
+use variant::Variant;
+
+/// The tolerationSeconds that admission adds here, instead of 300.
+const TOLERATION: u32 = 8;
+/// Time without a change after which a namespace counts as settled: longer than the first back-off of a Job.
+const QUIET: Span = Span::from_secs(12);
+/// Longest time for which one variant is observed.
+const OBSERVED: Span = Span::from_secs(150);
+/// How long kubectl drain tries.
+const PATIENCE: &str = "--timeout=25s";
+/// Processes of kordon and kubectl that run at once.
+const AT_ONCE: usize = 3;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_is_what_is_said() {
+    let Some(binary) = plane::binary("e2e_kinds").unwrap() else { return };
+    let only = std::env::var("KORDON_E2E_ONLY").unwrap_or_default();
+    let is_long = std::env::var_os("KORDON_RUN").is_some();
+    let mut variants = variant::all().unwrap();
+    variants.retain(|variant| variant.name.contains(&only) && (is_long || !variant.slow));
+    let options = Options { toleration_seconds: TOLERATION, ..Options::default() };
+    let mut plane = Plane::start(&binary, options).await.unwrap();
+    let differences = all(&mut plane, &variants).await.unwrap();
+    say(&format!("e2e_kinds: {} variants, {} differ", variants.len(), differences.len()));
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Tries all variants. Returns what differs.
+async fn all(plane: &mut Plane, variants: &[Variant]) -> Result<Vec<String>> {
+    let client = plane.client();
+    let heartbeats = Heartbeats { every: Span::from_secs(3), status_each: 5 };
+    let specs = variants.iter().flat_map(Variant::node_specs).collect();
+    let kubelets = Kubelets::start(&client, specs, heartbeats).await?;
+    let manager = ControllerManager {
+        grace_period: Span::from_secs(16),
+        startup_grace_period: Span::from_secs(20),
+        eviction_rate: 5.0,
+        controllers: vec!["*"],
+        ..ControllerManager::default()
+    };
+    plane.start_controller_manager(&manager)?;
+    plane.start_scheduler()?;
+    let nodes = Api::<Node>::all(client.clone());
+    eventually("initialized nodes", Span::from_secs(60), async || {
+        plane.check()?;
+        let listed = nodes.list(&ListParams::default()).await?;
+        Ok((!listed.iter().any(is_not_initialized)).then_some(()))
+    })
+    .await?;
+    let mut flags: Vec<String> = manager
+        .settings()?
+        .flags()
+        .into_iter()
+        .filter(|(flag, ..)| *flag != "controllers")
+        .map(|(flag, value, _)| format!("--{flag}={value}"))
+        .collect();
+    flags.extend(["--kubeconfig".into(), path(&plane.kubeconfig(ADMIN)?).to_owned()]);
+    let history = History::start(client.clone());
+    let processes = Semaphore::new(AT_ONCE);
+    let trial = Trial { plane, client, kubelets, history, flags, processes };
+    let results = join_all(variants.iter().map(|variant| trial.run(variant))).await;
+    let mut differences = Vec::new();
+    for (variant, result) in variants.iter().zip(results) {
+        match result {
+            Ok(found) => {
+                differences.extend(found.into_iter().map(|text| format!("{}: {text}", variant.name)))
+            }
+            Err(error) => differences.push(format!("{}: {error:#}", variant.name)),
+        }
+    }
+    Ok(differences)
+}
+
+fn is_not_initialized(node: &Node) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
+}
+
+/// One control plane, and what every variant needs of it.
+struct Trial<'a> {
+    plane: &'a Plane,
+    client: Client,
+    kubelets: Kubelets,
+    history: History,
+    /// Flags of kordon: the settings of the controllers, and where the cluster is.
+    flags: Vec<String>,
+    processes: Semaphore,
+}
+
+impl Trial<'_> {
+    /// Prepares a variant, asks kordon, does the same for real, and returns each difference.
+    async fn run(&self, variant: &Variant) -> Result<Vec<String>> {
+        self.prepare(variant).await.context("preparing it")?;
+        self.keep(variant).await?;
+        let answer = self.ask(variant).await?;
+        let mut found = unexpected(variant, &answer);
+        let since = Clock::system().now();
+        let is_done = self.act(variant).await?;
+        self.observe(variant, since, comparison::lasts(&answer)).await?;
+        let (failed_jobs, failed_indexes) = self.jobs(variant).await?;
+        let pods = self.history.of(&variant.name);
+        if let Some(node) = variant.ask.strip_prefix("drain ") {
+            let node = variant.node(node.split(' ').next().unwrap_or_default());
+            let left = pods.values().filter(|seen| seen.is_drained_from(&node)).count();
+            if (answer["outcome"] == "completes") != (is_done && left == 0) {
+                let outcome = &answer["outcome"];
+                found.push(format!("the plan {outcome}; the drain ended: {is_done}, with {left} pods left"));
+            }
+        }
+        let happened =
+            Happened { since, pods: &pods, failed_jobs: &failed_jobs, failed_indexes: &failed_indexes };
+        found.extend(comparison::differences(&answer, &variant.name, &happened));
+        if !found.is_empty() {
+            self.keep_answer(variant, &answer, &format!("{pods:#?}"))?;
+        }
+        Ok(found)
+    }
+
+    /// Creates the objects of a variant, and waits until all is settled.
+    async fn prepare(&self, variant: &Variant) -> Result<()> {
+        let namespace = serde_json::from_value(json!({"metadata": {"name": variant.name}}))?;
+        Api::<Namespace>::all(self.client.clone()).create(&PostParams::default(), &namespace).await?;
+        let mut wanted = 0;
+        for (place, objects) in &variant.place {
+            self.open_only(variant, place).await?;
+            for object in objects {
+                match object["run"].as_str() {
+                    Some(line) => drop(self.command(variant, line).await?),
+                    None => {
+                        let (path, object) = variant.object(object)?;
+                        create(&self.client, &path, &object).await?;
+                    }
+                }
+            }
+            wanted += variant.pods_of(objects);
+            self.settle(variant, usize::try_from(wanted)?).await.with_context(|| place.clone())?;
+        }
+        for node in variant.nodes.keys() {
+            self.cordon(&variant.node(node), false).await?;
+        }
+        for line in &variant.before {
+            self.command(variant, line).await?;
+        }
+        // Controllers follow pods and nodes within a second.
+        tokio::time::sleep(Span::from_secs(3).to_std()).await;
+        Ok(())
+    }
+
+    /// Cordons all nodes of a variant but one, or none of a place that is no node.
+    async fn open_only(&self, variant: &Variant, place: &str) -> Result<()> {
+        for node in variant.nodes.keys() {
+            let is_closed = variant.nodes.contains_key(place) && node != place;
+            self.cordon(&variant.node(node), is_closed).await?;
+        }
+        Ok(())
+    }
+
+    async fn cordon(&self, node: &str, is_cordoned: bool) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"unschedulable": is_cordoned}}));
+        Api::<Node>::all(self.client.clone()).patch(node, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Waits until this many pods are on nodes and have been started.
+    async fn settle(&self, variant: &Variant, wanted: usize) -> Result<()> {
+        let api = Api::<k8s_openapi::api::core::v1::Pod>::namespaced(self.client.clone(), &variant.name);
+        eventually(&format!("{wanted} started pods"), Span::from_secs(90), async || {
+            let listed = api.list(&ListParams::default()).await?.items;
+            let started = listed
+                .iter()
+                .filter(|pod| pod.status.as_ref().is_some_and(|status| status.start_time.is_some()));
+            Ok((started.count() == wanted).then_some(()))
+        })
+        .await
+    }
+
+    /// Puts the question to kordon.
+    async fn ask(&self, variant: &Variant) -> Result<Value> {
+        let shell = Shell::new();
+        let mut words = variant.command(&variant.ask);
+        if !variant.ask.starts_with("forecast") {
+            words.insert(0, "plan".into());
+        }
+        if words[1] == "delete" || words[1] == "evict" {
+            words.extend(["-n".into(), variant.name.clone()]);
+        }
+        words.extend(["-o".into(), "json".into()]);
+        if !variant.with.is_empty() {
+            words.extend(["--with".into(), shell.file("with.json", &list(variant)?)]);
+        }
+        words.extend(self.flags.iter().cloned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let output = {
+            let _turn = self.processes.acquire().await?;
+            shell.run(&words).await
+        };
+        serde_json::from_str(&output.out).with_context(|| {
+            format!("{}: exit code {}\n{}{}", variant.ask, output.code, output.out, output.err)
+        })
+    }
+
+    /// Does for real what the question asks about. Returns whether it ended.
+    async fn act(&self, variant: &Variant) -> Result<bool> {
+        if !variant.with.is_empty() {
+            let file = self.plane.folder().join(format!("{}.json", variant.name));
+            fs::write(&file, list(variant)?)?;
+            let _turn = self.processes.acquire().await?;
+            self.plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", path(&file)]).await?;
+        }
+        let lines = match (&variant.then, variant.ask.split_once(' ')) {
+            (Some(lines), _) => lines.clone(),
+            (None, Some(("drain", _))) => vec![format!("{} {PATIENCE}", variant.ask)],
+            (None, Some(("node-failure", node))) => vec![format!("silence {node}")],
+            (None, Some((_, _))) => vec![variant.ask.clone()],
+            (None, None) => Vec::new(),
+        };
+        let mut is_done = true;
+        for line in lines {
+            is_done &= self.command(variant, &line).await?;
+        }
+        Ok(is_done)
+    }
+
+    /// Runs a line: something that happens to a kubelet, or a command of kubectl. Returns whether it ended; only a drain
+    /// may fail.
+    async fn command(&self, variant: &Variant, line: &str) -> Result<bool> {
+        let words = variant.command(line);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["silence", node] => self.kubelets.silence(node).await.map(|_| true),
+            ["remove", node] => self.kubelets.remove(node).await.map(|()| true),
+            ["back", node] => self.kubelets.come_back(node).await.map(|()| true),
+            ["wait", seconds] => {
+                tokio::time::sleep(Span::from_secs(seconds.parse()?).to_std()).await;
+                Ok(true)
+            }
+            ["drain", ..] => {
+                let _turn = self.processes.acquire().await?;
+                Ok(self.plane.kubectl(&words).await.is_ok())
+            }
+            _ => {
+                let _turn = self.processes.acquire().await?;
+                self.plane.kubectl(&[&["-n", &variant.name], &words[..]].concat()).await.map(|_| true)
+            }
+        }
+    }
+
+    /// Looks on until nothing has changed for a while.
+    async fn observe(&self, variant: &Variant, since: Timestamp, at_least: Span) -> Result<()> {
+        let clock = Clock::system();
+        let (mut last, mut changed) = (self.history.of(&variant.name), clock.now());
+        loop {
+            tokio::time::sleep(Span::from_millis(500).to_std()).await;
+            let (pods, now) = (self.history.of(&variant.name), clock.now());
+            if pods != last {
+                (last, changed) = (pods, now);
+            }
+            let is_quiet = now.since(changed) >= QUIET && now.since(since) >= at_least + QUIET;
+            if is_quiet || now.since(since) >= OBSERVED {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the reasons of failed Jobs, and the numbers of failed indexes.
+    async fn jobs(&self, variant: &Variant) -> Result<(BTreeMap<String, String>, BTreeMap<String, usize>)> {
+        let jobs = Api::<Job>::namespaced(self.client.clone(), &variant.name);
+        let (mut reasons, mut indexes) = (BTreeMap::new(), BTreeMap::new());
+        for job in jobs.list(&ListParams::default()).await? {
+            let status = job.status.clone().unwrap_or_default();
+            let failed = status.conditions.iter().flatten().find(|condition| condition.type_ == "Failed");
+            if let Some(reason) = failed.and_then(|condition| condition.reason.clone()) {
+                reasons.insert(job.name_any(), reason);
+            }
+            if let Some(text) = status.failed_indexes {
+                indexes.insert(job.name_any(), count_of_indexes(&text)?);
+            }
+        }
+        Ok((reasons, indexes))
+    }
+
+    /// Keeps the objects of the cluster of a variant, if a folder is given.
+    async fn keep(&self, variant: &Variant) -> Result<()> {
+        let Some(folder) = std::env::var_os("KORDON_DUMPS") else { return Ok(()) };
+        let label = format!("kordon.test/variant={}", variant.name);
+        let mut items = Vec::new();
+        let cluster = "priorityclasses,persistentvolumes,storageclasses,csidrivers,volumeattachments,deviceclasses,\
+            resourceslices,devicetaintrules";
+        let inside = "pods,deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,poddisruptionbudgets,\
+            persistentvolumeclaims,resourcequotas,limitranges,resourceclaims,resourceclaimtemplates";
+        for words in [
+            vec!["get", "nodes", "-l", &label, "-o", "json"],
+            vec!["get", "namespace", &variant.name, "-o", "json"],
+            vec!["get", cluster, "-o", "json"],
+            vec!["get", inside, "-n", &variant.name, "-o", "json"],
+        ] {
+            let list: Value = serde_json::from_str(&self.plane.kubectl(&words).await?)?;
+            match list["items"].as_array() {
+                Some(listed) => items.extend(listed.iter().cloned()),
+                None => items.push(list),
+            }
+        }
+        let objects = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        fs::write(Path::new(&folder).join(format!("{}.json", variant.name)), format!("{objects:#}\n"))?;
+        Ok(())
+    }
+
+    /// Keeps an answer that was wrong, and what happened, if a folder is given.
+    fn keep_answer(&self, variant: &Variant, answer: &Value, pods: &str) -> Result<()> {
+        let Some(folder) = std::env::var_os("KORDON_DUMPS") else { return Ok(()) };
+        let text = format!("{answer:#}\n{pods}\n");
+        fs::write(Path::new(&folder).join(format!("{}.answer", variant.name)), text)?;
+        Ok(())
+    }
+}
+
+/// Returns what an answer says that the variant does not expect.
+fn unexpected(variant: &Variant, answer: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
+    for pod in comparison::pods(answer).filter(|pod| pod["namespace"] == variant.name.as_str()) {
+        *outcomes.entry(pod["outcome"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    if outcomes != variant.becomes {
+        found.push(format!("the answer is {outcomes:?}, right is {:?}", variant.becomes));
+    }
+    let text = answer.to_string();
+    let is_said = |said: &&String| text.contains(&variant.filled(said));
+    found.extend(variant.says.iter().filter(|said| !is_said(said)).map(|said| format!("not said: {said}")));
+    found.extend(variant.never_says.iter().filter(is_said).map(|said| format!("said: {said}")));
+    found
+}
+
+/// Returns the objects that the question lays over the cluster, as a file has them.
+fn list(variant: &Variant) -> Result<String> {
+    let items = variant.with.iter().map(|object| Ok(variant.object(object)?.1));
+    let items = items.collect::<Result<Vec<Value>>>()?;
+    Ok(json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string())
+}
+
+/// Counts the indexes of a Job's status: `0,2-4`.
+fn count_of_indexes(text: &str) -> Result<usize> {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        anyhow::Ok(last.parse::<usize>()? + 1 - first.parse::<usize>()?)
+    };
+    text.split(',').filter(|part| !part.is_empty()).map(count).sum()
+}

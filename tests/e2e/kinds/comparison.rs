@@ -1,0 +1,229 @@
+//! An answer of kordon beside what happened.
+//!
+//! Pods of one controller are interchangeable, so what is compared is how many of them run on which node, wait for one, or
+//! have no successor.
+
+use std::collections::BTreeMap;
+
+use kordon_time::{Span, Timestamp};
+use serde_json::Value;
+
+use super::history::Seen;
+
+/// How much sooner than predicted a replacement may be Ready.
+const SOONER: f64 = 5.0;
+/// How much later, beside twice the predicted time.
+const LATER: f64 = 15.0;
+/// The scheduler's reason in the condition DisruptionTarget.
+const PREEMPTED: &str = "PreemptionByScheduler";
+/// Times further apart than this have an order.
+const APART: f64 = 3.0;
+
+/// What became of a pod, as far as others can tell.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// A pod in its place is on a node: the only possible one, if it has a name.
+    Runs(Option<String>),
+    /// A pod in its place has no node.
+    Pending,
+    /// It is where it was.
+    Stays,
+    /// There is no pod in its place.
+    None,
+}
+
+/// A pod of the answer.
+struct Predicted<'a> {
+    name: &'a str,
+    outcome: &'a str,
+    text: &'a str,
+    fate: Fate,
+    ready: Option<f64>,
+}
+
+/// What happened in a namespace.
+pub struct Happened<'a> {
+    /// When it began.
+    pub since: Timestamp,
+    pub pods: &'a BTreeMap<String, Seen>,
+    /// The condition `Failed` of each Job that has it: its reason, by the name of the Job.
+    pub failed_jobs: &'a BTreeMap<String, String>,
+    /// Number of failed indexes, by the name of the Job.
+    pub failed_indexes: &'a BTreeMap<String, usize>,
+}
+
+/// Returns each difference in words.
+pub fn differences(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<String> {
+    let mut by_owner: BTreeMap<(String, String), Vec<Predicted<'_>>> = BTreeMap::new();
+    for pod in pods(answer).filter(|pod| pod["namespace"] == namespace) {
+        let name = pod["pod"].as_str().unwrap_or_default();
+        let old = happened.pods.values().find(|seen| seen.name == name && seen.first_seen < happened.since);
+        let owner = old.and_then(|seen| seen.owner.clone()).unwrap_or_else(|| ("Pod".into(), name.into()));
+        by_owner.entry(owner).or_default().push(predicted(pod, name));
+    }
+    let mut found = Vec::new();
+    for (owner, predicted) in &by_owner {
+        let words = format!("{} {}", owner.0, owner.1);
+        found.extend(of_owner(owner, predicted, happened).into_iter().map(|text| format!("{words}: {text}")));
+    }
+    found.extend(preemptions(answer, namespace, happened));
+    found.extend(surprises(answer, namespace, happened));
+    found
+}
+
+/// Returns the pods that left although the answer does not name them: neither preempted, nor of a Job that failed.
+fn surprises(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<String> {
+    let named: Vec<&str> = pods(answer)
+        .filter(|pod| pod["namespace"] == namespace)
+        .filter_map(|pod| pod["pod"].as_str())
+        .collect();
+    let is_of_failed_job = |seen: &Seen| {
+        seen.owner.as_ref().is_some_and(|(kind, job)| kind == "Job" && happened.failed_jobs.contains_key(job))
+    };
+    let is_surprise = |seen: &&Seen| {
+        seen.first_seen < happened.since
+            && seen.deleted.is_some_and(|deleted| deleted >= happened.since)
+            && !named.contains(&seen.name.as_str())
+            && seen.disrupted.as_deref() != Some(PREEMPTED)
+            && !is_of_failed_job(seen)
+    };
+    let left = happened.pods.values().filter(is_surprise);
+    left.map(|seen| format!("{} left, which was not predicted", seen.name)).collect()
+}
+
+/// Returns the pods of a plan, or of a forecast.
+pub fn pods(answer: &Value) -> impl Iterator<Item = &Value> {
+    let of_plan = answer["pods"].as_array();
+    of_plan.or_else(|| answer["replacements"].as_array()).into_iter().flatten()
+}
+
+fn predicted<'a>(pod: &'a Value, name: &'a str) -> Predicted<'a> {
+    let text = |field: &str| pod[field].as_str();
+    let is_tied = pod["placement"]["tied"].as_u64().is_some_and(|tied| tied > 1);
+    let node = || text("landingNode").filter(|_| !is_tied).map(str::to_owned);
+    let outcome = text("outcome").unwrap_or_default();
+    let fate = match outcome {
+        "moves" | "preempts" => Fate::Runs(node()),
+        "sameNode" => Fate::Runs(text("node").map(str::to_owned)),
+        "pending" => Fate::Pending,
+        "blocked" | "stays" => Fate::Stays,
+        _ => Fate::None,
+    };
+    let ready = pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64());
+    Predicted { name, outcome, text: text("outcomeText").unwrap_or_default(), fate, ready }
+}
+
+fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    let is_of_owner = |seen: &&Seen| match &seen.owner {
+        Some(other) => other == owner,
+        None => owner.0 == "Pod" && seen.name == owner.1,
+    };
+    let all: Vec<&Seen> = happened.pods.values().filter(is_of_owner).collect();
+    let new: Vec<&Seen> =
+        all.iter().copied().filter(|seen| seen.first_seen >= happened.since && seen.lives()).collect();
+    let mut fates: Vec<Fate> = new
+        .iter()
+        .map(|seen| seen.node.clone().map_or(Fate::Pending, |node| Fate::Runs(Some(node))))
+        .collect();
+    let stays = |pod: &&Predicted<'_>| {
+        all.iter().any(|seen| seen.name == pod.name && seen.first_seen < happened.since && seen.lives())
+    };
+    fates.extend(predicted.iter().filter(stays).map(|_| Fate::Stays));
+    fates.extend((fates.len()..predicted.len()).map(|_| Fate::None));
+    let expected: Vec<Fate> = predicted.iter().map(|pod| pod.fate.clone()).collect();
+    if !agree(&expected, &fates) {
+        let texts: Vec<String> =
+            predicted.iter().map(|pod| format!("{} {}", pod.name, pod.outcome)).collect();
+        found.push(format!("predicted {expected:?} ({}), became {fates:?}", texts.join(", ")));
+    }
+    if owner.0 == "Job" {
+        found.extend(of_job(&owner.1, predicted, happened));
+    }
+    found.extend(times(owner, predicted, &new, happened.since));
+    found
+}
+
+/// Whether each expected fate is that of a pod of its own.
+fn agree(expected: &[Fate], became: &[Fate]) -> bool {
+    let mut left = became.to_vec();
+    let mut take =
+        |fate: &dyn Fn(&Fate) -> bool| left.iter().position(fate).map(|place| left.remove(place)).is_some();
+    let (any, certain): (Vec<&Fate>, Vec<&Fate>) =
+        expected.iter().partition(|fate| **fate == Fate::Runs(None));
+    let all = certain.into_iter().all(|fate| take(&|other: &Fate| other == fate))
+        && any.into_iter().all(|_| take(&|other: &Fate| matches!(other, Fate::Runs(_))));
+    all && left.is_empty()
+}
+
+/// Compares whether a Job fails, and why.
+fn of_job(job: &str, predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Vec<String> {
+    let failing: Vec<&Predicted<'_>> = predicted.iter().filter(|pod| pod.outcome == "failsJob").collect();
+    let reason = happened.failed_jobs.get(job);
+    let indexes = happened.failed_indexes.get(job).copied().unwrap_or_default();
+    match (failing.first(), reason) {
+        (None, Some(reason)) => vec![format!("failed ({reason}), which was not predicted")],
+        (Some(pod), Some(reason)) if !pod.text.contains(reason.as_str()) => {
+            vec![format!("failed ({reason}), predicted was {}", pod.text)]
+        }
+        (Some(pod), None) if indexes < failing.len() => {
+            vec![format!("{indexes} of its indexes have failed and it has not, predicted was {}", pod.text)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Compares when replacements are Ready: within wide bounds, and in order where they keep their names.
+fn times(
+    owner: &(String, String),
+    predicted: &[Predicted<'_>],
+    new: &[&Seen],
+    since: Timestamp,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let after = |at: Timestamp| at.since(since).as_secs_f64();
+    let mut expected: Vec<f64> = predicted.iter().filter_map(|pod| pod.ready).collect();
+    let mut became: Vec<f64> = new.iter().filter_map(|seen| seen.ready).map(after).collect();
+    expected.sort_by(f64::total_cmp);
+    became.sort_by(f64::total_cmp);
+    for (expected, became) in expected.iter().zip(&became) {
+        if *became < expected - SOONER || *became > expected * 2.0 + LATER {
+            found.push(format!("Ready again in {became:.1} s, predicted were {expected:.1} s"));
+        }
+    }
+    if owner.0 == "StatefulSet" {
+        let real = |name: &str| new.iter().find(|seen| seen.name == name).and_then(|seen| seen.ready);
+        for first in predicted {
+            for second in predicted {
+                let (Some(a), Some(b)) = (first.ready, second.ready) else { continue };
+                let (Some(x), Some(y)) = (real(first.name), real(second.name)) else { continue };
+                if a + APART < b && x > y {
+                    found.push(format!("{} was Ready before {}", second.name, first.name));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Compares which pods are preempted.
+fn preemptions(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<String> {
+    if answer["pods"].is_null() {
+        return Vec::new();
+    }
+    let is_preempted = |seen: &&Seen| seen.disrupted.as_deref() == Some(PREEMPTED);
+    let became = happened.pods.values().filter(is_preempted).count();
+    let here = pods(answer).any(|pod| pod["namespace"] == namespace);
+    let predicted = answer["totals"]["preempted"].as_u64().unwrap_or_default();
+    match here && predicted != became as u64 {
+        true => vec![format!("predicted {predicted} preempted pods, were {became}")],
+        false => Vec::new(),
+    }
+}
+
+/// Returns how long to look on, so that what is predicted can happen.
+pub fn lasts(answer: &Value) -> Span {
+    let ready = pods(answer)
+        .filter_map(|pod| pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64()));
+    Span::from_secs(ready.fold(0.0, f64::max) as i64)
+}

@@ -1,0 +1,121 @@
+//! What has become of every pod since the watch began.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Pod;
+use kordon_clock::Clock;
+use kordon_time::Timestamp;
+use kube::{
+    Api, Client, ResourceExt,
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event, watcher},
+    },
+};
+use tokio::task::JoinSet;
+
+use crate::harness::kubelets::is_ready;
+
+/// A pod, as the watch has shown it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub namespace: String,
+    pub name: String,
+    /// Kind and name of its controller.
+    pub owner: Option<(String, String)>,
+    pub node: Option<String>,
+    pub first_seen: Timestamp,
+    pub ready: Option<Timestamp>,
+    /// When its deletion began.
+    pub deleted: Option<Timestamp>,
+    /// Whether it is Failed or Succeeded.
+    pub is_finished: bool,
+    /// Reason of its condition DisruptionTarget.
+    pub disrupted: Option<String>,
+    pub is_gone: bool,
+}
+
+impl Seen {
+    /// Whether the pod runs, or will.
+    pub fn lives(&self) -> bool {
+        !self.is_gone && self.deleted.is_none() && !self.is_finished
+    }
+
+    /// Whether the pod is on a node that should have been drained of it.
+    pub fn is_drained_from(&self, node: &str) -> bool {
+        let is_of_daemon_set = self.owner.as_ref().is_some_and(|(kind, _)| kind == "DaemonSet");
+        !self.is_gone && !self.is_finished && !is_of_daemon_set && self.node.as_deref() == Some(node)
+    }
+}
+
+/// All pods of all namespaces, also those that are gone, by uid.
+pub struct History {
+    pods: Arc<Mutex<BTreeMap<String, Seen>>>,
+    _task: JoinSet<()>,
+}
+
+impl History {
+    pub fn start(client: Client) -> Self {
+        let pods = Arc::new(Mutex::new(BTreeMap::new()));
+        let mut task = JoinSet::new();
+        task.spawn(watch(client, pods.clone()));
+        Self { pods, _task: task }
+    }
+
+    /// Returns the pods of a namespace by uid.
+    pub fn of(&self, namespace: &str) -> BTreeMap<String, Seen> {
+        let pods = self.pods.lock().expect("no thread panicked with it");
+        pods.iter()
+            .filter(|(_, seen)| seen.namespace == namespace)
+            .map(|(uid, seen)| (uid.clone(), seen.clone()))
+            .collect()
+    }
+}
+
+async fn watch(client: Client, pods: Arc<Mutex<BTreeMap<String, Seen>>>) {
+    let clock = Clock::system();
+    let mut events = watcher(Api::<Pod>::all(client), watcher::Config::default()).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let mut pods = pods.lock().expect("no thread panicked with it");
+        match event {
+            Ok(Event::Apply(pod) | Event::InitApply(pod)) => note(&mut pods, &pod, clock.now()),
+            Ok(Event::Delete(pod)) => {
+                note(&mut pods, &pod, clock.now());
+                if let Some(seen) = pod.uid().and_then(|uid| pods.get_mut(&uid)) {
+                    seen.is_gone = true;
+                    seen.deleted.get_or_insert(clock.now());
+                }
+            }
+            Ok(Event::Init | Event::InitDone) => {}
+            Err(error) => eprintln!("the watch of pods: {error}"), // it reconnects after its backoff
+        }
+    }
+}
+
+fn note(pods: &mut BTreeMap<String, Seen>, pod: &Pod, now: Timestamp) {
+    let seen = pods.entry(pod.uid().unwrap_or_default()).or_insert_with(|| Seen {
+        namespace: pod.namespace().unwrap_or_default(),
+        name: pod.name_any(),
+        first_seen: now,
+        ..Seen::default()
+    });
+    let owner = pod.owner_references().iter().find(|owner| owner.controller == Some(true));
+    seen.owner = owner.map(|owner| (owner.kind.clone(), owner.name.clone()));
+    seen.node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    if is_ready(pod) {
+        seen.ready.get_or_insert(now);
+    }
+    if pod.metadata.deletion_timestamp.is_some() {
+        seen.deleted.get_or_insert(now);
+    }
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    seen.is_finished = matches!(phase, Some("Failed" | "Succeeded"));
+    let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let target = conditions.iter().find(|condition| condition.type_ == "DisruptionTarget");
+    seen.disrupted = target.and_then(|condition| condition.reason.clone()).or_else(|| seen.disrupted.take());
+}
