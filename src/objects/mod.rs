@@ -62,13 +62,12 @@ pub fn connect(
     at: impl FnOnce(Option<Timestamp>) -> Option<Timestamp>,
 ) -> Result<Connection, ObjectsError> {
     let mut set = ObjectSet::read(path)?;
-    let newest = set.newest();
-    let notes = overlay::apply(&mut set, with)?;
+    let shown = error::plain(&path.display().to_string());
+    let at = at(set.newest()).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
+    let notes = overlay::apply(&mut set, with, at)?;
     if is_complete {
         KINDS.iter().filter(|kind| kind.plural != "leases").for_each(|kind| set.know(kind));
     }
-    let shown = error::plain(&path.display().to_string());
-    let at = at(newest).ok_or_else(|| ObjectsError::NoTime { path: shown.clone() })?;
     let version = set.release().unwrap_or(ServerVersion::NEWEST_TESTED);
     let clock = Clock::stopped(at);
     let api = serve(&set, clock, version);

@@ -23,6 +23,7 @@ use super::{
     set::{ObjectSet, kind_of, listed_kind, name_of},
 };
 use crate::k8s::{connect::Connection, error};
+use kordon_time::Timestamp;
 
 /// Plural of the kind by which a Deployment creates pods.
 const REPLICA_SETS: &str = "replicasets";
@@ -43,11 +44,11 @@ struct LaidOver {
 ///
 /// # Errors
 /// A file cannot be read, or has an object without a name or of a kind that kordon does not read.
-pub fn apply(set: &mut ObjectSet, files: &[PathBuf]) -> Result<Vec<String>, ObjectsError> {
+pub fn apply(set: &mut ObjectSet, files: &[PathBuf], now: Timestamp) -> Result<Vec<String>, ObjectsError> {
     let overlay = Overlay::read(files)?;
     let left_out = overlay.left_out();
     let applied: Result<Vec<String>, ObjectsError> =
-        overlay.objects.into_iter().map(|laid_over| laid_over.apply(set)).collect();
+        overlay.objects.into_iter().map(|laid_over| laid_over.apply(set, now)).collect();
     Ok(applied?.into_iter().chain(left_out).collect())
 }
 
@@ -70,7 +71,7 @@ pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<C
         list(&connection.client, kind, &mut set).await?;
     }
     for laid_over in overlay.objects {
-        connection.notes.push(laid_over.apply(&mut set)?);
+        connection.notes.push(laid_over.apply(&mut set, connection.clock.now())?);
     }
     let changed = serve(&set, connection.clock, connection.version).client();
     let cluster = connection.client.clone();
@@ -134,7 +135,7 @@ impl Overlay {
 
 impl LaidOver {
     /// Lays the object over the set. Returns what was done.
-    fn apply(self, set: &mut ObjectSet) -> Result<String, ObjectsError> {
+    fn apply(self, set: &mut ObjectSet, now: Timestamp) -> Result<String, ObjectsError> {
         let Self { file, kind, object } = self;
         set.know(kind);
         let Some(mut object) = object else { return Ok(format!("other {} do not exist", kind.plural)) };
@@ -157,13 +158,15 @@ impl LaidOver {
         }
         let before = set.object(kind, &name).cloned();
         let is_new = before.is_none();
-        let before_template = before.as_ref().map(|before| before["spec"]["template"].clone());
-        let mut after = match before {
-            Some(before) => strategic_patch(kind, &before, object).map_err(|refusal| {
+        let mut after = match &before {
+            Some(before) => strategic_patch(kind, before, object).map_err(|refusal| {
                 ObjectsError::Overlay { file, why: format!("{shown}: {}", refusal.message) }
             })?,
             None => object,
         };
+        if ["devicetaintrules", "resourceslices"].contains(&kind.plural) {
+            stamp_device_taints(before.as_ref(), &mut after, now);
+        }
         if kind.plural == "poddisruptionbudgets" {
             after["status"] = json!({ "observedGeneration": BudgetStatus::LAID_OVER });
         }
@@ -195,6 +198,27 @@ fn forget_revisions(stateful_set: &mut Value) {
 
 /// Value of the label by which the pods of a Deployment's template are told from those of another one. No pod has it.
 const CHANGED: &str = "changed";
+
+/// Gives taints of devices the time at which the API server would say that they were added (upstream of 1.37,
+/// `SetDefaults_DeviceTaint` in `pkg/apis/resource/v1/defaults.go`, and `PrepareForUpdate` in
+/// `pkg/registry/resource/devicetaintrule/strategy.go`): now, if there is none, or if the effect of a rule changes.
+fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp) {
+    let stamp = |taint: &mut Value| {
+        if taint["timeAdded"].is_null() {
+            taint["timeAdded"] = json!(now.to_time());
+        }
+    };
+    let devices = after["spec"]["devices"].as_array_mut().into_iter().flatten();
+    devices.flat_map(|device| device["taints"].as_array_mut().into_iter().flatten()).for_each(stamp);
+    let Some(taint) = after["spec"].get_mut("taint") else { return };
+    let old = before.map(|before| &before["spec"]["taint"]);
+    let is_new_effect =
+        |old: &Value| old["effect"] != taint["effect"] && old["timeAdded"] == taint["timeAdded"];
+    if old.is_some_and(is_new_effect) {
+        taint["timeAdded"] = Value::Null;
+    }
+    stamp(taint);
+}
 
 /// Gives the ReplicaSets of a Deployment the template of the Deployment, so that replacements are made of it.
 fn set_templates(set: &mut ObjectSet, deployment: &Value) {
@@ -262,6 +286,8 @@ mod tests {
 
     use super::*;
 
+    const NOW: Timestamp = Timestamp::from_secs(1_000);
+
     fn set_of(objects: &[Value]) -> ObjectSet {
         let mut set = ObjectSet::default();
         for object in objects {
@@ -274,7 +300,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("with.yaml");
         fs::write(&file, text).expect("a file");
-        apply(set, &[file]).map_err(|error| error.to_string())
+        apply(set, &[file], NOW).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -299,6 +325,28 @@ mod tests {
         assert_eq!(deployment["spec"]["replicas"], 5);
         assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "i");
         assert_eq!(set.objects(kinds::named("nodes")).count(), 0);
+    }
+
+    #[test]
+    fn the_taint_of_a_rule_is_added_now_unless_it_keeps_its_effect() {
+        let rule = |effect: &str| {
+            format!(
+                "{{apiVersion: resource.k8s.io/v1, kind: DeviceTaintRule, metadata: {{name: r}}, spec: {{taint: {{key: \
+                 k, effect: {effect}}}}}}}"
+            )
+        };
+        let old = json!({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceTaintRule", "metadata": {"name": "r"},
+            "spec": {"taint": {"key": "k", "effect": "None", "timeAdded": "1970-01-01T00:00:01Z"}}});
+        for (before, effect, added) in [
+            (None, "NoExecute", "1970-01-01T00:16:40Z"),
+            (Some(&old), "NoExecute", "1970-01-01T00:16:40Z"),
+            (Some(&old), "None", "1970-01-01T00:00:01Z"),
+        ] {
+            let mut set = set_of(&before.cloned().into_iter().collect::<Vec<_>>());
+            laid(&mut set, &rule(effect)).expect("it is laid over");
+            let rule = set.objects(kinds::named("devicetaintrules")).next().expect("it is there");
+            assert_eq!(rule["spec"]["taint"]["timeAdded"], added, "{before:?} {effect}");
+        }
     }
 
     #[test]
