@@ -103,7 +103,10 @@ fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
         let why = pod.lost.map_or("", NotRecreated::risk);
         format!("{} ({why})", pod.pod)
     };
-    let pods: Vec<String> = plan.pods.iter().filter(is_lost).map(text).collect();
+    let traces = plan.pods.iter().filter_map(|pod| pod.placement.as_ref());
+    let preempted = traces.flat_map(|trace| &trace.preempts).filter(|victim| victim.fails.is_some());
+    let preempted = preempted.map(|victim| format!("{} (preempted, fails its Job)", victim.pod));
+    let pods: Vec<String> = plan.pods.iter().filter(is_lost).map(text).chain(preempted).collect();
     if pods.is_empty() { Ok(()) } else { Err(CliError::WouldLose { pods }) }
 }
 

@@ -101,6 +101,7 @@ impl Failover {
 /// Returns the pods that replacements preempt, with their outcomes.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
     let outcome = |pod: &PreemptedPod| match &pod.landing {
+        None if pod.fails.is_some() => OutcomeKind::FailsJob,
         Some(Landing::Node { .. }) => OutcomeKind::Moves,
         Some(Landing::Pending { .. }) => OutcomeKind::Pending,
         Some(Landing::Unknown) => OutcomeKind::Unknown,

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::landing::Landing;
+use super::{job_failure::JobFailure, landing::Landing};
 use crate::{
     cluster::{Key, Name, NodeName, Requests, quantity},
     placement::{
@@ -51,6 +51,8 @@ pub struct PreemptedPod {
     pub node: NodeName,
     /// Landing of the pod's own replacement; `None` if no controller recreates the pod.
     pub landing: Option<Landing>,
+    /// How the Job of the pod, or its index, fails by the preemption: a preempted pod is a failed pod.
+    pub fails: Option<JobFailure>,
 }
 
 /// A node on which replacements land, with its resource use before and after.
@@ -208,9 +210,10 @@ pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
 impl fmt::Display for PreemptedPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is preempted on {}", self.pod, self.node)?;
-        match &self.landing {
-            Some(landing) => write!(f, "; its replacement: {}", landing.text()),
-            None => f.write_str("; no controller recreates it"),
+        match (&self.landing, self.fails) {
+            (Some(landing), _) => write!(f, "; its replacement: {}", landing.text()),
+            (None, Some(failure)) => write!(f, "; it fails its Job ({failure})"),
+            (None, None) => f.write_str("; no controller recreates it"),
         }
     }
 }

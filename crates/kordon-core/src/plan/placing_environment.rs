@@ -7,7 +7,9 @@ use std::{
 
 use super::{
     cancellation::Cancellation,
+    departure::Departure,
     environment::{self, Environment, Estimate, Stragglers, TypicalEnvironment},
+    job_failures::JobConsequences,
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
@@ -239,10 +241,11 @@ impl<'a> PlacingEnvironment<'a> {
             self.state.snapshot.remove(&victim.key, node);
         }
         self.add_replacement(pod, node);
+        let jobs = self.failures_by_preemption(&candidate.victims);
         let mut preempts = Vec::new();
         for victim in &candidate.victims {
             let mut victims_of_victim = Vec::new();
-            let landing = match owner::recreation(self.typical.cluster, victim) {
+            let landing = match jobs.recreation(self.typical.cluster, victim) {
                 Recreation::Immediately | Recreation::WhenGone => {
                     let (landing, trace) = self.place(victim);
                     victims_of_victim.clone_from(&trace.preempts);
@@ -253,11 +256,21 @@ impl<'a> PlacingEnvironment<'a> {
                 }),
                 Recreation::Never(_) | Recreation::Unknown => None,
             };
-            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing });
+            let fails = jobs.failure(&victim.key);
+            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing, fails });
             preempts.append(&mut victims_of_victim);
         }
         let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };
         (Landing::Node { node: node.clone(), why: trace.why() }, Arc::new(trace))
+    }
+
+    /// Returns what follows for the Jobs of these pods: a preempted pod is a failed pod (upstream of 1.37,
+    /// `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
+    fn failures_by_preemption(&self, victims: &[Arc<Pod>]) -> JobConsequences {
+        let TypicalEnvironment { cluster, now } = self.typical;
+        let departure =
+            |pod: &Arc<Pod>| Departure { pod: pod.clone(), leaves: now, gone: Some(now), unready: None };
+        JobConsequences::new(cluster, &victims.iter().map(departure).collect::<Vec<_>>())
     }
 
     /// Adds a replacement to the node that its template names, without the scheduler; unless no kubelet runs it there.

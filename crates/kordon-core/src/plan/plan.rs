@@ -174,17 +174,24 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
-    /// Adds a warning for each Job that fails.
+    /// Adds a warning for each Job that fails by pods that leave or are preempted.
     pub(super) fn warn_of_jobs(&mut self, cluster: &Cluster) {
-        let mut by_job: BTreeMap<Key, (JobFailure, Vec<&PodPlan>)> = BTreeMap::new();
+        let mut by_job: BTreeMap<Key, (JobFailure, BTreeSet<&Key>)> = BTreeMap::new();
         for pod in &self.pods {
-            let (Some(NotRecreated::JobFails(why)), Some((_, name))) = (pod.lost, &pod.owner) else {
-                continue;
+            let row = match (pod.lost, &pod.owner) {
+                (Some(NotRecreated::JobFails(why)), Some((_, name))) => Some((&pod.pod, name, why)),
+                _ => None,
             };
-            let job = Key { namespace: pod.pod.namespace.clone(), name: name.clone() };
-            by_job.entry(job).or_insert((why, Vec::new())).1.push(pod);
+            let preempted = pod.placement.iter().flat_map(|trace| &trace.preempts).filter_map(|victim| {
+                let owner = cluster.pod(&victim.pod)?.owner.as_ref()?;
+                Some((&victim.pod, &owner.name, victim.fails?))
+            });
+            for (pod, name, why) in row.into_iter().chain(preempted) {
+                let job = Key { namespace: pod.namespace.clone(), name: name.clone() };
+                by_job.entry(job).or_insert((why, BTreeSet::new())).1.insert(pod);
+            }
         }
-        let warning = |(key, (why, pods)): (Key, (JobFailure, Vec<&PodPlan>))| {
+        let warning = |(key, (why, pods)): (Key, (JobFailure, BTreeSet<&Key>))| {
             let job = owner::named(cluster, WorkloadKind::Job, &key.namespace, &key.name);
             let job = job.filter(|_| why.is_of_job());
             let live = job.map_or(0, |job| job_owner::live_pods(cluster, job).count());

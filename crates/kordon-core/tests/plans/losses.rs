@@ -5,7 +5,10 @@ use kordon_core::{
     plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning},
 };
 
-use crate::plan_fixture::{PlanFixture, of, own, uid};
+use crate::{
+    landing::{asks, drain, replicas, roomy},
+    plan_fixture::{PlanFixture, of, own, uid},
+};
 
 /// A Job without back-off, with a pod on each of these nodes.
 fn job(fixture: &mut PlanFixture, name: &str, on: &[&str], owner: Option<(&str, &str, &str)>) {
@@ -46,6 +49,21 @@ fn a_job_that_fails_takes_its_pods_on_other_nodes_with_it() {
     let outcome = &of(&plan, "fit-n1").outcome;
     assert_eq!(outcome.kind(), OutcomeKind::FailsJob);
     assert!(outcome.to_string().ends_with("2 pods of it on other nodes are deleted, too"), "{outcome}");
+}
+
+/// A preempted pod is a failed pod, too (Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `getNewFinishedPods`).
+#[test]
+fn a_preempted_pod_fails_its_job() {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
+    job(&mut fixture, "fit", &["n2"], None);
+    fixture.pod("fit-n2", "n2", |pod| asks(pod, 2));
+    let plan = drain(&fixture, &["n1"]);
+    assert_eq!(failure(&plan), (1, 0, None));
+    let trace = of(&plan, "web-0").placement.as_ref().expect("a trace");
+    let [preempted] = trace.preempts.as_slice() else { panic!("{trace:?}") };
+    assert!(preempted.to_string().ends_with("it fails its Job (BackoffLimitExceeded: 1 failure, limit 0)"));
 }
 
 /// `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`, `executeFailurePolicy`.
