@@ -116,15 +116,15 @@ impl PodPlan {
             Verdict::Terminating if self.is_replaced_before() => {
                 PodOutcome::for_terminating_on(cluster, pod, false)
             }
-            Verdict::Terminating
-            | Verdict::Leaves(_)
-            | Verdict::LeavesAfter { .. }
-            | Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
-            // Without its node, nothing recreates it there.
-            Verdict::Orphaned => match self.outcome_of_orphan(cluster, pod) {
-                PodOutcome::SameNode => PodOutcome::NotRecreated,
-                outcome => outcome,
-            },
+            Verdict::Terminating | Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => {
+                self.outcome_of_leaving(cluster, pod)
+            }
+            // While the taint is set, its DaemonSet needs no pod there.
+            Verdict::Deleted { .. } if self.warnings.contains(&PodWarning::NotRecreatedWhileTainted) => {
+                without_its_node(self.outcome_of_leaving(cluster, pod))
+            }
+            Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
+            Verdict::Orphaned => without_its_node(self.outcome_of_orphan(cluster, pod)),
         }
     }
 
@@ -224,5 +224,13 @@ impl PodPlan {
             .chain(pending)
             .chain(eviction)
             .collect()
+    }
+}
+
+/// Returns the outcome of a pod where nothing recreates it on its node.
+fn without_its_node(outcome: PodOutcome) -> PodOutcome {
+    match outcome {
+        PodOutcome::SameNode => PodOutcome::NotRecreated,
+        outcome => outcome,
     }
 }

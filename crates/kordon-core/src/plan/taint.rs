@@ -29,7 +29,7 @@ use super::{
     warning::{self, PodWarning, Warning},
 };
 use crate::{
-    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE, Pod, Taint, TaintEffect},
+    cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind},
     engine::{Tolerance, tolerance},
 };
 use kordon_time::{Span, Timestamp};
@@ -168,8 +168,13 @@ impl Plan {
         let is_evicted = |pod: &&PodPlan| {
             pod.node.as_ref() == Some(node) && matches!(pod.verdict, Verdict::Deleted { .. })
         };
-        let comes_back =
-            |pod: &&PodPlan| matches!(&pod.landing, Some(Landing::Node { node: on, .. }) if on == node);
+        let comes_back = |pod: &&PodPlan| match (&pod.landing, &pod.owner) {
+            (Some(Landing::Node { node: on, .. }), _) => on == node,
+            (_, Some((OwnerKind::Workload(WorkloadKind::DaemonSet), _))) => {
+                pod.lost.is_none() && !pod.warnings.contains(&PodWarning::NotRecreatedWhileTainted)
+            }
+            _ => false,
+        };
         let pods = self.pods.iter().filter(is_evicted).filter(comes_back).count();
         (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
     }
@@ -305,7 +310,9 @@ fn add_deletion<E: Environment>(
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The replacement cannot land on the same node even if it tolerates cordons, because of the taint.
     plan.warnings.remove(&PodWarning::MayReturn);
-    if warning::is_of_existing_daemonset(cluster, pod) {
+    // With a limited toleration, its DaemonSet creates it again at once (upstream `nodeShouldRunDaemonPod`).
+    let is_tolerated = !matches!(tolerance(&pod.tolerations, &node.after), Tolerance::NotTolerated(_));
+    if warning::is_of_existing_daemonset(cluster, pod) && !is_tolerated {
         plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
     }
 }

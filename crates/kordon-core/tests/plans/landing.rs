@@ -8,13 +8,13 @@ use kordon_core::{
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, OutcomeKind,
-        PlacingEnvironment, Plan, PlanJob, PodPlan, RemovalOptions, TaintEdits, headroom,
+        PlacingEnvironment, Plan, PlanJob, PodPlan, RemovalOptions, TaintEdits, Warning, headroom,
     },
 };
 
 use kordon_time::Span;
 
-use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint};
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture, of, own, taint, tolerates};
 
 #[test]
 fn replacements_land_where_there_is_room_and_each_sees_the_ones_before() {
@@ -138,6 +138,28 @@ fn pods_that_a_taint_deletes_land_elsewhere() {
     let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
     assert_eq!(plan.pods.iter().filter_map(node).collect::<Vec<_>>(), ["n2", "n2"]);
     assert_eq!(plan.receivers[0].after.pods.requested, 2);
+}
+
+/// A DaemonSet needs no pod on a node whose taint it does not tolerate. With a limited toleration it creates one at once
+/// (Kubernetes 1.37 `pkg/controller/daemon/daemon_controller.go`, `nodeShouldRunDaemonPod`).
+#[test]
+fn a_daemon_that_a_taint_deletes_comes_back_only_if_it_tolerates_the_taint_for_a_while() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);
+    for (daemon, tolerated) in [("agent", None), ("log", Some(10))] {
+        fixture.owner(WorkloadKind::DaemonSet, daemon, 1);
+        fixture.pod(&format!("{daemon}-0"), "n1", |pod| {
+            own(pod, WorkloadKind::DaemonSet, daemon);
+            if tolerated.is_some() {
+                tolerates(pod, "gone", tolerated);
+            }
+        });
+    }
+    let edits = TaintEdits::parse(["gone=x:NoExecute"], false).expect("a taint");
+    let plan = plan(&fixture, Action::Taint { nodes: vec!["n1".into()], edits });
+    assert_eq!(of(&plan, "agent-0").outcome.kind(), OutcomeKind::NotRecreated);
+    assert_eq!(of(&plan, "log-0").outcome.kind(), OutcomeKind::SameNode);
+    let again = |warning: &Warning| matches!(warning, Warning::EvictedAgain { pods: 1, .. });
+    assert!(plan.warnings.iter().any(again), "{:?}", plan.warnings);
 }
 
 #[test]
