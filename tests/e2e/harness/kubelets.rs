@@ -46,6 +46,8 @@ pub struct NodeSpec {
     pub extended: BTreeMap<String, String>,
     /// Images, as in a Node's `status.images`.
     pub images: Vec<Value>,
+    /// Whether pods are never Ready here.
+    pub fails_probes: bool,
     /// How far the clock of the node is ahead of the true time; negative if it is behind.
     pub clock_ahead: Span,
 }
@@ -64,6 +66,7 @@ impl NodeSpec {
             pods: 110,
             extended: BTreeMap::new(),
             images: Vec::new(),
+            fails_probes: false,
             clock_ahead: Span::ZERO,
         }
     }
@@ -395,7 +398,8 @@ impl Kubelet {
     async fn start_pod(&self, pod: &Pod) -> Result<()> {
         let now = self.clock.now().to_time();
         let status = pod.status.as_ref();
-        let container = pod.labels().get(CONTAINER).map(String::as_str);
+        let labelled = pod.labels().get(CONTAINER).map(String::as_str);
+        let container = labelled.or(self.spec.fails_probes.then_some("unready"));
         let has_started = status.is_some_and(|status| status.start_time.is_some());
         if is_finished(pod) || container.is_some() && has_started {
             return Ok(());

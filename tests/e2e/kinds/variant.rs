@@ -46,9 +46,6 @@ pub struct Variant {
     /// Texts that are not in the answer.
     #[serde(default)]
     pub never_says: Vec<String>,
-    /// Whether it runs only with `KORDON_RUN`.
-    #[serde(default)]
-    pub slow: bool,
 }
 
 /// What is special of a node.
@@ -63,6 +60,9 @@ pub struct NodeFields {
     pods: Option<u32>,
     #[serde(default)]
     extended: BTreeMap<String, String>,
+    /// Whether pods are never Ready there.
+    #[serde(default)]
+    fails_probes: bool,
     /// Seconds by which the clock of the node is ahead.
     #[serde(default)]
     clock: i64,
@@ -103,6 +103,7 @@ impl Variant {
             spec.cpu = fields.cpu.unwrap_or(spec.cpu);
             spec.pods = fields.pods.unwrap_or(spec.pods);
             spec.extended = fields.extended;
+            spec.fails_probes = fields.fails_probes;
             spec.clock_ahead = Span::from_secs(fields.clock);
             spec
         };
