@@ -173,9 +173,8 @@ impl LaidOver {
         if kind.plural == "deployments" && !is_new {
             set_templates(set, &after);
         }
-        if kind.plural == "statefulsets"
-            && before_template.is_some_and(|before| before != after["spec"]["template"])
-        {
+        let is_other_template = |before: &Value| before["spec"]["template"] != after["spec"]["template"];
+        if kind.plural == "statefulsets" && before.as_ref().is_some_and(is_other_template) {
             forget_revisions(&mut after);
         }
         set.replace(kind, name, after);
