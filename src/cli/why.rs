@@ -268,11 +268,20 @@ fn report(
     let cluster = explainer.cluster;
     let (kind, namespace, name, steps, placement, pressure, actions) = match subject {
         Subject::Node { name, placement, pressure } => {
-            let node = cluster.node(&NodeName::from(name.as_str()));
-            let node = node.ok_or_else(|| CliError::no_node(name, cluster))?;
-            let actions = shot.model.node_suggestions(node, shot.at).map(|job| suggested(job, *placement));
-            let pressure = pressure.then(|| pressure::report(shot, node));
-            ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
+            let of_name = NodeName::from(name.as_str());
+            match cluster.node(&of_name) {
+                Some(node) => {
+                    let job = shot.model.node_suggestions(node, shot.at);
+                    let actions = job.map(|job| suggested(job, *placement));
+                    let pressure = pressure.then(|| pressure::report(shot, node));
+                    ("node", None, name.clone(), explainer.node(node), None, pressure, actions)
+                }
+                None => {
+                    let steps = explainer.deleted_node(&of_name);
+                    let steps = steps.ok_or_else(|| CliError::no_node(name, cluster))?;
+                    ("node", None, name.clone(), steps, None, None, None)
+                }
+            }
         }
         Subject::Pod { name, placement } => {
             let key = pod_key(name, &shot.namespace);

@@ -1,6 +1,7 @@
 //! Explains a node or a pod step by step: the causes of its state, what happens next, and what does not happen and why,
 //! each with its time.
 
+mod deleted_node;
 pub mod departure;
 pub mod needs;
 mod pod;

@@ -2,7 +2,7 @@
 //! and steps that will not happen.
 
 use kordon_core::{
-    cluster::{ConditionStatus, Key, Node, NodeName},
+    cluster::{Change, ConditionStatus, Key, Node, NodeName, ObjectEvent},
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
     why::{Explainer, Step, Tense, Topic},
@@ -33,7 +33,7 @@ fn modern() -> Settings {
     Settings::defaults(ServerVersion::new(1, 36))
 }
 
-fn tell(sim: &Sim, of: impl Fn(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
+fn tell(sim: &Sim, of: impl FnOnce(&Explainer<'_>) -> Vec<Step>) -> Vec<Step> {
     let engine = sim.shadow.as_ref().expect("attached");
     let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(1800));
     let (cluster, forecast) = (&sim.cluster, Some(&forecast));
@@ -62,6 +62,32 @@ fn a_node_that_lives_has_nothing_ahead() {
     let story = of_node(&peaceful(&modern()), "n00");
     assert_eq!(tense(&story, Topic::Grace), Some(Tense::Never), "its grace does not run out: {story:?}");
     assert!(story.iter().all(|step| step.tense != Tense::Future), "{story:?}");
+}
+
+#[test]
+fn the_pods_of_a_deleted_node_go_when_its_explanation_says() {
+    let mut sim = peaceful(&modern());
+    let name = NodeName::from("n00");
+    assert_eq!(tell_deleted(&sim, &name), None, "it exists");
+    sim.tell(Change::Node(ObjectEvent::Deleted(name.clone())));
+    sim.run(Span::from_secs(25));
+    let story = tell_deleted(&sim, &name).expect("its pods are still bound to it");
+    let is_collection = |step: &&Step| step.topic == Topic::Eviction && step.at.is_some();
+    let at = story.iter().find(is_collection).and_then(|step| step.at).expect("a time");
+    assert!(at > sim.now && at.since(sim.now) <= Span::from_secs(80), "{story:?}");
+    sim.run(at.since(sim.now) - Span::from_secs(1));
+    assert!(tell_deleted(&sim, &name).is_some(), "a second before, the pods are there");
+    sim.run(Span::from_secs(3));
+    assert_eq!(tell_deleted(&sim, &name), None, "nothing is left of it");
+}
+
+fn tell_deleted(sim: &Sim, name: &NodeName) -> Option<Vec<Step>> {
+    let mut told = None;
+    tell(sim, |teller| {
+        told = teller.deleted_node(name);
+        Vec::new()
+    });
+    told
 }
 
 #[test]
