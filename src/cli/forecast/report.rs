@@ -327,7 +327,7 @@ impl ForecastReport {
             taken_at: now,
             until: forecast.until,
             confidence: confidence::word(subject.engine.confidence(now)),
-            assumptions: assumption_lines(assumptions, now),
+            assumptions: assumption_lines(assumptions, subject.cluster, now),
             unknown: gap_reports(&gaps),
             definite: gaps.is_empty(),
             gaps,
@@ -362,7 +362,7 @@ fn previews(subject: &ForecastSubject<'_>) -> Option<Vec<TaintRulePreviewReport>
 }
 
 /// Assumptions as text. Nodes with the same incident at the same time share a line.
-fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
+fn assumption_lines(assumptions: &Assumptions, cluster: &Cluster, now: Timestamp) -> Vec<String> {
     let mut groups: BTreeMap<(Timestamp, IncidentKind), Vec<&str>> = BTreeMap::new();
     for Incident { at, node, kind } in &assumptions.incidents {
         groups.entry((*at, *kind)).or_default().push(node);
@@ -373,6 +373,14 @@ fn assumption_lines(assumptions: &Assumptions, now: Timestamp) -> Vec<String> {
         let when = if after.as_secs() == 0 { "now".to_owned() } else { format!("in {after}") };
         format!("{kind} {when}: {}", nodes.join(", "))
     }));
+    let shutting = cluster.nodes().iter().filter(|node| node.is_shutting_down());
+    let shutting: Vec<&str> = shutting.map(|node| &*node.name).collect();
+    if !shutting.is_empty() {
+        let names = shutting.join(", ");
+        lines.push(format!(
+            "shutting down: {names}; the kubelets end their pods before the times below, as they are configured (not known)"
+        ));
+    }
     lines
 }
 

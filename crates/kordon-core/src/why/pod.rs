@@ -59,6 +59,7 @@ impl Explainer<'_> {
         self.explain_endpoints(pod, &mut explanation);
         self.explain_held_volume(pod, &mut explanation);
         self.explain_refusal(pod, &mut explanation);
+        self.explain_end_by_shutdown(pod, node, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
         if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == Tense::Future) {
             let notes = EvictionNote::for_pod(self.cluster, pod);

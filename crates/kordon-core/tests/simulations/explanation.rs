@@ -2,12 +2,12 @@
 //! and steps that will not happen.
 
 use kordon_core::{
-    cluster::{Change, ConditionStatus, Key, Node, NodeName, ObjectEvent},
+    cluster::{Change, Condition, ConditionStatus, Key, Node, NodeName, ObjectEvent, Pod, Version},
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
     why::{Explainer, Step, Tense, Topic},
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 
 use proptest::prelude::*;
 
@@ -309,4 +309,43 @@ fn a_restart_of_the_controller_is_a_cause_of_its_own() {
     assert!(topics.contains(&(Topic::Restart, Some(restarted))), "{steps:#?}");
     let restart = steps.iter().find(|step| step.topic == Topic::Restart).expect("it is in the chain");
     assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
+}
+
+/// A kubelet that shuts its machine down ends ordinary pods first, then those of critical priority. How long each gets is in
+/// its configuration, so only the latest times are known.
+#[test]
+fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
+    let mut sim = peaceful(&modern());
+    let name = NodeName::from("n00");
+    for (pod, priority, grace) in [("p00", 0, 30), ("stays", 2_000_000_000, 10)] {
+        let pod = sim.cluster.pod(&key(&sim, pod)).expect("a pod");
+        let (version, grace) = (Version(pod.version.0 + 1), Span::from_secs(grace));
+        let pod = Pod { priority, grace, version, ..(**pod).clone() };
+        sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+    }
+    let story = of_node(&sim, "n00");
+    assert_eq!(tense(&story, Topic::Termination), None, "it is not shutting down: {story:?}");
+    let node = sim.cluster.node(&name).expect("a node");
+    let began = ClusterTime::new(sim.now);
+    let stops = Condition {
+        kind: "GracefulNodeShutdownInProgress".into(),
+        status: ConditionStatus::True,
+        last_transition: Some(began),
+        ..Condition::default()
+    };
+    let conditions = node.conditions.iter().cloned().chain([stops]).collect();
+    let node = Node { conditions, version: Version(node.version.0 + 1), ..(**node).clone() };
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+
+    let ends: Vec<(i64, String)> = of_node(&sim, "n00")
+        .into_iter()
+        .filter(|step| step.topic == Topic::Termination)
+        .filter_map(|step| Some((step.at?.since(sim.now).as_secs(), step.text)))
+        .collect();
+    let [(first, ordinary), (second, critical)] = &ends[..] else { panic!("{ends:?}") };
+    assert!((29..=30).contains(first) && (39..=40).contains(second), "{ends:?}");
+    assert!(ordinary.contains("1 pod within") && critical.contains("1 critical pod"), "{ends:?}");
+    let of_pod = of_pod(&sim, &key(&sim, "stays"));
+    let text = |step: &Step| step.text.contains("after all others, within its grace period of 10s or less");
+    assert!(of_pod.iter().any(text), "{of_pod:?}");
 }
