@@ -58,8 +58,8 @@ pub struct MaintenanceArgs {
     /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub exec: Option<Hook>,
-    /// What shows that others have done the work: boot, kubelet or kernel (it has changed), no-taint=KEY, or replaced (the
-    /// Node object was made again)
+    /// What shows that others have done the work: boot, kubelet or kernel (it has changed), no-taint=KEY, annotation=KEY or
+    /// no-annotation=KEY (of the node), or replaced (the Node object was made again)
     #[arg(long, value_name = "WHAT", value_parser = str::parse::<WaitFor>, help_heading = "Carrying it out")]
     pub wait_for: Option<WaitFor>,
     /// Further gate between waves: a command that runs here and has to succeed

@@ -15,6 +15,10 @@ pub enum WaitFor {
     Kernel,
     /// The node has no taint with this key.
     TaintGone(Name),
+    /// The node has an annotation with this key.
+    AnnotationSet(Name),
+    /// The node has no annotation with this key.
+    AnnotationGone(Name),
     /// The Node object has been deleted and made again.
     Replaced,
 }
@@ -26,7 +30,7 @@ impl WaitFor {
             Self::Boot => node.boot_id.to_string(),
             Self::Kubelet => node.kubelet_version.to_string(),
             Self::Kernel => node.kernel_version.to_string(),
-            Self::TaintGone(_) => String::new(),
+            Self::TaintGone(_) | Self::AnnotationSet(_) | Self::AnnotationGone(_) => String::new(),
             Self::Replaced => node.uid.to_string(),
         }
     }
@@ -36,13 +40,37 @@ impl WaitFor {
         let Some(node) = node else { return Some("a node of that name".into()) };
         let is_done = match self {
             Self::TaintGone(key) => !node.taints.iter().any(|taint| taint.key == *key),
-            _ => {
+            Self::AnnotationSet(key) => has_annotation(node, key) == Some(true),
+            Self::AnnotationGone(key) => has_annotation(node, key) == Some(false),
+            Self::Boot | Self::Kubelet | Self::Kernel | Self::Replaced => {
                 let shown = self.before(node);
                 !shown.is_empty() && shown != before
             }
         };
         (!is_done).then(|| self.to_string())
     }
+
+    /// The value of `--wait-for`, from which it is parsed.
+    pub fn flag(&self) -> String {
+        match self {
+            Self::Boot => "boot".into(),
+            Self::Kubelet => "kubelet".into(),
+            Self::Kernel => "kernel".into(),
+            Self::TaintGone(key) => format!("{NO_TAINT}{key}"),
+            Self::AnnotationSet(key) => format!("{ANNOTATION}{key}"),
+            Self::AnnotationGone(key) => format!("{NO_ANNOTATION}{key}"),
+            Self::Replaced => "replaced".into(),
+        }
+    }
+}
+
+const NO_TAINT: &str = "no-taint=";
+const ANNOTATION: &str = "annotation=";
+const NO_ANNOTATION: &str = "no-annotation=";
+
+/// Whether a node has an annotation; `None` if its annotations are not known.
+fn has_annotation(node: &Node, key: &Name) -> Option<bool> {
+    Some(node.annotations.as_ref()?.contains_key(key))
 }
 
 impl fmt::Display for WaitFor {
@@ -52,6 +80,8 @@ impl fmt::Display for WaitFor {
             Self::Kubelet => f.write_str("another version of the kubelet"),
             Self::Kernel => f.write_str("another version of the kernel"),
             Self::TaintGone(key) => write!(f, "the taint {key} to be gone"),
+            Self::AnnotationSet(key) => write!(f, "the annotation {key}"),
+            Self::AnnotationGone(key) => write!(f, "the annotation {key} to be gone"),
             Self::Replaced => f.write_str("a new Node object"),
         }
     }
@@ -60,18 +90,23 @@ impl fmt::Display for WaitFor {
 impl FromStr for WaitFor {
     type Err = String;
 
-    /// Parses `boot`, `kubelet`, `kernel`, `replaced` or `no-taint=KEY`.
+    /// Parses `boot`, `kubelet`, `kernel`, `replaced`, `no-taint=KEY`, `annotation=KEY` or `no-annotation=KEY`.
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "boot" => Ok(Self::Boot),
-            "kubelet" => Ok(Self::Kubelet),
-            "kernel" => Ok(Self::Kernel),
-            "replaced" => Ok(Self::Replaced),
-            _ => match text.strip_prefix("no-taint=") {
-                Some(key) if !key.is_empty() => Ok(Self::TaintGone(key.into())),
-                _ => Err("neither boot, kubelet, kernel, replaced nor no-taint=KEY".into()),
-            },
-        }
+        let keyed = |prefix: &str| text.strip_prefix(prefix).filter(|key| !key.is_empty()).map(Name::from);
+        let found = match text {
+            "boot" => Some(Self::Boot),
+            "kubelet" => Some(Self::Kubelet),
+            "kernel" => Some(Self::Kernel),
+            "replaced" => Some(Self::Replaced),
+            _ => keyed(NO_TAINT)
+                .map(Self::TaintGone)
+                .or_else(|| keyed(ANNOTATION).map(Self::AnnotationSet))
+                .or_else(|| keyed(NO_ANNOTATION).map(Self::AnnotationGone)),
+        };
+        found.ok_or_else(|| {
+            "neither boot, kubelet, kernel, replaced, no-taint=KEY, annotation=KEY nor no-annotation=KEY"
+                .into()
+        })
     }
 }
 
@@ -110,6 +145,32 @@ mod tests {
         let taint: WaitFor = "no-taint=update".parse().expect("known");
         assert_eq!(taint.awaits(Some(&node), ""), None);
         assert!("reboot".parse::<WaitFor>().is_err() && "no-taint=".parse::<WaitFor>().is_err());
+    }
+
+    #[test]
+    fn an_annotation_is_awaited_until_it_is_set_or_gone() {
+        let (set, gone): (WaitFor, WaitFor) = (
+            "annotation=example.com/done".parse().expect("known"),
+            "no-annotation=x".parse().expect("known"),
+        );
+        let node = |annotations: &[(&str, &str)]| {
+            let annotations = annotations.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+            Node { annotations: Some(annotations.collect()), ..Node::default() }
+        };
+        let awaits = |wait: &WaitFor, node: &Node| wait.awaits(Some(node), "").is_some();
+        assert!(awaits(&set, &node(&[])) && !awaits(&set, &node(&[("example.com/done", "")])));
+        assert!(awaits(&gone, &node(&[("x", "1")])) && !awaits(&gone, &node(&[("y", "1")])));
+        let unknown = Node { annotations: None, ..Node::default() };
+        assert!(awaits(&set, &unknown) && awaits(&gone, &unknown), "what is not known is not done");
+    }
+
+    #[test]
+    fn the_flag_reads_back() {
+        let flags =
+            ["boot", "kubelet", "kernel", "replaced", "no-taint=a/b", "annotation=c", "no-annotation=d"];
+        for flag in flags {
+            assert_eq!(flag.parse::<WaitFor>().expect("known").flag(), flag);
+        }
     }
 
     #[test]
