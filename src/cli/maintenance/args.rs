@@ -55,6 +55,9 @@ pub struct MaintenanceArgs {
     /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left
     #[arg(long)]
     pub surge: bool,
+    /// Also drain nodes whose pods find no other node: they wait until theirs is back
+    #[arg(long)]
+    allow_pending: bool,
     /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
     #[arg(long, value_name = "COMMAND", value_parser = Hook::parse, help_heading = "Carrying it out")]
     pub exec: Option<Hook>,
@@ -186,6 +189,7 @@ impl MaintenanceArgs {
                 ..DrainOptions::default()
             },
             parallel: self.parallel.0,
+            allows_pending: self.allow_pending,
             max_per_zone: max_per_zone.and_then(|most| usize::try_from(most).ok()),
             work: self.work_takes,
             settle: self.settle,

@@ -68,6 +68,8 @@ pub struct WaveReport {
     pub moves: Vec<MoveReport>,
     /// Pods that no controller recreates, or whose Job fails, as `namespace/name`.
     pub lost: Vec<String>,
+    /// Pods that find no node until those of the wave are back, as `namespace/name`; only with `--allow-pending`.
+    pub pending: Vec<String>,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<DownReport>,
     /// How many pods the worst loss of a node or zone strands after the wave; `null` if that is not worked out.
@@ -163,6 +165,7 @@ impl From<&MaintenanceWave> for WaveReport {
             cordons_ahead: wave.cordons_ahead,
             moves: wave.moves.iter().map(MoveReport::from).collect(),
             lost: wave.lost.iter().map(ToString::to_string).collect(),
+            pending: wave.pending.iter().map(ToString::to_string).collect(),
             down: wave.down.iter().map(DownReport::from).collect(),
             stranded: wave.stranded,
         }

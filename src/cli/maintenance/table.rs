@@ -42,6 +42,8 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
         .right()
         .useful("LOST", |(_, wave)| wave.lost.len().to_string())
         .right()
+        .useful("PENDING", |(_, wave)| wave.pending.len().to_string())
+        .right()
         .detail("N-1 STRANDS", |(_, wave)| wave.stranded.map_or_else(none, |pods| pods.to_string()))
         .right()
         .useful("CORDONED AHEAD", |(_, wave)| if wave.cordons_ahead { "yes" } else { "no" })

@@ -41,6 +41,8 @@ pub struct MaintenanceOptions {
     pub parallel: Option<usize>,
     /// Most nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
+    /// Whether pods may leave that find no other node: they wait until theirs is back.
+    pub allows_pending: bool,
     /// How long the work on an empty node takes, until the node is back. It is assumed, not known.
     pub work: Span,
     /// How long a node has to be well before it counts as done.
@@ -107,6 +109,8 @@ pub struct MaintenanceWave {
     pub moves: Vec<PodMove>,
     /// Pods that leave and do not run again: no controller recreates them, or their Job fails.
     pub lost: Vec<Key>,
+    /// Pods whose replacements find no node until those of the wave are back.
+    pub pending: Vec<Key>,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<WorkloadDown>,
     /// How many pods the worst loss of a node or zone strands after the wave; `None` if that is not worked out.

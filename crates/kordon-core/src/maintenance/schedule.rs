@@ -171,7 +171,7 @@ impl<'a> Schedule<'a> {
     /// Why these drains may not be; `None` if they may.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.options.guards).map(LeftOutReason::Guard);
-        wave.objection().or_else(breach)
+        wave.objection(self.options.allows_pending).or_else(breach)
     }
 
     /// The same wave with half of its nodes; `None` if it has only one.

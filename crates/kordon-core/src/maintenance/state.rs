@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use super::wave::is_pending;
 use crate::{
     cluster::{
         Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Uid,
@@ -52,8 +53,11 @@ impl WaveState {
                 continue;
             }
             after.apply(Change::Pod(ObjectEvent::Deleted(row.pod.clone())));
-            if let PodOutcome::Moves { node, .. } = &row.outcome {
-                after.add_replacement(&pod, node);
+            match (&row.outcome, &row.node) {
+                (PodOutcome::Moves { node, .. }, _) => after.add_replacement(&pod, node),
+                // It waits until its node is back.
+                (_, Some(own)) if is_pending(row) => after.add_replacement(&pod, own),
+                _ => {}
             }
         }
         after

@@ -56,8 +56,8 @@ impl Trial {
 }
 
 impl WavePlan {
-    /// Why the drains may not be; `None` if they may.
-    pub fn objection(&self) -> Option<LeftOutReason> {
+    /// Why the drains may not be; `None` if they may. `allows_pending` is whether pods may wait for their node.
+    pub fn objection(&self, allows_pending: bool) -> Option<LeftOutReason> {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
             let row = self.plan.pods.iter().find(|row| holds_up(row));
@@ -68,19 +68,18 @@ impl WavePlan {
             let summary = format!("{}: {}", prospect.word(), self.plan.summary());
             return Some(LeftOutReason::Drain(why.unwrap_or(summary)));
         }
-        match self.stranded() {
+        match self.stranded(allows_pending) {
             0 => None,
             pods => Some(LeftOutReason::NoRoom { pods }),
         }
     }
 
     /// Number of pods that leave and find no node, although a controller recreates them.
-    fn stranded(&self) -> usize {
+    fn stranded(&self, allows_pending: bool) -> usize {
         let outcomes = &self.plan.totals.outcomes;
-        [OutcomeKind::Pending, OutcomeKind::Stuck, OutcomeKind::Refused]
-            .map(|kind| outcomes.of(kind))
-            .iter()
-            .sum()
+        let kinds = [OutcomeKind::Pending, OutcomeKind::Stuck, OutcomeKind::Refused];
+        let kinds = kinds.into_iter().filter(|kind| !(allows_pending && *kind == OutcomeKind::Pending));
+        kinds.map(|kind| outcomes.of(kind)).sum()
     }
 
     /// Number of pods that wait for room in a budget.
@@ -107,7 +106,8 @@ impl WavePlan {
             cordons_ahead,
             moves: self.moves(state),
             lost: self.lost().map(|row| row.pod.clone()).collect(),
-            down: self.plan.pods.iter().filter_map(down).collect(),
+            pending: self.plan.pods.iter().filter(|row| is_pending(row)).map(|row| row.pod.clone()).collect(),
+            down: self.plan.pods.iter().filter_map(|row| down(row, drained + options.work)).collect(),
             stranded: None,
         }
     }
@@ -139,8 +139,13 @@ fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
 }
 
-/// The time in which the workload of a pod has no Ready pod.
-fn down(row: &PodPlan) -> Option<WorkloadDown> {
+/// Whether the replacement of a pod finds no node for now.
+pub(super) fn is_pending(row: &PodPlan) -> bool {
+    row.outcome.kind() == OutcomeKind::Pending
+}
+
+/// The time in which the workload of a pod has no Ready pod. `back` is when the nodes of the wave are back.
+fn down(row: &PodPlan, back: Timestamp) -> Option<WorkloadDown> {
     let is_last =
         row.warnings.contains(&PodWarning::SingleReplica) || row.warnings.contains(&PodWarning::LastReady);
     let from = row.leaves.likely.filter(|_| is_last)?;
@@ -148,5 +153,6 @@ fn down(row: &PodPlan) -> Option<WorkloadDown> {
         row.outcome.kind(),
         OutcomeKind::Lost | OutcomeKind::FailsJob | OutcomeKind::NotRecreated | OutcomeKind::Finished
     );
-    Some(WorkloadDown { pod: row.pod.clone(), from, until: row.ready_again, is_for_good })
+    let until = row.ready_again.or_else(|| is_pending(row).then_some(back));
+    Some(WorkloadDown { pod: row.pod.clone(), from, until, is_for_good })
 }

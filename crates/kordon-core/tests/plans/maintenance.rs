@@ -109,6 +109,24 @@ fn pods_that_find_no_node_keep_theirs_out_of_the_waves() {
 }
 
 #[test]
+fn pods_that_find_no_node_may_wait_for_theirs_if_that_is_allowed() {
+    let mut fixture = nodes(&[4, 1, 4]);
+    workload(&mut fixture, "web", &["n0", "n0", "n0"], None);
+    workload(&mut fixture, "api", &["n2", "n2", "n2"], None);
+    let options = MaintenanceOptions { allows_pending: true, ..options(&["n0", "n2"]) };
+    let plan = plan(&fixture, &options);
+    assert_eq!(plan.left_out, [], "{plan:#?}");
+    for wave in &plan.waves {
+        let gone = wave.moves.len() + wave.pending.len();
+        assert_eq!(gone, 3 * wave.nodes.len(), "what waits is back before the next wave: {wave:#?}");
+    }
+    let waiting: usize = plan.waves.iter().map(|wave| wave.pending.len()).sum();
+    assert!(waiting >= 3, "{plan:#?}");
+    let refused = MaintenanceOptions { allows_pending: false, ..options };
+    assert!(!self::plan(&fixture, &refused).left_out.is_empty());
+}
+
+#[test]
 fn limits_of_zones_and_of_nodes_at_a_time_are_kept() {
     let fixture = nodes(&[8; 9]);
     let names: Vec<String> = (0..9).map(|number| format!("n{number}")).collect();
