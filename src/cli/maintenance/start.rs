@@ -117,11 +117,8 @@ async fn resume(
         session.known.read_autoscalers().await;
     }
     let replaced = past.map_or_else(Vec::new, |past| replaced(&session, past, &args));
-    let mut notes = notes.unwrap_or(MaintenanceNotes {
-        operation: id.clone(),
-        by: session.context.by.clone(),
-        nodes: [].into(),
-    });
+    let blank = || MaintenanceNotes::blank(id.clone(), session.context.by.clone());
+    let mut notes = notes.unwrap_or_else(blank);
     refuse_running(&session, &notes, past.is_some(), args.agreement.take_over, "goes on with")?;
     notes.nodes.extend(replaced);
     let nodes: Vec<NodeName> = notes.nodes.keys().cloned().collect();
@@ -253,17 +250,9 @@ fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
 /// Fails if somebody else's maintenance has one of these nodes.
 fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool) -> Result<(), CliError> {
     let now = session.known.clock.now();
-    let others = MaintenanceNotes::all(session.cluster());
-    let taken = others.into_iter().find_map(|notes| {
-        let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?.clone();
-        notes.is_running(now).then_some((node, notes))
-    });
-    match taken.filter(|_| !take_over) {
+    match MaintenanceNotes::running_on(session.cluster(), nodes, now).filter(|_| !take_over) {
         None => Ok(()),
-        Some((node, notes)) => {
-            let text = format!("{node} is in {}, a maintenance of {}", notes.operation, notes.by);
-            Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
-        }
+        Some(text) => Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text }),
     }
 }
 

@@ -63,7 +63,7 @@ fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
 pub(super) fn stopped_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
     let stopped =
         MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| !notes.is_running(now));
-    stopped.map(|MaintenanceNotes { operation, by, nodes }| {
+    stopped.map(|MaintenanceNotes { operation, by, nodes, claims: _ }| {
         let left = counted(nodes.len(), "node", "nodes");
         let text = format!(
             "maintenance of {by} was stopped with {left} left · kordon maintenance --resume={operation} goes on"

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::cluster::{
-    Cluster, MaintenanceNote, MaintenanceStage, Node, NodeName, ObjectEvent, OperationId, Version,
+    Cluster, DrainClaim, MaintenanceNote, MaintenanceStage, Node, NodeName, ObjectEvent, OperationId, Version,
 };
 use kordon_time::Timestamp;
 
@@ -14,18 +14,26 @@ pub struct MaintenanceNotes {
     /// Who runs it, as in `alice@desk`.
     pub by: String,
     pub nodes: BTreeMap<NodeName, MaintenanceNote>,
+    /// The claims of its drains. While nodes are drained, only these are renewed.
+    pub claims: Vec<DrainClaim>,
 }
 
 impl MaintenanceNotes {
+    /// A maintenance of which no node is known.
+    pub const fn blank(operation: OperationId, by: String) -> Self {
+        Self { operation, by, nodes: BTreeMap::new(), claims: Vec::new() }
+    }
+
     /// All maintenances of a cluster, by their ids.
     pub fn all(cluster: &Cluster) -> Vec<Self> {
         let mut found: BTreeMap<&OperationId, Self> = BTreeMap::new();
         for node in cluster.nodes().iter() {
             let Some(note) = &node.maintenance else { continue };
-            let blank =
-                || Self { operation: note.operation.clone(), by: note.by.clone(), nodes: BTreeMap::new() };
+            let blank = || Self::blank(note.operation.clone(), note.by.clone());
             let notes = found.entry(&note.operation).or_insert_with(blank);
             notes.nodes.insert(node.name.clone(), (**note).clone());
+            let claim = node.drain_claim.as_ref().filter(|claim| claim.operation == note.operation);
+            notes.claims.extend(claim.map(|claim| (**claim).clone()));
         }
         found.into_values().collect()
     }
@@ -35,9 +43,19 @@ impl MaintenanceNotes {
         Self::all(cluster).into_iter().find(|notes| notes.operation == *operation)
     }
 
-    /// Whether it runs: a running maintenance renews one of its notes again and again.
+    /// Whose maintenance runs and has one of these nodes, in words; `None` if there is none.
+    pub fn running_on(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
+        Self::all(cluster).into_iter().find_map(|notes| {
+            let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?;
+            let taken = || format!("{node} is in {}, a maintenance of {}", notes.operation, notes.by);
+            notes.is_running(now).then(taken)
+        })
+    }
+
+    /// Whether it runs: a running maintenance renews one of its notes again and again, or the claims of its drains.
     pub fn is_running(&self, now: Timestamp) -> bool {
         self.nodes.values().any(|note| note.is_fresh(now))
+            || self.claims.iter().any(|claim| claim.is_fresh(now))
     }
 
     /// The nodes in one of these stages.
@@ -107,6 +125,22 @@ mod tests {
         assert!(!notes.is_running(renewed + Span::from_secs(180)));
         assert_eq!(notes.in_stages(&[stage]), ["n1".into(), "n2".into()]);
         assert_eq!(MaintenanceNotes::find(&cluster, &"m2".parse().expect("an id")), None);
+    }
+
+    #[test]
+    fn a_maintenance_runs_while_one_of_its_drains_renews_its_claim() {
+        let mut draining = node("n1", "m1", MaintenanceStage::Draining, 100);
+        let claim = |operation: &str| DrainClaim {
+            operation: operation.parse().expect("an id"),
+            renewed: Timestamp::from_secs(1000),
+            ..DrainClaim::default()
+        };
+        let now = Timestamp::from_secs(1080);
+        let is_running = |node: Node| MaintenanceNotes::all(&cluster([node]))[0].is_running(now);
+        draining.drain_claim = Some(claim("another").into());
+        assert!(!is_running(draining.clone()));
+        draining.drain_claim = Some(claim("m1").into());
+        assert!(is_running(draining));
     }
 
     #[test]
