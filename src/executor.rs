@@ -1,11 +1,12 @@
 //! Executes what an engine or an operation decides: records it (dry-run) or writes it. Outcomes come back as input.
 //!
 //! [`Executor`] is the same for both. [`effects`] are the writes of the node lifecycle controller, [`requests`] those
-//! of an operation.
+//! of an operation, and a [`hook`] is a command of the operator.
 
 pub mod effects;
 pub mod event_recorder;
 pub mod guards;
+pub mod hook;
 mod lanes;
 pub mod plan_diff;
 pub mod requests;

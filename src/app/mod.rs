@@ -12,6 +12,7 @@ pub mod commands;
 pub mod completion;
 mod contexts;
 mod copying;
+pub mod daily_window;
 pub mod detail;
 pub mod dialog;
 pub mod event_list;

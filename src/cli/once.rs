@@ -33,6 +33,7 @@ use crate::{
         read::{read_needed, read_scopes},
         record::nodes_forbidden,
         watch_scopes,
+        watched_model::WatchedModel,
     },
 };
 use kordon_clock::Clock;
@@ -453,6 +454,11 @@ impl OneShot {
         while let Ok(event) = self.feeds.try_recv() {
             self.model.on_watch_event(event, self.clock.now());
         }
+    }
+
+    /// The model with its watches, for an operation.
+    pub fn watched(&mut self) -> WatchedModel<'_> {
+        WatchedModel::Own { model: &mut self.model, feeds: &mut self.feeds }
     }
 
     /// Ends the command after its answer. The state is not freed: on a large cluster that would only delay the end.

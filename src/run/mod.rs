@@ -13,8 +13,8 @@ pub mod demo_scheduler;
 pub mod events;
 mod headroom_slices;
 pub mod history;
-pub mod hook;
 mod kubelets;
+pub mod maintenance;
 pub mod moment_search;
 pub mod notify;
 pub mod operation_driver;
@@ -32,6 +32,7 @@ pub mod tty;
 pub mod tuning;
 mod vitals;
 mod wanted;
+pub mod watched_model;
 
 pub use dashboard::{
     ContextOpener, Dashboard, RunError, VirtualTyping, headless, replay_frame, run_dashboard, terminal,

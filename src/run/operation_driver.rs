@@ -7,36 +7,26 @@ use tokio::{
     time::{Instant, interval_at, sleep_until},
 };
 
+use super::watched_model::{WatchNews, WatchedModel};
 use crate::{
     executor::requests::RequestLink,
     journal::{JournalLine, JournalWriter, LineKind},
-    k8s::feed::{FeedEvent, FeedHealth, FeedState},
-    model::Model,
 };
 use kordon_clock::Clock;
 use kordon_core::{
     engine::Severity,
-    operation::{Operation, OperationNotice},
+    operation::{Operation, OperationNotice, OperatorInput},
 };
 
 /// An operation in progress, with its connections to the cluster, the executor and the journal.
 pub struct OperationRun<'a> {
     pub operation: Operation,
     /// Model of the watched cluster. Its engine, if it has one, is not woken meanwhile.
-    pub model: &'a mut Model,
-    pub feeds: &'a mut mpsc::Receiver<FeedEvent>,
+    pub watched: WatchedModel<'a>,
     pub link: RequestLink,
     /// Writer of the journal; none in a dry run.
     pub journal: Option<JournalWriter>,
     pub clock: Clock,
-}
-
-/// Input from the operator while an operation is in progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OperatorInput {
-    Pause,
-    Resume,
-    Cancel,
 }
 
 /// Interval at which the operator sees the progress.
@@ -72,7 +62,7 @@ impl OperationRun<'_> {
                     None => has_input = false,
                 },
                 Some((id, outcome)) = self.link.outcomes.recv() => {
-                    self.operation.handle_outcome(&self.model.cluster, id, outcome, self.clock.now());
+                    self.operation.handle_outcome(self.watched.cluster(), id, outcome, self.clock.now());
                 }
                 room = requests.reserve(), if has_requests => match room {
                     Ok(room) => {
@@ -83,8 +73,13 @@ impl OperationRun<'_> {
                     // The receiver is dropped only if the program ends, because the executor ends only then.
                     Err(_) => return,
                 },
-                event = self.feeds.recv(), if is_watching => match event {
-                    Some(event) => changed |= self.on_watch_event(event, &mut tell),
+                news = self.watched.next(self.clock), if is_watching => match news {
+                    Some(WatchNews::Changed) => changed = true,
+                    Some(WatchNews::Unchanged) => {}
+                    Some(WatchNews::Broken(text)) => {
+                        changed = true;
+                        self.tell(Severity::Warning, text, &mut tell);
+                    }
                     None => {
                         is_watching = false;
                         let text = "the watches have ended: changes of the cluster are not seen any more";
@@ -94,10 +89,10 @@ impl OperationRun<'_> {
                 () = sleep_until(look_at), if changed => {
                     changed = false;
                     look_at = Instant::now() + LOOK;
-                    self.operation.handle_change(&self.model.cluster, self.clock.now());
+                    self.operation.handle_change(self.watched.cluster(), self.clock.now());
                 }
                 () = self.clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                    self.operation.handle_timeout(&self.model.cluster, self.clock.now());
+                    self.operation.handle_timeout(self.watched.cluster(), self.clock.now());
                 }
                 _ = progress.tick() => self.tell_progress(&mut tell),
             }
@@ -107,7 +102,7 @@ impl OperationRun<'_> {
     /// Reports the progress of the operation and its expected end to the operator.
     fn tell_progress(&self, tell: &mut impl FnMut(&OperationNotice)) {
         let now = self.clock.now();
-        if let Some(left) = self.operation.time_left(&self.model.cluster, now) {
+        if let Some(left) = self.operation.time_left(self.watched.cluster(), now) {
             let text = format!("{}; {}", self.operation.progress().in_short(), left.text(now));
             self.tell(Severity::Info, text, tell);
         }
@@ -117,28 +112,9 @@ impl OperationRun<'_> {
         let now = self.clock.now();
         match input {
             OperatorInput::Pause => self.operation.pause(now),
-            OperatorInput::Resume => self.operation.resume(&self.model.cluster, now),
-            OperatorInput::Cancel => self.operation.cancel(&self.model.cluster, now),
+            OperatorInput::Resume => self.operation.resume(self.watched.cluster(), now),
+            OperatorInput::Cancel => self.operation.cancel(self.watched.cluster(), now),
         }
-    }
-
-    /// Applies a message of a watch. Returns true if the message changed the cluster.
-    fn on_watch_event(&mut self, event: FeedEvent, tell: &mut impl FnMut(&OperationNotice)) -> bool {
-        let broken = match &event {
-            FeedEvent::Health(kind, FeedHealth { state: FeedState::Broken { error, .. }, .. }) => {
-                Some((kind.to_string(), error))
-            }
-            FeedEvent::ScopeState(scope, FeedState::Broken { error, .. }) => Some((scope.to_string(), error)),
-            FeedEvent::Health(..)
-            | FeedEvent::ScopeState(..)
-            | FeedEvent::Changes(_)
-            | FeedEvent::ClockDifference(_)
-            | FeedEvent::Trouble(_) => None,
-        };
-        if let Some((what, error)) = broken {
-            self.tell(Severity::Warning, format!("the watch of {what} is broken: {error}"), tell);
-        }
-        !self.model.on_watch_event(event, self.clock.now()).is_empty()
     }
 
     fn tell(&self, level: Severity, text: String, tell: &mut impl FnMut(&OperationNotice)) {

@@ -8,14 +8,14 @@ use tokio::{
     time::Instant,
 };
 
-use super::operation_driver::OperatorInput;
+use kordon_core::operation::OperatorInput;
 
 /// Time after the first signal within which further signals count as the same request. GNU timeout, for example, sends
 /// SIGTERM twice: to the process and to its group.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
-/// Requests made by signals. The first request cancels the operation, and the second stops the program.
-pub struct SignalRequests {
+/// Requests of the operator. Of signals, the first cancels the operation, and the second stops the program.
+pub struct OperatorRequests {
     pub input: mpsc::Receiver<OperatorInput>,
     pub stop: oneshot::Receiver<()>,
 }
@@ -24,7 +24,7 @@ pub struct SignalRequests {
 ///
 /// # Errors
 /// The system refuses to register a signal handler.
-pub fn listen() -> io::Result<SignalRequests> {
+pub fn listen() -> io::Result<OperatorRequests> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     // The capacity is one, because a second waiting signal would add nothing.
@@ -43,7 +43,7 @@ pub fn listen() -> io::Result<SignalRequests> {
     Ok(requests(signals))
 }
 
-fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
+fn requests(mut signals: mpsc::Receiver<()>) -> OperatorRequests {
     // The capacity is one, because only one request is sent here: the second request ends the program.
     let (cancel, input) = mpsc::channel(1);
     let (second, stop) = oneshot::channel();
@@ -63,7 +63,7 @@ fn requests(mut signals: mpsc::Receiver<()>) -> SignalRequests {
         // The task keeps the sender alive, so that the input stays open.
         cancel.closed().await;
     });
-    SignalRequests { input, stop }
+    OperatorRequests { input, stop }
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     /// Returns true if the program stops after signals at these times, in milliseconds.
     async fn stops(times: &[u64]) -> bool {
         let (sender, signals) = mpsc::channel(1);
-        let SignalRequests { mut input, stop } = requests(signals);
+        let OperatorRequests { mut input, stop } = requests(signals);
         let mut now = 0;
         for time in times {
             sleep(Duration::from_millis(time - now)).await;

@@ -18,7 +18,7 @@ use kordon::{
         watch::{self, WatchOptions},
     },
     model::{Model, ModelOptions},
-    run::operation_driver::OperationRun,
+    run::{operation_driver::OperationRun, watched_model::WatchedModel},
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -241,7 +241,8 @@ impl Town {
         let operation = Operation::start(&plan, options, &self.model.cluster, now);
         let (model, feeds) = (&mut self.model, &mut self.feeds);
         let link = executor.start();
-        let mut run = OperationRun { operation, model, feeds, link, journal: Some(writer.clone()), clock };
+        let watched = WatchedModel::Own { model, feeds };
+        let mut run = OperationRun { operation, watched, link, journal: Some(writer.clone()), clock };
         // No operator pauses or cancels the drain.
         let (_operator, mut input) = mpsc::channel(1);
         let mut notices = Vec::new();

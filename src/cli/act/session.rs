@@ -16,12 +16,11 @@ use crate::{
     run::{
         approval_driver::{ApprovalHost, checks, decide, make_plan},
         operation_driver::OperationRun,
-        signals::{self, SignalRequests},
+        signals::{self, OperatorRequests},
     },
 };
 use kordon_core::{
     cluster::Cluster,
-    engine::Outcome,
     operation::{
         Drift, Guards, Operation, OperationEnd, OperationNotice, OperationOptions,
         approval::{
@@ -264,12 +263,12 @@ impl OperationSession {
     }
 
     /// Carries out an operation. It has not ended if a second signal stopped the program.
-    pub async fn carry_out(&mut self, operation: Operation, signals: &mut SignalRequests) -> Operation {
+    pub async fn carry_out(&mut self, operation: Operation, signals: &mut OperatorRequests) -> Operation {
         let lock = self.lock.as_ref().expect("an operation that was approved has its lock");
         let (link, journal) = (self.context.start_executor(lock), Some(lock.writer.clone()));
-        let OneShot { model, feeds, clock, .. } = &mut self.known;
-        let mut run = OperationRun { operation, model, feeds, link, journal, clock: *clock };
-        let SignalRequests { input, stop } = signals;
+        let clock = self.known.clock;
+        let mut run = OperationRun { operation, watched: self.known.watched(), link, journal, clock };
+        let OperatorRequests { input, stop } = signals;
         tokio::select! {
             () = run.run(input, print_notice) => {}
             _ = stop => print_line("second interrupt: stopping now"),
@@ -280,6 +279,11 @@ impl OperationSession {
     /// The lock of the operation.
     pub fn lock(&self) -> &OperationLock {
         self.lock.as_ref().expect("an operation that was approved has its lock")
+    }
+
+    /// Hands over the lock of the operation.
+    pub fn take_lock(&mut self) -> OperationLock {
+        self.lock.take().expect("an operation that was approved has its lock")
     }
 
     pub fn set_lock(&mut self, lock: OperationLock) {
@@ -307,26 +311,8 @@ impl OperationSession {
 
     /// Applies watch events during `work`, so that no later decision uses outdated data.
     pub async fn while_watching<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let OneShot { model, feeds, clock, .. } = &mut self.known;
-        let mut is_watching = true;
-        tokio::pin!(work);
-        loop {
-            let due = model.poll_timeout();
-            tokio::select! {
-                () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                    model.on_timeout(clock.now());
-                    // The engine only looks on: what it would write is not even recorded.
-                    while let Some(effect) = model.effects.take_next() {
-                        model.on_outcome(effect.id, Outcome::Recorded, clock.now());
-                    }
-                }
-                done = &mut work => return done,
-                event = feeds.recv(), if is_watching => match event {
-                    Some(event) => drop(model.on_watch_event(event, clock.now())),
-                    None => is_watching = false,
-                },
-            }
-        }
+        let clock = self.known.clock;
+        self.known.watched().while_watching(clock, work).await
     }
 }
 
@@ -377,7 +363,7 @@ impl ApprovalHost for OperationSession {
 }
 
 /// Listens for signals.
-pub fn listen() -> Result<SignalRequests, CliError> {
+pub fn listen() -> Result<OperatorRequests, CliError> {
     signals::listen().map_err(|error| CliError::Io { doing: "listening for signals".into(), error })
 }
 

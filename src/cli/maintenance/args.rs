@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::window::{self, DailyWindow};
 use crate::{
+    app::daily_window::{self, DailyWindow},
     cli::{
         act::AgreementArgs,
         exit::CliError,
@@ -11,7 +11,8 @@ use crate::{
         once::{OnceArgs, OneShot},
         span,
     },
-    run::hook::Hook,
+    executor::hook::Hook,
+    run::maintenance::{MaintenanceTerms, OnFailure},
 };
 use kordon_core::{
     cluster::{NodeName, OperationId},
@@ -39,9 +40,9 @@ pub struct MaintenanceArgs {
     work_takes: Span,
     /// How long a node has to be well before it counts as done
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = span::span)]
-    pub settle: Span,
+    settle: Span,
     /// Times of day at which waves may run, as in '22:00-06:00 Europe/Berlin'; without a zone in UTC
-    #[arg(long, value_name = "FROM-TO [ZONE]", value_parser = window::window)]
+    #[arg(long, value_name = "FROM-TO [ZONE]", value_parser = daily_window::window)]
     window: Option<DailyWindow>,
     /// The longest that all waves may take, from now
     #[arg(long, value_name = "DURATION", value_parser = span::span)]
@@ -70,19 +71,19 @@ pub struct MaintenanceArgs {
     pub gate: Option<Hook>,
     /// Do not look at this gate between waves; may be repeated
     #[arg(long, value_name = "GATE", value_enum, help_heading = "Carrying it out")]
-    pub without_gate: Vec<GateName>,
+    without_gate: Vec<GateName>,
     /// How long to wait for a gate before the maintenance stops
     #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = span::span, help_heading = "Carrying it out")]
-    pub gate_timeout: Span,
+    gate_timeout: Span,
     /// How long the drain of a node may take
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = span::span, help_heading = "Carrying it out")]
     drain_timeout: Span,
     /// How long the work on a node may take, until the node is well again
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = span::span, help_heading = "Carrying it out")]
-    pub work_timeout: Span,
+    work_timeout: Span,
     /// What to do with the nodes that are not drained yet when something fails
     #[arg(long, value_enum, default_value = "pause", help_heading = "Carrying it out")]
-    pub on_failure: OnFailure,
+    on_failure: OnFailure,
     /// Go on with a maintenance that was stopped; without an id the only one there is
     #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true, requires = "enforce",
         help_heading = "Carrying it out")]
@@ -116,7 +117,7 @@ pub enum GateName {
 }
 
 impl GateName {
-    pub const fn gate(self) -> Gate {
+    const fn gate(self) -> Gate {
         match self {
             Self::Verdict => Gate::Verdict,
             Self::Pending => Gate::Pending,
@@ -124,15 +125,6 @@ impl GateName {
             Self::Budgets => Gate::Budgets,
         }
     }
-}
-
-/// What to do with the nodes that are not drained when something fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnFailure {
-    /// They stay cordoned; --resume goes on
-    Pause,
-    /// They are uncordoned, and the maintenance is over
-    Rollback,
 }
 
 /// Most nodes at the same time.
@@ -167,6 +159,21 @@ impl MaintenanceArgs {
             return Err(CliError::Usage(text.into()));
         }
         Ok(nodes)
+    }
+
+    /// How it is carried out.
+    pub fn terms(&self) -> MaintenanceTerms {
+        MaintenanceTerms {
+            exec: self.exec.clone(),
+            wait_for: self.wait_for.clone(),
+            gate: self.gate.clone(),
+            without_gates: self.without_gate.iter().map(|name| name.gate()).collect(),
+            gate_timeout: self.gate_timeout,
+            work_timeout: self.work_timeout,
+            on_failure: self.on_failure,
+            reason: self.agreement.reason.clone(),
+            overrides: self.agreement.overrides(),
+        }
     }
 
     /// What is to be done with these nodes, and how.

@@ -1,17 +1,10 @@
 //! `kordon maintenance`: plans in which waves nodes are maintained, and with `--enforce` carries it out.
 
 mod args;
-mod gates;
-mod host;
-mod machine;
-mod machines;
 mod outcome;
 mod report;
-mod run;
 mod start;
-mod stop;
 mod table;
-mod window;
 
 pub use args::MaintenanceArgs;
 

@@ -1,6 +1,4 @@
-//! What has become of a maintenance, for the report at its end.
-
-use std::collections::BTreeMap;
+//! The report of a maintenance that was carried out.
 
 use serde::Serialize;
 
@@ -10,85 +8,9 @@ use crate::cli::{
 };
 use kordon_core::{
     cluster::{NodeName, OperationId},
-    maintenance::LeftOutReason,
-    operation::{OperationProgress, PodEnd, PodProgressStage},
-    plan::words::counted,
+    maintenance::{MaintenanceEnd, NodeRecord, in_short},
 };
 use kordon_time::{Span, Timestamp};
-
-/// How far a maintenance has come.
-#[derive(Debug, Default)]
-pub struct MaintenanceOutcome {
-    nodes: BTreeMap<NodeName, NodeRecord>,
-    waves: usize,
-    /// Number of waves that the newest plan has, the next one included.
-    pub waves_left: usize,
-    /// Nodes that the newest plan has in no wave.
-    pub left_out: Vec<(NodeName, LeftOutReason)>,
-    moves: usize,
-    repeated: usize,
-}
-
-/// What has become of a node.
-#[derive(Debug, Default)]
-struct NodeRecord {
-    wave: usize,
-    drained: Option<Timestamp>,
-    worked: Option<Timestamp>,
-    done: Option<Timestamp>,
-    failed: Option<String>,
-}
-
-/// Something that has become of a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeResult {
-    Drained,
-    /// The work on its machine is done.
-    Worked,
-    /// It is back in service.
-    Done,
-    Failed(String),
-}
-
-impl MaintenanceOutcome {
-    /// Starts a wave with these nodes. Returns its number, from 1.
-    pub fn next_wave(&mut self, nodes: &[NodeName]) -> usize {
-        self.waves += 1;
-        for node in nodes {
-            self.nodes.entry(node.clone()).or_default().wave = self.waves;
-        }
-        self.waves
-    }
-
-    pub fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
-        let record = self.nodes.entry(node.clone()).or_default();
-        match result {
-            NodeResult::Drained => record.drained = Some(now),
-            NodeResult::Worked => record.worked = Some(now),
-            NodeResult::Done => record.done = Some(now),
-            NodeResult::Failed(why) => record.failed = Some(why),
-        }
-    }
-
-    /// Counts the pods of a drain.
-    pub fn count(&mut self, progress: &OperationProgress) {
-        for pod in &progress.pods {
-            let is_gone = matches!(pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced));
-            self.moves += usize::from(is_gone);
-            self.repeated += usize::try_from(pod.tries.saturating_sub(1)).unwrap_or(usize::MAX);
-        }
-    }
-
-    /// The nodes that failed, with the reasons; `None` if none did.
-    pub fn failure(&self) -> Option<String> {
-        let failed = self.nodes.iter().filter_map(|(node, record)| {
-            let why = record.failed.as_ref()?;
-            Some(format!("{node}: {why}"))
-        });
-        let failed: Vec<String> = failed.collect();
-        (!failed.is_empty()).then(|| failed.join("; "))
-    }
-}
 
 /// A maintenance that was carried out (`docs/reference/maintenance.md`). Every field is always present; values that do not
 /// apply are null.
@@ -99,16 +21,16 @@ pub struct MaintenanceOutcomeReport {
     /// `kordon.maintained/v1`: fields are added, never removed or renamed.
     schema: &'static str,
     /// The id of the maintenance: on the nodes, in the journal, for `--resume` and `--release`.
-    pub operation: OperationId,
+    operation: OperationId,
     /// When it started, or went on.
     began: Timestamp,
     /// When it ended or stopped.
     ended: Timestamp,
     /// How it ended: `done`, `partly` (some nodes are in no wave), `paused` (something failed; it can be resumed), `rolledBack`
     /// (something failed, and the nodes that were not drained are uncordoned), or `cancelled` (interrupted; it can be resumed).
-    pub end: &'static str,
+    end: &'static str,
     /// Why it ended so; empty if it is done.
-    pub says: String,
+    says: String,
     /// Number of pods that left their node.
     moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
@@ -142,12 +64,9 @@ pub struct MaintainedNodeReport {
 }
 
 impl MaintenanceOutcomeReport {
-    pub fn new(
-        outcome: MaintenanceOutcome,
-        operation: OperationId,
-        (began, ended): (Timestamp, Timestamp),
-        planned: Option<Span>,
-    ) -> Self {
+    /// `planned` is how long the plan at the start took; none after a resume.
+    pub fn new(end: MaintenanceEnd, planned: Option<Span>) -> Self {
+        let MaintenanceEnd { operation, began, ended, kind, says, outcome } = end;
         let mut nodes: Vec<MaintainedNodeReport> = outcome.nodes.into_iter().map(of_wave).collect();
         let left_out = outcome.left_out.into_iter().map(|(node, reason)| MaintainedNodeReport {
             node,
@@ -164,8 +83,8 @@ impl MaintenanceOutcomeReport {
             operation,
             began,
             ended,
-            end: "done",
-            says: String::new(),
+            end: kind.as_str(),
+            says,
             moves: outcome.moves,
             repeated_evictions: outcome.repeated,
             planned_seconds: planned.map(Span::as_secs),
@@ -174,16 +93,10 @@ impl MaintenanceOutcomeReport {
         }
     }
 
-    /// Number of nodes that are in no wave.
-    pub fn left_out(&self) -> usize {
-        self.nodes.iter().filter(|node| node.wave.is_none()).count()
-    }
-
-    /// `12 nodes done in 38m, 96 pods moved`.
-    pub fn in_short(&self) -> String {
+    /// `12 nodes done in 38m, 96 pods moved (planned: 36m)`.
+    fn in_short(&self) -> String {
         let done = self.nodes.iter().filter(|node| node.end == "done").count();
-        let (nodes, pods) = (counted(done, "node", "nodes"), counted(self.moves, "pod", "pods"));
-        let mut text = format!("{nodes} done in {}, {pods} moved", Span::from_secs(self.took_seconds));
+        let mut text = in_short(done, Span::from_secs(self.took_seconds), self.moves);
         if let Some(planned) = self.planned_seconds {
             text.push_str(&format!(" (planned: {})", Span::from_secs(planned)));
         }

@@ -3,19 +3,16 @@
 use std::sync::Arc;
 
 use super::{
-    args::{MaintenanceArgs, OnFailure},
-    gates::Gates,
-    outcome::{self, MaintenanceOutcome, MaintenanceOutcomeReport},
+    args::MaintenanceArgs,
+    outcome::{self, MaintenanceOutcomeReport},
     read,
     report::MaintenanceReport,
-    run::{MaintenanceRun, plan},
-    stop::Stop,
     table,
 };
 use crate::{
     cli::{
         act::{
-            print_line,
+            print_line, print_notice,
             session::{self, OperationSession, operator},
         },
         connection::ConnectionArgs,
@@ -24,17 +21,21 @@ use crate::{
         page::Page,
     },
     journal::{JournaledOperation, OperationStart},
+    run::maintenance::{MaintenanceRun, NewMaintenance, Stop, plan},
 };
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceStage, Node, NodeName, OperationId, Uid},
-    maintenance::{MaintenanceNotes, MaintenanceOptions, WaitFor},
+    maintenance::{
+        MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOptions, MaintenanceOutcome,
+        WaitFor,
+    },
     operation::{
         OperationEnd,
         approval::{Answer, ApprovalRefusal, NotStarted, Operator, Prompt},
     },
     plan::words::counted,
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::Span;
 
 /// Carries out a maintenance.
 pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), CliError> {
@@ -57,7 +58,9 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     let mut session = OperationSession::over(shot, guards, config).await?;
     refuse_others(&session, &options.nodes, args.agreement.take_over)?;
     let (cluster, made) = (session.cluster().clone(), session.known.at);
-    let plan = plan(&mut session, cluster, &options, made).await.map_err(|error| CliError::Io {
+    let clock = session.known.clock;
+    let plan = plan(&mut session.known.watched(), clock, cluster, &options, made).await;
+    let plan = plan.map_err(|error| CliError::Io {
         doing: "working out the waves".into(),
         error: std::io::Error::other(error),
     })?;
@@ -74,8 +77,7 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     let left_out: Vec<&NodeName> = plan.left_out.iter().map(|(node, _)| node).collect();
     let nodes = options.nodes.iter().filter(|node| !left_out.contains(node)).cloned().collect();
     let options = MaintenanceOptions { nodes, before: plan.before, ..options };
-    let mut outcome = MaintenanceOutcome::default();
-    outcome.left_out.clone_from(&plan.left_out);
+    let outcome = MaintenanceOutcome::planned(&plan);
     let takes = plan.ends().map(|ends| ends.since(plan.made));
     carry_out(session, args, options, outcome, None, takes).await
 }
@@ -148,82 +150,60 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
     confirm(&mut session, &args).await?;
     lock(&mut session, &args, id, is_journaled, &nodes).await?;
     let options = args.options(Vec::new(), guards, &session.known);
-    let mut run = new_run(session, args, options, MaintenanceOutcome::default())?;
-    let stop = run.release(nodes).await;
-    let (end, text) = match stop {
-        Ok(()) => (OperationEnd::Done, "released"),
-        Err(Stop::Failed(error)) => return Err(error),
-        Err(Stop::Paused(text)) => return Err(CliError::Ended { end: OperationEnd::Partly, text }),
-        Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted"),
+    let run = new_run(&mut session, &args, options, MaintenanceOutcome::default())?;
+    let (end, text) = match run.end(nodes).await? {
+        Ok(()) => return Ok(()),
+        Err(Stop::Failed(text)) => (OperationEnd::Partly, text),
+        Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
     };
-    let clock = run.session.known.clock;
-    if end == OperationEnd::Done {
-        run.session.lock().record_end(OperationEnd::Cancelled, "released".into(), clock).await?;
-        return Ok(());
-    }
-    Err(CliError::Ended { end, text: text.into() })
+    Err(CliError::Ended { end, text })
 }
 
 /// Carries out what is left, and reports.
 async fn carry_out(
-    session: OperationSession,
+    mut session: OperationSession,
     args: MaintenanceArgs,
     options: MaintenanceOptions,
     outcome: MaintenanceOutcome,
     begun: Option<MaintenanceNotes>,
     planned: Option<Span>,
 ) -> Result<(), CliError> {
-    let output = args.once.output;
-    let mut run = new_run(session, args, options, outcome)?;
-    let clock = run.session.known.clock;
-    let began = clock.now();
-    let stopped = run.run(begun).await;
-    let (end, says) = match stopped {
-        Ok(()) => (OperationEnd::Done, String::new()),
-        Err(Stop::Failed(error)) => return Err(error),
-        Err(Stop::Cancelled | Stop::Killed) => (OperationEnd::Cancelled, "interrupted".into()),
-        Err(Stop::Paused(why)) => (OperationEnd::Partly, why),
-    };
-    let is_over = end == OperationEnd::Done || (end == OperationEnd::Partly && run.after_stop().await);
-    let is_rolled_back = is_over && run.args.on_failure == OnFailure::Rollback && end == OperationEnd::Partly;
-    let MaintenanceRun { session, outcome, .. } = run;
-    let id = session.lock().id.clone();
-    let mut report = MaintenanceOutcomeReport::new(outcome, id.clone(), (began, clock.now()), planned);
-    let next = format!("`kordon maintenance --resume={id} --enforce` goes on, --release={id} ends it");
-    (report.end, report.says) = match end {
-        OperationEnd::Done if report.left_out() == 0 => ("done", says),
-        OperationEnd::Done => {
-            ("partly", format!("{} in no wave", counted(report.left_out(), "node is", "nodes are")))
+    let end = new_run(&mut session, &args, options, outcome)?.carry_out(begun).await?;
+    let (kind, text) = (end.kind, end.in_short());
+    args.once.output.print(&MaintenanceOutcomeReport::new(end, planned), outcome::render)?;
+    let end = match kind {
+        MaintenanceEndKind::Done => return Ok(()),
+        MaintenanceEndKind::Cancelled => OperationEnd::Cancelled,
+        MaintenanceEndKind::Partly | MaintenanceEndKind::Paused | MaintenanceEndKind::RolledBack => {
+            OperationEnd::Partly
         }
-        OperationEnd::Cancelled => ("cancelled", format!("{says}; {next}")),
-        _ if is_rolled_back => ("rolledBack", says),
-        _ => ("paused", format!("{says}; {next}")),
     };
-    if is_over {
-        session.lock().record_end(end, report.in_short(), clock).await?;
-    }
-    output.print(&report, outcome::render)?;
-    match (end, report.end) {
-        (_, "done") => Ok(()),
-        (OperationEnd::Cancelled, _) => Err(CliError::Ended { end, text: report.in_short() }),
-        _ => Err(CliError::Ended { end: OperationEnd::Partly, text: report.in_short() }),
-    }
+    Err(CliError::Ended { end, text })
 }
 
-fn new_run(
-    mut session: OperationSession,
-    args: MaintenanceArgs,
+fn new_run<'a>(
+    session: &'a mut OperationSession,
+    args: &MaintenanceArgs,
     options: MaintenanceOptions,
     outcome: MaintenanceOutcome,
-) -> Result<MaintenanceRun, CliError> {
-    let gates = Gates::new(&args, &mut session.known);
-    let signals = session::listen()?;
-    let lines = tokio::sync::mpsc::channel(LINES);
-    Ok(MaintenanceRun { session, args, options, signals, gates, outcome, lines, renews_at: Timestamp::EPOCH })
+) -> Result<MaintenanceRun<'a>, CliError> {
+    let tell = |news| match news {
+        MaintenanceNews::Notice(notice) => print_notice(&notice),
+        // The report at the end has it.
+        MaintenanceNews::Progress(_) => {}
+    };
+    let new = NewMaintenance {
+        context: session.context.clone(),
+        lock: session.take_lock(),
+        terms: args.terms(),
+        options,
+        outcome,
+        operator: session::listen()?,
+        tell: Box::new(tell),
+    };
+    let clock = session.known.clock;
+    Ok(MaintenanceRun::new(new, session.known.watched(), clock))
 }
-
-/// Lines of commands that may wait to be told.
-const LINES: usize = 1_000;
 
 /// Asks the operator to agree, unless that was said in advance.
 async fn confirm(session: &mut OperationSession, args: &MaintenanceArgs) -> Result<(), CliError> {

@@ -8,8 +8,10 @@
 //! A pod should move once. So nodes that are still to be done are cordoned beforehand, and replacements land on others; but
 //! only where there is room for that.
 
+mod ended;
 mod gate;
 mod notes;
+mod outcome;
 mod schedule;
 mod state;
 mod wave;
@@ -22,9 +24,11 @@ use crate::{
     operation::Guards,
     plan::{DrainOptions, EvictionRules, Headroom, can_place},
 };
+pub use ended::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, in_short};
 pub use gate::{Gate, GateReading};
 use kordon_time::{Span, Timestamp};
 pub use notes::MaintenanceNotes;
+pub use outcome::{MaintenanceOutcome, NodeRecord, NodeResult, PastWave};
 pub use work::{WaitFor, not_back};
 
 /// Number of nodes up to which the loss of each node and zone is simulated between waves.

@@ -157,6 +157,14 @@ enum Subject {
 /// Maximum time to wait for outstanding requests at the end of an operation.
 const CLOSING: Span = Span::from_secs(10);
 
+/// Input from the operator while an operation is in progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorInput {
+    Pause,
+    Resume,
+    Cancel,
+}
+
 impl Operation {
     /// Starts to apply a plan. `cluster` is the state that the plan was made from.
     pub fn start(plan: &Plan, options: OperationOptions, cluster: &Cluster, now: Timestamp) -> Self {

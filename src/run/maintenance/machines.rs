@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::{
+    MaintenanceRun, end_of_hook,
     machine::{MachineWork, RunningHook, WorkStage},
-    outcome::NodeResult,
-    run::{MaintenanceRun, end_of_hook},
     stop::Stop,
 };
 use kordon_core::{
     cluster::{MaintenanceStage, NodeName, Uid},
     engine::Severity,
-    maintenance::{WaitFor, not_back},
+    maintenance::{NodeResult, WaitFor, not_back},
     operation::MaintenanceWrite,
 };
 
-impl MaintenanceRun {
+impl MaintenanceRun<'_> {
     /// Waits until all machines are done or have failed, and brings their nodes back into service.
     pub(super) async fn watch_machines(&mut self, mut machines: Vec<MachineWork>) -> Result<(), Stop> {
         while !machines.iter().all(MachineWork::is_over) {
@@ -59,7 +58,7 @@ impl MaintenanceRun {
         for (name, (before, mut running)) in running {
             let ended = tokio::select! {
                 ended = end_of_hook(&mut running) => ended,
-                _ = &mut self.signals.stop => return Err(Stop::Killed),
+                _ = &mut self.operator.stop => return Err(Stop::Killed),
             };
             self.tell_lines().await;
             if ended.is_ok() {
@@ -79,7 +78,7 @@ impl MaintenanceRun {
                 Ok(true) => {
                     machine.stage = WorkStage::Awaited;
                     // After an interruption, the command does not run again.
-                    let is_awaited = self.args.exec.is_some() && self.awaits(machine).is_some();
+                    let is_awaited = self.terms.exec.is_some() && self.awaits(machine).is_some();
                     if is_awaited {
                         return Some(self.staged(&machine.name, MaintenanceStage::Awaited, &machine.before));
                     }
@@ -98,7 +97,7 @@ impl MaintenanceRun {
             self.give_up_late(machine, &what).await;
             return None;
         }
-        self.outcome.record(&machine.name, NodeResult::Worked, now);
+        self.record(&machine.name, NodeResult::Worked, now);
         self.tell(Severity::Info, &format!("node/{}", machine.name), "its work is done".into()).await;
         machine.stage = WorkStage::Returning { since: None };
         Some(self.staged(&machine.name, MaintenanceStage::Returning, &machine.before))
@@ -106,7 +105,7 @@ impl MaintenanceRun {
 
     /// Starts the command of a machine, or looks whether it has ended. Without a command, nothing has to end.
     async fn run_command(&self, machine: &mut MachineWork) -> Result<bool, String> {
-        let Some(hook) = self.args.exec.clone() else { return Ok(true) };
+        let Some(hook) = self.terms.exec.clone() else { return Ok(true) };
         let WorkStage::Command(running) = &mut machine.stage else { return Ok(true) };
         match running {
             None => {
@@ -120,15 +119,16 @@ impl MaintenanceRun {
 
     /// What is still awaited of a machine by `--wait-for`.
     fn awaits(&self, machine: &MachineWork) -> Option<String> {
-        let node = self.session.cluster().node(&machine.name);
-        self.args.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
+        let node = self.watched.cluster().node(&machine.name);
+        self.terms.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
     }
 
     /// Looks whether the node of a machine has been well for long enough. If so, returns its release.
     async fn bring_back(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
-        let old = (self.args.wait_for == Some(WaitFor::Replaced)).then(|| Uid::from(machine.before.as_str()));
-        let waits = not_back(self.session.cluster(), &machine.name, old.as_ref());
+        let old =
+            (self.terms.wait_for == Some(WaitFor::Replaced)).then(|| Uid::from(machine.before.as_str()));
+        let waits = not_back(self.watched.cluster(), &machine.name, old.as_ref());
         let WorkStage::Returning { since } = &mut machine.stage else { return None };
         match (waits, *since) {
             (Some(why), _) => {
@@ -140,10 +140,10 @@ impl MaintenanceRun {
                 *since = Some(now);
                 None
             }
-            (None, Some(well)) if now.since(well) < self.args.settle => None,
+            (None, Some(well)) if now.since(well) < self.options.settle => None,
             (None, Some(_)) => {
                 machine.stage = WorkStage::Over;
-                self.outcome.record(&machine.name, NodeResult::Done, now);
+                self.record(&machine.name, NodeResult::Done, now);
                 self.tell(Severity::Info, &format!("node/{}", machine.name), "is well and back".into()).await;
                 Some((machine.name.clone(), MaintenanceWrite::Release))
             }
@@ -151,8 +151,8 @@ impl MaintenanceRun {
     }
 
     async fn give_up_late(&mut self, machine: &mut MachineWork, awaited: &str) {
-        if self.now().since(machine.begun) > self.args.work_timeout {
-            let why = format!("not done after {}: waits for {awaited}", self.args.work_timeout);
+        if self.now().since(machine.begun) > self.terms.work_timeout {
+            let why = format!("not done after {}: waits for {awaited}", self.terms.work_timeout);
             self.fail(machine, why).await;
         }
     }
@@ -161,6 +161,6 @@ impl MaintenanceRun {
         let now = self.now();
         machine.stage = WorkStage::Over;
         self.tell(Severity::Error, &format!("node/{}", machine.name), why.clone()).await;
-        self.outcome.record(&machine.name, NodeResult::Failed(why), now);
+        self.record(&machine.name, NodeResult::Failed(why), now);
     }
 }

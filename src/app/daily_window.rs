@@ -1,5 +1,7 @@
 //! Times of day at which maintenance may run: `22:00-06:00 Europe/Berlin`.
 
+use std::fmt;
+
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, TimeZone};
 use chrono_tz::Tz;
 
@@ -32,6 +34,14 @@ pub fn window(text: &str) -> Result<DailyWindow, String> {
         return Err("a window of no length".into());
     }
     Ok(window)
+}
+
+impl fmt::Display for DailyWindow {
+    /// Writes the window as it is typed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { from, to, zone } = self;
+        write!(f, "{}-{} {zone}", from.format("%H:%M"), to.format("%H:%M"))
+    }
 }
 
 impl DailyWindow {
@@ -70,6 +80,7 @@ mod tests {
     #[test]
     fn windows_follow_the_clocks_of_their_zone() {
         let berlin = window("22:00-06:00 Europe/Berlin").expect("a window");
+        assert_eq!(window(&berlin.to_string()), Ok(berlin));
         let windows = berlin.upcoming(at("2026-10-23T12:00:00Z"));
         let text = |place: usize| {
             let (start, end): (Timestamp, Timestamp) = windows[place];

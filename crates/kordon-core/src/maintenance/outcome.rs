@@ -1,0 +1,179 @@
+//! How far a maintenance has come: its waves as they went, and what has become of each node.
+
+use std::collections::BTreeMap;
+
+use super::{LeftOutReason, MaintenancePlan, MaintenanceWave};
+use crate::{
+    cluster::NodeName,
+    operation::{OperationProgress, PodEnd, PodProgressStage},
+};
+use kordon_time::Timestamp;
+
+/// How far a maintenance has come.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MaintenanceOutcome {
+    pub nodes: BTreeMap<NodeName, NodeRecord>,
+    started: Vec<StartedWave>,
+    /// Waves of the newest plan that have not started, in order.
+    pub planned: Vec<MaintenanceWave>,
+    /// Nodes that the newest plan has in no wave.
+    pub left_out: Vec<(NodeName, LeftOutReason)>,
+    /// Number of pods that have left their node.
+    pub moves: usize,
+    /// Number of evictions that had to be repeated because they were refused or failed.
+    pub repeated: usize,
+}
+
+/// The start of a wave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StartedWave {
+    starts: Timestamp,
+    planned: Option<(Timestamp, Timestamp)>,
+}
+
+/// What has become of a node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeRecord {
+    /// Number of its wave, from 1.
+    pub wave: usize,
+    pub drained: Option<Timestamp>,
+    pub worked: Option<Timestamp>,
+    pub done: Option<Timestamp>,
+    pub failed: Option<String>,
+}
+
+/// Something that has become of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeResult {
+    Drained,
+    /// The work on its machine is done.
+    Worked,
+    /// It is back in service.
+    Done,
+    Failed(String),
+}
+
+/// A wave as it went so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PastWave {
+    pub nodes: Vec<NodeName>,
+    pub starts: Timestamp,
+    /// When the last of its nodes was empty; `None` if one is not.
+    pub drained: Option<Timestamp>,
+    /// When the last of its nodes was back in service; `None` if one is not.
+    pub ends: Option<Timestamp>,
+    /// When its nodes were planned to be empty and to be back, from its start; `None` if it was not planned here.
+    pub planned: Option<(Timestamp, Timestamp)>,
+    /// Whether the drain or the work of a node has failed.
+    pub has_failed: bool,
+}
+
+impl MaintenanceOutcome {
+    /// A maintenance of which no wave has started.
+    pub fn planned(plan: &MaintenancePlan) -> Self {
+        Self { planned: plan.waves.clone(), left_out: plan.left_out.clone(), ..Self::default() }
+    }
+
+    /// Starts a wave with these nodes. Returns its number, from 1.
+    pub fn start_wave(&mut self, nodes: &[NodeName], now: Timestamp) -> usize {
+        let wave = self.planned.iter().find(|wave| wave.nodes == nodes);
+        let planned = wave.map(|wave| {
+            let from_start = |at: Timestamp| now + at.since(wave.starts);
+            (from_start(wave.drained), from_start(wave.ends))
+        });
+        self.started.push(StartedWave { starts: now, planned });
+        for node in nodes {
+            self.nodes.entry(node.clone()).or_default().wave = self.started.len();
+        }
+        self.planned.retain(|wave| wave.nodes != nodes);
+        self.started.len()
+    }
+
+    pub fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
+        let record = self.nodes.entry(node.clone()).or_default();
+        match result {
+            NodeResult::Drained => record.drained = Some(now),
+            NodeResult::Worked => record.worked = Some(now),
+            NodeResult::Done => record.done = Some(now),
+            NodeResult::Failed(why) => record.failed = Some(why),
+        }
+    }
+
+    /// Counts the pods of a drain.
+    pub fn count_pods(&mut self, progress: &OperationProgress) {
+        for pod in &progress.pods {
+            let is_gone = matches!(pod.stage, PodProgressStage::Ended(PodEnd::Gone | PodEnd::Replaced));
+            self.moves += usize::from(is_gone);
+            self.repeated += usize::try_from(pod.tries.saturating_sub(1)).unwrap_or(usize::MAX);
+        }
+    }
+
+    /// The nodes that failed, with the reasons; `None` if none did.
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.nodes.iter().filter_map(|(node, record)| {
+            let why = record.failed.as_ref()?;
+            Some(format!("{node}: {why}"))
+        });
+        let failed: Vec<String> = failed.collect();
+        (!failed.is_empty()).then(|| failed.join("; "))
+    }
+
+    /// Number of nodes that are back in service.
+    pub fn done(&self) -> usize {
+        self.nodes.values().filter(|record| record.failed.is_none() && record.done.is_some()).count()
+    }
+
+    /// Number of nodes that are in a wave, or will be by the newest plan.
+    pub fn count(&self) -> usize {
+        self.nodes.len() + self.planned.iter().map(|wave| wave.nodes.len()).sum::<usize>()
+    }
+
+    /// The waves that have started, in order.
+    pub fn waves(&self) -> Vec<PastWave> {
+        self.started.iter().enumerate().map(|(place, started)| self.wave(place + 1, *started)).collect()
+    }
+
+    fn wave(&self, number: usize, StartedWave { starts, planned }: StartedWave) -> PastWave {
+        let of_wave = || self.nodes.iter().filter(move |(_, record)| record.wave == number);
+        // The last of these times, once all nodes have one.
+        let last = |time: fn(&NodeRecord) -> Option<Timestamp>| {
+            of_wave().map(|(_, record)| time(record)).reduce(|one, other| Some(one?.max(other?))).flatten()
+        };
+        PastWave {
+            nodes: of_wave().map(|(node, _)| node.clone()).collect(),
+            starts,
+            planned,
+            drained: last(|record| record.drained),
+            ends: last(|record| record.done),
+            has_failed: of_wave().any(|(_, record)| record.failed.is_some()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wave_is_over_when_its_last_node_is_back() {
+        let at = Timestamp::from_secs;
+        let nodes: [NodeName; 2] = ["n1".into(), "n2".into()];
+        let mut outcome = MaintenanceOutcome::default();
+        assert_eq!(outcome.start_wave(&nodes, at(10)), 1);
+        outcome.record(&nodes[0], NodeResult::Drained, at(20));
+        let wave = outcome.waves().remove(0);
+        assert_eq!((wave.starts, wave.drained, wave.ends), (at(10), None, None));
+        outcome.record(&nodes[1], NodeResult::Drained, at(25));
+        outcome.record(&nodes[1], NodeResult::Done, at(40));
+        outcome.record(&nodes[0], NodeResult::Done, at(30));
+        let wave = outcome.waves().remove(0);
+        assert_eq!((wave.drained, wave.ends, wave.has_failed), (Some(at(25)), Some(at(40)), false));
+        assert_eq!((outcome.done(), outcome.failure()), (2, None));
+
+        assert_eq!(outcome.start_wave(&["n3".into()], at(41)), 2);
+        outcome.record(&"n3".into(), NodeResult::Failed("exit status: 7".into()), at(50));
+        let waves = outcome.waves();
+        assert!(waves[1].has_failed && waves[1].ends.is_none() && !waves[0].has_failed);
+        assert_eq!(outcome.failure().as_deref(), Some("n3: exit status: 7"));
+    }
+}

@@ -1,0 +1,617 @@
+//! Carries out a maintenance: wave after wave, each worked out from the cluster as it then is.
+//!
+//! The command line and the dashboard both run it. They differ in where they see the cluster ([`WatchedModel`]), and in whom
+//! the news is for.
+
+mod gates;
+mod host;
+mod machine;
+mod machines;
+mod stop;
+mod terms;
+
+use std::collections::BTreeMap;
+
+use tokio::{sync::mpsc, task::JoinError};
+
+use super::{
+    approval_driver::decide, operation_driver::OperationRun, signals::OperatorRequests,
+    watched_model::WatchedModel,
+};
+use crate::executor::{
+    hook::{Hook, HookLine},
+    write_context::{OperationLock, WriteContext, WriteContextError},
+};
+use kordon_clock::Clock;
+use kordon_core::{
+    cluster::{Cluster, MaintenanceStage, Node, NodeName, Uid, maintenance_note::RENEW_NOTE_EVERY},
+    engine::Severity,
+    maintenance::{
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOptions,
+        MaintenanceOutcome, MaintenancePlan, MaintenanceWave, NodeResult, WaitFor,
+    },
+    operation::{
+        MaintenanceWrite, NodeIncomplete, NodeProgressStage, Operation, OperationEnd, OperationNotice,
+        OperationOptions, OperatorInput,
+        approval::{Approval, Decision, Operator, Terms},
+    },
+    plan::{Action, DrainOptions, words::counted},
+};
+use kordon_time::{Span, Timestamp};
+
+use gates::Gates;
+use host::WaveHost;
+use machine::{MachineWork, RunningHook, WorkStage};
+pub use stop::Stop;
+pub use terms::{MaintenanceTerms, OnFailure};
+
+/// A maintenance that is carried out.
+pub struct MaintenanceRun<'a> {
+    watched: WatchedModel<'a>,
+    context: WriteContext,
+    lock: OperationLock,
+    clock: Clock,
+    terms: MaintenanceTerms,
+    /// What is left to do. Its nodes become fewer.
+    options: MaintenanceOptions,
+    operator: OperatorRequests,
+    is_paused: bool,
+    gates: Gates,
+    outcome: MaintenanceOutcome,
+    /// Lines that commands print.
+    lines: (mpsc::Sender<HookLine>, mpsc::Receiver<HookLine>),
+    /// When one of the notes is renewed next.
+    renews_at: Timestamp,
+    tell: Tell,
+}
+
+/// A maintenance before it is carried out.
+pub struct NewMaintenance {
+    pub context: WriteContext,
+    pub lock: OperationLock,
+    pub terms: MaintenanceTerms,
+    pub options: MaintenanceOptions,
+    pub outcome: MaintenanceOutcome,
+    pub operator: OperatorRequests,
+    /// What hears of the progress.
+    pub tell: Tell,
+}
+
+/// Hears of the progress of a maintenance.
+pub type Tell = Box<dyn FnMut(MaintenanceNews) + Send + Sync>;
+
+/// Interval at which the cluster is looked at while nothing is written.
+const LOOK: Span = Span::from_secs(1);
+
+/// Lines of commands that may wait to be told.
+const LINES: usize = 1_000;
+
+impl<'a> MaintenanceRun<'a> {
+    /// Reads how the cluster is before the start.
+    pub fn new(new: NewMaintenance, mut watched: WatchedModel<'a>, clock: Clock) -> Self {
+        let NewMaintenance { context, lock, terms, options, outcome, operator, tell } = new;
+        let gates = Gates::new(terms.without_gates.clone(), &mut watched, clock);
+        Self {
+            watched,
+            context,
+            lock,
+            clock,
+            terms,
+            options,
+            operator,
+            is_paused: false,
+            gates,
+            outcome,
+            lines: mpsc::channel(LINES),
+            renews_at: Timestamp::EPOCH,
+            tell,
+        }
+    }
+
+    /// Carries out all waves, and records the end in the journal unless the maintenance can be resumed. `begun` are the nodes
+    /// that were in a wave when it was interrupted.
+    ///
+    /// # Errors
+    /// The end cannot be written to the journal.
+    pub async fn carry_out(
+        mut self,
+        begun: Option<MaintenanceNotes>,
+    ) -> Result<MaintenanceEnd, WriteContextError> {
+        let began = self.now();
+        let stopped = self.run(begun).await;
+        let (kind, says) = match stopped {
+            Ok(()) if self.outcome.left_out.is_empty() => (MaintenanceEndKind::Done, String::new()),
+            Ok(()) => {
+                let nodes = counted(self.outcome.left_out.len(), "node is", "nodes are");
+                (MaintenanceEndKind::Partly, format!("{nodes} in no wave"))
+            }
+            Err(Stop::Cancelled | Stop::Killed) => (MaintenanceEndKind::Cancelled, "interrupted".into()),
+            Err(Stop::Failed(why)) if self.roll_back().await => (MaintenanceEndKind::RolledBack, why),
+            Err(Stop::Failed(why)) => (MaintenanceEndKind::Paused, why),
+        };
+        let operation = self.lock.id.clone();
+        let next = format!(
+            "`kordon maintenance --resume={operation} --enforce` goes on, --release={operation} ends it"
+        );
+        let says = match kind.journaled() {
+            Some(_) => says,
+            None => format!("{says}; {next}"),
+        };
+        let (ended, outcome) = (self.now(), self.outcome);
+        let end = MaintenanceEnd { operation, began, ended, kind, says, outcome };
+        if let Some(journaled) = kind.journaled() {
+            self.lock.record_end(journaled, end.in_short(), self.clock).await?;
+        }
+        Ok(end)
+    }
+
+    /// Gives back nodes of a maintenance that was stopped, and records in the journal that it is over.
+    ///
+    /// # Errors
+    /// It stopped before all nodes were released; or the journal cannot be written.
+    pub async fn end(mut self, nodes: Vec<NodeName>) -> Result<Result<(), Stop>, WriteContextError> {
+        if let Err(stop) = self.release(nodes).await {
+            return Ok(Err(stop));
+        }
+        self.lock.record_end(OperationEnd::Cancelled, "released".into(), self.clock).await?;
+        Ok(Ok(()))
+    }
+
+    async fn run(&mut self, begun: Option<MaintenanceNotes>) -> Result<(), Stop> {
+        if let Some(notes) = begun {
+            self.finish_wave(&notes).await?;
+        }
+        while !self.options.nodes.is_empty() {
+            let Some(wave) = self.next_wave().await? else { break };
+            self.wait_for_start(&wave).await?;
+            self.maintain(wave).await?;
+        }
+        self.release_left_out().await
+    }
+
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Works out the waves of the nodes that are left, and returns the first. `None` if none of them can be in a wave.
+    async fn next_wave(&mut self) -> Result<Option<MaintenanceWave>, Stop> {
+        let id = self.lock.id.clone();
+        let cluster = match MaintenanceNotes::find(self.watched.cluster(), &id) {
+            Some(notes) => notes.without_cordons(self.watched.cluster()),
+            None => self.watched.cluster().clone(),
+        };
+        let now = self.now();
+        let plan = plan(&mut self.watched, self.clock, cluster, &self.options, now).await;
+        let plan =
+            plan.map_err(|_| Stop::Failed("working out the waves failed: this is a fault of kordon".into()))?;
+        self.options.before = self.options.before.or(plan.before);
+        // Nodes that were left out at the start are not in the new plan.
+        self.outcome.left_out.retain(|(node, _)| !self.options.nodes.contains(node));
+        self.outcome.left_out.extend(plan.left_out);
+        self.outcome.planned = plan.waves;
+        self.tell_progress();
+        Ok(self.outcome.planned.first().cloned())
+    }
+
+    /// Waits until the window of a wave opens.
+    async fn wait_for_start(&mut self, wave: &MaintenanceWave) -> Result<(), Stop> {
+        if wave.starts > self.now() {
+            self.tell(Severity::Info, "", format!("waits for the window at {}", wave.starts.to_time())).await;
+        }
+        while wave.starts > self.now() {
+            self.tick().await?;
+        }
+        Ok(())
+    }
+
+    /// Drains the nodes of a wave, waits for the work on their machines, and brings them back.
+    async fn maintain(&mut self, wave: MaintenanceWave) -> Result<(), Stop> {
+        let MaintenanceWave { nodes, cordons_ahead, .. } = wave;
+        let number = self.outcome.start_wave(&nodes, self.clock.now());
+        self.tell_progress();
+        let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
+        let last = number + self.outcome.planned.len();
+        self.tell(Severity::Info, "", format!("wave {number} of {last}: {}", names.join(", "))).await;
+        let operation = self.approve(&nodes).await?;
+        let mut before: BTreeMap<NodeName, String> =
+            nodes.iter().map(|name| (name.clone(), self.shown_before(name))).collect();
+        let mut writes = Vec::new();
+        for name in &self.options.nodes {
+            let write = match before.get(name) {
+                Some(before) => mark(MaintenanceStage::Draining, true, before),
+                None => mark(MaintenanceStage::Waiting, cordons_ahead, ""),
+            };
+            writes.push((name.clone(), write));
+        }
+        self.write(writes).await?;
+        self.options.nodes.retain(|name| !nodes.contains(name));
+        let drained = self.drain(&nodes, operation).await?;
+        let now = self.now();
+        let machine = |name| {
+            let before = before.remove(&name).unwrap_or_default();
+            MachineWork::new(name, before, MaintenanceStage::Working, now)
+        };
+        self.work(drained.into_iter().map(machine).collect()).await
+    }
+
+    /// Brings a wave that was interrupted to its end.
+    async fn finish_wave(&mut self, notes: &MaintenanceNotes) -> Result<(), Stop> {
+        let draining = notes.in_stages(&[MaintenanceStage::Draining]);
+        let stages = [MaintenanceStage::Working, MaintenanceStage::Awaited, MaintenanceStage::Returning];
+        let empty = notes.in_stages(&stages);
+        if draining.is_empty() && empty.is_empty() {
+            return Ok(());
+        }
+        self.outcome.start_wave(&[&draining[..], &empty].concat(), self.clock.now());
+        self.tell(Severity::Info, "", "goes on with the wave that was interrupted".into()).await;
+        let mut drained = Vec::new();
+        if !draining.is_empty() {
+            let operation = self.approve(&draining).await?;
+            drained = self.drain(&draining, operation).await?;
+        }
+        self.options.nodes.retain(|name| !draining.contains(name) && !empty.contains(name));
+        let now = self.now();
+        let machine = |name: NodeName, stage| {
+            let before = notes.nodes.get(&name).map(|note| note.before.clone()).unwrap_or_default();
+            MachineWork::new(name, before, stage, now)
+        };
+        let mut machines = Vec::new();
+        for stage in stages {
+            machines.extend(notes.in_stages(&[stage]).into_iter().map(|name| machine(name, stage)));
+        }
+        machines.extend(drained.into_iter().map(|name| machine(name, MaintenanceStage::Working)));
+        self.work(machines).await
+    }
+
+    /// Waits for the work on these machines, brings their nodes back, and then for the gates.
+    async fn work(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
+        let at_work = machines.iter().filter(|machine| matches!(machine.stage, WorkStage::Command(_)));
+        let mark =
+            |machine: &MachineWork| self.staged(&machine.name, MaintenanceStage::Working, &machine.before);
+        self.write(at_work.map(mark).collect()).await?;
+        self.watch_machines(machines).await?;
+        if let Some(text) = self.outcome.failure() {
+            return Err(Stop::Failed(text));
+        }
+        if self.options.nodes.is_empty() { Ok(()) } else { self.pass_gates().await }
+    }
+
+    /// Approves the drains of a wave by the rules of any drain. `None` if nothing is left to drain: the nodes are cordoned and
+    /// empty.
+    async fn approve(&mut self, nodes: &[NodeName]) -> Result<Option<Operation>, Stop> {
+        let options = self.options.drain.clone();
+        let action = Action::Drain {
+            nodes: nodes.to_vec(),
+            options: DrainOptions { parallel: nodes.len(), ..options },
+        };
+        let terms = Terms {
+            context: self.context.kube_context.clone(),
+            options: self.operation_options(),
+            overrides: self.terms.overrides.clone(),
+            operator: Operator::AgreedInAdvance,
+            version: self.watched.model().settings.version,
+        };
+        let mut approval = Approval::apply(action, None, terms, &self.watched.situation());
+        decide(&mut approval, &mut WaveHost(self)).await;
+        match approval.into_decision() {
+            Some(Decision::Approved(approved)) => Ok(Some(approved.operation)),
+            Some(Decision::NothingToDo(_)) => Ok(None),
+            Some(decision) => Err(Stop::Failed(decision.lines().join("; "))),
+            None => Err(Stop::Failed("the wave was not approved: this is a fault of kordon".into())),
+        }
+    }
+
+    /// Drains the nodes of a wave. Returns those that are empty.
+    async fn drain(
+        &mut self,
+        nodes: &[NodeName],
+        operation: Option<Operation>,
+    ) -> Result<Vec<NodeName>, Stop> {
+        let Some(operation) = operation else {
+            let now = self.now();
+            nodes.iter().for_each(|node| self.record(node, NodeResult::Drained, now));
+            return Ok(nodes.to_vec());
+        };
+        self.rest_while_paused().await?;
+        let operation = self.drive(operation, InputFrom::Operator).await;
+        let (progress, now) = (operation.progress(), self.now());
+        self.outcome.count_pods(&progress);
+        let mut drained = Vec::new();
+        for node in &progress.nodes {
+            match &node.stage {
+                NodeProgressStage::Drained { .. } => {
+                    self.record(&node.node, NodeResult::Drained, now);
+                    drained.push(node.node.clone());
+                }
+                stage => self.record(&node.node, NodeResult::Failed(stage.to_string()), now),
+            }
+        }
+        match operation.ended() {
+            None => Err(Stop::Killed),
+            Some(OperationEnd::Cancelled) => Err(Stop::Cancelled),
+            Some(_) => Ok(drained),
+        }
+    }
+
+    /// The write that notes a stage and leaves the cordon of the node as it is.
+    fn staged(&self, name: &NodeName, stage: MaintenanceStage, before: &str) -> (NodeName, MaintenanceWrite) {
+        let cordoned = self.watched.cluster().node(name).is_some_and(|node| node.unschedulable);
+        (name.clone(), mark(stage, cordoned, before))
+    }
+
+    fn record(&mut self, node: &NodeName, result: NodeResult, now: Timestamp) {
+        self.outcome.record(node, result, now);
+        self.tell_progress();
+    }
+
+    fn tell_progress(&mut self) {
+        (self.tell)(MaintenanceNews::Progress(Box::new(self.outcome.clone())));
+    }
+
+    /// Drives an operation to its end. It has not ended if the operator asked twice to stop.
+    async fn drive(&mut self, operation: Operation, from: InputFrom) -> Operation {
+        let (link, journal) = (self.context.start_executor(&self.lock), Some(self.lock.writer.clone()));
+        let watched = self.watched.reborrow();
+        let mut run = OperationRun { operation, watched, link, journal, clock: self.clock };
+        let OperatorRequests { input, stop } = &mut self.operator;
+        let (_nobody, mut no_input) = mpsc::channel(1);
+        let input = match from {
+            InputFrom::Operator => input,
+            InputFrom::Nobody => &mut no_input,
+        };
+        let tell = &mut self.tell;
+        tokio::select! {
+            () = run.run(input, |notice| tell(MaintenanceNews::Notice(notice.clone()))) => {}
+            _ = stop => {
+                let text = "second interrupt: stopping now".into();
+                let (at, level) = (self.clock.now(), Severity::Warning);
+                tell(MaintenanceNews::Notice(OperationNotice { at, level, subject: String::new(), text }));
+            }
+        }
+        let operation = run.operation;
+        if from == InputFrom::Operator {
+            self.is_paused = operation.is_paused();
+        }
+        operation
+    }
+
+    /// Writes how far nodes are. Nodes that are gone are left out.
+    async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
+        let cluster = self.watched.cluster();
+        let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
+            (MaintenanceWrite::Mark { stage, cordoned, .. }, Some(note)) => {
+                note.operation != self.lock.id || note.stage != *stage || node.unschedulable != *cordoned
+            }
+            (_, Some(_)) | (MaintenanceWrite::Mark { .. }, None) => true,
+            (MaintenanceWrite::Release, None) => node.cordon().is_some(),
+        };
+        let found: Vec<(NodeName, Uid, MaintenanceWrite)> = writes
+            .into_iter()
+            .filter_map(|(name, write)| {
+                let node = cluster.node(&name).filter(|node| is_due(node, &write))?;
+                Some((name, node.uid.clone(), write))
+            })
+            .collect();
+        self.rest_while_paused().await?;
+        self.write_to(found).await
+    }
+
+    async fn write_to(&mut self, writes: Vec<(NodeName, Uid, MaintenanceWrite)>) -> Result<(), Stop> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let (options, rules) = (self.operation_options(), self.watched.rules());
+        let operation = Operation::maintain(writes, options, rules, self.watched.cluster(), self.now());
+        let operation = self.drive(operation, InputFrom::Nobody).await;
+        self.renews_at = self.now() + RENEW_NOTE_EVERY;
+        match operation.ended() {
+            None => return Err(Stop::Killed),
+            Some(OperationEnd::Cancelled) => return Err(Stop::Cancelled),
+            Some(_) => {}
+        }
+        let failed = operation.progress().nodes.into_iter().find_map(|node| match node.stage {
+            NodeProgressStage::Incomplete(NodeIncomplete::Gone | NodeIncomplete::OtherNode) => None,
+            NodeProgressStage::Incomplete(why) => Some(format!("{}: {why}", node.node)),
+            _ => None,
+        });
+        failed.map_or(Ok(()), |text| Err(Stop::Failed(text)))
+    }
+
+    fn operation_options(&self) -> OperationOptions {
+        OperationOptions {
+            id: self.lock.id.clone(),
+            by: self.context.by.clone(),
+            reason: self.terms.reason.clone(),
+            take_over: self.terms.overrides.take_over,
+            ..OperationOptions::default()
+        }
+    }
+
+    /// What a machine shows before its work.
+    fn shown_before(&self, name: &NodeName) -> String {
+        let node = self.watched.cluster().node(name);
+        let before = |wait: &WaitFor| node.map(|node| wait.before(node));
+        self.terms.wait_for.as_ref().and_then(before).unwrap_or_default()
+    }
+
+    /// Waits until all gates hold.
+    async fn pass_gates(&mut self) -> Result<(), Stop> {
+        let (until, mut told) = (self.now() + self.terms.gate_timeout, Vec::new());
+        loop {
+            let mut failures = self.gates.failures(&mut self.watched, self.clock);
+            if failures.is_empty()
+                && let Err(why) = self.run_gate_command().await?
+            {
+                failures.push(format!("command: {why}"));
+            }
+            if failures.is_empty() {
+                return Ok(());
+            }
+            if self.now() > until {
+                return Err(Stop::Failed(failures.join("; ")));
+            }
+            if failures != told {
+                self.tell(
+                    Severity::Warning,
+                    "",
+                    format!("paused until this is well: {}", failures.join("; ")),
+                )
+                .await;
+                told = failures;
+            }
+            for _ in 0..5 {
+                self.tick().await?;
+            }
+        }
+    }
+
+    /// Runs the command of `--gate`, if there is one.
+    async fn run_gate_command(&mut self) -> Result<Result<(), String>, Stop> {
+        let Some(hook) = self.terms.gate.clone() else { return Ok(Ok(())) };
+        let mut running = match self.start_hook(hook, None) {
+            Ok(running) => running,
+            Err(why) => return Ok(Err(why)),
+        };
+        while !running.is_finished() {
+            self.tick().await?;
+        }
+        self.tell_lines().await;
+        Ok(end_of_hook(&mut running).await)
+    }
+
+    /// Starts a command of the operator; without a node for the whole cluster. It holds the lock of the maintenance, so that
+    /// nobody goes on while it runs.
+    fn start_hook(&self, hook: Hook, node: Option<NodeName>) -> Result<RunningHook, String> {
+        let lock = &self.lock;
+        let input = lock.as_input().map_err(|error| error.to_string())?;
+        let (id, lines) = (lock.id.to_string(), self.lines.0.clone());
+        Ok(tokio::spawn(async move { hook.run(node.as_ref(), &id, input, lines).await }))
+    }
+
+    /// Watches the cluster for a second, or while the maintenance is paused.
+    async fn tick(&mut self) -> Result<(), Stop> {
+        self.look().await?;
+        self.rest_while_paused().await
+    }
+
+    /// Starts nothing and writes nothing but renewals until the operator resumes the maintenance.
+    async fn rest_while_paused(&mut self) -> Result<(), Stop> {
+        while self.is_paused {
+            self.look().await?;
+        }
+        Ok(())
+    }
+
+    /// Watches the cluster for a second, and renews a note if one is due.
+    async fn look(&mut self) -> Result<(), Stop> {
+        let (clock, sleep) = (self.clock, self.clock.sleep(LOOK));
+        let OperatorRequests { input, stop } = &mut self.operator;
+        let asked = tokio::select! {
+            biased;
+            received = input.recv() => Some(received.ok_or(Stop::Killed)?),
+            _ = stop => return Err(Stop::Killed),
+            () = self.watched.while_watching(clock, sleep) => None,
+        };
+        match asked {
+            None => {}
+            Some(OperatorInput::Cancel) => return Err(Stop::Cancelled),
+            Some(OperatorInput::Pause) => {
+                self.is_paused = true;
+                self.tell(Severity::Info, "", "paused: commands that run go on".into()).await;
+            }
+            Some(OperatorInput::Resume) => {
+                self.is_paused = false;
+                self.tell(Severity::Info, "", "resumed".into()).await;
+            }
+        }
+        self.tell_lines().await;
+        if self.now() >= self.renews_at { self.renew().await } else { Ok(()) }
+    }
+
+    /// Writes one of the notes again, so that others see that the maintenance runs.
+    async fn renew(&mut self) -> Result<(), Stop> {
+        let notes = MaintenanceNotes::find(self.watched.cluster(), &self.lock.id);
+        let Some((name, note)) = notes.and_then(|notes| notes.nodes.into_iter().next()) else {
+            return Ok(());
+        };
+        let Some(node) = self.watched.cluster().node(&name) else { return Ok(()) };
+        let uid = node.uid.clone();
+        let (name, write) = self.staged(&name, note.stage, &note.before);
+        self.write_to(vec![(name, uid, write)]).await
+    }
+
+    /// Gives back the nodes that are in no wave.
+    async fn release_left_out(&mut self) -> Result<(), Stop> {
+        let nodes = std::mem::take(&mut self.options.nodes);
+        self.release(nodes).await
+    }
+
+    /// Uncordons nodes, as far as this maintenance has cordoned them, and removes its notes.
+    async fn release(&mut self, nodes: Vec<NodeName>) -> Result<(), Stop> {
+        self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
+    }
+
+    /// Uncordons the nodes that are not drained, if that was asked for when something fails. Returns whether the maintenance is
+    /// over.
+    async fn roll_back(&mut self) -> bool {
+        if self.terms.on_failure == OnFailure::Pause {
+            return false;
+        }
+        let nodes = std::mem::take(&mut self.options.nodes);
+        let text = "rolls back: the nodes that are not drained are uncordoned".into();
+        self.tell(Severity::Warning, "", text).await;
+        self.release(nodes).await.is_ok()
+    }
+
+    /// Tells the operator and the journal.
+    async fn tell(&mut self, level: Severity, subject: &str, text: String) {
+        let notice = OperationNotice { at: self.now(), level, subject: subject.into(), text };
+        (self.tell)(MaintenanceNews::Notice(notice.clone()));
+        if let Err(error) = self.lock.record_notice(notice).await {
+            tracing::error!(%error, "cannot write the journal");
+        }
+    }
+
+    /// Tells what commands have printed.
+    async fn tell_lines(&mut self) {
+        while let Ok(HookLine { node, text }) = self.lines.1.try_recv() {
+            let subject = node.map_or_else(|| "gate".into(), |node| format!("node/{node}"));
+            self.tell(Severity::Info, &subject, format!("| {text}")).await;
+        }
+    }
+}
+
+/// Whose input an operation gets while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InputFrom {
+    /// The operator can pause and cancel it.
+    Operator,
+    /// It is short; the operator's input waits for its end.
+    Nobody,
+}
+
+/// Works out waves, while the cluster is watched.
+///
+/// # Errors
+/// The work panicked.
+pub async fn plan(
+    watched: &mut WatchedModel<'_>,
+    clock: Clock,
+    cluster: Cluster,
+    options: &MaintenanceOptions,
+    now: Timestamp,
+) -> Result<MaintenancePlan, JoinError> {
+    let (options, rules) = (options.clone(), watched.rules());
+    let work = tokio::task::spawn_blocking(move || MaintenancePlan::new(&cluster, &options, rules, now));
+    watched.while_watching(clock, work).await
+}
+
+/// How a command has ended; waits for it.
+async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
+    running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
+}
+
+/// The write that notes a stage.
+fn mark(stage: MaintenanceStage, cordoned: bool, before: &str) -> MaintenanceWrite {
+    MaintenanceWrite::Mark { stage, cordoned, before: before.into() }
+}
