@@ -3,6 +3,7 @@
 use super::{
     App, Pane, TakenAlong,
     commands::{COMMANDS, TypedCommand, UserAction},
+    maintenance::MaintenanceOption,
     preview::{PlanKind, PlanRequest, Targets},
 };
 use kordon_core::cluster::{
@@ -51,6 +52,12 @@ impl App {
                     head => TakenAlong::Cell(head.into()),
                 });
             }
+            UserAction::Maintain(option) => self.set_maintenance(option, argument)?,
+            UserAction::Toggle(option) if self.screen.shows_maintenance() => {
+                let option =
+                    MaintenanceOption::from_plan(option).ok_or("a maintenance has no such option")?;
+                self.set_maintenance(option, argument)?;
+            }
             UserAction::Toggle(option) => {
                 let preview = self.screen.overlays.plan_mut().ok_or("there is no plan")?;
                 preview.set_option(option, argument)?;
@@ -58,6 +65,15 @@ impl App {
             _ => return Err("this command takes no argument".into()),
         }
         Ok(())
+    }
+
+    /// Sets an option of the open maintenance sheet.
+    ///
+    /// # Errors
+    /// No sheet is open, or the argument is no value of the option.
+    fn set_maintenance(&mut self, option: MaintenanceOption, argument: &str) -> Result<(), String> {
+        let sheet = self.screen.overlays.maintenance_mut().ok_or("the maintenance sheet is not open")?;
+        sheet.request.set(option, argument)
     }
 
     /// Shows a pane with a filter. What is in the place of the nodes is closed for them.

@@ -8,6 +8,7 @@ use tui_input::InputRequest;
 use super::{
     chord::Chord,
     listing::Movement,
+    maintenance::MaintenanceOption,
     pane::{InputTarget, KeyFocus, Pane},
     playback::SeekStep,
     preview::{PlanKind, PlanOption},
@@ -66,6 +67,8 @@ pub enum UserAction {
     Plan(PlanKind),
     /// Change an option of the open plan.
     Toggle(PlanOption),
+    /// Change an option of the maintenance sheet.
+    Maintain(MaintenanceOption),
     Redraw,
     Suspend,
     Quit,
@@ -170,6 +173,8 @@ pub enum KeyContext {
     Always,
     /// Applies while one of these panes has the focus.
     In(&'static [Pane]),
+    /// Applies in the maintenance sheet, and while one of these panes has the focus.
+    Maintenance(&'static [Pane]),
     /// Applies while any text is typed.
     Typing,
     /// Applies while text is typed into this input.
@@ -250,6 +255,16 @@ const fn option(
     view(name, doc, "", keys, UserAction::Toggle(option)).within(&[Pane::Plan])
 }
 
+/// Declares a command that changes an option of the maintenance sheet.
+const fn maintain(
+    name: &'static str,
+    doc: &'static str,
+    keys: &'static [Chord],
+    option: MaintenanceOption,
+) -> Command {
+    view(name, doc, "", keys, UserAction::Maintain(option)).in_maintenance(&[])
+}
+
 /// Declares a command that goes to another moment of the playback.
 const fn seek(
     name: &'static str,
@@ -274,6 +289,11 @@ const fn typed_only(
 impl Command {
     const fn within(self, panes: &'static [Pane]) -> Self {
         Self { context: KeyContext::In(panes), ..self }
+    }
+
+    /// Makes the command apply in the maintenance sheet and in these panes only.
+    const fn in_maintenance(self, panes: &'static [Pane]) -> Self {
+        Self { context: KeyContext::Maintenance(panes), ..self }
     }
 
     const fn always(self) -> Self {
@@ -403,15 +423,16 @@ pub const COMMANDS: &[Command] = &[
     plan(PODS, "delete", "Plan to delete the marked pods, or the selected one.", &[key(KeyCode::Delete)], PlanKind::Delete),
     option("ignore-daemonsets", "Drain: leave the pods of DaemonSets alone.", &[char('D')], PlanOption::IgnoreDaemonsets),
     option("delete-emptydir-data", "Drain: include pods with emptyDir volumes, whose data is lost.",
-        &[char('E')], PlanOption::DeleteEmptydirData),
-    option("force", "Drain: include pods that no controller recreates.", &[char('F')], PlanOption::Force),
+        &[char('E')], PlanOption::DeleteEmptydirData).in_maintenance(&[Pane::Plan]),
+    option("force", "Drain: include pods that no controller recreates.",
+        &[char('F')], PlanOption::Force).in_maintenance(&[Pane::Plan]),
     option("disable-eviction", "Drain: delete pods instead of evicting them; ignores budgets.",
         &[char('B')], PlanOption::DisableEviction),
     option("surge", "Drain: scale up Deployments whose budgets can never allow an eviction, until their pods have left.",
         &[char('V')], PlanOption::Surge),
     option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace).takes("[SECONDS]"),
     option("parallel", "Drain: change how many nodes are drained at a time.",
-        &[char('N')], PlanOption::Parallel).takes("[NODES]"),
+        &[char('N')], PlanOption::Parallel).in_maintenance(&[Pane::Plan]).takes("[NODES]"),
     option("pod-selector", "Drain: type the labels of the pods that leave; all others stay.",
         &[char('L')], PlanOption::PodSelector).takes("[SELECTOR]"),
     option("timeout", "Type how long the drain of each node, or the removal of the pods, may take.",
@@ -420,12 +441,26 @@ pub const COMMANDS: &[Command] = &[
         &[char('W')], PlanOption::SkipWaitForDelete).takes("[SECONDS]"),
     option("overwrite", "Taints, labels, annotations: allow changing existing ones.", &[char('O')], PlanOption::Overwrite),
     option("whole-zones", "What-if: fail the whole zones of the nodes.", &[char('Z')], PlanOption::WholeZones),
-    view("apply", "Apply the plan, after a confirmation; in enforce only.",
-        "apply", &[char('A')], UserAction::Apply).within(&[Pane::Plan]).with_danger(Danger::Writes),
+    maintain("exec", "Maintenance: type the command that does the work on an empty node.",
+        &[char('x')], MaintenanceOption::Exec).takes("[COMMAND]"),
+    maintain("wait-for", "Maintenance: type what shows that others have done the work: boot, kubelet, no-taint=KEY, …",
+        &[char('W')], MaintenanceOption::WaitFor).takes("[WHAT]"),
+    maintain("max-per-zone", "Maintenance: type how many nodes of a zone may be down at a time.",
+        &[char('Z')], MaintenanceOption::MaxPerZone).takes("[NODES]"),
+    maintain("work-takes", "Maintenance: type how long the work on an empty node is expected to take.",
+        &[char('t')], MaintenanceOption::WorkTakes).takes("[SPAN]"),
+    maintain("settle", "Maintenance: type how long a node has to be well before it counts as done.",
+        &[char('I')], MaintenanceOption::Settle).takes("[SPAN]"),
+    maintain("allow-pending", "Maintenance: include nodes whose pods find no other node; these wait until theirs is back.",
+        &[char('P')], MaintenanceOption::AllowPending),
+    maintain("window", "Maintenance: type at which times of day waves may run.",
+        &[char('D')], MaintenanceOption::Window).takes("[FROM-TO ZONE]"),
+    view("apply", "Apply the plan, or carry out the maintenance, after a confirmation; in enforce only.",
+        "apply", &[char('A')], UserAction::Apply).in_maintenance(&[Pane::Plan]).with_danger(Danger::Writes),
     view("pause", "Pause the recording, history or operation that is shown, or resume it.",
         "pause", &[char('p')], UserAction::Pause),
     view("cancel", "Cancel the operation, after a confirmation.",
-        "cancel", &[char('C')], UserAction::Cancel).within(&[Pane::Progress]),
+        "cancel", &[char('C')], UserAction::Cancel).in_maintenance(&[Pane::Progress]),
     seek("rewind", "Go back 10 seconds.", "-10s", &[key(KeyCode::Left)], SeekStep::By(-10)),
     seek("forward", "Go forward 10 seconds.", "+10s", &[key(KeyCode::Right)], SeekStep::By(10)),
     seek("rewind-minute", "Go back a minute.", "", &[char(',')], SeekStep::By(-60)),
@@ -546,11 +581,19 @@ impl KeyContext {
             (Self::Everywhere | Self::Always, KeyFocus::Pane(_))
             | (Self::Typing, KeyFocus::Input(_))
             | (Self::Always | Self::Tour, KeyFocus::Tour) => true,
-            (Self::In(panes), KeyFocus::Pane(pane)) => panes.contains(&pane),
+            (Self::In(panes) | Self::Maintenance(panes), KeyFocus::Pane(pane)) => panes.contains(&pane),
+            (Self::Everywhere | Self::Always | Self::Maintenance(_), KeyFocus::Maintenance) => true,
             (Self::TypingOf(own), KeyFocus::Input(target)) => own == target,
-            (Self::Everywhere | Self::Always | Self::In(_) | Self::Tour, KeyFocus::Input(_))
+            (
+                Self::Everywhere | Self::Always | Self::In(_) | Self::Maintenance(_) | Self::Tour,
+                KeyFocus::Input(_),
+            )
             | (Self::Typing | Self::TypingOf(_) | Self::Tour, KeyFocus::Pane(_))
-            | (Self::Everywhere | Self::In(_) | Self::Typing | Self::TypingOf(_), KeyFocus::Tour) => false,
+            | (Self::In(_) | Self::Typing | Self::TypingOf(_) | Self::Tour, KeyFocus::Maintenance)
+            | (
+                Self::Everywhere | Self::In(_) | Self::Maintenance(_) | Self::Typing | Self::TypingOf(_),
+                KeyFocus::Tour,
+            ) => false,
         }
     }
 
@@ -560,7 +603,8 @@ impl KeyContext {
         match (self, other) {
             (Self::Tour, other) | (other, Self::Tour) => matches!(other, Self::Tour | Self::Always),
             (Self::TypingOf(one), Self::TypingOf(other)) => one == other,
-            (Self::In(one), Self::In(other)) => one.iter().any(|pane| other.contains(pane)),
+            (Self::In(one), Self::In(other) | Self::Maintenance(other))
+            | (Self::Maintenance(one), Self::In(other)) => one.iter().any(|pane| other.contains(pane)),
             (Self::Always, context) | (context, Self::Always) if is_typing(context) => {
                 chord.typed().is_none()
             }
@@ -574,11 +618,13 @@ impl fmt::Display for KeyContext {
         match self {
             Self::Everywhere | Self::Always => f.write_str("everywhere"),
             Self::In(panes) => {
-                for (place, pane) in panes.iter().enumerate() {
-                    f.write_str(if place == 0 { "in the " } else { ", " })?;
-                    f.write_str(&pane.title().to_lowercase())?;
-                }
-                Ok(())
+                f.write_str("in the ")?;
+                write_panes(panes, f)
+            }
+            Self::Maintenance([]) => f.write_str("in the maintenance sheet"),
+            Self::Maintenance(panes) => {
+                f.write_str("in the maintenance sheet, ")?;
+                write_panes(panes, f)
             }
             Self::Tour => f.write_str("in the tour"),
             Self::Typing => f.write_str("while anything is typed"),
@@ -589,6 +635,14 @@ impl fmt::Display for KeyContext {
             Self::TypingOf(InputTarget::Theme) => f.write_str("while a theme is chosen"),
         }
     }
+}
+
+fn write_panes(panes: &[Pane], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (place, pane) in panes.iter().enumerate() {
+        f.write_str(if place == 0 { "" } else { ", " })?;
+        f.write_str(&pane.title().to_lowercase())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -77,12 +77,11 @@ impl App {
         })
     }
 
-    /// The command that carries out the maintenance that is shown. The work on the machines is left to fill in.
+    /// The command that carries out the maintenance that is shown.
     fn maintenance_to_copy(&self) -> Option<Copied> {
-        let nodes = &self.screen.overlays.maintenance()?.nodes;
-        let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
-        let text = format!("kordon maintenance {} --enforce --exec 'COMMAND {{node}}'", names.join(" "));
-        (!names.is_empty()).then(|| Copied { what: "the command".into(), text })
+        let request = &self.screen.overlays.maintenance()?.request;
+        let copied = || Copied { what: "the command".into(), text: request.command() };
+        (!request.nodes.is_empty()).then(copied)
     }
 
     fn command_to_copy(&self) -> Option<Copied> {

@@ -7,6 +7,8 @@ use kordon_core::{
     operation::approval::{Approval, Prompt},
 };
 
+use super::maintenance::MaintenanceProposal;
+
 /// An open question. Only the requested words, or a choice other than the first, mean yes.
 #[derive(Clone, Debug)]
 pub struct Dialog {
@@ -29,8 +31,12 @@ pub enum DialogSubject {
     FindUndo,
     /// An operation that is about to start.
     Approval(Box<Approval>),
+    /// A maintenance that is about to start.
+    Maintenance(Box<MaintenanceProposal>),
     /// The cancellation of this operation.
     Cancel(OperationId),
+    /// The cancellation of this maintenance.
+    CancelMaintenance(OperationId),
     /// The decision to quit while operations are in progress.
     Quit,
 }
@@ -69,7 +75,11 @@ impl Dialog {
     pub fn approval(&self) -> Option<&Approval> {
         match &self.subject {
             DialogSubject::Approval(approval) => Some(approval),
-            DialogSubject::FindUndo | DialogSubject::Cancel(_) | DialogSubject::Quit => None,
+            DialogSubject::FindUndo
+            | DialogSubject::Maintenance(_)
+            | DialogSubject::Cancel(_)
+            | DialogSubject::CancelMaintenance(_)
+            | DialogSubject::Quit => None,
         }
     }
 
@@ -77,12 +87,26 @@ impl Dialog {
     pub fn prompt(&self) -> Option<DialogPrompt<'_>> {
         match &self.subject {
             DialogSubject::FindUndo => None,
-            DialogSubject::Approval(approval) => Some(match &approval.question()?.prompt {
+            DialogSubject::Approval(_) | DialogSubject::Maintenance(_) => Some(match self.asked()? {
                 Prompt::Yes(words) => DialogPrompt::Choice(vec!["Cancel", words]),
                 Prompt::Words(words) => DialogPrompt::Words(words),
             }),
-            DialogSubject::Cancel(_) => Some(DialogPrompt::Choice(vec!["Continue it", "Cancel it"])),
+            DialogSubject::Cancel(_) | DialogSubject::CancelMaintenance(_) => {
+                Some(DialogPrompt::Choice(vec!["Continue it", "Cancel it"]))
+            }
             DialogSubject::Quit => Some(DialogPrompt::Choice(QUIT.to_vec())),
+        }
+    }
+
+    /// What an operation or a maintenance asks of the operator before it starts; `None` if nothing is asked now.
+    fn asked(&self) -> Option<&Prompt> {
+        match &self.subject {
+            DialogSubject::Approval(approval) => Some(&approval.question()?.prompt),
+            DialogSubject::Maintenance(proposal) => Some(&proposal.prompt),
+            DialogSubject::FindUndo
+            | DialogSubject::Cancel(_)
+            | DialogSubject::CancelMaintenance(_)
+            | DialogSubject::Quit => None,
         }
     }
 
@@ -90,7 +114,11 @@ impl Dialog {
     pub fn has_ended(&self) -> bool {
         match &self.subject {
             DialogSubject::Approval(approval) => approval.decision().is_some(),
-            DialogSubject::FindUndo | DialogSubject::Cancel(_) | DialogSubject::Quit => false,
+            DialogSubject::FindUndo
+            | DialogSubject::Maintenance(_)
+            | DialogSubject::Cancel(_)
+            | DialogSubject::CancelMaintenance(_)
+            | DialogSubject::Quit => false,
         }
     }
 
@@ -98,7 +126,11 @@ impl Dialog {
     pub fn can_be_left(&self) -> bool {
         match &self.subject {
             DialogSubject::Approval(approval) => self.has_ended() || approval.can_be_cancelled(),
-            DialogSubject::FindUndo | DialogSubject::Cancel(_) | DialogSubject::Quit => true,
+            DialogSubject::FindUndo
+            | DialogSubject::Maintenance(_)
+            | DialogSubject::Cancel(_)
+            | DialogSubject::CancelMaintenance(_)
+            | DialogSubject::Quit => true,
         }
     }
 
@@ -128,14 +160,12 @@ impl Dialog {
     /// The answer that Enter gives; `None` if the typed words are not the requested ones, or there is nothing to
     /// answer.
     pub fn reply(&mut self) -> Option<DialogReply> {
-        if let DialogSubject::Approval(approval) = &self.subject {
-            if approval.decision().is_some() {
-                return Some(DialogReply::No);
-            }
-            if let Prompt::Words(_) = &approval.question()?.prompt {
-                self.mismatch = !approval.question()?.prompt.accepts(self.input.value());
-                return (!self.mismatch).then_some(DialogReply::Yes(1));
-            }
+        if self.has_ended() {
+            return Some(DialogReply::No);
+        }
+        if let Some(prompt @ Prompt::Words(_)) = self.asked() {
+            self.mismatch = !prompt.accepts(self.input.value());
+            return (!self.mismatch).then_some(DialogReply::Yes(1));
         }
         self.prompt().map(|_| if self.chosen == 0 { DialogReply::No } else { DialogReply::Yes(self.chosen) })
     }

@@ -5,7 +5,6 @@ use tui_input::{Input, InputRequest};
 use super::{
     App,
     commands::{COMMANDS, Command, KeyContext, TypedCommand, UserAction},
-    pane::KeyFocus,
 };
 
 /// The help while it is open.
@@ -99,6 +98,7 @@ impl HelpGroup {
             | UserAction::MarkRange
             | UserAction::Plan(_)
             | UserAction::Maintenance
+            | UserAction::Maintain(_)
             | UserAction::Toggle(_)
             | UserAction::Apply
             | UserAction::Progress
@@ -170,7 +170,7 @@ fn group(app: &App, command: &Command) -> HelpGroup {
     if matches!(command.context, KeyContext::Typing | KeyContext::TypingOf(_)) {
         return HelpGroup::Typing;
     }
-    let applies = command.context.applies(KeyFocus::Pane(app.screen.focus));
+    let applies = command.context.applies(app.screen.command_focus());
     if applies && app.would_act(command.action) {
         HelpGroup::for_action(command.action)
     } else {

@@ -292,6 +292,10 @@ mod tests {
             let focuses: Vec<KeyFocus> = match command.context {
                 KeyContext::Everywhere | KeyContext::Always => vec![KeyFocus::Pane(Pane::Journal)],
                 KeyContext::In(panes) => panes.iter().copied().map(KeyFocus::Pane).collect(),
+                KeyContext::Maintenance(panes) => {
+                    let panes = panes.iter().copied().map(KeyFocus::Pane);
+                    panes.chain([KeyFocus::Maintenance]).collect()
+                }
                 KeyContext::Typing => InputTarget::ALL.map(KeyFocus::Input).into(),
                 KeyContext::TypingOf(target) => vec![KeyFocus::Input(target)],
                 KeyContext::Tour => vec![KeyFocus::Tour],

@@ -4,12 +4,13 @@ use crossterm::event::KeyEvent;
 
 use super::{
     App, HistoryState,
-    commands::{COMMANDS, Command, TypedCommand, UserAction},
+    commands::{COMMANDS, Command, KeyContext, TypedCommand, UserAction},
     detail::Detail,
     dialog::DialogPrompt,
     filter::Filter,
     filter_fields::fields,
     history_view::PAST,
+    maintenance::MaintenanceOption,
     operations::OperationEntry,
     overlays::Overlay,
     pane::{KeyFocus, Pane},
@@ -31,7 +32,12 @@ impl App {
                     | UserAction::KeepFilter
                     | UserAction::Quit
             ),
-            Some(Overlay::Info(_) | Overlay::Timing(_) | Overlay::Maintenance(_)) => {
+            Some(Overlay::Maintenance(_)) => !matches!(
+                (command.context, command.action),
+                (KeyContext::Maintenance(_), _)
+                    | (_, UserAction::Back | UserAction::Help | UserAction::Quit | UserAction::Pause)
+            ),
+            Some(Overlay::Info(_) | Overlay::Timing(_)) => {
                 !matches!(command.action, UserAction::Back | UserAction::Help | UserAction::Quit)
             }
             _ => false,
@@ -69,11 +75,21 @@ impl App {
                 _ => !screen.pods.list.is_empty(),
             },
             UserAction::Plan(kind) => self.has_targets(kind),
+            UserAction::Toggle(option) if screen.shows_maintenance() => {
+                MaintenanceOption::from_plan(option).is_some()
+            }
+            UserAction::Maintain(_) => screen.shows_maintenance(),
             UserAction::Toggle(option) => {
                 plan.is_some_and(|plan| plan.request.kind.options().contains(&option))
             }
+            UserAction::Apply if screen.shows_maintenance() => {
+                screen.overlays.maintenance().is_some_and(|sheet| !sheet.request.nodes.is_empty())
+            }
             UserAction::Apply => plan.is_some_and(|plan| plan.request.kind != PlanKind::Failure),
-            UserAction::Pause if self.would_play() => true,
+            UserAction::Cancel if screen.shows_maintenance() => {
+                self.operations.running_maintenance().is_some()
+            }
+            UserAction::Pause if self.pauses_maintenance() || self.would_play() => true,
             UserAction::Pause | UserAction::Cancel => {
                 screen.focus == Pane::Progress
                     && self.shown_operation().is_some_and(OperationEntry::is_running)
@@ -225,7 +241,9 @@ impl App {
     /// Says in the footer that a key does nothing here, and where it does something.
     pub fn on_unknown_key(&mut self, key: KeyEvent) {
         match self.screen.key_focus() {
-            KeyFocus::Pane(_) => self.screen.message = Some(self.preferences.keymap.unknown(key)),
+            KeyFocus::Pane(_) | KeyFocus::Maintenance => {
+                self.screen.message = Some(self.preferences.keymap.unknown(key));
+            }
             KeyFocus::Tour => {
                 self.screen.message = Some("Esc ends the tour, then every key does what it does".into());
             }

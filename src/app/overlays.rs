@@ -106,12 +106,12 @@ impl Overlay {
             Self::Question(_) => Some(InputTarget::Answer),
             Self::Help(sheet) => sheet.is_typing.then_some(InputTarget::Filter),
             Self::Themes(_) => Some(InputTarget::Theme),
+            Self::Maintenance(sheet) => sheet.line.is_some().then_some(InputTarget::Edits),
             Self::Detail(_)
             | Self::Progress(_)
             | Self::Events(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Maintenance(_)
             | Self::Tour(_) => None,
         }
     }
@@ -151,12 +151,12 @@ impl Overlay {
             Self::Question(dialog) => dialog.edit(request),
             Self::Help(sheet) => sheet.edit(request),
             Self::Themes(chooser) => chooser.edit(request),
+            Self::Maintenance(sheet) => sheet.edit(request),
             Self::Detail(_)
             | Self::Progress(_)
             | Self::Events(_)
             | Self::Info(_)
             | Self::Timing(_)
-            | Self::Maintenance(_)
             | Self::Tour(_) => {}
         }
     }
@@ -372,15 +372,19 @@ impl Overlays {
     /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
     /// detail opened from a plan, progress or Events lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
-        let gives_way = |other: &Overlay| {
-            matches!(
-                other,
-                Overlay::Help(_)
-                    | Overlay::Info(_)
-                    | Overlay::Timing(_)
-                    | Overlay::Maintenance(_)
-                    | Overlay::Tour(_)
-            )
+        // The maintenance sheet stays below what is asked, typed or looked up for it.
+        let keeps_sheet = matches!(overlay, Overlay::Question(_) | Overlay::Palette(_) | Overlay::Help(_));
+        let gives_way = |other: &Overlay| match other {
+            Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_) | Overlay::Tour(_) => true,
+            Overlay::Maintenance(_) => !keeps_sheet,
+            Overlay::Detail(_)
+            | Overlay::Plan(_)
+            | Overlay::Progress(_)
+            | Overlay::Events(_)
+            | Overlay::Filter(_)
+            | Overlay::Palette(_)
+            | Overlay::Question(_)
+            | Overlay::Themes(_) => false,
         };
         self.0.retain(|other| !gives_way(other));
         match &overlay {

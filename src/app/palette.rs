@@ -5,7 +5,7 @@ use tui_input::{Input, InputRequest};
 use super::{
     aliases::Aliases,
     commands::{COMMANDS, Command, Danger, KeyContext},
-    pane::{KeyFocus, Pane},
+    pane::KeyFocus,
 };
 use kordon_core::cluster::nearest::nearest;
 
@@ -18,15 +18,15 @@ pub struct Palette {
     pub chosen: usize,
     /// Why the last entered text could not be run.
     pub fault: Option<String>,
-    /// The focused pane; it decides which commands apply.
-    focus: Pane,
+    /// The focused pane or sheet; it decides which commands apply.
+    focus: KeyFocus,
     aliases: Aliases,
     /// Names of the commands that were run before, the latest first.
     used: Vec<&'static str>,
 }
 
 impl Palette {
-    pub fn new(focus: Pane, aliases: Aliases, used: Vec<&'static str>) -> Self {
+    pub fn new(focus: KeyFocus, aliases: Aliases, used: Vec<&'static str>) -> Self {
         let mut palette =
             Self { input: Input::default(), found: Vec::new(), chosen: 0, fault: None, focus, aliases, used };
         palette.search();
@@ -89,7 +89,7 @@ impl Palette {
 
     /// Whether the command can be run with the present focus.
     pub fn applies(&self, command: &Command) -> bool {
-        command.context.applies(KeyFocus::Pane(self.focus))
+        command.context.applies(self.focus)
     }
 
     fn search(&mut self) {
@@ -113,7 +113,7 @@ fn in_full(command: &Command) -> String {
 }
 
 /// Commands that match the text, best match first.
-fn found(text: &str, focus: Pane) -> Vec<&'static Command> {
+fn found(text: &str, focus: KeyFocus) -> Vec<&'static Command> {
     let text = text.trim().to_lowercase();
     let head = text.split_whitespace().next().unwrap_or_default();
     // When an argument follows, only the name is matched.
@@ -151,7 +151,7 @@ fn is_typed(command: &&Command) -> bool {
 }
 
 /// Rank of a match, lower for better matches; `None` if a word is missing.
-fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8> {
+fn rank(command: &Command, text: &str, words: &[&str], focus: KeyFocus) -> Option<u8> {
     let doc = command.doc.to_lowercase();
     let fits = words.iter().all(|word| command.name.contains(word) || doc.contains(word));
     let of_name = match command.name {
@@ -161,16 +161,17 @@ fn rank(command: &Command, text: &str, words: &[&str], focus: Pane) -> Option<u8
         _ => 3,
     };
     // Commands that do not apply here come last, unless the text is their exact name.
-    let elsewhere = if command.context.applies(KeyFocus::Pane(focus)) || of_name == 0 { 0 } else { 4 };
+    let elsewhere = if command.context.applies(focus) || of_name == 0 { 0 } else { 4 };
     fits.then_some(of_name + elsewhere)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::pane::Pane;
 
     fn typed(text: &str) -> Palette {
-        let mut palette = Palette::new(Pane::Nodes, Aliases::default(), Vec::new());
+        let mut palette = Palette::new(KeyFocus::Pane(Pane::Nodes), Aliases::default(), Vec::new());
         for letter in text.chars() {
             palette.edit(InputRequest::InsertChar(letter));
         }
@@ -229,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_was_used_last_comes_first() {
-        let palette = Palette::new(Pane::Nodes, Aliases::default(), vec!["theme", "drain"]);
+        let palette = Palette::new(KeyFocus::Pane(Pane::Nodes), Aliases::default(), vec!["theme", "drain"]);
         let names: Vec<&str> = palette.found.iter().map(|command| command.name).take(2).collect();
         assert_eq!(names, ["theme", "drain"]);
     }

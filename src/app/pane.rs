@@ -102,6 +102,8 @@ pub enum KeyFocus {
     Pane(Pane),
     /// A text input: keys are typed into it.
     Input(InputTarget),
+    /// The maintenance sheet: keys are commands of the sheet or of the whole screen.
+    Maintenance,
     /// The tour: keys go from step to step.
     Tour,
 }

@@ -163,6 +163,9 @@ impl App {
                 }
                 rights_for(kind, false, &namespaces)
             }
+            UserAction::Apply if self.screen.shows_maintenance() => {
+                rights_for(PlanKind::Drain, false, &BTreeSet::from([Namespace::default()]))
+            }
             UserAction::Apply => rights_of(plan?),
             UserAction::Toggle(PlanOption::DisableEviction) => {
                 let everywhere = BTreeSet::from([Namespace::default()]);

@@ -331,7 +331,17 @@ impl Screen {
             return KeyFocus::Tour;
         }
         let input = self.focused_overlay().and_then(Overlay::input);
-        input.map_or(KeyFocus::Pane(self.focus), KeyFocus::Input)
+        input.map_or(self.command_focus(), KeyFocus::Input)
+    }
+
+    /// Destination of the next key while no text is typed and no tour is shown.
+    pub fn command_focus(&self) -> KeyFocus {
+        if self.shows_maintenance() { KeyFocus::Maintenance } else { KeyFocus::Pane(self.focus) }
+    }
+
+    /// Whether the maintenance sheet is open.
+    pub fn shows_maintenance(&self) -> bool {
+        self.overlays.maintenance().is_some()
     }
 
     /// The overlay that gets keys: the topmost one, unless it is a view and another pane has the focus.
@@ -376,6 +386,11 @@ impl Screen {
         let is_filtered = !self.filter(focus).is_empty();
         if let Some(Overlay::Plan(preview)) = self.focused_overlay_mut()
             && (preview.leave_option() || !is_filtered && preview.leave_diff())
+        {
+            return;
+        }
+        if let Some(Overlay::Maintenance(sheet)) = self.focused_overlay_mut()
+            && sheet.leave_line()
         {
             return;
         }

@@ -14,7 +14,7 @@ use super::{
     groups::NodeRow,
     help::HelpSheet,
     listing::Movement,
-    maintenance::MaintenanceSheet,
+    maintenance::{MaintenanceOption, MaintenanceRequest, MaintenanceSheet},
     overlays::Overlay,
     palette::Palette,
     pane::Pane,
@@ -62,7 +62,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
     }
     match action {
         UserAction::Quit => return app.quit(),
-        UserAction::Suspend if app.operations.running().next().is_some() => {
+        UserAction::Suspend if !app.operations.running_titles().is_empty() => {
             app.screen.message = Some("not while an operation runs: it would stop".into());
         }
         UserAction::Suspend => return Reaction::Suspend,
@@ -105,10 +105,14 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::MarkRange => mark_range(app),
         UserAction::Plan(kind) => open_plan(app, kind),
         UserAction::Toggle(option) => toggle_option(app, option),
+        UserAction::Maintain(option) => change_maintenance(app, option),
         UserAction::Filter => open_filter(app),
         UserAction::Palette => {
-            let palette =
-                Palette::new(app.screen.focus, app.preferences.aliases.clone(), app.screen.used.clone());
+            let palette = Palette::new(
+                app.screen.command_focus(),
+                app.preferences.aliases.clone(),
+                app.screen.used.clone(),
+            );
             app.screen.overlays.open(Overlay::Palette(palette));
         }
         UserAction::Help => toggle_help(app),
@@ -126,6 +130,9 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             Some(help) => help.is_typing = false,
             None => app.screen.keep_filter(),
         },
+        UserAction::KeepEdits if app.screen.shows_maintenance() => {
+            app.screen.overlays.maintenance_mut().into_iter().for_each(MaintenanceSheet::keep_line);
+        }
         UserAction::KeepEdits => app.screen.overlays.plan_mut().into_iter().for_each(Preview::keep_edits),
         UserAction::RunCommand => return run_command(app, now),
         UserAction::Typed(typed) => {
@@ -133,6 +140,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
                 app.screen.message = Some(fault);
             }
         }
+        UserAction::Apply if app.screen.shows_maintenance() => app.ask_for_maintenance(now),
         UserAction::Apply => app.apply_plan(now),
         UserAction::Answer => {
             let request = app.answer_dialog(now);
@@ -141,6 +149,7 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
             }
         }
         UserAction::Progress => app.open_progress(),
+        UserAction::Pause if app.pauses_maintenance() => app.pause_or_resume_maintenance(),
         UserAction::Pause if app.screen.focus != Pane::Progress => app.play_or_pause(),
         UserAction::Pause => app.pause_or_resume(now),
         UserAction::Seek(step) => app.seek(step),
@@ -217,7 +226,7 @@ fn toggle_maintenance(app: &mut App) {
         Some(Targets::Nodes(nodes)) => nodes,
         Some(Targets::Pods(_)) | None => Vec::new(),
     };
-    let sheet = MaintenanceSheet { nodes, ..MaintenanceSheet::default() };
+    let sheet = MaintenanceSheet::new(MaintenanceRequest::new(nodes));
     app.screen.overlays.open(Overlay::Maintenance(Box::new(sheet)));
 }
 
@@ -538,6 +547,9 @@ fn open_suggested(app: &mut App) {
 
 /// Changes an option of the open plan, or opens the line in which its value is typed.
 fn toggle_option(app: &mut App, option: PlanOption) {
+    if let Some(option) = MaintenanceOption::from_plan(option).filter(|_| app.screen.shows_maintenance()) {
+        return change_maintenance(app, option);
+    }
     if option.typed().is_some() {
         let cluster = app.shown().cluster.clone();
         let preview = app.screen.overlays.plan_mut();
@@ -551,6 +563,11 @@ fn toggle_option(app: &mut App, option: PlanOption) {
     if option == PlanOption::DisableEviction {
         app.say_missing_right();
     }
+}
+
+/// Switches an option of the open maintenance sheet, or opens the line in which its value is typed.
+fn change_maintenance(app: &mut App, option: MaintenanceOption) {
+    app.screen.overlays.maintenance_mut().into_iter().for_each(|sheet| sheet.change(option));
 }
 
 /// Starts typing into the taints, labels or annotations of the open plan.

@@ -436,6 +436,7 @@ impl Loop {
             self.work.start_leaving(&mut self.display);
         }
         self.display.refresh();
+        self.operations.show(&self.display.app.model);
         self.work.start_forecast(&mut self.display);
         self.work.start(&mut self.display);
         if let Some(snapshot) = self.display.app.take_unneeded_snapshot() {

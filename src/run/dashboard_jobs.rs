@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use super::{
     approval_driver::{checks, make_plan},
     background::{Background, Failed, first_finished},
+    dashboard_maintenance::MaintenanceTasks,
 };
 use crate::{
     app::{
@@ -27,6 +28,7 @@ use crate::{
     },
     journal::{JournalLine, JournalWriter, LineKind},
     k8s::requests::read_whole_nodes,
+    model::Model,
 };
 use kordon_clock::Clock;
 use kordon_core::{
@@ -46,6 +48,7 @@ pub struct OperationsDriver {
     /// take long.
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
+    maintenances: MaintenanceTasks,
     /// The strictest guard rails that were read in this session: rails that are relaxed meanwhile stay as they were. None if
     /// they could not be read at the start.
     guards: Option<Guards>,
@@ -84,14 +87,26 @@ impl OperationsDriver {
     pub fn new(context: Option<WriteContext>) -> Self {
         // A file that cannot be read now is an error of the first check.
         let guards = context.as_ref().and_then(|_| guards::read(None).ok());
-        Self { context, jobs: Vec::new(), running: BTreeMap::new(), guards }
+        let maintenances = MaintenanceTasks::default();
+        Self { context, jobs: Vec::new(), running: BTreeMap::new(), maintenances, guards }
     }
 
     /// Starts every job of the app.
     pub fn start_jobs(&mut self, app: &mut App, clock: Clock) {
         while let Some(job) = app.next_job() {
-            self.start(job, clock);
+            match job {
+                Job::StartMaintenance { number, start } => {
+                    let (context, guards) = (self.context.clone(), self.guards.clone());
+                    self.maintenances.start(number, *start, context, guards, &app.model, clock);
+                }
+                job => self.start(job, clock),
+            }
         }
+    }
+
+    /// Shows the newest model to the maintenances that run.
+    pub fn show(&self, model: &Model) {
+        self.maintenances.show(model);
     }
 
     fn start(&mut self, job: Job, clock: Clock) {
@@ -99,6 +114,8 @@ impl OperationsDriver {
             Job::Plan { number, job } => {
                 self.spawn(async move { JobResult::Planned { number, plan: make_plan(*job).await } });
             }
+            Job::StartMaintenance { .. } => {}
+            Job::SteerMaintenance { number, input } => self.maintenances.steer(number, input),
             Job::Notice { id, notice } => {
                 let OperationNotice { at, level, subject, text } = notice;
                 let kind = LineKind::Notice { level, subject, text };
@@ -210,7 +227,7 @@ impl OperationsDriver {
     /// # Errors
     /// A job panicked.
     async fn next_result(&mut self) -> Result<JobResult, Failed> {
-        let Self { jobs, running, .. } = self;
+        let Self { jobs, running, maintenances, .. } = self;
         let result = tokio::select! {
             done = first_finished(jobs) => {
                 let DoneJob { result, lock, guards } = done?;
@@ -219,6 +236,7 @@ impl OperationsDriver {
                 result
             }
             result = next_of_any(running.values_mut()) => result,
+            (number, event) = maintenances.next() => JobResult::Maintenance { number, event },
         };
         if let JobResult::Written { id, closed: true, .. } = &result {
             self.running.remove(id);

@@ -9,6 +9,7 @@ pub mod background;
 pub mod controller;
 pub mod dashboard;
 mod dashboard_jobs;
+mod dashboard_maintenance;
 pub mod demo_scheduler;
 pub mod events;
 mod headroom_slices;

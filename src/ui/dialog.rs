@@ -10,6 +10,7 @@ use ratatui::{
 
 use super::{
     Scene,
+    maintenance::summary,
     mark::mark,
     panes, text,
     theme::Role,
@@ -19,13 +20,17 @@ use super::{
         sheet,
     },
 };
-use crate::app::dialog::{Dialog, DialogPrompt, DialogSubject};
+use crate::app::{
+    dialog::{Dialog, DialogPrompt, DialogSubject},
+    maintenance::MaintenanceProposal,
+};
 use kordon_core::{
     cluster::OperationId,
     operation::{
         OperationOptions,
         approval::{Approval, Objection, UndoProposal, Wait},
     },
+    plan::words::counted,
     visible,
 };
 
@@ -91,7 +96,8 @@ fn title(dialog: &Dialog) -> &'static str {
         DialogSubject::Approval(approval) if approval.undo_proposal().is_some() => " Undo ",
         DialogSubject::Approval(_) => " Apply ",
         DialogSubject::FindUndo => " Undo ",
-        DialogSubject::Cancel(_) => " Cancel ",
+        DialogSubject::Maintenance(_) => " Maintenance ",
+        DialogSubject::Cancel(_) | DialogSubject::CancelMaintenance(_) => " Cancel ",
         DialogSubject::Quit => " Quit ",
     }
 }
@@ -151,7 +157,9 @@ impl Paper<'_> {
                 Some(undo) => self.undo(approval, undo),
                 None => self.plan(approval),
             },
+            DialogSubject::Maintenance(proposal) => self.maintenance(proposal),
             DialogSubject::Cancel(id) => self.cancel(id),
+            DialogSubject::CancelMaintenance(id) => self.cancel_maintenance(id),
             DialogSubject::Quit => self.quit(),
         }
     }
@@ -245,12 +253,61 @@ impl Paper<'_> {
         lines
     }
 
+    /// What a maintenance does before it starts: its waves, and the work on the machines.
+    fn maintenance(&self, proposal: &MaintenanceProposal) -> Vec<Line<'static>> {
+        let MaintenanceProposal { request, plan, prompt: _ } = proposal;
+        let mut lines = vec![self.line(&summary(plan), Role::Strong)];
+        for (number, wave) in plan.waves.iter().enumerate().take(SHOWN) {
+            let names: Vec<&str> = wave.nodes.iter().map(|node| &**node).collect();
+            lines.push(self.line(&format!("wave {:>3} {}", number + 1, names.join(", ")), Role::Base));
+        }
+        if plan.waves.len() > SHOWN {
+            let more = counted(plan.waves.len() - SHOWN, "wave", "waves");
+            lines.push(self.line(&format!("and {more} more"), Role::Dim));
+        }
+        let lost = plan.waves.iter().map(|wave| wave.lost.len()).sum::<usize>();
+        if lost > 0 {
+            let pods = counted(lost, "pod is", "pods are");
+            self.sentence(
+                "▲",
+                &format!("{pods} lost: nothing recreates them"),
+                Role::LevelWarning,
+                &mut lines,
+            );
+        }
+        if !plan.left_out.is_empty() {
+            let nodes = counted(plan.left_out.len(), "node is", "nodes are");
+            self.sentence("▲", &format!("{nodes} in no wave"), Role::LevelWarning, &mut lines);
+        }
+        if !request.exec.is_empty() {
+            let text = format!("runs here for each node: {}", request.exec);
+            self.sentence("•", &text, Role::Base, &mut lines);
+        }
+        if let Some(wait_for) = &request.wait_for {
+            self.sentence("•", &format!("waits for {wait_for}"), Role::Base, &mut lines);
+        }
+        let text = "Each wave is worked out again before it starts. If something fails, nodes that are not drained stay \
+                    cordoned.";
+        self.sentence(" ", text, Role::Dim, &mut lines);
+        lines
+    }
+
+    fn cancel_maintenance(&self, id: &OperationId) -> Vec<Line<'static>> {
+        let mut lines = vec![self.line(id, Role::Strong)];
+        let text = format!(
+            "Nothing more is started. Commands that run go on to their end, and nodes stay cordoned until `kordon \
+             maintenance --resume={id} --enforce` goes on or --release={id} ends it."
+        );
+        self.sentence(" ", &text, Role::Base, &mut lines);
+        lines
+    }
+
     fn quit(&self) -> Vec<Line<'static>> {
-        let running: Vec<&str> =
-            self.scene.app.operations.running().map(|entry| entry.title.as_str()).collect();
+        let running = self.scene.app.operations.running_titles();
         let mut lines = vec![self.line("In progress:", Role::Base)];
         self.list("•", &running, Role::Strong, &mut lines);
-        let text = "After quitting nothing more happens to it, and the next start offers to resume it.";
+        let text = "After quitting nothing more happens to it. The next start offers to resume a drain, and `kordon \
+                    maintenance --resume --enforce` goes on with a maintenance.";
         self.sentence(" ", text, Role::Base, &mut lines);
         lines
     }

@@ -131,7 +131,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             Overlay::Help(sheet) => help::draw(&scene, sheet, area, buf),
             Overlay::Info(scrolled) => info::draw(&scene, *scrolled, area, buf),
             Overlay::Timing(sheet) => timing::draw(&scene, sheet, area, buf),
-            Overlay::Maintenance(sheet) => maintenance::draw(&scene, sheet, area, buf),
+            Overlay::Maintenance(sheet) => cursor = maintenance::draw(&scene, sheet, area, buf).or(cursor),
             Overlay::Themes(chooser) => theme_choice::draw(&scene, chooser, plan.footer, area, buf),
             Overlay::Tour(step) => tour::draw(&scene, *step, &plan, area, buf),
             Overlay::Palette(palette) => palette::draw(&scene, palette, plan.footer, area, buf),

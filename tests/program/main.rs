@@ -34,6 +34,7 @@ mod knowledge;
 mod listings;
 mod lists;
 mod maintained;
+mod maintained_dashboard;
 mod maintenance;
 mod measured;
 mod mouse;

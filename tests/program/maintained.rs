@@ -21,32 +21,32 @@ const PARTLY: i32 = 12;
 /// Speed of the cluster's time compared with real time.
 const SPEED: f64 = 20.0;
 
-const NODES: [&str; 3] = ["general-1a-02", "general-1b-02", "general-1c-02"];
+pub const NODES: [&str; 3] = ["general-1a-02", "general-1b-02", "general-1c-02"];
 const FLAGS: [&str; 7] =
     ["--force", "--delete-emptydir-data", "--settle", "2s", "--work-takes", "2s", "--gate-timeout=2m"];
 
 /// A folder in which commands leave a line for each run.
-struct Runs {
+pub struct Runs {
     folder: tempfile::TempDir,
 }
 
 impl Runs {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { folder: tempfile::tempdir().expect("a folder") }
     }
 
-    fn path(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         self.folder.path().join("runs")
     }
 
     /// A command that notes the node, when it begins and when it ends, and takes so long.
-    fn command(&self, seconds: &str) -> String {
+    pub fn command(&self, seconds: &str) -> String {
         let file = self.path().display().to_string();
         format!("sh -c 'echo begins $1 >>{file}; sleep {seconds}; echo ends $1 >>{file}' - {{node}}")
     }
 
     /// How often the command of each node has ended.
-    fn ended(&self) -> BTreeMap<String, usize> {
+    pub fn ended(&self) -> BTreeMap<String, usize> {
         let text = fs::read_to_string(self.path()).unwrap_or_default();
         let mut ended = BTreeMap::new();
         for node in text.lines().filter_map(|line| line.strip_prefix("ends ")) {
@@ -56,12 +56,12 @@ impl Runs {
     }
 }
 
-fn once_each() -> BTreeMap<String, usize> {
+pub fn once_each() -> BTreeMap<String, usize> {
     NODES.iter().map(|node| ((*node).to_owned(), 1)).collect()
 }
 
 /// The nodes that are cordoned or have a note of a maintenance.
-async fn left_behind(harness: &Harness) -> Vec<String> {
+pub async fn left_behind(harness: &Harness) -> Vec<String> {
     let nodes: Objects<Node> = Objects::all(harness.server.api.client());
     let nodes = nodes.list(&ListParams::default()).await.expect("nodes").items;
     let is_left = |node: &&Node| is_cordoned(node) || node.annotations().contains_key(MAINTENANCE);

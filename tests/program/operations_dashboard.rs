@@ -414,7 +414,7 @@ impl Harness {
 
     /// Asserts that no eviction is granted while the operation is paused. Returns the number of evictions granted
     /// before.
-    async fn assert_paused(&self) -> (usize, ()) {
+    pub async fn assert_paused(&self) -> (usize, ()) {
         // Waits for the responses to requests that were in flight.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let granted = self.server.evictions().len();

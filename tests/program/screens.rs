@@ -29,6 +29,7 @@ use kordon_core::{
         PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
+    operation::Guards,
     placement::Snapshot,
     plan::{
         Action, DrainOptions, Permission, PlacingEnvironment, Plan,
@@ -106,7 +107,7 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     fixture.press("2jjjjjjjjjjj jjjjjjjjjj m");
     assert!(text(&mut fixture).contains("working out the waves"), "{}", text(&mut fixture));
     let job = fixture.app.next_maintenance_job(fixture.now).expect("a job");
-    fixture.app.on_maintenance(job.work());
+    fixture.app.on_maintenance(job.work(Guards::default()));
     assert!(fixture.app.next_maintenance_job(fixture.now).is_none(), "the waves are there");
     let operation: OperationId = "maintenance-20261129-0300-x1".parse().expect("an id");
     let stages = [MaintenanceStage::Draining, MaintenanceStage::Awaited, MaintenanceStage::Waiting];

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
+    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart},
     options::Mode,
     pane::Pane,
     preview::ReadNodes,
@@ -24,7 +25,7 @@ use kordon_core::{
     engine::{Severity, Why},
     operation::{
         LandedReplacement, NodeProgress, Operation, OperationEnd, OperationNotice, OperationProgress,
-        Request, RequestId, RequestOutcome,
+        OperatorInput, Request, RequestId, RequestOutcome,
         approval::{Approved, Checks, NotStarted, PriorOperation, StartRequest, Started},
         landings,
     },
@@ -33,7 +34,7 @@ use kordon_core::{
 use kordon_time::{Span, Timestamp};
 
 /// Maximum number of notices kept per operation; the journal has all of them.
-const NOTICES: usize = 200;
+pub(in crate::app) const NOTICES: usize = 200;
 
 /// Interval at which the end of an operation is predicted again.
 const LEFT_EVERY: Span = Span::from_secs(1);
@@ -56,6 +57,8 @@ pub struct Operations {
     pub within: Option<Span>,
     /// Operations, oldest first, ended ones included.
     pub entries: Vec<OperationEntry>,
+    /// Maintenances, oldest first, ended ones included.
+    pub maintenances: Vec<MaintenanceEntry>,
     /// Interrupted drains that the operator has not decided on yet, oldest first.
     pub interrupted: VecDeque<PriorOperation>,
     /// Whether the program ends as soon as no operation is in progress and the journal is complete.
@@ -121,6 +124,10 @@ pub enum Job {
     ReadNodes(Vec<NodeName>),
     /// Writes the start of an operation to the journal. The result is [`JobResult::Started`].
     Start { number: u64, request: Box<StartRequest> },
+    /// Carries out a maintenance. Its results are [`JobResult::Maintenance`].
+    StartMaintenance { number: u64, start: Box<MaintenanceStart> },
+    /// Passes input to a maintenance that runs.
+    SteerMaintenance { number: u64, input: OperatorInput },
     /// Writes a notice to the journal.
     Notice { id: OperationId, notice: OperationNotice },
     /// Writes the end of an operation to the journal and releases the operation's lock. The result is
@@ -153,6 +160,11 @@ pub enum JobResult {
     Started {
         number: u64,
         started: Result<Started, NotStarted>,
+    },
+    /// An event of the maintenance that the job with this number started.
+    Maintenance {
+        number: u64,
+        event: MaintenanceEvent,
     },
     Request {
         operation: OperationId,
@@ -228,6 +240,26 @@ impl Operations {
         self.entries.iter().filter(|entry| entry.is_running())
     }
 
+    /// The maintenance that runs.
+    pub fn running_maintenance(&self) -> Option<&MaintenanceEntry> {
+        self.maintenances.iter().rev().find(|entry| entry.is_running())
+    }
+
+    pub(super) fn running_maintenance_mut(&mut self) -> Option<&mut MaintenanceEntry> {
+        self.maintenances.iter_mut().rev().find(|entry| entry.is_running())
+    }
+
+    /// Titles of the operations and of the maintenance that run.
+    pub fn running_titles(&self) -> Vec<String> {
+        let operations = self.running().map(|entry| entry.title.clone());
+        operations.chain(self.running_maintenance().map(|entry| entry.id.to_string())).collect()
+    }
+
+    /// Adds a job.
+    pub(super) fn push(&mut self, job: Job) {
+        self.jobs.push_back(job);
+    }
+
     pub fn entry(&self, id: &OperationId) -> Option<&OperationEntry> {
         self.entries.iter().find(|entry| entry.id() == id)
     }
@@ -243,6 +275,7 @@ impl Operations {
 
     fn are_closed(&self) -> bool {
         self.entries.iter().all(|entry| entry.state == EntryState::Closed)
+            && self.running_maintenance().is_none()
     }
 
     /// Whether the cluster has changed and an operation has to handle the change.
@@ -353,6 +386,7 @@ impl App {
             JobResult::Rights { asked, missing } => self.on_rights(asked, missing),
             JobResult::NodesRead(nodes) => self.on_nodes_read(nodes, now),
             JobResult::Started { number, started } => self.on_started(number, started, now),
+            JobResult::Maintenance { number, event } => self.on_maintenance_event(number, event, now),
             JobResult::Written { id, error, closed } => self.on_written(&id, error, closed, now),
         }
         self.screen.leave_closed_pane();
@@ -498,7 +532,12 @@ impl App {
     }
 
     pub(super) fn ask_to_cancel(&mut self) {
-        if let Some(id) = self.shown_running() {
+        let own = self.operations.running_maintenance().map(|entry| entry.id.clone());
+        if self.screen.shows_maintenance() {
+            if let Some(id) = own {
+                self.open_dialog(DialogSubject::CancelMaintenance(id));
+            }
+        } else if let Some(id) = self.shown_running() {
             self.open_dialog(DialogSubject::Cancel(id));
         }
     }
@@ -512,7 +551,7 @@ impl App {
         if again || self.operations.are_closed() {
             return Reaction::Quit;
         }
-        if self.operations.running().next().is_none() {
+        if self.operations.running_titles().is_empty() {
             self.operations.quitting = true;
         } else {
             self.open_dialog(DialogSubject::Quit);
@@ -521,7 +560,7 @@ impl App {
     }
 
     /// Opens a dialog and returns its number.
-    fn open_dialog(&mut self, subject: DialogSubject) -> u64 {
+    pub(in crate::app) fn open_dialog(&mut self, subject: DialogSubject) -> u64 {
         let number = self.operations.next_number();
         self.screen.ask(Dialog::new(number, subject));
         number
@@ -538,6 +577,11 @@ impl App {
         };
         match self.screen.overlays.question().map(|dialog| &dialog.subject) {
             Some(DialogSubject::Approval(_)) => self.agree(now),
+            Some(DialogSubject::Maintenance(_)) => self.start_maintenance(),
+            Some(DialogSubject::CancelMaintenance(_)) => {
+                self.screen.overlays.close_question();
+                self.cancel_maintenance();
+            }
             Some(DialogSubject::Cancel(id)) => {
                 let id = id.clone();
                 self.screen.overlays.close_question();
@@ -549,6 +593,7 @@ impl App {
                     return Reaction::Quit;
                 }
                 self.operations.quitting = true;
+                self.cancel_maintenance();
                 self.with_all(now, |operation, cluster, now| operation.cancel(cluster, now));
             }
             Some(DialogSubject::FindUndo) | None => {}

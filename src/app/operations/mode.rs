@@ -126,7 +126,7 @@ impl App {
     }
 
     /// Why no operation that writes may start; `None` if one may.
-    pub(super) fn why_not_now(&self) -> Option<String> {
+    pub(in crate::app) fn why_not_now(&self) -> Option<String> {
         match self.operations.mode {
             Mode::DryRun => Some(
                 "dry-run: nothing is written; `:enforce` unlocks writing for 15m, `:enforce 1h` for longer"

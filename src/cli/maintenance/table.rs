@@ -27,7 +27,7 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     if out.export().is_none() && !report.waves.is_empty() {
         out.line(Emphasis::Plain, "");
         let lanes: Vec<WaveLane> = report.waves.iter().map(lane).collect();
-        out.drawing(&waves(&lanes, Timestamp::to_time));
+        out.drawing(&waves(&lanes, None, Timestamp::to_time));
     }
     let numbered: Vec<(usize, &WaveReport)> =
         report.waves.iter().enumerate().map(|(place, wave)| (place + 1, wave)).collect();
@@ -99,5 +99,6 @@ fn down(wave: &WaveReport) -> String {
 
 fn lane(wave: &WaveReport) -> WaveLane {
     let WaveReport { starts, drained, ends, nodes, moves, .. } = wave;
-    WaveLane { starts: *starts, drained: *drained, ends: *ends, nodes: nodes.len(), moves: moves.len() }
+    let text = WaveLane::text(nodes.len(), moves.len());
+    WaveLane { starts: *starts, drained: *drained, ends: *ends, text }
 }

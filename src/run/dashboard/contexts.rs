@@ -132,7 +132,7 @@ impl Loop {
 
     /// Whether an operation runs here.
     fn is_busy(&self) -> bool {
-        self.display.app.operations.running().next().is_some()
+        !self.display.app.operations.running_titles().is_empty()
     }
 
     fn elsewhere(&self) -> Elsewhere {
@@ -170,7 +170,7 @@ impl Loop {
 
     /// Counts the operations that run, for the dashboard of another context.
     pub(super) fn count_running(&self) {
-        self.running.store(self.display.app.operations.running().count(), Ordering::Relaxed);
+        self.running.store(self.display.app.operations.running_titles().len(), Ordering::Relaxed);
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
         app.on_timing(job.work());
     }
     if let Some(job) = app.next_maintenance_job(now) {
-        app.on_maintenance(job.work());
+        app.on_maintenance(job.work(own_guards().unwrap_or_default()));
     }
     let is_worked_on = !app.is_frozen() || app.is_in_history();
     let is_audit_shown = app.screen.shows_audit();

@@ -28,7 +28,7 @@ pub(super) struct Work {
     budgets: Background<BudgetList>,
     audit: Background<KnownAudit>,
     timing: Background<TimingResult>,
-    maintenance: Background<MaintenanceResult>,
+    maintenance: Background<Result<MaintenanceResult, String>>,
     /// Reads the preferences again when their file changes.
     preferences: Option<PreferencesReader>,
 }
@@ -46,7 +46,7 @@ pub(super) enum WorkEvent {
     Budgets(Result<BudgetList, Failed>),
     Audit(Result<KnownAudit, Failed>),
     Timing(Result<TimingResult, Failed>),
-    Maintenance(Result<MaintenanceResult, Failed>),
+    Maintenance(Result<Result<MaintenanceResult, String>, Failed>),
     Preferences(Box<ReadPreferences>),
     /// The next slice of headroom is due.
     Slice,
@@ -264,7 +264,7 @@ impl Work {
         if self.maintenance.is_due()
             && let Some(job) = display.app.next_maintenance_job(display.clock.now())
         {
-            self.maintenance.start(move |_| job.work());
+            self.maintenance.start(move |_| own_guards().map(|guards| job.work(guards)));
         }
     }
 
@@ -493,9 +493,10 @@ fn on_audit(audit: Result<KnownAudit, Failed>, display: &mut Display) {
     }
 }
 
-fn on_maintenance(waves: Result<MaintenanceResult, Failed>, display: &mut Display) {
+fn on_maintenance(waves: Result<Result<MaintenanceResult, String>, Failed>, display: &mut Display) {
     match waves {
-        Ok(waves) => display.app.on_maintenance(waves),
+        Ok(Ok(waves)) => display.app.on_maintenance(waves),
+        Ok(Err(why)) => display.report_trouble("guard rails", &why),
         Err(Failed) => display.report_fault("working out the waves failed"),
     }
     display.draw_soon();

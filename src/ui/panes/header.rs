@@ -3,7 +3,10 @@
 use ratatui::{buffer::Buffer, layout::Rect, text::Span as Run};
 
 use crate::{
-    app::{Mode, Playback},
+    app::{
+        Mode, Playback,
+        maintenance::{MaintenanceEntry, MaintenanceState},
+    },
     k8s::feed::{FeedHealth, FeedKind, FeedState},
     model::{ClusterVerdict, VerdictLevel},
     ui::{
@@ -130,8 +133,10 @@ fn in_progress(scene: &Scene) -> Runs {
 
 fn in_progress_here(scene: &Scene) -> Runs {
     let running: Vec<_> = scene.app.operations.running().collect();
+    let maintenance = scene.app.operations.running_maintenance();
     let words = match running[..] {
-        [] => return Runs::default(),
+        [] => return maintenance.map_or_else(Runs::default, |entry| maintained(scene, entry)),
+        _ if maintenance.is_some() => format!("{} operations", running.len() + 1),
         [one] if one.operation.is_paused() => format!("{} is paused", one.title),
         [one] => {
             let count = one.progress.count();
@@ -144,6 +149,21 @@ fn in_progress_here(scene: &Scene) -> Runs {
     Runs::new("▶ ", scene.style(Role::FeedBusy))
         .and(&words, scene.style(Role::FeedBusy))
         .and(" (o)", scene.style(Role::Faint))
+}
+
+/// How far a maintenance is: `▶ maintenance 3 of 12 nodes (m)`.
+fn maintained(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
+    let words = match (&entry.state, scene.app.operations.quitting) {
+        (_, true) => "maintenance stops, then quits".into(),
+        (MaintenanceState::Paused, false) => "maintenance is paused".into(),
+        (MaintenanceState::Cancelling, false) => "maintenance stops".into(),
+        (MaintenanceState::Running | MaintenanceState::Ended { .. }, false) => {
+            format!("maintenance {} of {} nodes", entry.outcome.done(), entry.outcome.count())
+        }
+    };
+    Runs::new("▶ ", scene.style(Role::FeedBusy))
+        .and(&words, scene.style(Role::FeedBusy))
+        .and(" (m)", scene.style(Role::Faint))
 }
 
 /// Freshness of the shown state: `live 0s`, `disconnected 12s`. The verdict says what a lost connection means.

@@ -1,47 +1,77 @@
 //! The waves of a maintenance over time, a lane each.
 
-use kordon_core::{maintenance::MaintenanceWave, plan::words::counted};
-use kordon_time::Timestamp;
+use kordon_core::{
+    maintenance::{MaintenanceWave, PastWave},
+    plan::words::counted,
+};
+use kordon_time::{Span, Timestamp};
 
 /// Cells of a lane.
 const CELLS: i64 = 48;
 
-/// When a wave starts, when its nodes are empty and when it ends; its nodes, and how many pods move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When a wave starts, when its nodes are empty and when it ends; and what stands beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaveLane {
     pub starts: Timestamp,
     pub drained: Timestamp,
     pub ends: Timestamp,
-    pub nodes: usize,
-    pub moves: usize,
+    pub text: String,
+}
+
+impl WaveLane {
+    /// The text beside a planned wave: `2 nodes, 12 moves`.
+    pub fn text(nodes: usize, moves: usize) -> String {
+        format!("{}, {moves} moves", counted(nodes, "node", "nodes"))
+    }
+
+    /// A wave that has started. What has not happened yet is drawn as it was planned, but not before `now`.
+    pub fn past(wave: &PastWave, now: Timestamp) -> Self {
+        let PastWave { nodes, starts, drained, ends, planned, has_failed } = wave;
+        let planned = planned.unwrap_or((*starts, *starts));
+        let drained = drained.unwrap_or_else(|| planned.0.max(now));
+        let text = match (has_failed, ends) {
+            (true, _) => "failed".into(),
+            (false, Some(ends)) => format!("back after {}", Span::from_secs(ends.since(*starts).as_secs())),
+            (false, None) => counted(nodes.len(), "node", "nodes"),
+        };
+        Self { starts: *starts, drained, ends: ends.unwrap_or_else(|| planned.1.max(now).max(drained)), text }
+    }
+
+    /// A lane that is later by this much.
+    pub fn later(self, by: Span) -> Self {
+        Self { starts: self.starts + by, drained: self.drained + by, ends: self.ends + by, ..self }
+    }
 }
 
 impl From<&MaintenanceWave> for WaveLane {
     fn from(wave: &MaintenanceWave) -> Self {
         let MaintenanceWave { starts, drained, ends, nodes, moves, .. } = wave;
-        Self { starts: *starts, drained: *drained, ends: *ends, nodes: nodes.len(), moves: moves.len() }
+        let text = Self::text(nodes.len(), moves.len());
+        Self { starts: *starts, drained: *drained, ends: *ends, text }
     }
 }
 
-/// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all is well again. Empty if there are
-/// none. `shown` writes a time.
-pub fn waves(lanes: &[WaveLane], shown: impl Fn(Timestamp) -> String) -> Vec<String> {
+/// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all is well again, and `┊` now, if the
+/// waves are carried out. Empty if there are none. `shown` writes a time.
+pub fn waves(lanes: &[WaveLane], now: Option<Timestamp>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
     let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else { return Vec::new() };
     let whole = last.ends.since(first.starts).as_secs().max(1);
     let place = |at: Timestamp| at.since(first.starts).as_secs() * CELLS / whole;
+    let now = now.map(|now| place(now).clamp(0, CELLS - 1));
     let lane = |(number, wave): (usize, &WaveLane)| {
         let (starts, drained, end) = (place(wave.starts), place(wave.drained), place(wave.ends));
         let cell = |cell: i64| match cell {
+            cell if now == Some(cell) => '┊',
             cell if cell < starts || cell >= end.max(starts + 1) => '·',
             cell if cell < drained.max(starts + 1) => '▒',
             _ => '█',
         };
         let bar: String = (0..CELLS).map(cell).collect();
-        let nodes = counted(wave.nodes, "node", "nodes");
-        format!("wave {:>3} {bar} {nodes}, {} moves", number + 1, wave.moves)
+        format!("wave {:>3} {bar} {}", number + 1, wave.text)
     };
     let mut lines: Vec<String> = lanes.iter().enumerate().map(lane).collect();
     let (from, to) = (shown(first.starts), shown(last.ends));
-    lines.push(format!("         ▒ drains  █ work, back and settled; from {from} to {to}"));
+    let marker = if now.is_some() { "  ┊ now" } else { "" };
+    lines.push(format!("         ▒ drains  █ work, back and settled{marker}; from {from} to {to}"));
     lines
 }

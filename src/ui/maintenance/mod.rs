@@ -1,4 +1,7 @@
-//! The maintenance sheet: how far maintenances are, and in which waves the marked nodes could be maintained.
+//! The maintenance sheet: how far maintenances are, in which waves the marked nodes could be maintained, and how.
+
+mod options;
+mod own;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -7,7 +10,7 @@ use super::{
     theme::Role,
     widgets::{WaveLane, segments::Runs, waves},
 };
-use crate::app::maintenance::{MaintenanceSheet, SETTLE, WORK};
+use crate::app::maintenance::MaintenanceSheet;
 use kordon_core::{
     cluster::{MaintenanceNote, MaintenanceStage},
     maintenance::{MaintenanceCost, MaintenanceNotes, MaintenancePlan, knows_enough},
@@ -27,14 +30,17 @@ const REASON_LINES: usize = 3;
 /// │ 3 nodes in 2 waves, 19m: 24 pods move                                         │
 /// │ wave   1 ▒▒▒██████████·································· 2 nodes, 16 moves    │
 /// │ wave   2 ··············▒▒▒██████████                     1 node, 8 moves      │
-/// │ carried out by: kordon maintenance n1 n2 n3 --enforce --exec '… {node}'       │
+/// │ the work: x exec ssh {node} sudo reboot · W wait-for boot                     │
+/// │ N parallel auto · Z max-per-zone - · t work-takes 5m · …                      │
+/// │ A carries it out                                                              │
+/// │ wave   1 n1, n2                                                               │
 /// ╰ Esc closes ──────────────────────────────────────────────────────────────────╯
 /// ```
-/// Draws the sheet over the middle of the screen.
-pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffer) {
+/// Draws the sheet over the middle of the screen. Returns the position of the cursor while an option is typed.
+pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let width = WIDEST.min(area.width.saturating_sub(2));
     let cells = usize::from(width.saturating_sub(text_sheet::FRAME));
-    let mut lines = Vec::new();
+    let mut lines = own::lines(scene, cells);
     for notes in MaintenanceNotes::all(&scene.shown.cluster) {
         lines.extend(progress(scene, &notes, cells));
     }
@@ -43,6 +49,7 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
     }
     lines.extend(planned(scene, sheet, cells));
     text_sheet::draw(scene, "Maintenance", (lines, sheet.scrolled), width, area, buf);
+    options::draw_line(scene, sheet, width, area, buf)
 }
 
 /// How far a maintenance is: a line for each node that it has left.
@@ -79,18 +86,23 @@ const fn bar(stage: MaintenanceStage) -> &'static str {
 /// The waves of the nodes for which the sheet was opened.
 fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     let (base, dim) = (scene.style(Role::Base), scene.style(Role::Dim));
-    if sheet.nodes.is_empty() {
-        return vec![Runs::new(
-            "Mark nodes by Space, then m shows in which waves they can be maintained.",
-            dim,
-        )];
+    if sheet.request.nodes.is_empty() {
+        return match scene.app.own_maintenance() {
+            Some(_) => Vec::new(),
+            None => {
+                let text = "Mark nodes by Space, then m shows in which waves they can be maintained.";
+                vec![Runs::new(text, dim)]
+            }
+        };
     }
-    let Some(plan) = &sheet.plan else {
+    let Some(plan) = sheet.plan() else {
         let text = match knows_enough(&scene.shown.cluster) {
             true => "working out the waves\u{2026}",
             false => "the waves are not known: not everything is known that they depend on",
         };
-        return vec![Runs::new(text, dim)];
+        let mut lines = vec![Runs::new(text, dim)];
+        lines.extend(options::lines(scene, &sheet.request, width));
+        return lines;
     };
     let mut lines = vec![Runs::new(&summary(plan), scene.style(Role::Heading)).fitted(width)];
     let MaintenanceCost { takes, moves, .. } = plan.by_name;
@@ -99,7 +111,9 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         lines.push(Runs::new(&text, dim).fitted(width));
     }
     let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
-    lines.extend(waves(&lanes, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
+    lines.extend(waves(&lanes, None, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
+    lines.extend(options::lines(scene, &sheet.request, width));
+    lines.push(options::next_step(scene, width));
     for (number, wave) in plan.waves.iter().enumerate() {
         let nodes: Vec<&str> = wave.nodes.iter().map(|node| &**node).collect();
         let line = format!("wave {:>3} {}", number + 1, nodes.join(", "));
@@ -110,17 +124,11 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);
         lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), base)));
     }
-    let assumed = format!("assumed: the work on a node takes {WORK}, and it is well for {SETTLE}");
-    lines.push(Runs::new(&assumed, dim).fitted(width));
-    lines.push(
-        Runs::new("Y copies the command that carries it out; it runs outside of the dashboard", dim)
-            .fitted(width),
-    );
     lines
 }
 
 /// `3 nodes in 2 waves, 19m: 24 pods move`.
-fn summary(plan: &MaintenancePlan) -> String {
+pub fn summary(plan: &MaintenancePlan) -> String {
     if plan.waves.is_empty() {
         return "no wave is possible now".into();
     }

@@ -1,0 +1,142 @@
+//! The maintenance sheet: how far maintenances are, in which waves the marked nodes could be maintained, and how.
+
+mod request;
+mod running;
+
+use tui_input::{Input, InputRequest};
+
+use super::App;
+use kordon_core::{
+    cluster::Cluster,
+    maintenance::{MaintenancePlan, knows_enough},
+    operation::Guards,
+    plan::EvictionRules,
+};
+use kordon_time::Timestamp;
+
+pub use request::{MaintenanceOption, MaintenanceRequest};
+pub use running::{
+    MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
+};
+
+/// The open maintenance sheet.
+#[derive(Clone, Debug)]
+pub struct MaintenanceSheet {
+    /// What would be done; its nodes are those that were marked or selected when the sheet was opened.
+    pub request: MaintenanceRequest,
+    pub scrolled: usize,
+    /// The line in which the value of an option is typed.
+    pub line: Option<OptionLine>,
+    /// The latest waves, with the request that they are of.
+    worked_out: Option<(MaintenanceRequest, MaintenancePlan)>,
+}
+
+/// The value of an option while it is typed.
+#[derive(Clone, Debug)]
+pub struct OptionLine {
+    pub option: MaintenanceOption,
+    pub input: Input,
+    /// Why the text is not a value; `None` until the user tries to keep it.
+    pub fault: Option<String>,
+}
+
+/// Works out the waves of a sheet.
+#[derive(Debug)]
+pub struct MaintenanceJob {
+    cluster: Cluster,
+    request: MaintenanceRequest,
+    rules: EvictionRules,
+    now: Timestamp,
+}
+
+/// The waves of a sheet.
+#[derive(Debug)]
+pub struct MaintenanceResult {
+    request: MaintenanceRequest,
+    plan: MaintenancePlan,
+}
+
+impl MaintenanceSheet {
+    pub const fn new(request: MaintenanceRequest) -> Self {
+        Self { request, scrolled: 0, line: None, worked_out: None }
+    }
+
+    /// The waves; `None` until they are worked out.
+    pub fn plan(&self) -> Option<&MaintenancePlan> {
+        let wanted = self.request.of_waves();
+        self.worked_out.as_ref().filter(|(request, _)| *request == wanted).map(|(_, plan)| plan)
+    }
+
+    /// Switches an option, or opens the line in which its value is typed.
+    pub(super) fn change(&mut self, option: MaintenanceOption) {
+        if option.is_switch() {
+            self.request.switch(option);
+        } else {
+            let input = Input::new(self.request.value(option));
+            self.line = Some(OptionLine { option, input, fault: None });
+        }
+    }
+
+    /// Edits the line.
+    pub(super) fn edit(&mut self, request: InputRequest) {
+        if let Some(line) = &mut self.line {
+            line.input.handle(request);
+            line.fault = None;
+        }
+    }
+
+    /// Closes the line and keeps its value. If it is no value, the line stays open and shows the reason.
+    pub(super) fn keep_line(&mut self) {
+        let Some(line) = &mut self.line else { return };
+        match self.request.set(line.option, line.input.value()) {
+            Ok(()) => self.line = None,
+            Err(fault) => line.fault = Some(fault),
+        }
+    }
+
+    /// Closes the line without a change. Returns whether there was one.
+    pub(super) fn leave_line(&mut self) -> bool {
+        self.line.take().is_some()
+    }
+}
+
+impl MaintenanceRequest {
+    /// The same request without what does not bear on the waves.
+    fn of_waves(&self) -> Self {
+        Self { exec: String::new(), wait_for: None, ..self.clone() }
+    }
+}
+
+impl MaintenanceJob {
+    /// Works out the waves within the guard rails.
+    pub fn work(self, guards: Guards) -> MaintenanceResult {
+        let Self { cluster, request, rules, now } = self;
+        let options = request.options(guards, cluster.nodes().len(), now);
+        MaintenanceResult { plan: MaintenancePlan::new(&cluster, &options, rules, now), request }
+    }
+}
+
+impl App {
+    /// Returns the job that works out the waves of the open sheet; `None` if they are there, or not all is known that they
+    /// depend on.
+    pub fn next_maintenance_job(&self, now: Timestamp) -> Option<MaintenanceJob> {
+        let sheet = self.screen.overlays.maintenance().filter(|sheet| sheet.plan().is_none())?;
+        let shown = self.shown();
+        if sheet.request.nodes.is_empty() || !knows_enough(&shown.cluster) {
+            return None;
+        }
+        Some(MaintenanceJob {
+            cluster: shown.cluster.clone(),
+            request: sheet.request.of_waves(),
+            rules: EvictionRules::from(&self.model.settings),
+            now: self.shown_at(now),
+        })
+    }
+
+    /// Shows the waves, if the sheet is still open.
+    pub fn on_maintenance(&mut self, result: MaintenanceResult) {
+        if let Some(sheet) = self.screen.overlays.maintenance_mut() {
+            sheet.worked_out = Some((result.request, result.plan));
+        }
+    }
+}

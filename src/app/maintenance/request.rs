@@ -1,0 +1,351 @@
+//! What is chosen on the maintenance sheet: the nodes, how they are maintained, and the work on their machines.
+
+use std::time::Duration;
+
+use crate::{
+    app::{
+        daily_window::{self, DailyWindow},
+        preview::PlanOption,
+        typed_span::span,
+    },
+    executor::hook::Hook,
+};
+use kordon_core::{
+    cluster::NodeName,
+    maintenance::{HEADROOM_UP_TO, MaintenanceOptions, WaitFor},
+    operation::Guards,
+    plan::DrainOptions,
+};
+use kordon_time::{Span, Timestamp};
+
+/// A maintenance as it is chosen on screen. The defaults are those of `kordon maintenance`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MaintenanceRequest {
+    pub nodes: Vec<NodeName>,
+    /// Most nodes at a time; `None` for as many as possible.
+    pub parallel: Option<usize>,
+    pub max_per_zone: Option<usize>,
+    /// The assumed time of the work on an empty node.
+    pub work_takes: Span,
+    /// How long a node has to be well before it counts as done.
+    pub settle: Span,
+    /// Times of day at which waves may run; `None` for any time.
+    pub window: Option<DailyWindow>,
+    pub force: bool,
+    pub delete_emptydir_data: bool,
+    /// Whether pods may leave that find no other node.
+    pub allow_pending: bool,
+    /// The command line of the work on an empty node; empty if others do it.
+    pub exec: String,
+    /// What shows that others have done the work.
+    pub wait_for: Option<WaitFor>,
+}
+
+/// An option of a maintenance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaintenanceOption {
+    Parallel,
+    MaxPerZone,
+    WorkTakes,
+    Settle,
+    Window,
+    Force,
+    DeleteEmptydirData,
+    AllowPending,
+    Exec,
+    WaitFor,
+}
+
+/// How long a drain of a maintenance may take.
+const DRAIN_TIMEOUT: Span = Span::from_secs(2 * 60 * 60);
+
+impl MaintenanceOption {
+    /// All options, in the order of the sheet.
+    pub const ALL: [Self; 10] = [
+        Self::Exec,
+        Self::WaitFor,
+        Self::Parallel,
+        Self::MaxPerZone,
+        Self::WorkTakes,
+        Self::Settle,
+        Self::Window,
+        Self::Force,
+        Self::DeleteEmptydirData,
+        Self::AllowPending,
+    ];
+
+    /// The option of a maintenance that is also one of plans; `None` if it is not.
+    pub const fn from_plan(option: PlanOption) -> Option<Self> {
+        match option {
+            PlanOption::Parallel => Some(Self::Parallel),
+            PlanOption::Force => Some(Self::Force),
+            PlanOption::DeleteEmptydirData => Some(Self::DeleteEmptydirData),
+            PlanOption::IgnoreDaemonsets
+            | PlanOption::DisableEviction
+            | PlanOption::Grace
+            | PlanOption::Timeout
+            | PlanOption::PodSelector
+            | PlanOption::SkipWaitForDelete
+            | PlanOption::Overwrite
+            | PlanOption::WholeZones => None,
+        }
+    }
+
+    /// The flag of `kordon maintenance`.
+    pub const fn flag(self) -> &'static str {
+        match self {
+            Self::Parallel => "parallel",
+            Self::MaxPerZone => "max-per-zone",
+            Self::WorkTakes => "work-takes",
+            Self::Settle => "settle",
+            Self::Window => "window",
+            Self::Force => "force",
+            Self::DeleteEmptydirData => "delete-emptydir-data",
+            Self::AllowPending => "allow-pending",
+            Self::Exec => "exec",
+            Self::WaitFor => "wait-for",
+        }
+    }
+
+    /// Whether the option has no value: its key switches it.
+    pub const fn is_switch(self) -> bool {
+        matches!(self, Self::Force | Self::DeleteEmptydirData | Self::AllowPending)
+    }
+
+    /// An example of a value, for the line in which it is typed.
+    pub const fn example(self) -> &'static str {
+        match self {
+            Self::Parallel => "auto, or a number of nodes",
+            Self::MaxPerZone => "a number of nodes; empty for no limit",
+            Self::WorkTakes | Self::Settle => "a time such as 90s or 8m",
+            Self::Window => "22:00-06:00 Europe/Berlin; empty for any time",
+            Self::Exec => "ssh {node} sudo reboot; {node} is the name of the node, no shell reads it",
+            Self::WaitFor => {
+                "boot, kubelet, kernel, replaced, no-taint=KEY, annotation=KEY or no-annotation=KEY"
+            }
+            Self::Force | Self::DeleteEmptydirData | Self::AllowPending => "",
+        }
+    }
+}
+
+impl MaintenanceRequest {
+    pub fn new(nodes: Vec<NodeName>) -> Self {
+        Self {
+            nodes,
+            parallel: None,
+            max_per_zone: None,
+            work_takes: Span::from_secs(300),
+            settle: Span::from_secs(60),
+            window: None,
+            force: false,
+            delete_emptydir_data: false,
+            allow_pending: false,
+            exec: String::new(),
+            wait_for: None,
+        }
+    }
+
+    /// Whether it is said what the work on the machines is.
+    pub fn has_work(&self) -> bool {
+        !self.exec.is_empty() || self.wait_for.is_some()
+    }
+
+    /// The value of an option as it is typed; empty for the default of options that may have none, and for a switch that is
+    /// off.
+    pub fn value(&self, option: MaintenanceOption) -> String {
+        let on = |is_on: bool| if is_on { "on".into() } else { String::new() };
+        match option {
+            MaintenanceOption::Parallel => {
+                self.parallel.map_or_else(|| "auto".into(), |most| most.to_string())
+            }
+            MaintenanceOption::MaxPerZone => {
+                self.max_per_zone.map_or_else(String::new, |most| most.to_string())
+            }
+            MaintenanceOption::WorkTakes => exact(self.work_takes),
+            MaintenanceOption::Settle => exact(self.settle),
+            MaintenanceOption::Window => self.window.map_or_else(String::new, |window| window.to_string()),
+            MaintenanceOption::Force => on(self.force),
+            MaintenanceOption::DeleteEmptydirData => on(self.delete_emptydir_data),
+            MaintenanceOption::AllowPending => on(self.allow_pending),
+            MaintenanceOption::Exec => self.exec.clone(),
+            MaintenanceOption::WaitFor => self.wait_for.as_ref().map_or_else(String::new, WaitFor::flag),
+        }
+    }
+
+    /// Switches an option that has no value.
+    pub(super) fn switch(&mut self, option: MaintenanceOption) {
+        match option {
+            MaintenanceOption::Force => self.force = !self.force,
+            MaintenanceOption::DeleteEmptydirData => self.delete_emptydir_data = !self.delete_emptydir_data,
+            MaintenanceOption::AllowPending => self.allow_pending = !self.allow_pending,
+            MaintenanceOption::Parallel
+            | MaintenanceOption::MaxPerZone
+            | MaintenanceOption::WorkTakes
+            | MaintenanceOption::Settle
+            | MaintenanceOption::Window
+            | MaintenanceOption::Exec
+            | MaintenanceOption::WaitFor => {}
+        }
+    }
+
+    /// Sets an option to a typed value. An empty text is its default.
+    ///
+    /// # Errors
+    /// The text is not a value of the option, or the option has none.
+    pub(in crate::app) fn set(&mut self, option: MaintenanceOption, text: &str) -> Result<(), String> {
+        let text = text.trim();
+        let default = || Self::new(Vec::new());
+        match option {
+            MaintenanceOption::Parallel => {
+                self.parallel = if text == "auto" { None } else { nodes(text)? };
+            }
+            MaintenanceOption::MaxPerZone => self.max_per_zone = nodes(text)?,
+            MaintenanceOption::WorkTakes => {
+                self.work_takes = span(text)?.unwrap_or_else(|| default().work_takes);
+            }
+            MaintenanceOption::Settle => self.settle = span(text)?.unwrap_or_else(|| default().settle),
+            MaintenanceOption::Window => {
+                let window = (!text.is_empty()).then(|| daily_window::window(text));
+                self.window = window.transpose()?;
+            }
+            MaintenanceOption::Exec => {
+                if !text.is_empty() {
+                    Hook::parse(text)?;
+                }
+                self.exec = text.into();
+            }
+            MaintenanceOption::WaitFor => {
+                self.wait_for = (!text.is_empty()).then(|| text.parse()).transpose()?;
+            }
+            MaintenanceOption::Force
+            | MaintenanceOption::DeleteEmptydirData
+            | MaintenanceOption::AllowPending => {
+                return Err("this option takes no value".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be done. `count` is the number of nodes of the cluster.
+    pub fn options(&self, guards: Guards, count: usize, now: Timestamp) -> MaintenanceOptions {
+        MaintenanceOptions {
+            nodes: self.nodes.clone(),
+            drain: DrainOptions {
+                ignore_daemonsets: true,
+                force: self.force,
+                delete_emptydir_data: self.delete_emptydir_data,
+                timeout: Some(DRAIN_TIMEOUT),
+                ..DrainOptions::default()
+            },
+            parallel: self.parallel,
+            max_per_zone: self.max_per_zone,
+            allows_pending: self.allow_pending,
+            work: self.work_takes,
+            settle: self.settle,
+            keeps_headroom: count <= HEADROOM_UP_TO,
+            before: None,
+            guards,
+            windows: self.window.map_or_else(Vec::new, |window| window.upcoming(now)),
+        }
+    }
+
+    /// The command that carries it out. Options with their default value are left out, except the work: without any, the
+    /// command has a place to fill in.
+    pub fn command(&self) -> String {
+        let mut words = vec!["kordon".to_owned(), "maintenance".into()];
+        words.extend(self.nodes.iter().map(ToString::to_string));
+        let default = Self::new(Vec::new());
+        for option in MaintenanceOption::ALL {
+            let value = self.value(option);
+            if value == default.value(option) {
+                continue;
+            }
+            words.push(format!("--{}", option.flag()));
+            if !option.is_switch() {
+                words.push(value);
+            }
+        }
+        if !self.has_work() {
+            words.extend(["--exec".into(), "COMMAND {node}".into()]);
+        }
+        words.push("--enforce".into());
+        shell_words::join(words)
+    }
+}
+
+/// Parses a number of nodes; `None` for an empty text.
+fn nodes(text: &str) -> Result<Option<usize>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let count = text.parse::<u16>().ok().filter(|nodes| *nodes > 0);
+    count.map(|nodes| Some(nodes.into())).ok_or_else(|| format!("{text} is not a number of nodes"))
+}
+
+/// Formats a duration with all its parts, as in `1h5m`.
+fn exact(span: Span) -> String {
+    let duration = Duration::from_nanos(span.as_nanos().unsigned_abs());
+    humantime::format_duration(duration).to_string().replace(' ', "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_has_what_differs_from_the_defaults() {
+        let mut request = MaintenanceRequest::new(vec!["n1".into(), "n2".into()]);
+        assert_eq!(request.command(), "kordon maintenance n1 n2 --exec 'COMMAND {node}' --enforce");
+        let values = [
+            (MaintenanceOption::Exec, "ssh {node} 'sudo reboot'"),
+            (MaintenanceOption::WaitFor, "boot"),
+            (MaintenanceOption::Parallel, "3"),
+            (MaintenanceOption::MaxPerZone, "1"),
+            (MaintenanceOption::WorkTakes, "1h5m"),
+            (MaintenanceOption::Settle, "90s"),
+            (MaintenanceOption::Window, "22:00-06:00 Europe/Berlin"),
+        ];
+        for (option, value) in values {
+            request.set(option, value).expect("a value");
+        }
+        request.switch(MaintenanceOption::Force);
+        let words = shell_words::split(&request.command()).expect("words");
+        let flags: Vec<&str> = words.iter().skip(4).map(String::as_str).collect();
+        let expected = [
+            "--exec",
+            "ssh {node} 'sudo reboot'",
+            "--wait-for",
+            "boot",
+            "--parallel",
+            "3",
+            "--max-per-zone",
+            "1",
+            "--work-takes",
+            "1h5m",
+            "--settle",
+            "1m30s",
+            "--window",
+            "22:00-06:00 Europe/Berlin",
+            "--force",
+            "--enforce",
+        ];
+        assert_eq!(flags, expected);
+        for (option, _) in values {
+            let text = if option == MaintenanceOption::Parallel { "auto" } else { "" };
+            request.set(option, text).expect("the default");
+            assert_eq!(request.value(option), MaintenanceRequest::new(Vec::new()).value(option));
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_refused_with_a_reason() {
+        let mut request = MaintenanceRequest::new(Vec::new());
+        let mut fault = |option, text| request.set(option, text).expect_err("no value");
+        assert_eq!(fault(MaintenanceOption::Parallel, "0"), "0 is not a number of nodes");
+        assert!(fault(MaintenanceOption::Settle, "soon").contains("not a duration"));
+        assert!(fault(MaintenanceOption::Window, "22:00").contains("22:00-06:00 Europe/Berlin"));
+        assert!(fault(MaintenanceOption::WaitFor, "reboot").contains("annotation=KEY"));
+        assert!(fault(MaintenanceOption::Exec, "'a").contains("quote"));
+        assert_eq!(request, MaintenanceRequest::new(Vec::new()));
+    }
+}

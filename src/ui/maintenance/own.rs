@@ -1,0 +1,111 @@
+//! The maintenance that this dashboard carries out, or carried out last: its waves as they go, and its latest notices.
+
+use super::{Runs, Scene, WaveLane, text, waves};
+use crate::{
+    app::{
+        UserAction,
+        maintenance::{MaintenanceEntry, MaintenanceState},
+    },
+    ui::theme::Role,
+};
+use kordon_core::{engine::Severity, operation::OperationNotice, plan::words::counted};
+use kordon_time::Span;
+
+/// Notices that are shown.
+const NOTICES: usize = 5;
+
+/// Lines that the reason takes for which it has stopped.
+const REASON_LINES: usize = 4;
+
+/// ```text
+/// maintenance-20261129-… runs for 3m12s: 4 of 9 nodes done, 31 pods moved
+/// p pauses it, C cancels it
+/// wave   1 ▒▒▒███████┊····· back after 4m12s
+/// 03:14:05 node/n-3: is well and back
+/// ```
+/// Lines about the own maintenance; empty if there is none.
+pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
+    let Some(entry) = scene.app.own_maintenance() else { return Vec::new() };
+    let mut lines = vec![head(scene, entry).fitted(width)];
+    match &entry.state {
+        MaintenanceState::Ended { says, .. } => {
+            let wrapped = text::wrap(says, width.saturating_sub(2), REASON_LINES);
+            lines.extend(wrapped.iter().map(|line| Runs::new(&format!("  {line}"), scene.style(Role::Base))));
+        }
+        MaintenanceState::Running | MaintenanceState::Paused | MaintenanceState::Cancelling => {
+            lines.push(keys(scene, entry).fitted(width));
+        }
+    }
+    let now = entry.is_running().then_some(scene.now);
+    let drawn = waves(&lanes(scene, entry), now, text::clock);
+    lines.extend(drawn.iter().map(|line| Runs::new(line, scene.style(Role::Base)).fitted(width)));
+    let newest = entry.notices.len().saturating_sub(NOTICES);
+    lines.extend(entry.notices.iter().skip(newest).map(|one| notice(scene, one).fitted(width)));
+    lines
+}
+
+/// `maintenance-1 runs for 3m12s: 4 of 9 nodes done, 31 pods moved`.
+fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
+    let role = match &entry.state {
+        MaintenanceState::Running => Role::NodeMaintenance,
+        MaintenanceState::Paused | MaintenanceState::Cancelling => Role::LevelWarning,
+        MaintenanceState::Ended { kind: Some(kind), .. } if kind.journaled().is_some() => {
+            Role::NodeMaintenance
+        }
+        MaintenanceState::Ended { .. } => Role::LevelError,
+    };
+    let until = match &entry.state {
+        MaintenanceState::Ended { at, .. } => *at,
+        _ => scene.now,
+    };
+    let outcome = &entry.outcome;
+    let progress = format!(
+        " after {}: {} of {} done, {} moved",
+        Span::from_secs(until.since(entry.began).as_secs()),
+        outcome.done(),
+        counted(outcome.count(), "node", "nodes"),
+        counted(outcome.moves, "pod", "pods"),
+    );
+    Runs::new(&entry.id, scene.style(Role::Heading))
+        .and(&format!(" {}", entry.state_in_words()), scene.style(role))
+        .and(&progress, scene.style(Role::Base))
+}
+
+/// `p pauses it, C cancels it; planned to end at 03:20:00`.
+fn keys(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
+    let keymap = &scene.app.preferences.keymap;
+    let (pause, cancel) = (keymap.key_for(UserAction::Pause), keymap.key_for(UserAction::Cancel));
+    let does = if entry.state == MaintenanceState::Paused { "resumes" } else { "pauses" };
+    let planned = match entry.planned_end {
+        Some(end) => format!("; planned to end at {}", text::clock(end)),
+        None => String::new(),
+    };
+    Runs::new(&format!("{pause} {does} it, {cancel} cancels it{planned}"), scene.style(Role::Dim))
+}
+
+/// The waves as they went, and those that are still planned, after the one that runs.
+fn lanes(scene: &Scene, entry: &MaintenanceEntry) -> Vec<WaveLane> {
+    let until = match &entry.state {
+        MaintenanceState::Ended { at, .. } => *at,
+        _ => scene.now,
+    };
+    let mut lanes: Vec<WaveLane> =
+        entry.outcome.waves().iter().map(|wave| WaveLane::past(wave, until)).collect();
+    let planned: Vec<WaveLane> = entry.outcome.planned.iter().map(WaveLane::from).collect();
+    let free = lanes.last().map_or(until, |last| last.ends);
+    let late = planned.first().map_or(Span::ZERO, |first| free.since(first.starts).or_zero());
+    lanes.extend(planned.into_iter().map(|lane| lane.later(late)));
+    lanes
+}
+
+fn notice(scene: &Scene, notice: &OperationNotice) -> Runs {
+    let OperationNotice { at, level, subject, text: words } = notice;
+    let role = match level {
+        Severity::Info => Role::Base,
+        Severity::Warning => Role::LevelWarning,
+        Severity::Error => Role::LevelError,
+    };
+    let subject = if subject.is_empty() { String::new() } else { format!("{subject}: ") };
+    Runs::new(&format!("{} ", text::clock(*at)), scene.style(Role::Dim))
+        .and(&format!("{subject}{words}"), scene.style(role))
+}

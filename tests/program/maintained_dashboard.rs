@@ -1,0 +1,121 @@
+//! A maintenance that is started, paused and cancelled on its sheet: the dashboard's real loop with typed keys, and a demo
+//! cluster whose API shows the writes.
+
+use kordon::app::Mode;
+
+use crate::{
+    dashboard_driver::DashboardDriver,
+    harness::Harness,
+    maintained::{NODES, Runs, left_behind, once_each},
+};
+
+/// Speed of the cluster's time compared with real time.
+const SPEED: f64 = 20.0;
+
+/// Opens the sheet for the three nodes, with all that their drains need.
+async fn open_sheet(dashboard: &DashboardDriver) {
+    dashboard.ready().await;
+    dashboard.press("2/general -02<Enter>M").await;
+    dashboard.wait("3 marked").await;
+    dashboard.press("mFE").await;
+    dashboard.wait("force on").await;
+    for (key, flag, value) in [("I", "settle", "2s"), ("t", "work-takes", "2s"), ("N", "parallel", "1")] {
+        dashboard.press(&format!("{key}<Ctrl-u>{value}<Enter>")).await;
+        dashboard.wait(&format!("{flag} {value}")).await;
+    }
+    dashboard.wait("3 nodes in 3 waves").await;
+}
+
+async fn type_work(dashboard: &DashboardDriver, command: &str) {
+    dashboard.press("x").await;
+    dashboard.wait("no shell reads it").await;
+    dashboard.type_in(command);
+    dashboard.press("<Enter>").await;
+}
+
+async fn start(dashboard: &DashboardDriver) {
+    dashboard.press("A").await;
+    dashboard.wait("Type here to continue").await;
+    dashboard.press("yes<Enter>").await;
+    dashboard.wait("does not match").await;
+    dashboard.press("<Ctrl-u>here<Enter>").await;
+    dashboard.wait(" runs after").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_dry_run_the_sheet_says_what_is_missing_and_nothing_is_written() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            open_sheet(dashboard).await;
+            dashboard.wait("missing to carry it out: the work").await;
+            dashboard.press("A").await;
+            dashboard.wait("the work: a command, or what shows that others have done it").await;
+            type_work(dashboard, &runs.command("0")).await;
+            dashboard.wait("missing to carry it out: dry-run").await;
+            dashboard.press("A").await;
+            dashboard.wait("dry-run: nothing is written").await;
+            dashboard.press("W").await;
+            dashboard.wait("annotation=KEY").await;
+            dashboard.press("reboot<Enter>").await;
+            dashboard.wait("neither boot").await;
+            dashboard.press("<Esc>").await;
+        })
+        .await;
+    assert_eq!(harness.server.written(), Vec::<String>::new());
+    assert!(!runs.path().exists() && !harness.journal().path().exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_is_confirmed_paused_and_carried_out_on_its_sheet() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.press(":enforce 12h<Enter>").await;
+            open_sheet(dashboard).await;
+            type_work(dashboard, &runs.command("0.2")).await;
+            start(dashboard).await;
+            assert_eq!(harness.operations().len(), 1);
+            harness.until(|_| !runs.ended().is_empty()).await;
+            dashboard.press("p").await;
+            dashboard.wait(" is paused after").await;
+            dashboard.wait("maintenance is paused (m)").await;
+            harness.assert_paused().await;
+            assert!(runs.ended().len() < NODES.len(), "it has not gone on");
+            dashboard.press("p").await;
+            dashboard.wait(" is done after").await;
+            dashboard.wait("3 nodes done in").await;
+        })
+        .await;
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+    let operations = harness.operations();
+    assert_eq!((operations.len(), operations[0].ended.as_deref()), (1, Some("done")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_maintenance_that_was_cancelled_on_its_sheet_goes_on_from_the_command_line() {
+    let (harness, runs) = (Harness::start(SPEED).await, Runs::new());
+    harness
+        .with_dashboard(Mode::DryRun, async |dashboard| {
+            dashboard.press(":enforce 12h<Enter>").await;
+            open_sheet(dashboard).await;
+            type_work(dashboard, &runs.command("0.2")).await;
+            start(dashboard).await;
+            harness.until(|_| !runs.ended().is_empty()).await;
+            dashboard.press("C").await;
+            dashboard.wait("Continue it").await;
+            dashboard.press("<Tab><Enter>").await;
+            dashboard.wait(" was cancelled after").await;
+            dashboard.wait("--resume=").await;
+        })
+        .await;
+    assert!(runs.ended().len() < NODES.len(), "nothing more was started");
+    assert!(!left_behind(&harness).await.is_empty(), "its nodes show that it is not over");
+    let output = harness.enforce(&["maintenance", "--resume", "-o", "json"]).await;
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert_eq!(runs.ended(), once_each());
+    assert_eq!(left_behind(&harness).await, Vec::<String>::new());
+    assert_eq!(harness.evicted_twice(0), Vec::<String>::new());
+}
