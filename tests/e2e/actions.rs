@@ -4,7 +4,7 @@
 //! `KORDON_KILLS` is the number of times that drains are killed. `KORDON_RUN` (as in `1h`) is how long random commands
 //! and keys are tried in dry-run. `KORDON_SEED` selects other commands and keys.
 
-mod cluster;
+pub mod cluster;
 mod commands;
 mod dry_run;
 mod killed;

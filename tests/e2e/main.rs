@@ -5,6 +5,7 @@ mod actions;
 mod audit;
 #[path = "../common/mod.rs"]
 mod common;
+mod contexts;
 mod control_plane;
 mod controller;
 mod departures;

@@ -537,6 +537,15 @@ impl Plane {
         self.api_server.take().context("kube-apiserver does not run")?.kill()
     }
 
+    /// Stops the API server as it is: it accepts connections and answers none.
+    pub fn pause_api_server(&self) -> Result<()> {
+        self.api_server.as_ref().context("kube-apiserver does not run")?.pause()
+    }
+
+    pub fn resume_api_server(&self) -> Result<()> {
+        self.api_server.as_ref().context("kube-apiserver does not run")?.resume()
+    }
+
     /// Fails if a component has ended by itself.
     pub fn check(&mut self) -> Result<()> {
         self.etcd.check()?;
