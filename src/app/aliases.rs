@@ -9,6 +9,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("po", "pods"),
     ("pod", "pods"),
     ("pdb", "budgets"),
+    ("poddisruptionbudget", "budgets"),
     ("poddisruptionbudgets", "budgets"),
     ("ev", "events"),
     ("event", "events"),
@@ -20,8 +21,20 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("contexts", "context"),
     ("q", "quit"),
     ("q!", "quit"),
+    ("qa", "quit"),
     ("exit", "quit"),
     ("h", "help"),
+    ("?", "help"),
+    ("alias", "help"),
+    ("aliases", "help"),
+    ("keys", "help"),
+    ("describe", "detail"),
+    ("skin", "theme"),
+    ("pulse", "zones"),
+    ("pulses", "zones"),
+    ("popeye", "audit"),
+    ("sd", "export"),
+    ("screendump", "export"),
 ];
 
 /// Other names of commands.

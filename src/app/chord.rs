@@ -25,6 +25,10 @@ impl Chord {
         Self { ctrl: true, ..Self::letter(letter) }
     }
 
+    pub const fn ctrl_key(code: KeyCode) -> Self {
+        Self { ctrl: true, ..Self::key(code) }
+    }
+
     pub const fn alt(code: KeyCode) -> Self {
         Self { alt: true, ..Self::key(code) }
     }

@@ -1,4 +1,6 @@
-//! The columns of the nodes and pods that the configuration chooses.
+//! The columns of the lists that the configuration chooses, and their widths.
+
+use std::collections::BTreeMap;
 
 use super::{App, pane::Pane};
 use kordon_core::cluster::nearest::nearest;
@@ -47,53 +49,123 @@ const PODS: &[&str] = &[
     "age",
 ];
 
+const ZONES: &[&str] = &["zone", "state", "not ready", "unhealthy", "rate", "nodes"];
+const EVENTS: &[&str] = &["last", "type", "reason", "object", "count", "message", "source"];
+const EVICTIONS: &[&str] = &["sign", "in", "pod", "node", "outcome"];
+const PENDING: &[&str] = &["for", "pod", "why", "what would help"];
+const DEPARTURES: &[&str] = &["ago", "kind", "pod", "node", "evidence"];
+const BUDGETS: &[&str] = &["budget", "room", "healthy", "rule", "pods", "blocks", "drains"];
+const AUDIT: &[&str] = &["object", "cause", "pods", "nodes", "what"];
+
+/// The columns of a list, as the configuration has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PaneColumns {
+    /// The columns in their order; empty for the usual ones.
+    pub show: Vec<ChosenColumn>,
+    /// Widths in cells of columns that do not have their usual one.
+    pub widths: BTreeMap<ChosenColumn, u16>,
+}
+
 /// A column that the configuration chooses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChosenColumn {
-    /// A column of the table, by its place.
-    Own(usize),
+    /// A column of the table, by its name.
+    Own(&'static str),
     /// The value of a label.
     Label(String),
+    /// The value of an annotation.
+    Annotation(String),
 }
 
 impl ChosenColumn {
-    /// Parses a column of a pane: its heading, `name` for the first, or `label:KEY`.
+    /// Parses a column of a pane: its heading, `name` for what a row is about, `label:KEY` or `annotation:KEY`.
     ///
     /// # Errors
     /// There is no such column; the text names the nearest, or all.
     pub fn parse(pane: Pane, text: &str) -> Result<Self, String> {
-        let names = names(pane);
-        if let Some(label) = text.strip_prefix("label:").filter(|label| !label.is_empty()) {
-            return Ok(Self::Label(label.to_owned()));
+        if let Some(key) = text.strip_prefix("label:").filter(|key| !key.is_empty()) {
+            let fault = || format!("{text:?} is not a column: {} have no labels here", title(pane));
+            return has_labels(pane).then(|| Self::Label(key.to_owned())).ok_or_else(fault);
         }
-        match names.iter().position(|name| *name == text) {
-            Some(place) => Ok(Self::Own(place)),
-            None if text == "name" => Ok(Self::Own(0)),
+        if let Some(key) = text.strip_prefix("annotation:").filter(|key| !key.is_empty()) {
+            let fault = || format!("{text:?} is not a column: kordon knows annotations of nodes only");
+            return (pane == Pane::Nodes).then(|| Self::Annotation(key.to_owned())).ok_or_else(fault);
+        }
+        let names = names(pane);
+        let wanted = if text == "name" { subject(pane) } else { text };
+        match names.iter().find(|name| **name == wanted) {
+            Some(name) => Ok(Self::Own(name)),
             None => {
                 let meant =
                     nearest(text, names.iter().copied()).map(|meant| format!("did you mean {meant:?}?"));
-                let meant = meant.unwrap_or_else(|| format!("there are {}, label:KEY", names.join(", ")));
+                let meant = meant.unwrap_or_else(|| format!("there are {}{}", names.join(", "), keyed(pane)));
                 Err(format!("{text:?} is not a column: {meant}"))
             }
         }
     }
+
+    /// The key of the label or annotation; `None` for a column of the table.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Own(_) => None,
+            Self::Label(key) | Self::Annotation(key) => Some(key),
+        }
+    }
 }
 
-/// Names of the columns of a pane; empty for a pane whose columns cannot be chosen.
+/// Names of the columns of a list, in the order of its table; empty for a pane that is no list.
 pub const fn names(pane: Pane) -> &'static [&'static str] {
     match pane {
+        Pane::Zones => ZONES,
         Pane::Nodes => NODES,
         Pane::Pods => PODS,
-        _ => &[],
+        Pane::Events => EVENTS,
+        Pane::Evictions => EVICTIONS,
+        Pane::Pending => PENDING,
+        Pane::Departures => DEPARTURES,
+        Pane::Budgets => BUDGETS,
+        Pane::Audit => AUDIT,
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Forecast | Pane::Journal => &[],
     }
+}
+
+/// The column that names what a row is about.
+const fn subject(pane: Pane) -> &'static str {
+    match pane {
+        Pane::Zones => "zone",
+        Pane::Nodes => "node",
+        Pane::Budgets => "budget",
+        Pane::Events | Pane::Audit => "object",
+        Pane::Pods | Pane::Evictions | Pane::Pending | Pane::Departures => "pod",
+        Pane::Detail | Pane::Plan | Pane::Progress | Pane::Forecast | Pane::Journal => "",
+    }
+}
+
+/// Whether the rows of a list are about nodes or pods that are in the cluster, so that their labels are known.
+const fn has_labels(pane: Pane) -> bool {
+    matches!(pane, Pane::Nodes | Pane::Pods | Pane::Evictions | Pane::Pending)
+}
+
+/// Names of the columns that have a key, after those of the table.
+const fn keyed(pane: Pane) -> &'static str {
+    match pane {
+        Pane::Nodes => ", label:KEY, annotation:KEY",
+        pane if has_labels(pane) => ", label:KEY",
+        _ => "",
+    }
+}
+
+fn title(pane: Pane) -> String {
+    pane.title().to_lowercase()
 }
 
 impl App {
     /// Whether the nodes show the live usage of CPU or memory.
     pub fn shows_usage(&self) -> bool {
-        let is_used = |column: &ChosenColumn| matches!(column, ChosenColumn::Own(place) if NODES[*place].ends_with("used"));
-        match self.preferences.columns.get(&Pane::Nodes) {
-            Some(chosen) => chosen.iter().any(is_used),
+        let is_used =
+            |column: &ChosenColumn| matches!(column, ChosenColumn::Own(name) if name.ends_with("used"));
+        match self.preferences.columns.get(&Pane::Nodes).filter(|columns| !columns.show.is_empty()) {
+            Some(columns) => columns.show.iter().any(is_used),
             None => self.screen.wide,
         }
     }

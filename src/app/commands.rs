@@ -10,6 +10,7 @@ use super::{
     listing::Movement,
     maintenance::MaintenanceOption,
     pane::{InputTarget, KeyFocus, Pane},
+    pane_layout::{PaneMove, PaneSide, PaneSize},
     playback::SeekStep,
     preview::{PlanKind, PlanOption},
 };
@@ -27,6 +28,11 @@ pub enum UserAction {
     PreviousPlace,
     NextPlace,
     Zoom,
+    /// Make the focused pane larger or smaller.
+    Resize(PaneSide, PaneSize),
+    /// Move the focused pane to its next place.
+    MovePane(PaneMove),
+    ResetLayout,
     FlipSort,
     /// Group the nodes by the next property: zone, pool, role, none.
     Group,
@@ -132,6 +138,8 @@ pub enum TypedCommand {
     View,
     /// Keep what is shown as a view.
     SaveView,
+    /// Keep the sizes and places of the panes.
+    SaveLayout,
     /// Go to another context.
     Context,
     Zone,
@@ -498,6 +506,7 @@ pub const COMMANDS: &[Command] = &[
     typed_only("view", "[NAME]", "Show a saved view of the configuration; without a name, list them.", TypedCommand::View),
     typed_only("save-view", "[NAME]", "Keep the focused list with its filter, order and grouping as a view of the configuration.",
         TypedCommand::SaveView),
+    typed_only("save-layout", "", "Keep the sizes and places of the panes in the configuration.", TypedCommand::SaveLayout),
     typed_only("zone", "[ZONE]", "Show only the nodes of a zone; without one, all nodes.", TypedCommand::Zone),
     typed_only("namespace", "[NAME]", "Show only the pods and budgets of a namespace; without one, of all.",
         TypedCommand::Namespace),
@@ -515,6 +524,24 @@ pub const COMMANDS: &[Command] = &[
         "sort", &[char('s')], UserAction::Typed(TypedCommand::Sort)).takes("[COLUMN]"),
     view("sort-direction", "Reverse the order.", "", &[char('S')], UserAction::FlipSort),
     view("zoom", "Zoom the focused pane to the whole screen, or back.", "zoom", &[char('z')], UserAction::Zoom),
+    view("pane-taller", "Make the focused pane higher.",
+        "", &[Chord::ctrl_key(KeyCode::Up), Chord::alt(KeyCode::Char('=')), Chord::alt(KeyCode::Char('+'))],
+        UserAction::Resize(PaneSide::Height, PaneSize::Larger)),
+    view("pane-shorter", "Make the focused pane lower.",
+        "", &[Chord::ctrl_key(KeyCode::Down), Chord::alt(KeyCode::Char('-'))],
+        UserAction::Resize(PaneSide::Height, PaneSize::Smaller)),
+    view("pane-wider", "Make the focused pane wider.",
+        "", &[Chord::ctrl_key(KeyCode::Right), Chord::alt(KeyCode::Char('>'))],
+        UserAction::Resize(PaneSide::Width, PaneSize::Larger)),
+    view("pane-narrower", "Make the focused pane narrower.",
+        "", &[Chord::ctrl_key(KeyCode::Left), Chord::alt(KeyCode::Char('<'))],
+        UserAction::Resize(PaneSide::Width, PaneSize::Smaller)),
+    view("move-pane-left", "Move the focused pane to the column on its left, or from the first one above the nodes.",
+        "", &[Chord::alt(KeyCode::Up), Chord::alt(KeyCode::Char('i'))], UserAction::MovePane(PaneMove::Back)),
+    view("move-pane-right", "Move the focused pane to the column on its right, or from above the nodes to the first one.",
+        "", &[Chord::alt(KeyCode::Down), Chord::alt(KeyCode::Char('o'))], UserAction::MovePane(PaneMove::On)),
+    view("reset-layout", "Give all panes the sizes and places that the configuration has.",
+        "", &[char('=')], UserAction::ResetLayout),
     view("wide", "Show more columns, or fewer.", "wide", &[char('w')], UserAction::Wide),
     view("freeze", "Freeze the screen, to go back in its history; or resume it.", "freeze", &[char('f')], UserAction::Freeze),
     view("next-theme", "Change to the next theme.", "theme", &[char('T')], UserAction::Theme),

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{App, Filter, NodeColumn, Pane, Sort, groups::Grouping, options::ThemeChoice};
+use super::{App, Filter, NodeColumn, Pane, PaneLayout, Sort, groups::Grouping, options::ThemeChoice};
 use kordon_core::cluster::{
     NodeName,
     nearest::{did_you_mean, nearest},
@@ -39,6 +39,7 @@ pub struct ScreenMemory {
     grouping: Grouping,
     wide: bool,
     zoomed: bool,
+    layout: PaneLayout,
     recent: Vec<Pane>,
     theme: ThemeChoice,
 }
@@ -86,6 +87,7 @@ impl App {
             grouping: screen.groups.grouping().clone(),
             wide: screen.wide,
             zoomed: screen.zoomed,
+            layout: screen.layout.clone(),
             recent: screen.recent.clone(),
             theme: screen.theme().clone(),
         }
@@ -93,10 +95,12 @@ impl App {
 
     /// Shows again what was on the screen of this context.
     pub fn come_back_to(&mut self, memory: ScreenMemory) {
-        let ScreenMemory { focus, pods_of, filters, sort, grouping, wide, zoomed, recent, theme } = memory;
+        let ScreenMemory { focus, pods_of, filters, sort, grouping, wide, zoomed, layout, recent, theme } =
+            memory;
         let screen = &mut self.screen;
         (screen.focus, screen.pods_of, screen.filters) = (focus, pods_of, filters);
         (screen.nodes.sort, screen.wide, screen.zoomed, screen.recent) = (sort, wide, zoomed, recent);
+        screen.layout = layout;
         screen.group_by(grouping);
         // The terminal has not lost a theme since.
         let _ = screen.use_theme(theme.name());

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::{
-    App, Pane,
+    App, Pane, PaneLayout,
     detail::{DetailSubject, DetailView},
     preferences::SavedView,
     subject::subject_of_row,
@@ -27,6 +27,8 @@ pub enum TakenAlong {
     File(PathBuf),
     /// The focused list as a view of this name, in the configuration.
     View(String, SavedView),
+    /// The sizes and places of the panes, in the configuration.
+    Layout(PaneLayout),
 }
 
 /// A text for the clipboard.

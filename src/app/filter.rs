@@ -231,8 +231,29 @@ fn name_typed(text: &str) -> &str {
     text.rsplit(char::is_whitespace).next().unwrap_or_default().trim_start_matches('!')
 }
 
-/// Splits a filter at blanks, but not within `/…/`.
+/// Splits a filter into its conditions. As in k9s, a label selector may follow `-l`, and a fuzzy word `-f`.
 fn words(text: &str) -> Vec<String> {
+    let mut conditions = Vec::new();
+    let mut words = split(text).into_iter();
+    while let Some(word) = words.next() {
+        match (word.as_str(), words.as_slice()) {
+            ("-l", [selector, ..]) => conditions.extend(selector.split(',').map(str::to_owned)),
+            ("-f", [letters, ..]) => conditions.push(format!("~{letters}")),
+            // What follows is not typed yet.
+            ("-l" | "-f", []) => {}
+            _ => {
+                conditions.push(word);
+                continue;
+            }
+        }
+        words.next();
+    }
+    conditions.retain(|word| !word.is_empty());
+    conditions
+}
+
+/// Splits a filter at blanks, but not within `/…/`.
+fn split(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut is_regex = false;
     for letter in text.chars() {
@@ -457,6 +478,14 @@ mod tests {
         assert!(holds("/^node-1[0-9]$/") && !holds("/^17/") && holds("!/^17/"));
         assert!(holds("/node-1 ?7/ zone:a"), "a blank within");
         assert!(holds("~nd17") && holds("~NODE") && !holds("~71"));
+    }
+
+    #[test]
+    fn selectors_and_fuzzy_words_are_written_as_in_k9s_too() {
+        assert_eq!(words("-l app=web,tier!=db pool"), ["app=web", "tier!=db", "pool"]);
+        assert!(holds("-f nd17") && !holds("-f 71") && holds("-l zone=a"));
+        assert_eq!(words("node -l"), ["node"], "a selector that is not typed yet");
+        assert!(Filter::parse("-l").is_empty());
     }
 
     #[test]

@@ -63,6 +63,9 @@ impl HelpGroup {
             | UserAction::Enter
             | UserAction::Back => Self::Move,
             UserAction::Zoom
+            | UserAction::Resize(..)
+            | UserAction::MovePane(_)
+            | UserAction::ResetLayout
             | UserAction::FlipSort
             | UserAction::Group
             | UserAction::FoldAll
@@ -87,7 +90,8 @@ impl HelpGroup {
                 | TypedCommand::Namespace
                 | TypedCommand::Export
                 | TypedCommand::View
-                | TypedCommand::SaveView,
+                | TypedCommand::SaveView
+                | TypedCommand::SaveLayout,
             ) => Self::Look,
             UserAction::Seek(_)
             | UserAction::Faster

@@ -39,6 +39,10 @@ const K9S: Changes = &[
     ("wide", &[Chord::letter('w'), Chord::ctrl('w')]),
     ("delete", &[Chord::key(KeyCode::Delete), Chord::ctrl('k')]),
     ("redraw", &[Chord::ctrl('l'), Chord::ctrl('r')]),
+    ("namespace", &[Chord::letter('0')]),
+    ("start", &[Chord::letter('^')]),
+    ("export", &[Chord::ctrl('s')]),
+    ("sort-direction", &[Chord::ctrl('x')]),
 ];
 
 const VIM: Changes = &[("mark-range", &[Chord::letter('v'), Chord::letter('V')])];
@@ -63,8 +67,8 @@ impl KeyPreset {
     pub(super) fn keys(self, command: &str) -> Option<&'static [Chord]> {
         let changes: [Changes; 2] = match self {
             Self::Default => [&[], &[]],
-            Self::K9s => [SHARED, K9S],
-            Self::Vim => [SHARED, VIM],
+            Self::K9s => [K9S, SHARED],
+            Self::Vim => [VIM, SHARED],
         };
         let found = changes.into_iter().flatten().find(|(name, _)| *name == command);
         found.map(|(_, keys)| *keys)

@@ -39,7 +39,9 @@ pub mod options;
 pub mod order;
 pub mod overlays;
 pub mod palette;
+mod pasting;
 pub mod pane;
+pub mod pane_layout;
 mod places;
 mod planning;
 pub mod playback;
@@ -47,6 +49,7 @@ pub mod preferences;
 pub mod preview;
 pub mod progress;
 pub mod reaction;
+mod resizing;
 pub mod rights;
 pub mod screen;
 pub mod screen_part;
@@ -62,7 +65,7 @@ mod typed_span;
 pub mod update;
 
 pub use aliases::Aliases;
-pub use chosen_columns::ChosenColumn;
+pub use chosen_columns::{ChosenColumn, PaneColumns};
 pub use columns::{
     BudgetColumn, EventColumn, EvictionColumn, NodeColumn, PodColumn, Sort, SortColumn, ZoneColumn,
 };
@@ -77,6 +80,7 @@ pub use listing::{Listing, Movement};
 pub use operations::Operations;
 pub use options::{Mode, OwnTheme, ThemeChoice, ThemeName};
 pub use pane::Pane;
+pub use pane_layout::PaneLayout;
 pub use playback::{Playback, PlaybackKind};
 pub use preferences::{AppOptions, Preferences};
 pub use preview::Preview;
@@ -125,9 +129,11 @@ pub struct App {
 impl App {
     pub fn new(model: Model, options: AppOptions) -> Self {
         let AppOptions { mode, themes, preferences } = options;
+        let mut screen = Screen::new(themes);
+        screen.layout = preferences.layout.clone();
         Self {
             model,
-            screen: Screen::new(themes),
+            screen,
             operations: Operations::new(mode, preferences.read_only.clone()),
             preferences,
             rights: Rights::default(),

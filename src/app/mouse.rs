@@ -1,5 +1,5 @@
 //! The mouse: a click focuses a pane or tab, selects a row or the node of a cell, or sorts by a heading; a double click
-//! opens the row; the wheel moves through the rows under the pointer. Nothing is confirmed by a click: questions take keys only.
+//! opens the row; a border between panes is dragged; the wheel moves through the rows under the pointer. Nothing is confirmed by a click: questions take keys only.
 
 use ratatui::layout::Position;
 
@@ -43,6 +43,15 @@ impl App {
                 self.screen.focus_on(pane);
                 self.screen.select_row(pane, first + usize::from(at.y - area.y));
             }
+            ScreenPart::Border(index) => {
+                self.screen.dragged = Some(index);
+                let panes = self.screen.targets.iter().filter(|target| target.area.contains(at));
+                let pane = panes.rev().find_map(|target| match target.part {
+                    ScreenPart::Pane(pane) => Some(pane),
+                    _ => None,
+                });
+                pane.into_iter().for_each(|pane| self.screen.focus_on(pane));
+            }
             ScreenPart::Heading { pane, column } => {
                 self.screen.focus_on(pane);
                 let sorted = self.screen.sort_mut(pane).map_or(Ok(()), |sort| sort.by(column));
@@ -56,6 +65,19 @@ impl App {
         }
         self.screen.record_place();
         self.screen.after_key();
+    }
+
+    /// Reacts to the mouse being moved with its left button down: a border that was clicked goes with it.
+    pub fn on_drag(&mut self, at: Position) {
+        if let Some(index) = self.screen.dragged {
+            self.screen.drag_border(index, at);
+            self.say_how_to_keep_layout();
+        }
+    }
+
+    /// Reacts to the release of the left button.
+    pub const fn on_release(&mut self) {
+        self.screen.dragged = None;
     }
 
     /// Reacts to one notch of the wheel.

@@ -137,6 +137,9 @@ impl App {
                 }
                 _ => self.proposals() > 0,
             },
+            UserAction::Resize(side, _) => screen.can_resize(side),
+            UserAction::MovePane(to) => screen.next_pane_place(to).is_some(),
+            UserAction::ResetLayout => self.has_own_layout(),
             UserAction::PreviousPlace => screen.places.has_more(true),
             UserAction::NextPlace => screen.places.has_more(false),
             UserAction::FoldAll => !screen.groups.grouping().is_none(),

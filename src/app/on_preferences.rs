@@ -33,6 +33,9 @@ impl App {
             None => Ok(()),
         };
         let read_only = self.tighten(preferences.read_only.clone(), now);
+        if preferences.layout != self.preferences.layout {
+            self.screen.layout = preferences.layout.clone();
+        }
         self.preferences = preferences;
         let notes = themed.err().into_iter().chain(read_only);
         let notes: Vec<String> = notes.collect();

@@ -1,7 +1,10 @@
 //! The panes of the screen, and the destinations of keys.
 
+use serde::Deserialize;
+
 /// A part of the screen that can have the focus.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Pane {
     Zones,
     #[default]

@@ -7,10 +7,11 @@ use serde::Deserialize;
 
 use super::{
     aliases::Aliases,
-    chosen_columns::ChosenColumn,
+    chosen_columns::PaneColumns,
     keymap::Keymap,
     options::{Mode, ThemeChoice},
     pane::Pane,
+    pane_layout::PaneLayout,
 };
 
 /// Start options of the dashboard, besides a model.
@@ -32,9 +33,11 @@ pub struct Preferences {
     /// Commands of the user: the name that is typed, and the command line that it stands for.
     pub aliases: Aliases,
     /// Columns of the lists that do not have their default ones.
-    pub columns: BTreeMap<Pane, Vec<ChosenColumn>>,
+    pub columns: BTreeMap<Pane, PaneColumns>,
     /// Saved views, by name.
     pub views: BTreeMap<String, SavedView>,
+    /// Sizes and places of the panes.
+    pub layout: PaneLayout,
     /// How this context is marked on screen; `None` if it is not.
     pub mark: Option<ContextMark>,
     /// Why nothing may be written in this context; `None` if the configuration allows writing.
@@ -58,6 +61,9 @@ pub struct SavedView {
     pub wide: bool,
     /// Whether the pane fills the screen.
     pub zoom: bool,
+    /// Sizes and places of the panes; without it they stay as they are.
+    #[schemars(with = "PaneLayout")]
+    pub layout: Option<PaneLayout>,
 }
 
 impl SavedView {
@@ -73,6 +79,9 @@ impl SavedView {
             if is_on {
                 lines.push_str(&format!("{key} = true\n"));
             }
+        }
+        if let Some(layout) = &self.layout {
+            lines.push_str(&format!("layout = {{ {} }}\n", layout.to_toml().join(", ")));
         }
         lines
     }
@@ -172,6 +181,7 @@ mod tests {
                 group: "zone".into(),
                 wide: true,
                 zoom: false,
+                layout: toml::from_str("below = 50\nplaces = { journal = \"left\" }").expect("a layout"),
             },
             SavedView { pane: "budgets".into(), ..SavedView::default() },
         ];

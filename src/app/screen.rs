@@ -19,6 +19,7 @@ use super::{
     options::{ThemeChoice, ThemeName},
     overlays::{Overlay, Overlays},
     pane::{KeyFocus, Pane},
+    pane_layout::{DrawnLayout, PaneLayout},
     places::Places,
     preview::Preview,
     progress::Progress,
@@ -50,6 +51,12 @@ pub struct Screen {
     pub overlays: Overlays,
     /// Columns and rows of the screen at the last draw.
     pub size: (u16, u16),
+    /// Sizes and places of the panes.
+    pub layout: PaneLayout,
+    /// Borders of the panes at the last draw.
+    pub drawn_layout: DrawnLayout,
+    /// Index of the border that the mouse drags.
+    pub(super) dragged: Option<usize>,
     /// Parts of the screen at the last draw that can be clicked.
     pub targets: Vec<MouseTarget>,
     /// Place and time of the last click.
@@ -454,8 +461,13 @@ impl Screen {
 
     /// Edits the typed text. A list is filtered again with every key.
     pub(super) fn edit(&mut self, request: InputRequest) {
+        self.edit_all([request]);
+    }
+
+    /// Edits the typed text by several requests. A list is filtered again once.
+    pub(super) fn edit_all(&mut self, requests: impl IntoIterator<Item = InputRequest>) {
         let Some(overlay) = self.focused_overlay_mut() else { return };
-        overlay.edit(request);
+        requests.into_iter().for_each(|request| overlay.edit(request));
         let Overlay::Filter(input) = overlay else { return self.show_chosen_theme() };
         let filter = input.value().to_owned();
         self.set_filter(self.focus, &filter);

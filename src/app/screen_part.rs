@@ -17,6 +17,8 @@ pub enum ScreenPart {
     Pane(Pane),
     /// The title of a tab.
     Tab(Pane),
+    /// A border between panes, by its index in the layout that was drawn.
+    Border(usize),
     /// The heading of a column that the list can be sorted by, by its title.
     Heading {
         pane: Pane,

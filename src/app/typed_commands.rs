@@ -66,6 +66,9 @@ impl App {
             TypedCommand::Context => self.go_to_context(argument)?,
             TypedCommand::View => self.show_view(argument, now)?,
             TypedCommand::SaveView => self.save_view(argument)?,
+            TypedCommand::SaveLayout => {
+                self.taken_along = Some(TakenAlong::Layout(self.screen.layout.clone()))
+            }
             TypedCommand::Namespace => self.show_namespace(argument, now),
             TypedCommand::Within => {
                 self.operations.within = span(argument)?;
@@ -132,6 +135,7 @@ impl App {
             },
             wide: screen.wide,
             zoom: screen.zoomed,
+            layout: self.has_own_layout().then(|| screen.layout.clone()),
         };
         self.taken_along = Some(TakenAlong::View(name.to_owned(), view));
         Ok(())
@@ -160,6 +164,9 @@ impl App {
             sort.set(column.unwrap_or(&view.sort), column.is_some())?;
         }
         (self.screen.wide, self.screen.zoomed) = (view.wide, view.zoom);
+        if let Some(layout) = view.layout {
+            self.screen.layout = layout;
+        }
         self.arrange(now);
         self.screen.message = Some(format!("view {name}"));
         Ok(())

@@ -6,7 +6,7 @@ use tui_input::Input;
 
 use super::{
     App,
-    commands::UserAction,
+    commands::{TypedCommand, UserAction},
     copying::Copied,
     detail::{Detail, DetailView},
     event_list::EventListView,
@@ -72,6 +72,9 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::NextPane => turn(app, 1),
         UserAction::PreviousPane => turn(app, -1),
         UserAction::Zoom => app.screen.zoomed = !app.screen.zoomed,
+        UserAction::Resize(side, size) => app.resize_pane(side, size),
+        UserAction::MovePane(to) => app.move_pane(to),
+        UserAction::ResetLayout => app.reset_layout(),
         UserAction::PreviousPlace => app.go_to_place(true),
         UserAction::NextPlace => app.go_to_place(false),
         UserAction::FlipSort => app.screen.flip_sort(),
@@ -107,14 +110,8 @@ fn run(app: &mut App, action: UserAction, argument: &str, now: Timestamp) -> Rea
         UserAction::Toggle(option) => toggle_option(app, option),
         UserAction::Maintain(option) => change_maintenance(app, option),
         UserAction::Filter => open_filter(app),
-        UserAction::Palette => {
-            let palette = Palette::new(
-                app.screen.command_focus(),
-                app.preferences.aliases.clone(),
-                app.screen.used.clone(),
-            );
-            app.screen.overlays.open(Overlay::Palette(palette));
-        }
+        UserAction::Palette => open_palette(app, ""),
+        UserAction::Typed(TypedCommand::Export) if argument.is_empty() => open_palette(app, "export "),
         UserAction::Help => toggle_help(app),
         UserAction::Info => toggle_info(app),
         UserAction::Timing => toggle_timing(app),
@@ -246,6 +243,16 @@ impl App {
         }
         self.screen.open_view(Overlay::Events(Box::new(view)));
     }
+}
+
+/// Opens the line in which commands are typed, with the start of a command.
+fn open_palette(app: &mut App, start: &str) {
+    let mut palette =
+        Palette::new(app.screen.command_focus(), app.preferences.aliases.clone(), app.screen.used.clone());
+    if !start.is_empty() {
+        palette.set_text(start.to_owned());
+    }
+    app.screen.overlays.open(Overlay::Palette(palette));
 }
 
 fn open_filter(app: &mut App) {

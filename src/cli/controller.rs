@@ -29,6 +29,7 @@ use crate::{
             process::{ControllerProcess, Enforcement},
         },
         notify::Notifier,
+        preferences_file::PreferencesReader,
     },
 };
 use kordon_clock::Clock;
@@ -159,8 +160,9 @@ pub async fn run(args: ControllerArgs, connection: ConnectionArgs) -> Result<(),
     let printing = tokio::spawn(print(reader, args.output));
     let info = connection_info(&connection);
     let notifier = Notifier::new(config.notify());
+    let reader = config.followed("").map(PreferencesReader::start);
     let process =
-        ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier };
+        ControllerProcess { connection, info, settings, clock, enforcement, lines, asked, notifier, reader };
     let done = process.run(stop).await;
     // The writers of lines have ended, so the task prints the last lines and ends.
     let _ = printing.await;

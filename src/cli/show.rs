@@ -1,6 +1,6 @@
 //! Shows the dashboard on the terminal, or writes one frame of it to a file.
 
-use std::{io::IsTerminal, path::PathBuf, sync::Arc};
+use std::{io::IsTerminal, path::PathBuf};
 
 use clap::Args;
 use crossterm::event::KeyEvent;
@@ -24,13 +24,12 @@ use crate::{
     run::{
         self, Dashboard, RunningWatches, Session, VirtualTyping,
         history::{self, History, HistoryOptions},
-        preferences_file::PreferencesFile,
         record::recording_start,
     },
     ui::{snapshot, theme::Theme},
 };
 use kordon_clock::Clock;
-use kordon_core::{engine::Settings, visible};
+use kordon_core::engine::Settings;
 use kordon_time::{Span, Timestamp};
 
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -206,7 +205,7 @@ pub fn dashboard(
             .keeping(history);
     dashboard.app.operations.locked = locked;
     dashboard.notify = config.notify();
-    dashboard.preferences = preferences_file(*config, name);
+    dashboard.preferences = config.followed(&name);
     dashboard.app.screen.glyphs = look.glyphs();
     Ok(dashboard)
 }
@@ -218,7 +217,7 @@ pub async fn show(args: ShowArgs, mut dashboard: Dashboard) -> Result<(), CliErr
         if args.tour && std::io::stdout().is_terminal() && tour_state::is_first_start() {
             dashboard.app.screen.start_tour();
         }
-        return Ok(run::terminal(dashboard, !look.no_mouse).await?);
+        return Ok(run::terminal(dashboard, look.takes_mouse()).await?);
     };
     let (start, theme) = (dashboard.clock.now(), Theme::chosen(dashboard.app.screen.theme()));
     let keys = look.typed().into_iter().map(|(after, key)| (start + after, key)).collect();
@@ -226,22 +225,12 @@ pub async fn show(args: ShowArgs, mut dashboard: Dashboard) -> Result<(), CliErr
     Ok(snapshot::write(&file, &frame, &theme)?)
 }
 
-/// The file of the preferences of a context; `None` if there is no place for one.
-fn preferences_file(config: Config, context: String) -> Option<PreferencesFile> {
-    let path = Some(config.path().to_owned()).filter(|path| !path.as_os_str().is_empty())?;
-    let read = move || {
-        let config = config.read_again().map_err(|error| visible::text(&error.in_short()).into_owned())?;
-        Ok(config.preferences(&context))
-    };
-    Some(PreferencesFile { path, read: Arc::new(read) })
-}
-
 /// Shows a recording until the user quits, or writes one frame. For a frame, the viewer's time is virtual, so nothing
 /// waits.
 pub async fn show_replay(look: LookArgs, mut dashboard: Dashboard) -> Result<(), CliError> {
     dashboard.app.screen.glyphs = look.glyphs();
     let Some(file) = look.snapshot.clone() else {
-        return Ok(run::terminal(dashboard, !look.no_mouse).await?);
+        return Ok(run::terminal(dashboard, look.takes_mouse()).await?);
     };
     let theme = Theme::chosen(dashboard.app.screen.theme());
     let typing = VirtualTyping { keys: look.typed(), until: look.after };
@@ -272,6 +261,12 @@ impl LookArgs {
         if !self.is_theme_given && preferences.theme.is_some() {
             self.theme.clone_from(&preferences.theme);
         }
+    }
+
+    /// Whether the terminal reports the mouse. GNU Screen, which sets `STY`, holds Esc back until the next key while it
+    /// reports the mouse (4.09).
+    fn takes_mouse(&self) -> bool {
+        !self.no_mouse && std::env::var_os("STY").is_none()
     }
 
     /// Asks the terminal for its background, if the theme is left to it. This takes half a second at most, if the terminal

@@ -147,6 +147,18 @@ impl NoticeFinder {
         Self { rules, moments: MomentFinder::default(), known: None }
     }
 
+    /// Changes the rules. What was known at the last look stays known.
+    pub fn set_rules(&mut self, rules: Vec<NoticeRule>) {
+        self.rules = rules;
+    }
+
+    /// Forgets what was known, so that the next look is a first one.
+    pub fn forget(&mut self) {
+        if self.known.take().is_some() {
+            self.moments = MomentFinder::default();
+        }
+    }
+
     /// Returns the changes since the last call that the rules ask for. The first call returns none: what is already so
     /// has not changed. The model must be refreshed at `now`.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Vec<ChangeNotice> {

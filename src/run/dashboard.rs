@@ -37,7 +37,7 @@ use super::{
     moment_search::SearchProgress,
     notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
-    preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences},
+    preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,
@@ -260,6 +260,8 @@ struct Loop {
     opening: ContextOpening,
     /// File of the configuration, to which views are added; none if there is no place for it.
     preferences: Option<PathBuf>,
+    /// Reads that file again when it changes.
+    reader: Option<PreferencesReader>,
     /// Number of operations that run.
     running: RunningCount,
 }
@@ -285,7 +287,8 @@ impl Loop {
             display: Display::new(app, clock),
             preferences: preferences.as_ref().map(|file| file.path.clone()),
             link: ClusterLink::new(links, clock),
-            work: Work::new(preferences),
+            reader: preferences.map(PreferencesReader::start),
+            work: Work::new(),
             past: Past::new(player, history),
             operations: OperationsDriver::new(context),
             notifier: Notifier::new(notify),
@@ -344,6 +347,7 @@ impl Loop {
                     self.notify(surface)?;
                 }
                 why = self.notifier.next_failure() => self.display.report_trouble("notify", &why),
+                read = next_read(&mut self.reader) => self.on_preferences(read),
             }
         }
     }
@@ -355,6 +359,11 @@ impl Loop {
         let app = &mut self.display.app;
         match event.kind {
             MouseEventKind::Down(MouseButton::Left) => app.on_click(at, clicked, now),
+            MouseEventKind::Drag(MouseButton::Left) => app.on_drag(at),
+            MouseEventKind::Up(MouseButton::Left) => {
+                app.on_release();
+                return Ok(Next::GoOn);
+            }
             MouseEventKind::ScrollDown => app.on_wheel(at, Movement::Down, now),
             MouseEventKind::ScrollUp => app.on_wheel(at, Movement::Up, now),
             _ => return Ok(Next::GoOn),
@@ -372,9 +381,13 @@ impl Loop {
                 return Ok(Next::GoOn);
             }
             Event::Mouse(mouse) => return self.on_mouse(mouse, surface),
-            Event::Key(_) | Event::FocusGained | Event::FocusLost | Event::Paste(_) => {
+            Event::Paste(text) => {
+                let now = self.display.now();
+                self.display.app.on_paste(&text, now);
+                self.display.draw(surface)?;
                 return Ok(Next::GoOn);
             }
+            Event::Key(_) | Event::FocusGained | Event::FocusLost => return Ok(Next::GoOn),
         };
         let (typed, now) = (self.display.clock.now(), self.display.now());
         let app = &mut self.display.app;
@@ -416,6 +429,17 @@ impl Loop {
         let Display { app, clock, .. } = &self.display;
         let sequences = self.notifier.look(&app.model, clock.now());
         sequences.map_or(Ok(()), |sequences| surface.notify(&sequences)).map_err(RunError::Draw)
+    }
+
+    /// Applies a configuration that was read again, or says what is wrong with it.
+    fn on_preferences(&mut self, read: ReadPreferences) {
+        let now = self.display.now();
+        let preferences = read.map(|read| {
+            self.notifier.change(read.notify);
+            read.preferences
+        });
+        self.display.app.on_preferences(preferences, now);
+        self.display.draw_soon();
     }
 
     /// Sends the notice of a test, if one was asked for.

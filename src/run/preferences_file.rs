@@ -11,13 +11,21 @@ use std::{
 use tokio::{sync::mpsc, time::sleep};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::notify::NotifyOptions;
 use crate::app::Preferences;
 
 /// Interval at which the file is looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// Preferences, or what is wrong with the file.
-pub type ReadPreferences = Result<Preferences, String>;
+/// What a running program takes from a configuration that was read again.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReadConfiguration {
+    pub preferences: Preferences,
+    pub notify: NotifyOptions,
+}
+
+/// The configuration, or what is wrong with the file.
+pub type ReadPreferences = Result<ReadConfiguration, String>;
 
 /// The file of the preferences, and how it is read.
 #[derive(Clone)]
@@ -52,6 +60,14 @@ impl PreferencesReader {
             Some(read) => read,
             None => std::future::pending().await,
         }
+    }
+}
+
+/// Waits until the file of an optional reader has changed and was read; forever if there is no reader.
+pub async fn next_read(reader: &mut Option<PreferencesReader>) -> ReadPreferences {
+    match reader {
+        Some(reader) => reader.next().await,
+        None => std::future::pending().await,
     }
 }
 

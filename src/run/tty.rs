@@ -10,7 +10,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crossterm::{
     cursor,
-    event::{DisableMouseCapture, EnableMouseCapture},
+    event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture},
     execute, queue,
     style::Print,
     terminal::{
@@ -128,7 +128,8 @@ impl Surface for Tty {
 
 fn take(mouse: bool) -> io::Result<()> {
     terminal::enable_raw_mode()?;
-    execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen)?;
+    // Without bracketed paste, each character of a pasted text would be a key.
+    execute!(io::stdout(), Print(SAVE_TITLE), EnterAlternateScreen, EnableBracketedPaste)?;
     if mouse { execute!(io::stdout(), EnableMouseCapture) } else { Ok(()) }
 }
 
@@ -139,6 +140,7 @@ fn restore() {
         out,
         EndSynchronizedUpdate,
         DisableMouseCapture,
+        DisableBracketedPaste,
         LeaveAlternateScreen,
         cursor::Show,
         Print(RESTORE_TITLE)

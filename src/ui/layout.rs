@@ -2,26 +2,23 @@
 
 use ratatui::layout::Rect;
 
-use crate::app::{Pane, Screen, overlays::Overlay};
+use crate::app::{
+    Pane, Screen,
+    overlays::Overlay,
+    pane_layout::{BorderKind, COLUMNS, DrawnLayout, MOVABLE, PaneBorder, PanePlace, divided, part},
+};
 
 /// Minimum size in columns and rows that has space for tables.
 pub const LEAST: (u16, u16) = (60, 15);
 /// Minimum size at which a view is drawn beside the nodes; below, it covers the panes.
 const BESIDE: (u16, u16) = (150, 44);
 
-/// Tabs of the lower slot in layouts with one slot below the nodes.
-const LOWER: [Pane; 8] = [
-    Pane::Zones,
-    Pane::Evictions,
-    Pane::Forecast,
-    Pane::Journal,
-    Pane::Pending,
-    Pane::Departures,
-    Pane::Budgets,
-    Pane::Audit,
-];
-/// Tabs of the left slot: pods that leave, that wait for a node, and that left; budgets, and the audit.
-const LEFT: &[Pane] = &[Pane::Evictions, Pane::Pending, Pane::Departures, Pane::Budgets, Pane::Audit];
+/// Minimum size at which the panes below the nodes are in columns; below, they are tabs of one slot.
+const IN_COLUMNS: (u16, u16) = (120, 30);
+/// Minimum width at which there are three of these columns; below, the middle panes are tabs beside the right ones.
+const THREE_COLUMNS: u16 = 200;
+/// Lines that the panes below the nodes leave to the nodes, however high they are chosen to be.
+const LEAST_NODES: u16 = 6;
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +33,8 @@ pub struct ScreenLayout {
     pub footer: Rect,
     /// Whether panes have full frames instead of only a rule above them.
     pub framed: bool,
+    /// Borders that can be moved, and places that panes can be moved to.
+    pub drawn: DrawnLayout,
 }
 
 /// Which optional lines are between the header and the panes.
@@ -45,8 +44,8 @@ pub struct ExtraLines {
     pub banner: bool,
 }
 
-/// Area for one pane, or for several as tabs. The size of the screen alone decides which panes share a slot, so focus
-/// never moves a pane.
+/// Area for one pane, or for several as tabs. The size of the screen and the chosen layout decide which panes share a
+/// slot, so focus never moves a pane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
     pub area: Rect,
@@ -96,71 +95,218 @@ impl ScreenLayout {
         let body = Rect { y: top, height: footer.y - top, ..area };
         let view = screen.overlays.view().and_then(Overlay::pane);
         let has_room_beside = area.width >= BESIDE.0 && area.height >= BESIDE.1;
+        let mut drawn = DrawnLayout::default();
         let slots = if screen.zoomed || (view == Some(screen.focus) && !has_room_beside) {
             vec![Slot { area: body, ..Slot::new(&[screen.focus], screen) }]
         } else if body.height < 16 {
             vec![Slot { area: body, ..Slot::new(&screen.panes(), screen) }]
         } else if let Some(view) = view.filter(|_| has_room_beside) {
-            let left = Rect { width: body.width * 2 / 5, ..body };
-            let right = Rect { x: left.right(), width: body.width - left.width, ..body };
-            let mut slots = compact(left, screen, screen.node_pane(), framed);
-            slots.push(Slot { area: right, ..Slot::new(&[view], screen) });
-            slots
-        } else if area.width < 120 || area.height < 30 {
-            compact(body, screen, screen.panes()[1], framed)
+            beside(body, screen, view, framed, &mut drawn)
+        } else if area.width < IN_COLUMNS.0 || area.height < IN_COLUMNS.1 {
+            compact(body, screen, screen.panes()[1], framed, &mut drawn)
         } else {
-            stack(body, screen, zones)
+            stack(body, screen, zones, &mut drawn)
         };
-        Some(Self { header, playback, banner, slots, footer, framed })
+        Some(Self { header, playback, banner, slots, footer, framed, drawn })
     }
+}
+
+/// Layout with a view beside the nodes and the other panes.
+fn beside(body: Rect, screen: &Screen, view: Pane, framed: bool, drawn: &mut DrawnLayout) -> Vec<Slot> {
+    let width = part(body.width, screen.layout.beside.unwrap_or(40)).clamp(30, body.width - 30);
+    let left = Rect { width, ..body };
+    let right = Rect { x: left.right(), width: body.width - left.width, ..body };
+    let mut slots = compact(left, screen, screen.node_pane(), framed, drawn);
+    let first = slots.iter().flat_map(|slot| slot.tabs.clone()).collect();
+    drawn.borders.push(PaneBorder {
+        kind: BorderKind::Beside,
+        area: body,
+        at: right.x,
+        first,
+        second: vec![view],
+    });
+    slots.push(Slot { area: right, ..Slot::new(&[view], screen) });
+    slots
 }
 
 /// Layout with the nodes above a single slot for all other panes.
-fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool) -> Vec<Slot> {
-    let lower = Slot::new(&LOWER, screen);
-    let height = if screen.is_open(lower.active) { open_height(body.height, framed) } else { 1 };
+fn compact(body: Rect, screen: &Screen, nodes: Pane, framed: bool, drawn: &mut DrawnLayout) -> Vec<Slot> {
+    let lower = Slot::new(&MOVABLE, screen);
+    let is_open = screen.is_open(lower.active);
+    let height = if is_open { open_height(body.height, framed, screen) } else { 1 };
     let (upper, rest) = split(body, body.height - height);
+    if is_open {
+        drawn.borders.push(below(body, rest.y, nodes, MOVABLE.to_vec()));
+    }
     vec![Slot { area: upper, tabs: vec![nodes], active: nodes }, Slot { area: rest, ..lower }]
 }
 
-/// Layout with the zones at the top, the nodes below the zones, and the other panes side by side at the bottom.
-fn stack(body: Rect, screen: &Screen, zones: usize) -> Vec<Slot> {
-    let most = if body.height < 44 { 4 } else { 8 };
-    let zones = u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3;
-    let (upper, rest) = split(body, zones);
-    let (tabs, shares): (&[&[Pane]], &[u16]) = if body.width < 200 {
-        (&[LEFT, &[Pane::Forecast, Pane::Journal]], &[5, 4])
-    } else {
-        (&[LEFT, &[Pane::Forecast], &[Pane::Journal]], &[4, 4, 3])
-    };
-    let mut lower: Vec<Slot> = tabs.iter().map(|tabs| Slot::new(tabs, screen)).collect();
-    let (nodes, lower_area) = split(rest, rest.height - row_height(rest.height, &lower, screen));
-    let (whole, mut x): (u16, u16) = (shares.iter().sum(), lower_area.x);
-    for (place, (slot, share)) in lower.iter_mut().zip(shares).enumerate() {
-        let is_last = place + 1 == shares.len();
-        let width = if is_last { lower_area.right() - x } else { lower_area.width / whole * share };
-        slot.area = Rect { x, width, ..lower_area };
+/// Layout with the zones at the top, the nodes below the zones, and the other panes side by side at the bottom, unless
+/// panes were moved.
+fn stack(body: Rect, screen: &Screen, zones: usize, drawn: &mut DrawnLayout) -> Vec<Slot> {
+    let nodes = screen.panes()[1];
+    let above = panes_at(screen, PanePlace::Above);
+    let (upper, rest) = split(body, above_height(body, screen, &above, zones));
+    let columns = LowerColumn::all(body.width, screen);
+    let lower: Vec<Slot> = columns.iter().map(|column| Slot::new(&column.tabs, screen)).collect();
+    let height = row_height(rest.height, &lower, screen);
+    let (middle, row) = split(rest, rest.height - height);
+    drawn.places = places(body.width);
+    let mut slots = Vec::new();
+    if !above.is_empty() {
+        slots.push(Slot { area: upper, ..Slot::new(&above, screen) });
+        drawn.borders.push(PaneBorder {
+            kind: BorderKind::Above,
+            area: Rect { height: upper.height + middle.height, ..body },
+            at: middle.y,
+            first: above,
+            second: vec![nodes],
+        });
+    }
+    slots.push(Slot { area: middle, tabs: vec![nodes], active: nodes });
+    let widths = widths(row.width, &columns, screen);
+    if height > 1 {
+        let panes = lower.iter().flat_map(|slot| slot.tabs.clone()).collect();
+        drawn.borders.push(below(rest, row.y, nodes, panes));
+        drawn.borders.extend(column_borders(row, &columns, &widths, screen));
+    }
+    let mut x = row.x;
+    for (slot, width) in lower.into_iter().zip(widths) {
+        slots.push(Slot { area: Rect { x, width, ..row }, ..slot });
         x += width;
     }
-    let alone = |pane, area| Slot { area, tabs: vec![pane], active: pane };
-    let mut slots = vec![alone(Pane::Zones, upper), alone(screen.panes()[1], nodes)];
-    slots.extend(lower);
     slots
+}
+
+/// A column below the nodes.
+struct LowerColumn {
+    /// Places of its panes.
+    places: Vec<PanePlace>,
+    tabs: Vec<Pane>,
+}
+
+impl LowerColumn {
+    /// The columns that have panes.
+    fn all(width: u16, screen: &Screen) -> Vec<Self> {
+        let merged: &[&[PanePlace]] = match width {
+            0..THREE_COLUMNS => &[&[PanePlace::Left], &[PanePlace::Middle, PanePlace::Right]],
+            _ => &[&[PanePlace::Left], &[PanePlace::Middle], &[PanePlace::Right]],
+        };
+        let column = |places: &&[PanePlace]| {
+            let is_filled = |place: &PanePlace| !panes_at(screen, *place).is_empty();
+            let places: Vec<PanePlace> = places.iter().copied().filter(is_filled).collect();
+            let is_here =
+                |pane: &Pane| screen.layout.place(*pane).is_some_and(|place| places.contains(&place));
+            Self { tabs: MOVABLE.into_iter().filter(is_here).collect(), places }
+        };
+        merged.iter().map(column).filter(|column| !column.tabs.is_empty()).collect()
+    }
+
+    /// Share of the width in the usual layout.
+    fn usual_share(&self, width: u16) -> u16 {
+        let has = |place| self.places.contains(&place);
+        match width {
+            0..THREE_COLUMNS if has(PanePlace::Left) => 5,
+            0..THREE_COLUMNS => 4,
+            _ if has(PanePlace::Right) => 3,
+            _ => 4,
+        }
+    }
+}
+
+/// Places that panes can be moved to on a screen of this width.
+fn places(width: u16) -> Vec<PanePlace> {
+    let columns = if width < THREE_COLUMNS { 2 } else { 3 };
+    [PanePlace::Above].into_iter().chain(COLUMNS.into_iter().take(columns)).collect()
+}
+
+fn panes_at(screen: &Screen, place: PanePlace) -> Vec<Pane> {
+    MOVABLE.into_iter().filter(|pane| screen.layout.place(*pane) == Some(place)).collect()
+}
+
+/// Widths of the columns below the nodes.
+fn widths(width: u16, columns: &[LowerColumn], screen: &Screen) -> Vec<u16> {
+    let layout = &screen.layout;
+    if layout.has_shares() {
+        let shares: Vec<u16> = columns
+            .iter()
+            .map(|column| column.places.iter().map(|place| layout.share(*place)).sum())
+            .collect();
+        // However small its share, a column can be seen.
+        let least = shares.iter().sum::<u16>() / 10;
+        return divided(width, &shares.iter().map(|share| *share.max(&least)).collect::<Vec<_>>());
+    }
+    let shares: Vec<u16> = columns.iter().map(|column| column.usual_share(width)).collect();
+    let unit = width / shares.iter().sum::<u16>().max(1);
+    let mut widths: Vec<u16> = shares.iter().map(|share| unit * share).collect();
+    let rest = width - widths.iter().sum::<u16>();
+    widths.last_mut().into_iter().for_each(|last| *last += rest);
+    widths
+}
+
+/// Borders between the columns below the nodes.
+fn column_borders(row: Rect, columns: &[LowerColumn], widths: &[u16], screen: &Screen) -> Vec<PaneBorder> {
+    // Places without panes have some width, too, in case that a pane is moved there.
+    let mut by_place = [row.width / 4; 3];
+    for (column, width) in columns.iter().zip(widths) {
+        let shares: Vec<u16> = column.places.iter().map(|place| screen.layout.share(*place)).collect();
+        for (place, width) in column.places.iter().zip(divided(*width, &shares)) {
+            let index = COLUMNS.iter().position(|known| known == place);
+            index.into_iter().for_each(|index| by_place[index] = width);
+        }
+    }
+    let mut x = row.x;
+    let mut borders = Vec::new();
+    for (pair, pair_widths) in columns.windows(2).zip(widths.windows(2)) {
+        borders.push(PaneBorder {
+            kind: BorderKind::Columns { widths: by_place },
+            area: Rect { x, width: pair_widths.iter().sum(), ..row },
+            at: x + pair_widths[0],
+            first: pair[0].tabs.clone(),
+            second: pair[1].tabs.clone(),
+        });
+        x += pair_widths[0];
+    }
+    borders
+}
+
+/// The border between the nodes and the panes below them.
+fn below(area: Rect, at: u16, nodes: Pane, panes: Vec<Pane>) -> PaneBorder {
+    PaneBorder { kind: BorderKind::Below, area, at, first: vec![nodes], second: panes }
+}
+
+/// Height of the panes above the nodes: as the zones need, if they are there, unless it was chosen.
+fn above_height(body: Rect, screen: &Screen, above: &[Pane], zones: usize) -> u16 {
+    let most = if body.height < 44 { 4 } else { 8 };
+    let usual = || match above.contains(&Pane::Zones) {
+        true => u16::try_from(zones.clamp(1, most)).unwrap_or(most as u16) + 3,
+        false => 8,
+    };
+    match screen.layout.above {
+        _ if above.is_empty() => 0,
+        Some(height) => height.clamp(4, body.height / 2),
+        None => usual(),
+    }
 }
 
 /// Height of slots side by side: one line if all are empty, a few rows if only the journal has content.
 fn row_height(room: u16, slots: &[Slot], screen: &Screen) -> u16 {
     let open: Vec<&Slot> = slots.iter().filter(|slot| screen.is_open(slot.active)).collect();
     match open.as_slice() {
+        [] if slots.is_empty() => 0,
         [] => 1,
-        [one] if one.tabs == [Pane::Journal] => 7,
-        _ => open_height(room, true),
+        [one] if one.tabs == [Pane::Journal] && screen.layout.below.is_none() => 7,
+        _ => open_height(room, true, screen),
     }
 }
 
 /// Height of the lower part of an area while it has content.
-fn open_height(room: u16, framed: bool) -> u16 {
-    (room * 2 / 5).clamp(if framed { 6 } else { 5 }, 20)
+fn open_height(room: u16, framed: bool, screen: &Screen) -> u16 {
+    let least = if framed { 6 } else { 5 };
+    match screen.layout.below {
+        Some(percent) => part(room, percent).clamp(least, room.saturating_sub(LEAST_NODES).max(least)),
+        None => (room * 2 / 5).clamp(least, 20),
+    }
 }
 
 fn split(area: Rect, upper: u16) -> (Rect, Rect) {
@@ -171,15 +317,32 @@ fn split(area: Rect, upper: u16) -> (Rect, Rect) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::app::PaneLayout;
     use kordon_time::Timestamp;
 
-    /// All relevant screens: each combination of open panes, with each pane focused, zoomed or not.
+    /// The usual layout, the extremes of sizes, and panes in other places.
+    fn layouts() -> Vec<PaneLayout> {
+        let all_in = |place: PanePlace| MOVABLE.map(|pane| (pane, place)).into();
+        vec![
+            PaneLayout::default(),
+            PaneLayout { above: Some(100), below: Some(90), beside: Some(80), ..PaneLayout::default() },
+            PaneLayout { above: Some(4), below: Some(10), beside: Some(20), ..PaneLayout::default() },
+            PaneLayout { left: Some(1), right: Some(1000), ..PaneLayout::default() },
+            PaneLayout { places: all_in(PanePlace::Above), ..PaneLayout::default() },
+            PaneLayout { places: all_in(PanePlace::Middle), middle: Some(3), ..PaneLayout::default() },
+            PaneLayout { places: [(Pane::Zones, PanePlace::Right)].into(), ..PaneLayout::default() },
+        ]
+    }
+
+    /// All relevant screens: each combination of open panes, with each pane focused, zoomed or not, in several layouts.
     fn screens() -> Vec<Screen> {
         let mut screens = Vec::new();
-        for open in 0..64 {
+        let layouts = layouts();
+        for (open, layout) in (0..64).zip(layouts.iter().cycle()) {
             for focus in Screen::new(Vec::new()).panes() {
                 for zoomed in [false, true] {
                     let mut screen = Screen::new(Vec::new());
+                    screen.layout = layout.clone();
                     screen.zoomed = zoomed;
                     for (place, opening) in screen.openings.values_mut().enumerate() {
                         opening.on_content(open & (1 << place) == 0, Timestamp::EPOCH);
@@ -208,9 +371,18 @@ mod tests {
                     let whole = cells + plan.header.area() + playback + banner + plan.footer.area();
                     assert_eq!(whole, area.area(), "{width}x{height}");
                     assert!(areas.iter().all(|rect| area.contains(rect.as_position())));
+                    for border in &plan.drawn.borders {
+                        assert!(
+                            area.intersection(border.line()) == border.line(),
+                            "{width}x{height} {plan:?}"
+                        );
+                    }
                     for slot in &plan.slots {
                         let least = if screen.is_open(slot.active) { 4 } else { 1 };
-                        assert!(slot.area.height >= least, "{width}x{height} {plan:?}");
+                        assert!(
+                            slot.area.height >= least && slot.area.width >= 10,
+                            "{width}x{height} {plan:?}"
+                        );
                         assert!(slot.tabs.contains(&slot.active), "{width}x{height} {plan:?}");
                     }
                     let is_shown = plan.slots.iter().any(|slot| slot.active == screen.focus);

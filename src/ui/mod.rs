@@ -40,6 +40,7 @@ use crate::{
     app::{
         App, Glyphs, Pane,
         overlays::Overlay,
+        pane_layout::DrawnLayout,
         screen_part::{MouseTarget, ScreenPart},
     },
     model::ClusterVerdict,
@@ -60,6 +61,8 @@ pub struct Drawn {
     pub title: String,
     /// Parts that can be clicked, those on top last.
     pub targets: Vec<MouseTarget>,
+    /// Borders of the panes, and where panes can be moved.
+    pub layout: DrawnLayout,
 }
 
 /// Draws the screen.
@@ -123,6 +126,11 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
     }
     for slot in &plan.slots {
         scene.can_click(slot.area, ScreenPart::Pane(slot.active));
+    }
+    for (index, border) in plan.drawn.borders.iter().enumerate() {
+        scene.can_click(border.line(), ScreenPart::Border(index));
+    }
+    for slot in &plan.slots {
         drawn.rows.insert(slot.active, panes::draw(&scene, slot.active, slot.area, buf));
     }
     let mut cursor = footer::draw(&scene, plan.footer, buf);
@@ -144,6 +152,7 @@ fn paint(buf: &mut Buffer, area: Rect, app: &App, now: Timestamp) -> (Drawn, Opt
             | Overlay::Filter(_) => {}
         }
     }
+    drawn.layout = plan.drawn.clone();
     drawn.targets = targets.into_inner();
     (drawn, cursor)
 }

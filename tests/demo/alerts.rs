@@ -232,6 +232,7 @@ impl Outage {
         let (asking, asked) = mpsc::channel(4);
         let process = ControllerProcess {
             notifier: Notifier::new(NotifyOptions::default()),
+            reader: None,
             connection: connection(EXPORTER),
             info: ConnectionInfo::default(),
             settings,

@@ -393,6 +393,7 @@ impl Bench {
         let stop = CancellationToken::new();
         let process = ControllerProcess {
             notifier: Notifier::new(NotifyOptions::default()),
+            reader: None,
             connection: Connection::embedded(self.api.client_as(user), "demo"),
             info: ConnectionInfo::default(),
             settings: Settings::defaults(ServerVersion::new(1, 36)),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use kordon::{
-    app::{ChosenColumn, Pane},
+    app::{ChosenColumn, Pane, PaneColumns},
     k8s::feed::{FeedKind, FeedState},
     ui::shown_rows,
 };
@@ -29,9 +29,10 @@ fn cell(fixture: &DashboardFixture, row: &str, head: &str) -> String {
 }
 
 /// Shows these columns of a pane.
-fn choose(fixture: &mut DashboardFixture, pane: Pane, columns: &[&str]) {
+pub fn choose(fixture: &mut DashboardFixture, pane: Pane, columns: &[&str]) {
     let chosen = columns.iter().map(|text| ChosenColumn::parse(pane, text).expect("a column"));
-    fixture.app.preferences.columns.insert(pane, chosen.collect());
+    let columns = PaneColumns { show: chosen.collect(), ..PaneColumns::default() };
+    fixture.app.preferences.columns.insert(pane, columns);
 }
 
 /// Gives a node GPUs of a device plugin, and a pod on it that requests some.

@@ -1,10 +1,18 @@
 //! What `Y` copies.
 
-use kordon::app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update};
+use std::collections::BTreeSet;
+
+use kordon::{
+    app::{ChosenColumn, Pane, Reaction, UserAction, chosen_columns, update},
+    ui::snapshot,
+};
+use kordon_core::cluster::Name;
 
 use super::{
-    cells::{add_devices, add_gates, add_gpus},
+    cells::{add_devices, add_gates, add_gpus, choose},
     dashboard_fixture::DashboardFixture,
+    event_list::show_events,
+    screens::terminal_of,
 };
 
 /// Returns what is copied after these keys, and the message in the footer.
@@ -58,24 +66,103 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
     add_gpus(&mut fixture, "pool-b-02", "shop/web-04-h4wzd");
     add_devices(&mut fixture, "pool-b-02", true);
     add_gates(&mut fixture, "shop/web-04-h4wzd", &["example.com/live"]);
-    for (keys, pane) in [("2w/pool-b-02<Enter>", Pane::Nodes), ("<Enter>", Pane::Pods)] {
+    fixture.add_waiting_pods();
+    fixture.remove_pods_in_every_way();
+    let lists = [
+        ("2w/pool-b-02<Enter>", Pane::Nodes),
+        ("<Enter>", Pane::Pods),
+        ("1", Pane::Zones),
+        ("3", Pane::Evictions),
+        ("6", Pane::Pending),
+        ("7", Pane::Departures),
+        ("8", Pane::Budgets),
+        ("9", Pane::Audit),
+        (":events<Enter>", Pane::Events),
+    ];
+    assert_eq!(lists.map(|(_, pane)| pane).into_iter().collect::<BTreeSet<_>>(), Pane::LISTS.into());
+    for (keys, pane) in lists {
         fixture.press(keys);
+        fixture.run(1);
+        if pane == Pane::Events {
+            show_events(&mut fixture);
+        }
         let shown = kordon::ui::shown_rows(&fixture.app, fixture.now).heads;
-        let heading = |name: &&'static str| if name.ends_with(" used") { "used" } else { *name };
+        let heading = |name: &&'static str| match *name {
+            "cpu used" | "mem used" => "used",
+            "sign" => "",
+            "rate" => "eviction rate, next slot",
+            name => name,
+        };
         let names: Vec<&str> = chosen_columns::names(pane).iter().map(heading).collect();
-        assert_eq!(shown, names);
+        assert_eq!(shown, names, "{pane:?}");
     }
 }
 
 #[test]
 fn chosen_columns_are_shown_in_their_order_with_labels() {
     let mut fixture = DashboardFixture::incident();
-    let chosen = ["name", "label:topology.kubernetes.io/zone", "age", "state"];
-    let chosen = chosen.map(|text| ChosenColumn::parse(Pane::Nodes, text).expect("a column"));
-    fixture.app.preferences.columns.insert(Pane::Nodes, chosen.to_vec());
+    choose(&mut fixture, Pane::Nodes, &["name", "label:topology.kubernetes.io/zone", "age", "state"]);
     fixture.press("2/pool-b-02<Enter>");
     let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
     assert_eq!(rows.heads, ["node", "zone", "age", "state"]);
     assert!(rows.rows[0][0].contains("pool-b-02") && rows.rows[0][1] == "b", "{rows:?}");
     assert!(rows.rows[0][3].starts_with("Evicting"), "{rows:?}");
+}
+
+#[test]
+fn annotations_of_nodes_and_labels_of_pods_are_columns_of_their_lists() {
+    let mut fixture = DashboardFixture::incident();
+    let owner = "example.com/owner";
+    fixture.change_pod("shop/web-04-h4wzd", |pod| {
+        pod.labels = [(Name::from("app"), Name::from("web"))].into();
+    });
+    fixture.change_node("pool-b-02", |node| {
+        node.annotations = Some([(Name::from(owner), Name::from("team-a"))].into());
+    });
+    choose(&mut fixture, Pane::Nodes, &["name", "annotation:example.com/owner"]);
+    choose(&mut fixture, Pane::Evictions, &["label:app", "name", "in"]);
+    fixture.press("2/pool-b-02<Enter>");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    assert_eq!((rows.heads, rows.rows[0][1].as_str()), (vec!["node".to_owned(), "owner".into()], "team-a"));
+    fixture.change_node("pool-b-02", |node| node.annotations = None);
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    assert_eq!(rows.rows[0][1], "?", "recordings do not have them");
+    fixture.press("3");
+    let rows = kordon::ui::shown_rows(&fixture.app, fixture.now);
+    assert_eq!(rows.heads, ["app", "pod", "in"]);
+    let row = rows.rows.iter().find(|row| row[1].starts_with("shop/web-04")).expect("it is evicted");
+    assert_eq!(row[0], "web");
+}
+
+#[test]
+fn a_column_has_its_configured_width_beside_the_usual_ones() {
+    let mut fixture = DashboardFixture::incident();
+    fixture.press("2z");
+    let heading = |fixture: &mut DashboardFixture| {
+        let screen = snapshot::plain(terminal_of(fixture, (160, 48)).backend().buffer());
+        screen.lines().find(|line| line.contains("heartbeat")).expect("a heading").to_owned()
+    };
+    let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let usual = heading(&mut fixture);
+    let column = ChosenColumn::parse(Pane::Nodes, "name").expect("a column");
+    fixture.app.preferences.columns.entry(Pane::Nodes).or_default().widths.insert(column, 12);
+    let narrow = heading(&mut fixture);
+    assert_eq!(columns(&narrow)[..2], columns(&usual)[..2]);
+    let distance = |line: &str| line.find("state").zip(line.find("node")).map(|(state, node)| state - node);
+    // The heading begins with two cells for signs, and two cells are between columns.
+    assert_eq!(distance(&narrow), Some(12));
+    assert_ne!(distance(&usual), Some(12));
+}
+
+#[test]
+fn what_is_no_column_of_a_list_is_named_with_what_would_be() {
+    let fault = |pane, text| ChosenColumn::parse(pane, text).expect_err(text);
+    assert_eq!(fault(Pane::Budgets, "rom"), "\"rom\" is not a column: did you mean \"room\"?");
+    let all = "\"colour\" is not a column: there are for, pod, why, what would help, label:KEY";
+    assert_eq!(fault(Pane::Pending, "colour"), all);
+    assert!(fault(Pane::Zones, "label:a").contains("zones have no labels here"));
+    assert!(fault(Pane::Pods, "annotation:a").contains("annotations of nodes only"));
+    for pane in Pane::LISTS {
+        assert!(ChosenColumn::parse(pane, "name").is_ok(), "{pane:?}");
+    }
 }

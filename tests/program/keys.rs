@@ -67,6 +67,13 @@ const SITUATIONS: &[Situation] = &[
     ("evictions", || pressed(DashboardFixture::incident(), "3j")),
     ("tour", || pressed(DashboardFixture::incident(), ":tour<Enter>n")),
     ("themes", || pressed(DashboardFixture::incident(), ":theme<Enter>so")),
+    ("evictions, resized", || {
+        let mut fixture = pressed(DashboardFixture::incident(), "3");
+        terminal_of(&mut fixture, SIZE);
+        fixture.press("<ctrl-up>");
+        terminal_of(&mut fixture, SIZE);
+        fixture
+    }),
     ("no evictions", || pressed(DashboardFixture::well(), "3")),
     ("forecast", || pressed(DashboardFixture::incident(), "4j")),
     ("no forecast", || pressed(DashboardFixture::well(), "4")),
@@ -376,6 +383,7 @@ fn a_saved_view_is_shown_by_its_name() {
         group: "pool".into(),
         wide: true,
         zoom: true,
+        layout: None,
     };
     fixture.app.preferences.views.insert("zone-a".into(), view);
     fixture.press(":view zone-b<Enter>");

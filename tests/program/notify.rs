@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::TcpListener,
     time::timeout,
 };
@@ -37,20 +37,27 @@ const COMMAND: &str = r#"command = ["/bin/sh", "-c", "for each in \"$@\" \"$KORD
 /// Creates a shell with this `[notify]`.
 fn notified(text: &str) -> Shell {
     let shell = Shell::new();
-    let folder = shell.home.path().join(".config/kordon");
-    fs::create_dir_all(&folder).expect("a folder");
-    fs::write(folder.join("config.toml"), format!("[notify]\n{text}")).expect("written");
+    configure(&shell, text);
     shell
 }
 
-/// Marks the node as schedulable or unschedulable, in turns, until the command has been told of it. Returns its title,
-/// text, kind and object.
-async fn told(server: &Server, shell: &Shell) -> Vec<String> {
+/// Writes this `[notify]` into the configuration of a shell.
+fn configure(shell: &Shell, text: &str) {
+    let folder = shell.home.path().join(".config/kordon");
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::write(folder.join("config.toml"), format!("[notify]\n{text}")).expect("written");
+}
+
+/// Configures this `[notify]` while the program runs, and marks the node as schedulable or unschedulable, in turns, until
+/// the command has been told of it. Returns its title, text, kind and object.
+async fn told(server: &Server, shell: &Shell, text: &str) -> Vec<String> {
     let file = shell.home.path().join("notices");
     let nodes: Objects<Node> = Objects::all(server.api.client());
     let changed = async {
         let mut on = true;
         loop {
+            // Each file differs from the one before: the program may not have followed the file yet.
+            configure(shell, &format!("{text}\n# {on}"));
             let patch = Patch::Merge(json!({"spec": {"unschedulable": on}}));
             nodes.patch(NODE, &PatchParams::default(), &patch).await.expect("patched");
             on = !on;
@@ -67,19 +74,23 @@ async fn told(server: &Server, shell: &Shell) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn status_watch_and_the_controller_run_the_command_when_a_node_changes() {
+async fn status_watch_and_the_controller_run_the_command_that_is_configured_while_they_run() {
     for line in [&["status", "--watch"][..], &["controller", "--listen=127.0.0.1:0"]] {
         let server = Server::start(ApiOptions::default()).await;
         let scenario = Scenario::named("healthy").expect("there is one");
         let _world = server.inhabit_as(&WorldOptions { scenario, ..WorldOptions::default() });
         server.govern().await;
         let rate = "at-most = \"1000 per 1s\"";
-        let shell = notified(&format!("on = [\"node\"]\nby = [\"command\"]\n{rate}\n{COMMAND}"));
+        let shell = notified("");
         let kubeconfig = shell.kubeconfig(&server.url, json!({}));
         let line = [line, &["--kubeconfig", &kubeconfig]].concat();
         let mut command = shell.command(&line);
-        let _program = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-        let lines = told(&server, &shell).await;
+        let mut program = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        let mut printed = BufReader::new(program.stdout.take().expect("a pipe")).lines();
+        assert!(printed.next_line().await.expect("text").is_some(), "it has read its configuration");
+        tokio::spawn(async move { while let Ok(Some(_)) = printed.next_line().await {} });
+        let text = format!("on = [\"node\"]\nby = [\"command\"]\n{rate}\n{COMMAND}");
+        let lines = told(&server, &shell, &text).await;
         let title = format!("kordon here: node {NODE} ");
         let state = lines[0].strip_prefix(&title).unwrap_or_else(|| panic!("{line:?}: {lines:?}"));
         assert!(["Cordoned", "Ready"].contains(&state), "{lines:?}");
@@ -210,4 +221,29 @@ async fn the_dashboard_notifies_the_terminal_between_two_frames() {
     })
     .await
     .expect("no panic");
+}
+
+#[test]
+fn a_running_dashboard_notifies_whom_the_changed_file_names() {
+    let shell = notified("");
+    let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
+    terminal.resize(30, 160);
+    terminal.wait(NODE);
+    terminal.type_in(":notify-test\r");
+    terminal.wait("notifications are off");
+    configure(&shell, "on = [\"node\"]\nby = [\"osc9\"]");
+    terminal.wait("the configuration was read again");
+    terminal.type_in(":notify-test\r");
+    terminal.wait("sent a notice");
+    terminal.wait_for_raw("\x1b]9;kordon demo: test");
+    configure(&shell, "by = [\"mail\"]");
+    terminal.wait("by = \"mail\" is not one of");
+    terminal.type_in(":notify-test\r");
+    terminal.wait("sent a notice");
+    configure(&shell, "");
+    terminal.wait("the configuration was read again");
+    terminal.type_in(":notify-test\r");
+    terminal.wait("notifications are off");
+    terminal.type_in("q");
+    assert!(terminal.end().success());
 }

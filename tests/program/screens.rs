@@ -1480,12 +1480,14 @@ pub fn terminal_of(fixture: &mut DashboardFixture, (width, height): (u16, u16)) 
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
     fixture.app.screen.targets = drawn.targets;
+    fixture.app.screen.drawn_layout = drawn.layout;
     // The first drawing shows how much room the forecast has. The second drawing folds the forecast's lanes to fit that
     // room.
     fixture.app.arrange(fixture.now);
     let drawn = terminal.draw_app(&fixture.app, fixture.now).expect("a buffer");
     fixture.app.screen.drawn(&drawn.rows);
     fixture.app.screen.targets = drawn.targets;
+    fixture.app.screen.drawn_layout = drawn.layout;
     terminal
 }
 

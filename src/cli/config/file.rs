@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     app::{
-        Aliases, ChosenColumn, Pane, Preferences,
+        Aliases, ChosenColumn, Pane, PaneColumns, PaneLayout, Preferences,
         key_presets::KeyPreset,
         keymap::{ConfiguredKeys, Keymap, KeymapError},
-        preferences::{ContextMark, MarkColour, SavedView, list_named},
+        preferences::{ContextMark, MarkColour, SavedView, list_named, list_names},
     },
     cli::definition,
 };
@@ -44,11 +44,13 @@ struct LookFile {
     keys: KeysFile,
     /// Commands of your own for the palette: a name, and the command line that it stands for.
     aliases: BTreeMap<String, String>,
-    /// Columns of the nodes and of the pods of a node, in their order.
-    #[schemars(extend("propertyNames" = {"enum": ["nodes", "pods"]}))]
+    /// Columns of each list, by the name of its pane.
+    #[schemars(extend("propertyNames" = json!({"enum": list_names()})))]
     columns: BTreeMap<String, ColumnsFile>,
     /// Saved views, by name.
     views: BTreeMap<String, SavedView>,
+    /// Sizes and places of the panes.
+    layout: PaneLayout,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
@@ -67,6 +69,9 @@ struct KeysFile {
 struct ColumnsFile {
     /// Columns in the order in which they are shown: `name`, `state`, `label:topology.kubernetes.io/zone`.
     show: Vec<String>,
+    /// Widths of columns in cells, by the names of the columns.
+    #[schemars(extend("additionalProperties" = {"type": "integer", "minimum": 2, "maximum": 200}))]
+    widths: BTreeMap<String, u16>,
 }
 
 /// A key, or several.
@@ -106,8 +111,8 @@ impl ConfigFile {
         });
         general.chain(own).find_map(|(path, pane, columns)| {
             let list = list_named(pane)?;
-            let why = columns.chosen(list).err()?;
-            let path = path.into_iter().chain([pane.as_str(), "show"]).map(str::to_owned);
+            let (key, why) = columns.chosen(list).err()?;
+            let path = path.into_iter().map(str::to_owned).chain([pane.clone()]).chain(key);
             Some((path.collect(), why))
         })
     }
@@ -119,8 +124,7 @@ impl ConfigFile {
         let keymap = look.keys.keymap().unwrap_or_default();
         let columns = look.columns.iter().filter_map(|(name, columns)| {
             let list = list_named(name)?;
-            let chosen = columns.chosen(list).ok().filter(|chosen| !chosen.is_empty())?;
-            Some((list, chosen))
+            Some((list, columns.chosen(list).ok()?))
         });
         Preferences {
             theme: own.and_then(|own| own.theme.clone()),
@@ -128,6 +132,7 @@ impl ConfigFile {
             columns: columns.collect(),
             aliases: Aliases::new(look.aliases),
             views: look.views,
+            layout: look.layout,
             mark: own.and_then(|own| own.mark(context)),
             read_only: None,
         }
@@ -163,6 +168,7 @@ impl LookFile {
         self.aliases.extend(own.aliases);
         self.columns.extend(own.columns);
         self.views.extend(own.views);
+        self.layout = std::mem::take(&mut self.layout).overridden_with(own.layout);
     }
 }
 
@@ -177,9 +183,15 @@ impl ColumnsFile {
     /// The columns of a list.
     ///
     /// # Errors
-    /// The list has no such column; the text says what is wrong with the first of them.
-    fn chosen(&self, list: Pane) -> Result<Vec<ChosenColumn>, String> {
-        self.show.iter().map(|text| ChosenColumn::parse(list, text)).collect()
+    /// The list has no such column: the path of the setting in this table, and what is wrong with the first of them.
+    fn chosen(&self, list: Pane) -> Result<PaneColumns, (Vec<String>, String)> {
+        let show = self.show.iter().map(|text| ChosenColumn::parse(list, text));
+        let show = show.collect::<Result<_, _>>().map_err(|why| (vec!["show".to_owned()], why))?;
+        let widths = self.widths.iter().map(|(text, width)| match ChosenColumn::parse(list, text) {
+            Ok(column) => Ok((column, *width)),
+            Err(why) => Err((vec!["widths".to_owned(), text.clone()], why)),
+        });
+        Ok(PaneColumns { show, widths: widths.collect::<Result<_, _>>()? })
     }
 }
 

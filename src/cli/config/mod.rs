@@ -9,6 +9,7 @@ mod reader;
 use std::{
     env, fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::Serialize;
@@ -20,10 +21,16 @@ use super::definition;
 use crate::{
     app::{Preferences, keymap::KeymapError},
     executor::guards,
-    run::notify::NotifyOptions,
+    run::{
+        notify::NotifyOptions,
+        preferences_file::{PreferencesFile, ReadConfiguration},
+    },
 };
 use flags::{configurable, flag_definition, known_keys};
-use kordon_core::engine::{Origin, Settings};
+use kordon_core::{
+    engine::{Origin, Settings},
+    visible,
+};
 
 /// The configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -220,6 +227,18 @@ impl Config {
     /// Path of the file, whether or not it exists.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file, for a program that reads it again when it changes; `None` if there is no place for one.
+    pub fn followed(&self, context: &str) -> Option<PreferencesFile> {
+        let path = Some(self.path.clone()).filter(|path| !path.as_os_str().is_empty())?;
+        let (config, context) = (self.clone(), context.to_owned());
+        let read = move || {
+            let error_text = |error: ConfigError| visible::text(&error.in_short()).into_owned();
+            let config = config.read_again().map_err(error_text)?;
+            Ok(ReadConfiguration { preferences: config.preferences(&context), notify: config.notify() })
+        };
+        Some(PreferencesFile { path, read: Arc::new(read) })
     }
 
     /// Preferences for the dashboard of a context.
@@ -464,7 +483,8 @@ mod tests {
         };
         assert_eq!(prod.aliases, aliases(&[("d", "drain"), ("e", "evict")]));
         assert_eq!(test.aliases, aliases(&[("d", "drain")]));
-        assert_eq!(prod.columns[&Pane::Nodes], [ChosenColumn::Own(0), ChosenColumn::Own(1)], "name, state");
+        let shown = [ChosenColumn::Own("node"), ChosenColumn::Own("state")];
+        assert_eq!(prod.columns[&Pane::Nodes].show, shown, "name, state");
         assert!(prod.views["bad"].wide && prod.views["bad"].filter == "state!=Ready");
         let mark = prod.mark.expect("it has a colour");
         assert_eq!((&*mark.word, mark.colour), ("prod", Some(MarkColour::Rgb(255, 0, 0))));

@@ -153,11 +153,13 @@ fn check_type(path: &[&str], schema: &Value, value: &DeValue<'_>) -> Result<(), 
         _ if is_flag => true,
         Some("boolean") => value.is_bool(),
         Some("array") => value.is_array(),
+        Some("integer") => value.is_integer(),
         _ => value.is_str() || value.is_array(),
     };
     match schema["type"].as_str() {
         _ if is_right => Ok(()),
         Some("boolean") => Err("not true or false".into()),
+        Some("integer") => Err("not a whole number".into()),
         _ => Err("not a text".into()),
     }
 }
@@ -182,6 +184,11 @@ fn check_text(path: &[&str], schema: &Value, text: &str) -> Result<(), String> {
             return Err("empty".into());
         }
         _ => {}
+    }
+    if let (Some(least), Some(most)) = (schema["minimum"].as_i64(), schema["maximum"].as_i64())
+        && !text.parse().is_ok_and(|number: i64| (least..=most).contains(&number))
+    {
+        return Err(format!("not a whole number from {least} to {most}"));
     }
     match schema["enum"].as_array() {
         Some(values) if values.iter().all(|value| value != text) => {

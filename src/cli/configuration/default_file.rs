@@ -35,10 +35,27 @@ const EXAMPLES: &str = r#"
 # Columns of each list, by the name of its pane.
 [columns]
 #nodes.show = ["name", "state", "label:topology.kubernetes.io/zone"]
+# Widths of single columns, in cells.
+#nodes.widths = { name = 40, state = 12 }
 
 # Saved views, by name.
 [views]
 #zone-b = { pane = "nodes", filter = "zone=b", sort = "-pods", group = "pool", wide = true, zoom = false }
+
+# Sizes and places of the panes; what is not set is as usual.
+[layout]
+# Height of the panes above the nodes, in lines with their frame.
+#above = 6
+# Height of the panes below the nodes while they have rows, in percent.
+#below = 40
+# Width of the nodes beside a detail or plan, in percent.
+#beside = 40
+# Shares of the width below the nodes.
+#left = 40
+#middle = 40
+#right = 30
+# Places of panes that are not where they usually are: above, left, middle, right.
+#places = { journal = "left" }
 
 # Who is notified of what. Without on or by, nobody is.
 [notify]
@@ -53,7 +70,7 @@ const EXAMPLES: &str = r#"
 # The most notices in a time.
 #at-most = "1 per 1m"
 
-# Settings of one context of the kubeconfig. keys, aliases, columns and views may be here, too.
+# Settings of one context of the kubeconfig. keys, aliases, columns, views and layout may be here, too.
 [contexts.production]
 # Whether every command refuses to write to the cluster of this context.
 #read-only = true

@@ -17,6 +17,7 @@ use crate::{
     run::{
         Ended,
         notify::{Notifier, write_to_stderr},
+        preferences_file::{PreferencesReader, next_read},
     },
 };
 use kordon_core::forecast::AccuracyReport;
@@ -48,6 +49,7 @@ const SLICE: Span = Span::from_millis(50);
 pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> Result<(), CliError> {
     args.output.refuse_export("--watch prints a line whenever the verdict changes")?;
     let mut notifier = Notifier::new(connection.config.notify());
+    let mut reader = connection.config.followed("").map(PreferencesReader::start);
     let mut watched = OneShot::keep_watching(args, connection, no_pods).await?;
     let session = &mut watched.session;
     let clock = session.clock;
@@ -79,6 +81,10 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
                 return Err(CliError::WatchesEnded);
             }
             why = notifier.next_failure() => exit::note(&why),
+            read = next_read(&mut reader) => match read {
+                Ok(read) => notifier.change(read.notify),
+                Err(why) => exit::note(&format!("{why}; notifications stay as they were")),
+            },
             () = clock.sleep_until(next) => {}
         }
     }

@@ -43,6 +43,7 @@ use crate::{
         background::{Background, Failed},
         headroom_slices::HeadroomSlices,
         notify::{Notifier, write_to_stderr},
+        preferences_file::{PreferencesReader, next_read},
     },
 };
 use kordon_clock::Clock;
@@ -67,6 +68,8 @@ pub struct ControllerProcess {
     pub asked: mpsc::Receiver<EndpointRequest>,
     /// Tells the user of changes of the cluster.
     pub notifier: Notifier,
+    /// Reads the configuration of the notifier again when its file changes; none if there is no file.
+    pub reader: Option<PreferencesReader>,
 }
 
 /// Options of a controller that writes to the cluster.
@@ -144,6 +147,13 @@ impl ControllerProcess {
                     let (Ended::Arrived | Ended::Abandoned) = ended;
                     return Err(ControllerError::WatchesEnded);
                 }
+                read = next_read(&mut self.reader) => match read {
+                    Ok(read) => self.notifier.change(read.notify),
+                    Err(why) => {
+                        let text = format!("{why}; notifications stay as they were");
+                        term.session.model.journal.trouble(self.clock.now(), "config", &text);
+                    }
+                },
                 why = self.notifier.next_failure() => {
                     term.session.model.journal.trouble(self.clock.now(), "notify", &why);
                 }

@@ -190,6 +190,7 @@ impl Display {
         let drawn = surface.draw_app(&self.app, self.now()).map_err(RunError::Draw)?;
         self.app.screen.drawn(&drawn.rows);
         self.app.screen.targets = drawn.targets;
+        self.app.screen.drawn_layout = drawn.layout;
         self.app.screen.size = drawn.size;
         self.pace.undrawn = false;
         let now = Instant::now();

@@ -10,7 +10,7 @@ use ratatui::{Terminal, backend::TestBackend};
 
 use super::{super::Surface, *};
 use crate::{
-    app::{MOST_COPIED, TakenAlong},
+    app::{MOST_COPIED, PaneLayout, TakenAlong},
     ui::{self, exported_table::ExportFormat, shown_rows::ShownRows, snapshot, theme::Theme},
 };
 
@@ -37,6 +37,10 @@ impl Loop {
                     Ok(()) => format!("view {name} is in {}: :view {name}", file.display()),
                     Err(error) => format!("cannot write {}: {error}", file.display()),
                 },
+            },
+            TakenAlong::Layout(layout) => match &self.preferences {
+                None => "there is no place for a configuration".into(),
+                Some(file) => keep_layout(file, &layout).unwrap_or_else(|why| why),
             },
         };
         self.display.app.screen.message = Some(said);
@@ -82,6 +86,48 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
+/// Writes a layout into a configuration, in place of the one that is there. Returns what to say.
+///
+/// # Errors
+/// The file cannot be read or written, or its layout is not a table that can be replaced; the text says why.
+fn keep_layout(file: &Path, layout: &PaneLayout) -> Result<String, String> {
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|error| format!("cannot read {}: {error}", file.display()))?,
+    };
+    let text = with_layout(&text, layout).ok_or_else(|| {
+        format!("{} has a layout that is no table [layout]: change it there", file.display())
+    })?;
+    let written = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(file, text));
+    written.map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    Ok(format!("the layout is in {}", file.display()))
+}
+
+/// The text of a configuration with this layout; `None` if it has one in another form than a table of its own. The comments
+/// of the table stay.
+fn with_layout(text: &str, layout: &PaneLayout) -> Option<String> {
+    let is_header = |line: &str| line.trim_start().starts_with('[');
+    let lines: Vec<&str> = text.lines().collect();
+    let tables = lines.iter().position(|line| is_header(line)).unwrap_or(lines.len());
+    let is_key = |line: &&str| {
+        line.trim_start().strip_prefix("layout").is_some_and(|rest| rest.trim_start().starts_with(['.', '=']))
+    };
+    if lines[..tables].iter().any(is_key) || lines[tables..].iter().any(|line| line.starts_with("[layout.")) {
+        return None;
+    }
+    let wanted = layout.to_toml();
+    let Some(start) = lines.iter().position(|line| line.trim() == "[layout]") else {
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        return Some(format!("{text}{gap}\n[layout]\n{}\n", wanted.join("\n")));
+    };
+    let end =
+        lines[start + 1..].iter().position(|line| is_header(line)).map_or(lines.len(), |at| start + 1 + at);
+    let stays = lines[start + 1..end].iter().filter(|line| line.trim().is_empty() || line.starts_with('#'));
+    let table = std::iter::once(lines[start]).chain(wanted.iter().map(String::as_str)).chain(stays.copied());
+    let kept = lines[..start].iter().copied().chain(table).chain(lines[end..].iter().copied());
+    Some(kept.map(|line| format!("{line}\n")).collect())
+}
+
 /// Copies a text. Returns what to say.
 fn copy(surface: &mut impl Surface, text: Result<String, &str>, what: &str) -> Result<String, RunError> {
     match text {
@@ -93,5 +139,31 @@ fn copy(surface: &mut impl Surface, text: Result<String, &str>, what: &str) -> R
             Ok(format!("copied {what}"))
         }
         Err(why) => Ok(why.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(text: &str) -> PaneLayout {
+        toml::from_str(text).expect("a layout")
+    }
+
+    #[test]
+    fn a_layout_is_written_in_place_of_the_one_before() {
+        let below = layout("below = 50");
+        assert_eq!(with_layout("", &below).as_deref(), Some("\n[layout]\nbelow = 50\n"));
+        let text = "theme = \"nord\"\n[views.a]\nlayout = { below = 9 }\n[layout]\n# mine\nabove = 9\nplaces = { journal = \"left\" }\n\n[keys]\npreset = \"vim\"";
+        let expected = "theme = \"nord\"\n[views.a]\nlayout = { below = 9 }\n[layout]\nbelow = 50\n# mine\n\n[keys]\npreset = \"vim\"\n";
+        assert_eq!(with_layout(text, &below).as_deref(), Some(expected));
+        assert_eq!(with_layout(expected, &below).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn a_layout_in_another_form_is_left_to_its_author() {
+        for text in ["layout = { below = 40 }", "layout.below = 40", "[layout.places]\njournal = \"left\""] {
+            assert_eq!(with_layout(text, &layout("below = 50")), None, "{text}");
+        }
     }
 }

@@ -29,8 +29,6 @@ pub(super) struct Work {
     audit: Background<KnownAudit>,
     timing: Background<TimingResult>,
     maintenance: Background<Result<MaintenanceResult, String>>,
-    /// Reads the preferences again when their file changes.
-    preferences: Option<PreferencesReader>,
 }
 
 /// An event of the background work.
@@ -47,13 +45,12 @@ pub(super) enum WorkEvent {
     Audit(Result<KnownAudit, Failed>),
     Timing(Result<TimingResult, Failed>),
     Maintenance(Result<Result<MaintenanceResult, String>, Failed>),
-    Preferences(Box<ReadPreferences>),
     /// The next slice of headroom is due.
     Slice,
 }
 
 impl Work {
-    pub(super) fn new(preferences: Option<PreferencesFile>) -> Self {
+    pub(super) fn new() -> Self {
         Self {
             forecast: Background::new(FORECAST),
             outlook: BackgroundAbout::new(FORECAST),
@@ -67,7 +64,6 @@ impl Work {
             audit: Background::new(AUDIT),
             timing: Background::new(OUTCOMES),
             maintenance: Background::new(AUDIT),
-            preferences: preferences.map(PreferencesReader::start),
         }
     }
 
@@ -116,7 +112,6 @@ impl Work {
             audit = self.audit.finished() => WorkEvent::Audit(audit),
             timing = self.timing.finished() => WorkEvent::Timing(timing),
             waves = self.maintenance.finished() => WorkEvent::Maintenance(waves),
-            read = next_preferences(&mut self.preferences) => WorkEvent::Preferences(Box::new(read)),
             () = at(slice) => WorkEvent::Slice,
         }
     }
@@ -136,7 +131,6 @@ impl Work {
             WorkEvent::Audit(audit) => on_audit(audit, display),
             WorkEvent::Timing(timing) => on_timing(timing, display),
             WorkEvent::Maintenance(waves) => on_maintenance(waves, display),
-            WorkEvent::Preferences(read) => on_preferences(*read, display),
             WorkEvent::Slice => self.start_headroom(display),
         }
     }
@@ -376,20 +370,6 @@ impl Work {
             Err(Failed) => display.report_fault("working out headroom failed"),
         }
     }
-}
-
-/// Waits until the preferences were read again, forever if nothing is read.
-async fn next_preferences(reader: &mut Option<PreferencesReader>) -> ReadPreferences {
-    match reader {
-        Some(reader) => reader.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-fn on_preferences(read: ReadPreferences, display: &mut Display) {
-    let now = display.now();
-    display.app.on_preferences(read, now);
-    display.draw_soon();
 }
 
 /// Whether there are pods to place.

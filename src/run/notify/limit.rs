@@ -50,6 +50,11 @@ impl NoticeLimit {
         Self { rate, sent: VecDeque::new(), left_out: 0 }
     }
 
+    /// Changes the rate. What was sent before counts towards the new one.
+    pub const fn set_rate(&mut self, rate: NoticeRate) {
+        self.rate = rate;
+    }
+
     /// Returns how many notices were left out since the last one, if a notice may be sent now; else counts it as left
     /// out.
     pub fn admit(&mut self, now: Timestamp) -> Option<usize> {

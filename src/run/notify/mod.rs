@@ -70,10 +70,26 @@ impl Notifier {
         }
     }
 
+    /// Changes who is notified of what. What was known of the cluster, and what was sent within the rate, stays known, so
+    /// that no change is lost and none is told twice.
+    pub fn change(&mut self, options: NotifyOptions) {
+        self.finder.set_rules(options.on.clone());
+        self.limit.set_rate(options.at_most);
+        if options.webhook != self.options.webhook {
+            self.webhook = None;
+        }
+        self.options = options;
+    }
+
     /// Compares a model that was refreshed at `now` with the last one, and sends what has changed. Returns the bytes
     /// for the terminal; `None` if nothing has changed, or if it was looked at less than a second ago.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Option<String> {
-        if self.options.on.is_empty() || !self.options.has_receiver() || now < self.next_look {
+        if self.options.on.is_empty() || !self.options.has_receiver() {
+            // What changes meanwhile is not told once somebody is notified again.
+            self.finder.forget();
+            return None;
+        }
+        if now < self.next_look {
             return None;
         }
         self.next_look = now + LOOK;

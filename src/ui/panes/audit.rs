@@ -8,7 +8,9 @@ use crate::{
     k8s::feed::FeedKind,
     model::{Finding, FindingSeverity, audit::nothing_found},
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
@@ -35,10 +37,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|id| find(scene, id));
     let inner = draw_cause(scene, Pane::Audit, selected.map(why), inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Audit, list, columns(), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Audit);
+    let shown = choice.columns(columns());
+    let table = table_of(scene, Pane::Audit, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let finding = list.keys().get(row).and_then(|id: &String| find(scene, id));
-        finding.map(|finding| cells(scene, finding)).unwrap_or_default()
+        finding.map(|finding| choice.own_cells(scene, cells(scene, finding))).unwrap_or_default()
     };
     scene.record(Pane::Audit, &table, cells_of);
     table.render(inner, buf, cells_of);

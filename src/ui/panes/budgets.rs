@@ -10,7 +10,9 @@ use crate::{
     k8s::feed::FeedKind,
     model::{BudgetRoom, BudgetRow},
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
@@ -36,10 +38,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = list.selected().and_then(|key| scene.shown.predictions.budgets()?.get(key));
     let inner = draw_cause(scene, Pane::Budgets, selected.map(why), inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Budgets, list, columns(scene), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Budgets);
+    let shown = choice.columns(columns(scene));
+    let table = table_of(scene, Pane::Budgets, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let row = list.keys().get(row).and_then(|key| scene.shown.predictions.budgets()?.get(key));
-        row.map(|row| cells(scene, row)).unwrap_or_default()
+        row.map(|row| choice.own_cells(scene, cells(scene, row))).unwrap_or_default()
     };
     scene.record(Pane::Budgets, &table, cells_of);
     let headings = table.render(inner, buf, cells_of);

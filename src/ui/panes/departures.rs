@@ -8,7 +8,9 @@ use crate::{
     k8s::feed::FeedKind,
     model::{DepartureEntry, DepartureStage},
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{
             Cell, Column, TableWidget, Width,
@@ -49,10 +51,13 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Departures, selected.map(evidence), inner, buf);
     let inner = draw_counts(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Departures, list, columns(inner.width), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Departures);
+    let shown = choice.columns(columns(inner.width));
+    let table = table_of(scene, Pane::Departures, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let entry = list.keys().get(row).and_then(|id| scene.shown.departures.entry(*id));
-        entry.map(|entry| cells(scene, entry, in_row(scene, row))).unwrap_or_default()
+        let cells_of = |entry| choice.own_cells(scene, cells(scene, entry, in_row(scene, row)));
+        entry.map(cells_of).unwrap_or_default()
     };
     scene.record(Pane::Departures, &table, cells_of);
     table.render(inner, buf, cells_of);

@@ -8,7 +8,9 @@ use super::{
 use crate::{
     app::{EventColumn, Pane, event_list::EventListView, filter_fields::event_type},
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
@@ -35,8 +37,11 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let selected = view.list.cursor().and_then(row).map(|row| full_text(scene, row));
     let inner = draw_full_text(scene, Pane::Events, selected, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Events, &view.list, columns(view), TableWidget::body(inner));
-    let cells_of = |place| row(place).map(|row| cells(scene, row)).unwrap_or_default();
+    let choice = ColumnChoice::new(scene, Pane::Events);
+    let shown = choice.columns(columns(view));
+    let table = table_of(scene, Pane::Events, &view.list, shown, TableWidget::body(inner));
+    let cells_of =
+        |place| row(place).map(|row| choice.own_cells(scene, cells(scene, row))).unwrap_or_default();
     scene.record(Pane::Events, &table, cells_of);
     let headings = table.render(inner, buf, cells_of);
     sort_on_click(scene, Pane::Events, headings);

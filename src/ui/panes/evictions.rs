@@ -8,7 +8,9 @@ use crate::{
     k8s::feed::{FeedKind, FeedState},
     model::{EvictionRow, EvictionState, cluster_verdict},
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Urgency, Width, segments::Runs},
     },
@@ -42,12 +44,18 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let inner = draw_cause(scene, Pane::Evictions, why, inner, buf);
     let inner = draw_note(scene, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Evictions, list, columns(scene, inner.width), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Evictions);
+    let shown = choice.columns(columns(scene, inner.width));
+    let table = table_of(scene, Pane::Evictions, list, shown, TableWidget::body(inner));
     let style = if inner.width >= WHOLE_OUTCOMES { OutcomeStyle::Whole } else { OutcomeStyle::Short };
     let cells_of = |row| {
         let key = list.keys().get(row);
         let row = key.and_then(|key| Some((key, scene.shown.views.leaving.evictions.get(key)?)));
-        row.map(|(key, row)| cells(scene, key, row, style)).unwrap_or_default()
+        let cells_of = |(key, row)| {
+            let pod = scene.shown.cluster.pod(key).map(AsRef::as_ref);
+            choice.cells_of_pod(scene, pod, cells(scene, key, row, style))
+        };
+        row.map(cells_of).unwrap_or_default()
     };
     scene.record(Pane::Evictions, &table, cells_of);
     let headings = table.render(inner, buf, cells_of);
@@ -153,7 +161,7 @@ fn draw_note(scene: &Scene, area: Rect, buf: &mut Buffer) -> Rect {
 fn columns(scene: &Scene, width: u16) -> Vec<Column> {
     let sort = scene.screen.evictions.sort;
     vec![
-        Column::plain("", Width::Fixed(1)),
+        Column::plain("", Width::Fixed(1)).named("sign"),
         column(sort, EvictionColumn::Due, "in", Width::Fit(6, 14)).right(),
         column(sort, EvictionColumn::Pod, "pod", Width::Fit(16, longest_pod(width))),
         column(sort, EvictionColumn::Node, "node", Width::Fit(6, 28)).gives_way(1),

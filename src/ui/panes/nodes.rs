@@ -6,7 +6,7 @@ use ratatui::{buffer::Buffer, layout::Rect};
 
 use super::{column, draw_cause, draw_nothing, mark as mark_of, marked, open, sort_on_click, table_of};
 use crate::{
-    app::{NodeColumn, Pane, filter_fields, groups::NodeRow},
+    app::{ChosenColumn, NodeColumn, Pane, filter_fields, groups::NodeRow},
     k8s::feed::FeedKind,
     model::{NextEvent, NextEventKind, NodeState, NodeStateView, StateRole},
     ui::{
@@ -55,8 +55,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let shown = choice.columns(columns(scene, is_wide, &rare));
     let table = table_of(scene, Pane::Nodes, list, shown, TableWidget::body(inner));
     let cells_of = |node: &Arc<Node>| {
-        let label = |key: &str| node.label(key).map(ToString::to_string);
-        choice.cells(scene, cells(scene, node, is_wide, &rare), label)
+        choice.cells(scene, cells(scene, node, is_wide, &rare), |chosen| label_or_annotation(node, chosen))
     };
     let cells = |row: usize| match &list.keys()[row] {
         NodeRow::Node(name) => scene.shown.cluster.node(name).map(cells_of).unwrap_or_default(),
@@ -101,6 +100,18 @@ fn facts(scene: &Scene) -> Runs {
         node_strip::counts(scene)
     };
     marked(scene, runs, scene.screen.marked_nodes.len())
+}
+
+/// Value of a label or annotation; `?` for an annotation of a recording, which does not have them.
+fn label_or_annotation(node: &Node, chosen: &ChosenColumn) -> Option<String> {
+    match chosen {
+        ChosenColumn::Own(_) => None,
+        ChosenColumn::Label(key) => node.label(key).map(ToString::to_string),
+        ChosenColumn::Annotation(key) => match &node.annotations {
+            Some(annotations) => annotations.get(key).map(ToString::to_string),
+            None => Some("?".into()),
+        },
+    }
 }
 
 /// Columns of the wide table that are left out where no node has something to show in them.
@@ -199,7 +210,7 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
     let mut columns = vec![
         column(sort, By::Name, "  node", Width::Fixed(name)),
         column(sort, By::State, "state", Width::Fixed(state)),
-        column(sort, By::Heartbeat, last, heartbeat).right().gives_way(5),
+        column(sort, By::Heartbeat, last, heartbeat).named("heartbeat").right().gives_way(5),
         Column::plain("renewals", Width::Fixed(KEPT as u16 + 1)).gives_way(renewals),
         Column::plain("grace", Width::Fixed(14)).gives_way(4),
         column(sort, By::Due, "next", Width::Fixed(next)),
@@ -209,9 +220,9 @@ fn columns(scene: &Scene, is_wide: bool, rare: &RareColumns) -> Vec<Column> {
         column(sort, By::Memory, "mem req", Width::Fixed(7)).right().gives_way(10),
     ];
     if is_wide {
-        let used = || Column::plain("used", Width::Fixed(4)).right();
-        columns.insert(columns.len() - 1, used().gives_way(9));
-        columns.push(used().gives_way(10));
+        let used = |name| Column::plain("used", Width::Fixed(4)).named(name).right();
+        columns.insert(columns.len() - 1, used("cpu used").gives_way(9));
+        columns.push(used("mem used").gives_way(10));
         columns.extend(rare.columns());
         columns.extend([
             column(sort, By::Roles, "roles", Width::Fixed(14)).gives_way(13),

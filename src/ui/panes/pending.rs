@@ -11,7 +11,9 @@ use crate::{
         pending_pods::{pending_cause, pending_since},
     },
     ui::{
-        Scene, text,
+        Scene,
+        column_choice::ColumnChoice,
+        text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, segments::Runs},
     },
@@ -36,10 +38,12 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let why = list.selected().and_then(|key| scene.shown.cluster.pod(key)).map(|pod| why(scene, pod));
     let inner = draw_cause(scene, Pane::Pending, why, inner, buf);
     let page = TableWidget::page(inner);
-    let table = table_of(scene, Pane::Pending, list, columns(), TableWidget::body(inner));
+    let choice = ColumnChoice::new(scene, Pane::Pending);
+    let shown = choice.columns(columns());
+    let table = table_of(scene, Pane::Pending, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
-        pod.map(|pod| cells(scene, pod)).unwrap_or_default()
+        pod.map(|pod| choice.cells_of_pod(scene, Some(pod), cells(scene, pod))).unwrap_or_default()
     };
     scene.record(Pane::Pending, &table, cells_of);
     table.render(inner, buf, cells_of);

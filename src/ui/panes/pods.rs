@@ -44,11 +44,7 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
     let table = table_of(scene, Pane::Pods, list, shown, TableWidget::body(inner));
     let cells_of = |row| {
         let pod = list.keys().get(row).and_then(|key| scene.shown.cluster.pod(key));
-        pod.map(|pod| {
-            let label = |key: &str| pod.labels.get(key).map(ToString::to_string);
-            choice.cells(scene, cells(scene, pod, has_gates), label)
-        })
-        .unwrap_or_default()
+        pod.map(|pod| choice.cells_of_pod(scene, Some(pod), cells(scene, pod, has_gates))).unwrap_or_default()
     };
     scene.record(Pane::Pods, &table, cells_of);
     let headings = table.render(inner, buf, cells_of);

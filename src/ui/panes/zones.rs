@@ -12,7 +12,9 @@ use crate::{
         zone_reason::{RateReason, zone_reason},
     },
     ui::{
-        Scene, node_strip, text,
+        Scene,
+        column_choice::ColumnChoice,
+        node_strip, text,
         theme::Role,
         widgets::{Cell, Column, TableWidget, Width, bar, segments::Runs, table::THUMB},
     },
@@ -53,9 +55,10 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
         draw_nothing(scene, FeedKind::Nodes, Pane::Zones, "no zones: the cluster has no nodes", inner, buf);
         return page;
     }
+    let shown = ColumnChoice::new(scene, Pane::Zones).columns(columns(scene, &zones));
     let table = TableWidget {
         rows: zones.len(),
-        ..table_of(scene, Pane::Zones, list, columns(scene, &zones), TableWidget::body(inner))
+        ..table_of(scene, Pane::Zones, list, shown, TableWidget::body(inner))
     };
     draw_zones(scene, &zones, table, inner, buf);
     page
@@ -63,18 +66,23 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> usize {
 
 /// Draws the zones with their nodes in the same line or below it.
 fn draw_zones(scene: &Scene, zones: &[ZoneLine], table: TableWidget, area: Rect, buf: &mut Buffer) {
-    let behind = table.width_of(NODES_COLUMN, area).map_or(0, usize::from);
+    let choice = ColumnChoice::new(scene, Pane::Zones);
+    let cells_of =
+        |row: usize, nodes_a_cell| choice.own_cells(scene, cells(scene, &zones[row], nodes_a_cell));
+    let nodes_column = table.columns.iter().position(|column| column.name == "nodes");
+    let behind = nodes_column.and_then(|place| table.width_of(place, area)).map_or(0, usize::from);
     let most = zones.iter().map(|zone| zone.states.len()).max().unwrap_or(0);
-    scene.record(Pane::Zones, &table, |row| cells(scene, &zones[row], Some(1)));
-    let Some(map) = ZoneMap::new(zones, area).filter(|_| most > behind) else {
+    scene.record(Pane::Zones, &table, |row| cells_of(row, Some(1)));
+    let has_map = nodes_column.is_some() && most > behind;
+    let Some(map) = ZoneMap::new(zones, area).filter(|_| has_map) else {
         let nodes_a_cell = most.div_ceil(behind.max(1));
-        let headings = table.render(area, buf, |row| cells(scene, &zones[row], Some(nodes_a_cell)));
+        let headings = table.render(area, buf, |row| cells_of(row, Some(nodes_a_cell)));
         return sort_on_click(scene, Pane::Zones, headings);
     };
     let (lines, selected) = map.lines(zones, table.selected);
     let table = TableWidget { rows: lines.len(), first: 0, selected, ..table };
     let headings = table.render(area, buf, |line| match lines[line] {
-        MapLine::Facts(zone) => cells(scene, &zones[zone], None),
+        MapLine::Facts(zone) => cells_of(zone, None),
         MapLine::Nodes(zone, first) => vec![map.cells(scene, &zones[zone], first)],
     });
     sort_on_click(scene, Pane::Zones, headings);
@@ -200,9 +208,6 @@ fn facts(scene: &Scene) -> Runs {
     runs.and(&format!(" · {disrupted} disrupted"), scene.style(Role::ZonePartial))
 }
 
-/// Index of the column that shows the nodes of a zone, one cell each.
-const NODES_COLUMN: usize = 5;
-
 /// Columns of the table. Their widths only depend on the names of the zones and the width of the pane.
 fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
     let sort = scene.screen.zones.sort;
@@ -214,7 +219,9 @@ fn columns(scene: &Scene, zones: &[ZoneLine]) -> Vec<Column> {
         column(sort, ZoneColumn::State, "state", Width::Fixed(17)).gives_way(2),
         column(sort, ZoneColumn::NotReady, "not ready", Width::Fixed(28)),
         Column::plain("unhealthy", Width::Fixed(14)).gives_way(4),
-        column(sort, ZoneColumn::Rate, "eviction rate, next slot", Width::Fixed(rate)).gives_way(5),
+        column(sort, ZoneColumn::Rate, "eviction rate, next slot", Width::Fixed(rate))
+            .named("rate")
+            .gives_way(5),
         Column::plain("nodes", Width::Grow(10, 1)).gives_way(3),
     ]
 }

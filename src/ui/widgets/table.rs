@@ -22,6 +22,8 @@ const GAP: u16 = 2;
 /// A column of a table.
 #[derive(Clone, Debug)]
 pub struct Column {
+    /// Name by which the configuration chooses the column.
+    pub name: &'static str,
     pub title: Cow<'static, str>,
     pub width: Width,
     pub right: bool,
@@ -37,12 +39,22 @@ pub struct Column {
 impl Column {
     /// A column that is never dropped and that the table cannot be sorted by.
     pub const fn plain(title: &'static str, width: Width) -> Self {
-        Self::titled(Cow::Borrowed(title), width)
+        Self::new(title.trim_ascii(), Cow::Borrowed(title), width)
     }
 
     /// A column with a heading that is not known beforehand.
     pub const fn titled(title: Cow<'static, str>, width: Width) -> Self {
-        Self { title, width, right: false, priority: 0, sorted: None, sorts_by: None }
+        Self::new("", title, width)
+    }
+
+    const fn new(name: &'static str, title: Cow<'static, str>, width: Width) -> Self {
+        Self { name, title, width, right: false, priority: 0, sorted: None, sorts_by: None }
+    }
+
+    /// Sets the [name](Self::name), where it is not the heading.
+    #[must_use]
+    pub fn named(self, name: &'static str) -> Self {
+        Self { name, ..self }
     }
 
     /// Aligns the column to the right, for numbers.
