@@ -78,6 +78,7 @@ fn stateful(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Sta
     StatefulRules {
         is_parallel: *spec.pod_management_policy == *"Parallel",
         keeps_revision_below: if kept > 0 { start.saturating_add(kept) } else { 0 },
+        start: Some(start),
         update_revision: (!status.update_revision.is_empty()).then(|| pool.name(&status.update_revision)),
     }
 }

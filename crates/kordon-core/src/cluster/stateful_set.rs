@@ -1,4 +1,6 @@
-//! StatefulSets: in which order and at which revision their pods are created.
+//! StatefulSets: which pods they have, and in which order and at which revision these are created.
+
+use std::ops::Range;
 
 use minicbor::{Decode, Encode};
 
@@ -17,8 +19,20 @@ pub struct StatefulRules {
     #[n(1)]
     pub keeps_revision_below: i32,
     /// `status.updateRevision`: the revision of the template. None if not known.
-    #[n(2)]
+    #[n(4)]
     pub update_revision: Option<Name>,
+    /// `spec.ordinals.start`; none in recordings that do not have it.
+    #[n(2)]
+    pub start: Option<i32>,
+}
+
+impl StatefulRules {
+    /// Returns the ordinals of the pods that a StatefulSet of this scale has (upstream `podInOrdinalRange`); `None` if
+    /// they are not known. Pods of other ordinals are not created again.
+    pub fn ordinals(&self, replicas: i32) -> Option<Range<i32>> {
+        let start = self.start?;
+        Some(start..start.saturating_add(replicas))
+    }
 }
 
 /// Returns the ordinal of a pod of a StatefulSet: the number at the end of its name.

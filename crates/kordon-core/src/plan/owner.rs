@@ -48,16 +48,37 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
+/// A pod that must be Ready before a StatefulSet creates another one.
+#[derive(Clone, Debug)]
+pub struct LowerPod<'a> {
+    pub key: Key,
+    /// The pod; `None` if it does not exist, so that its StatefulSet has to create it first.
+    pub pod: Option<&'a Arc<Pod>>,
+}
+
 /// Returns the pods that must be Ready before a pod's StatefulSet creates it again: those of lower ordinals, unless its
-/// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`).
-pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = &'a Arc<Pod>> {
-    let ordered = pod.owner.as_ref().filter(|owner| match find(cluster, &pod.key.namespace, owner) {
-        OwnerLookup::Found(workload) => workload.stateful.as_ref().is_some_and(|rules| !rules.is_parallel),
-        OwnerLookup::Gone | OwnerLookup::Unknown => false,
+/// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`). There are none for a pod that is not created again.
+pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = LowerPod<'a>> + use<'a> {
+    let namespace = pod.key.namespace.clone();
+    let below = pod.owner.as_ref().and_then(|owner| {
+        let OwnerLookup::Found(set) = find(cluster, &namespace, owner) else { return None };
+        let rules = set.stateful.clone().filter(|rules| !rules.is_parallel)?;
+        let (own, replicas) = (ordinal(&pod.key.name)?, set.replicas.unwrap_or(1));
+        let range = rules.ordinals(replicas);
+        let has_all = range.is_some() && knows_pods(cluster, &namespace, owner);
+        let range = range.unwrap_or(0..own.saturating_add(1));
+        range.contains(&own).then(|| (owner.clone(), range.start..own, has_all))
     });
-    let own = ordinal(&pod.key.name);
-    let siblings = ordered.map(|owner| cluster.pods_owned_by(&owner.uid));
-    siblings.into_iter().flatten().filter(move |other| ordinal(&other.key.name) < own)
+    below.into_iter().flat_map(move |(owner, ordinals, has_all)| {
+        let namespace = namespace.clone();
+        let lower = move |ordinal: i32| {
+            let key = Key { namespace: namespace.clone(), name: format!("{}-{ordinal}", owner.name).into() };
+            let is_of_set = |pod: &&Arc<Pod>| pod.owner.as_ref().is_some_and(|other| other.uid == owner.uid);
+            let pod = cluster.pod(&key).filter(is_of_set);
+            LowerPod { key, pod }
+        };
+        ordinals.map(lower).filter(move |lower| has_all || lower.pod.is_some())
+    })
 }
 
 /// Returns the node that the template of a pod's owner names. The scheduler does not decide then.
@@ -170,12 +191,15 @@ impl NotRecreated {
     }
 }
 
-/// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. Owners that cannot be read are
-/// assumed to do so.
+/// Returns whether a pod's owner creates another pod while it has `live_pods` live pods. A StatefulSet does for each pod
+/// whose ordinal is in its range, however many pods live. Owners that cannot be read are assumed to do so.
 pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool {
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
         Some(OwnerLookup::Found(workload)) if workload.stage != WorkloadStage::Active => false,
         Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| {
+            if let Some(ordinals) = workload.stateful.and_then(|rules| rules.ordinals(replicas)) {
+                return ordinal(&pod.key.name).is_some_and(|own| ordinals.contains(&own));
+            }
             let wanted = workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods));
             live_pods < wanted
         }),

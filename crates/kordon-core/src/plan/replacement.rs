@@ -16,7 +16,7 @@ use super::{
     eviction_note::attached_once,
     job_failures::JobConsequences,
     landing::Landing,
-    owner,
+    owner::{self, LowerPod},
     placement_trace::RunTrace,
     quota::QuotaRefusal,
     successor,
@@ -309,11 +309,11 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
 
     /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
     fn unready_below(&self, pod: &Pod, now: Timestamp) -> Option<Key> {
-        let is_ready = |other: &Pod| match self.found.by_pod.get(&other.key) {
+        let stays = |other: &Arc<Pod>| other.termination.is_none() && !self.leaving.contains(&other.key);
+        let is_ready = |lower: &LowerPod<'_>| match self.found.by_pod.get(&lower.key) {
             Some(new) => new.ready.is_some_and(|at| at <= now),
-            None => other.is_ready() && other.termination.is_none() && !self.leaving.contains(&other.key),
+            None => lower.pod.is_some_and(|other| other.is_ready() && stays(other)),
         };
-        let mut below = owner::created_after(self.cluster, pod);
-        below.find(|other| !is_ready(other)).map(|other| other.key.clone())
+        owner::created_after(self.cluster, pod).find(|lower| !is_ready(lower)).map(|lower| lower.key)
     }
 }

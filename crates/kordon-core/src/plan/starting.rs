@@ -41,7 +41,8 @@ pub(super) fn pods<'a>(
             starting.entry(&pod.key).or_insert_with(new).budgets.push(budget.key.clone());
         }
     }
-    for pod in leaving.into_iter().flat_map(|pod| owner::created_after(cluster, pod)) {
+    let lower = leaving.into_iter().flat_map(|pod| owner::created_after(cluster, pod));
+    for pod in lower.filter_map(|lower| lower.pod) {
         if is_starting(cluster, pod) && !removed.contains(&pod.key) {
             let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
             starting.entry(&pod.key).or_insert_with(new);

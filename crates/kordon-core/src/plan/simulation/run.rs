@@ -1,6 +1,7 @@
 //! One run of a simulation: a chain of events on a virtual timeline.
 
 mod operators;
+mod ordered;
 mod pending;
 mod surges;
 
@@ -676,31 +677,6 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.count_healthy(counted_again_by);
         self.on_ready_elsewhere(&pod.key);
         self.create_next();
-    }
-
-    /// Retries the replacements that wait for pods of lower ordinals.
-    fn create_next(&mut self) {
-        for task in std::mem::take(&mut self.ordered) {
-            self.schedule(self.now, Event::Created(task));
-        }
-    }
-
-    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
-    fn unready_below(&self, pod: &Pod) -> Option<Key> {
-        let mut below = owner::created_after(self.cluster, pod);
-        below.find(|other| !self.is_ready(other)).map(|other| other.key.clone())
-    }
-
-    /// Returns whether a pod, or its replacement, is Ready now.
-    fn is_ready(&self, pod: &Pod) -> bool {
-        let task = self.tasks.iter().find(|task| task.pod.key == pod.key && task.state.terminating);
-        match task.map(|task| self.result.pods.get(&task.pod.key)) {
-            Some(result) => {
-                let ready = result.and_then(|result| result.replacement.as_ref()?.ready);
-                ready.is_some_and(|at| at <= self.now)
-            }
-            None => (pod.is_ready() && pod.termination.is_none()) || self.result.started.contains(&pod.key),
-        }
     }
 
     fn schedule_starting(&mut self, starting: &[StartingPod]) {

@@ -1,0 +1,70 @@
+//! StatefulSets whose pods leave: which pods are created again, and what they wait for.
+
+use kordon_core::{
+    cluster::{Key, StatefulRules, WorkloadKind},
+    plan::{DrainOptions, OutcomeKind, Plan},
+};
+
+use crate::plan_fixture::{PlanFixture, at, not_ready, of, own};
+
+/// A StatefulSet `db` of this scale, whose pods of these ordinals run on the nodes `n0`, `n1` and so on.
+fn db(replicas: i32, ordinals: &[usize]) -> PlanFixture {
+    let nodes = ["n0", "n1", "n2", "n3", "n4"];
+    let mut fixture = PlanFixture::new(&nodes);
+    fixture.workload(WorkloadKind::StatefulSet, "db", replicas, |workload| {
+        workload.stateful = Some(StatefulRules { start: Some(0), ..StatefulRules::default() });
+    });
+    for ordinal in ordinals {
+        let make = |pod: &mut _| own(pod, WorkloadKind::StatefulSet, "db");
+        fixture.pod(&format!("db-{ordinal}"), nodes[*ordinal], make);
+    }
+    fixture
+}
+
+fn drain(fixture: &PlanFixture, node: &str) -> Plan {
+    fixture.drain(&[node], DrainOptions::default())
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `updateStatefulSet`: pods beyond the range of ordinals are
+/// condemned, and each pod within it is created if it does not exist, however many others there are.
+#[test]
+fn a_pod_within_the_range_of_ordinals_is_created_again_although_there_is_one_too_many() {
+    let mut fixture = db(3, &[0, 1, 2, 3]);
+    fixture.pod("db-1", "n1", not_ready);
+    let first = drain(&fixture, "n0");
+    assert_eq!(of(&first, "db-0").outcome.kind(), OutcomeKind::Moves);
+    let surplus = drain(&fixture, "n3");
+    assert_eq!(of(&surplus, "db-3").outcome.kind(), OutcomeKind::NotRecreated);
+    let second = drain(&fixture, "n2");
+    let db = of(&second, "db-2");
+    let waits_for = Some(Key::new("default", "db-1"));
+    assert_eq!((db.outcome.kind(), &db.waits_for), (OutcomeKind::Stuck, &waits_for));
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `updateStatefulSet` and `getStartOrdinal`.
+#[test]
+fn the_range_of_ordinals_begins_with_the_start() {
+    let mut fixture = db(2, &[1, 2, 3]);
+    fixture.change_workload(WorkloadKind::StatefulSet, "db", |workload| {
+        workload.stateful = Some(StatefulRules { start: Some(2), ..StatefulRules::default() });
+    });
+    let plan = drain(&fixture, "n2");
+    assert_eq!((of(&plan, "db-2").outcome.kind(), &of(&plan, "db-2").waits_for), (OutcomeKind::Moves, &None));
+    assert_eq!(of(&drain(&fixture, "n1"), "db-1").outcome.kind(), OutcomeKind::NotRecreated);
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a round ends with the first pod that has to be
+/// created, unless pods are created in parallel.
+#[test]
+fn a_lower_ordinal_that_does_not_exist_is_waited_for() {
+    let mut fixture = db(3, &[1, 2]);
+    let waits_for = |fixture: &PlanFixture| of(&drain(fixture, "n1"), "db-1").waits_for.clone();
+    assert_eq!(waits_for(&fixture), Some(Key::new("default", "db-0")));
+    assert_eq!(at(of(&drain(&fixture, "n1"), "db-1").ready_again), None);
+    fixture.change_workload(WorkloadKind::StatefulSet, "db", |workload| {
+        let rules = workload.stateful.as_mut().expect("a StatefulSet");
+        rules.is_parallel = true;
+    });
+    assert_eq!(waits_for(&fixture), None);
+    assert_eq!(at(of(&drain(&fixture, "n1"), "db-1").ready_again), Some(40));
+}
