@@ -16,6 +16,7 @@ use kordon_core::cluster::{
     Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, StatefulRules, Workload,
     WorkloadKind, WorkloadStage, count_indexes,
 };
+use kordon_time::Span;
 
 /// Reads workloads of one kind.
 #[derive(Debug)]
@@ -79,6 +80,7 @@ fn stateful(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> Sta
         is_parallel: *spec.pod_management_policy == *"Parallel",
         keeps_revision_below: if kept > 0 { start.saturating_add(kept) } else { 0 },
         start: Some(start),
+        min_ready: spec.min_ready_seconds.seconds().unwrap_or(Span::ZERO),
         update_revision: (!status.update_revision.is_empty()).then(|| pool.name(&status.update_revision)),
     }
 }
@@ -242,6 +244,7 @@ struct Spec<'a> {
     managed_by: Text<'a>,
     #[serde(borrow)]
     pod_management_policy: Text<'a>,
+    min_ready_seconds: Int,
     #[serde(borrow, deserialize_with = "or_default")]
     update_strategy: WireUpdateStrategy<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
@@ -368,6 +371,7 @@ impl<'a> Spec<'a> {
             (Some(WorkloadKind::Job | WorkloadKind::DaemonSet), _) => Ok(()),
             (Some(WorkloadKind::StatefulSet), 6) => self.pod_management_policy.read(value),
             (Some(WorkloadKind::StatefulSet), 7) => self.update_strategy.read(value),
+            (Some(WorkloadKind::StatefulSet), 9) => self.min_ready_seconds.read(value),
             (Some(WorkloadKind::StatefulSet), 11) => self.ordinals.read(value),
             (Some(WorkloadKind::Deployment), 4) => self.strategy.read(value),
             (Some(_), 1) => self.replicas.read(value),

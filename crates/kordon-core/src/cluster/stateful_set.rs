@@ -5,13 +5,14 @@ use std::ops::Range;
 use minicbor::{Decode, Encode};
 
 use super::{encoding::EncodingContext, names::Name};
+use kordon_time::Span;
 
 /// The fields of a StatefulSet that decide when and as what its pods are created again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct StatefulRules {
     /// Whether `spec.podManagementPolicy` is Parallel. Otherwise a pod is created only once all pods of lower ordinals
-    /// are Ready.
+    /// are available.
     #[n(0)]
     pub is_parallel: bool,
     /// Pods of lower ordinals than this are created at the current revision, not at that of the template (upstream
@@ -24,6 +25,9 @@ pub struct StatefulRules {
     /// `spec.ordinals.start`; none in recordings that do not have it.
     #[n(2)]
     pub start: Option<i32>,
+    /// `spec.minReadySeconds`: how long a pod has to be Ready before one of a higher ordinal is created.
+    #[cbor(n(3), default)]
+    pub min_ready: Span,
 }
 
 impl StatefulRules {

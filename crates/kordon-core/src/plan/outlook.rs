@@ -207,7 +207,7 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     let leaves = |key: &Key| result.pods.get(key).is_some_and(|pod| pod.leaves.is_some());
     budget::pods_of(cluster, budget, rules)
         .filter(|pod| !pod.is_ready() && pod.lives())
-        .filter(|pod| !leaves(&pod.key) && !result.started.contains(&pod.key))
+        .filter(|pod| !leaves(&pod.key) && !result.started.contains_key(&pod.key))
         .map(|pod| pod.key.clone())
         .collect()
 }

@@ -10,6 +10,7 @@ use crate::cluster::{
     Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
     WorkloadStage, stateful_set::ordinal,
 };
+use kordon_time::{Span, Timestamp};
 
 /// The result of looking up an owner.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,16 +49,27 @@ pub fn knows_pods(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> bo
     workload.selector.as_ref().is_some_and(|selector| cluster.knows(&scope(selector)))
 }
 
-/// A pod that must be Ready before a StatefulSet creates another one.
+/// A pod that must be available before a StatefulSet creates another one.
 #[derive(Clone, Debug)]
 pub struct LowerPod<'a> {
     pub key: Key,
+    /// How long the pod has to be Ready before it is available.
+    pub min_ready: Span,
     /// The pod; `None` if it does not exist, so that its StatefulSet has to create it first.
     pub pod: Option<&'a Arc<Pod>>,
 }
 
-/// Returns the pods that must be Ready before a pod's StatefulSet creates it again: those of lower ordinals, unless its
-/// `podManagementPolicy` is Parallel (upstream `updateStatefulSet`). There are none for a pod that is not created again.
+impl LowerPod<'_> {
+    /// Returns when the pod became Ready; `None` if it is not Ready, or is about to leave.
+    pub fn ready_since(&self, cluster: &Cluster) -> Option<Timestamp> {
+        let pod = self.pod.filter(|pod| pod.is_ready() && pod.termination.is_none())?;
+        let since = pod.ready.as_ref().and_then(|ready| ready.last_transition);
+        Some(since.map_or(Timestamp::EPOCH, |since| cluster.local(since)))
+    }
+}
+
+/// Returns the pods that must be available before a pod's StatefulSet creates it again: those of lower ordinals, unless
+/// its `podManagementPolicy` is Parallel (upstream `updateStatefulSet`). There are none for a pod that is not created again.
 pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item = LowerPod<'a>> + use<'a> {
     let namespace = pod.key.namespace.clone();
     let below = pod.owner.as_ref().and_then(|owner| {
@@ -67,15 +79,16 @@ pub fn created_after<'a>(cluster: &'a Cluster, pod: &Pod) -> impl Iterator<Item 
         let range = rules.ordinals(replicas);
         let has_all = range.is_some() && knows_pods(cluster, &namespace, owner);
         let range = range.unwrap_or(0..own.saturating_add(1));
-        range.contains(&own).then(|| (owner.clone(), range.start..own, has_all))
+        let order = (owner.clone(), range.start..own, rules.min_ready, has_all);
+        range.contains(&own).then_some(order)
     });
-    below.into_iter().flat_map(move |(owner, ordinals, has_all)| {
+    below.into_iter().flat_map(move |(owner, ordinals, min_ready, has_all)| {
         let namespace = namespace.clone();
         let lower = move |ordinal: i32| {
             let key = Key { namespace: namespace.clone(), name: format!("{}-{ordinal}", owner.name).into() };
             let is_of_set = |pod: &&Arc<Pod>| pod.owner.as_ref().is_some_and(|other| other.uid == owner.uid);
             let pod = cluster.pod(&key).filter(is_of_set);
-            LowerPod { key, pod }
+            LowerPod { key, min_ready, pod }
         };
         ordinals.map(lower).filter(move |lower| has_all || lower.pod.is_some())
     })

@@ -285,9 +285,12 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
     }
 
     fn on_created(&mut self, pod: &'a Arc<Pod>, now: Timestamp) {
-        if let Some(lower) = self.unready_below(pod, now) {
+        if let Some((lower, available)) = self.unavailable_below(pod, now) {
             self.found.waits_for.insert(pod.key.clone(), lower);
-            return self.ordered.push(pod);
+            return match available {
+                Some(at) => self.schedule(at, Event::Created(pod)),
+                None => self.ordered.push(pod),
+            };
         }
         self.found.waits_for.remove(&pod.key);
         if !self.live_pods.recreate(self.cluster, pod) {
@@ -307,13 +310,17 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
         }
     }
 
-    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
-    fn unready_below(&self, pod: &Pod, now: Timestamp) -> Option<Key> {
-        let stays = |other: &Arc<Pod>| other.termination.is_none() && !self.leaving.contains(&other.key);
-        let is_ready = |lower: &LowerPod<'_>| match self.found.by_pod.get(&lower.key) {
-            Some(new) => new.ready.is_some_and(|at| at <= now),
-            None => lower.pod.is_some_and(|other| other.is_ready() && stays(other)),
+    /// Returns the first pod that is not available and for which a pod's StatefulSet waits, and when it is available, if it
+    /// is Ready.
+    fn unavailable_below(&self, pod: &Pod, now: Timestamp) -> Option<(Key, Option<Timestamp>)> {
+        let ready_since = |lower: &LowerPod<'_>| match self.found.by_pod.get(&lower.key) {
+            Some(new) => new.ready.filter(|at| *at <= now),
+            None => lower.ready_since(self.cluster).filter(|_| !self.leaving.contains(&lower.key)),
         };
-        owner::created_after(self.cluster, pod).find(|lower| !is_ready(lower)).map(|lower| lower.key)
+        let mut below = owner::created_after(self.cluster, pod).map(|lower| {
+            let available = ready_since(&lower).map(|since| since + lower.min_ready);
+            (lower.key, available)
+        });
+        below.find(|(_, available)| available.is_none_or(|at| at > now))
     }
 }

@@ -74,8 +74,8 @@ pub struct RunResult {
     /// Time at which all groups have ended; `None` means never.
     pub ended: Option<Timestamp>,
     pub pods: BTreeMap<Key, PodResult>,
-    /// Starting pods that became Ready. They are not removed.
-    pub started: BTreeSet<Key>,
+    /// Starting pods that became Ready, and when. They are not removed.
+    pub started: BTreeMap<Key, Timestamp>,
     /// What becomes of each surge, by its Deployment.
     pub surges: BTreeMap<Key, SurgeRun>,
     /// States of the pods' budgets at the end of the run.

@@ -4,8 +4,9 @@ use kordon_core::{
     cluster::{Key, StatefulRules, WorkloadKind},
     plan::{DrainOptions, OutcomeKind, Plan},
 };
+use kordon_time::Span;
 
-use crate::plan_fixture::{PlanFixture, at, not_ready, of, own};
+use crate::plan_fixture::{PlanFixture, at, least, not_ready, of, own};
 
 /// A StatefulSet `db` of this scale, whose pods of these ordinals run on the nodes `n0`, `n1` and so on.
 fn db(replicas: i32, ordinals: &[usize]) -> PlanFixture {
@@ -67,4 +68,21 @@ fn a_lower_ordinal_that_does_not_exist_is_waited_for() {
     });
     assert_eq!(waits_for(&fixture), None);
     assert_eq!(at(of(&drain(&fixture, "n1"), "db-1").ready_again), Some(40));
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: `isRunningAndAvailable`. Budgets count Ready
+/// pods (`disruption/disruption.go`, `countHealthyPods`).
+#[test]
+fn the_next_ordinal_waits_until_the_one_before_has_been_ready_for_min_ready_seconds() {
+    let mut fixture = db(3, &[0, 1, 2]);
+    fixture.pod("db-1", "n0", |pod| pod.node = Some("n0".into()));
+    fixture.change_workload(WorkloadKind::StatefulSet, "db", |workload| {
+        let rules = workload.stateful.as_mut().expect("a StatefulSet");
+        rules.min_ready = Span::from_secs(300);
+    });
+    fixture.budget("db", |budget| budget.max_unavailable = least(1)).sync();
+    let plan = drain(&fixture, "n0");
+    let times = |pod: &str| (at(of(&plan, pod).leaves.likely), at(of(&plan, pod).ready_again));
+    assert_eq!(times("db-0"), (Some(0), Some(40)), "gone after 30 s, Ready after 10 s");
+    assert_eq!(times("db-1"), (Some(45), Some(350)), "created 300 s after db-0 is Ready");
 }

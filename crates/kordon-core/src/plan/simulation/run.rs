@@ -26,7 +26,7 @@ use crate::{
         forced_removal::FORCED_REMOVAL,
         job_failures::{self, JobLedger},
         landing::Landing,
-        owner::{self, Recreation},
+        owner::Recreation,
         quota::{self, QuotaLedger},
         replacement::{LivePods, Replacement},
         starting::StartingPod,
@@ -616,11 +616,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         if self.jobs.failure(self.cluster, &pod).is_some() {
             return;
         }
-        if let Some(lower) = self.unready_below(&pod) {
-            self.result_of(task).waits_for = Some(lower);
-            return self.ordered.push(task);
+        if self.waits_for_lower(task) {
+            return;
         }
-        self.result_of(task).waits_for = None;
         if !self.live_pods.recreate(self.cluster, &pod) {
             return;
         }
@@ -689,7 +687,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     }
 
     fn on_started(&mut self, pod: Key, budgets: Vec<Key>) {
-        self.result.started.insert(pod.clone());
+        self.result.started.insert(pod.clone(), self.now);
         self.on_ready_elsewhere(&pod);
         self.record(PlanEvent::Started { pod });
         self.count_healthy(budgets);

@@ -8,6 +8,7 @@ use crate::{
         owner::{self, LowerPod},
     },
 };
+use kordon_time::Timestamp;
 
 impl<E: Environment> SimulationRun<'_, E> {
     /// Retries the replacements that wait for pods of lower ordinals.
@@ -17,23 +18,37 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// Returns the first pod that is not Ready and for which a pod's StatefulSet waits.
-    pub(super) fn unready_below(&self, pod: &Pod) -> Option<Key> {
-        let mut below = owner::created_after(self.cluster, pod);
-        below.find(|lower| !self.is_ready(lower)).map(|lower| lower.key)
+    /// Lets the replacement of a task wait if its StatefulSet waits for a pod of a lower ordinal. Returns whether it does.
+    pub(super) fn waits_for_lower(&mut self, task: usize) -> bool {
+        let lower = self.unavailable_below(&self.tasks[task].pod);
+        let waits_for = lower.as_ref().map(|(lower, _)| lower.clone());
+        self.result_of(task).waits_for = waits_for;
+        match lower {
+            Some((_, Some(available))) => self.schedule(available, Event::Created(task)),
+            Some((_, None)) => self.ordered.push(task),
+            None => return false,
+        }
+        true
     }
 
-    /// Returns whether a pod, or its replacement, is Ready now.
-    fn is_ready(&self, LowerPod { key, pod }: &LowerPod<'_>) -> bool {
-        let task = self.tasks.iter().find(|task| task.pod.key == *key && task.state.terminating);
+    /// Returns the first pod that is not available and for which a pod's StatefulSet waits, and when it is available, if it
+    /// is Ready.
+    fn unavailable_below(&self, pod: &Pod) -> Option<(Key, Option<Timestamp>)> {
+        let mut below = owner::created_after(self.cluster, pod).map(|lower| {
+            let available = self.ready_since(&lower).map(|since| since + lower.min_ready);
+            (lower.key, available)
+        });
+        below.find(|(_, available)| available.is_none_or(|at| at > self.now))
+    }
+
+    /// Returns since when a pod, or its replacement, is Ready; `None` if it is not Ready now.
+    fn ready_since(&self, lower: &LowerPod<'_>) -> Option<Timestamp> {
+        let task = self.tasks.iter().find(|task| task.pod.key == lower.key && task.state.terminating);
         match task.map(|task| self.result.pods.get(&task.pod.key)) {
-            Some(result) => {
-                let ready = result.and_then(|result| result.replacement.as_ref()?.ready);
-                ready.is_some_and(|at| at <= self.now)
-            }
+            Some(result) => result?.replacement.as_ref()?.ready.filter(|at| *at <= self.now),
             None => {
-                let is_ready = |pod: &Pod| pod.is_ready() && pod.termination.is_none();
-                pod.is_some_and(|pod| is_ready(pod)) || self.result.started.contains(key)
+                let started = || self.result.started.get(&lower.key).copied();
+                lower.ready_since(self.cluster).or_else(started)
             }
         }
     }
