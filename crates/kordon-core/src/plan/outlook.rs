@@ -6,6 +6,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     budget::{self, BudgetState},
     eviction::{self, EvictionBlock, EvictionDecision},
+    failover,
     landing::Landing,
     operator_budgets::{OperatorNeeds, operator_of_pod},
     owner::{self, OwnerLookup, Recreation},
@@ -174,7 +175,8 @@ fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
     let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
     let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
     let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
-    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending }
+    let terminating = returning(cluster, state, rules);
+    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
 }
 
 /// Returns the pattern of a budget all of whose pods that could recover are not going to be healthy.
@@ -212,8 +214,15 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
-/// Returns why the budget never allows disruptions again after this plan has used them; `None` if it may allow them
-/// again.
+/// Returns the terminating pods of a budget that are created again once they are gone.
+fn returning(cluster: &Cluster, state: &BudgetState, rules: &EvictionRules) -> Vec<Key> {
+    let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
+    let pods = budget::pods_of(cluster, budget, rules);
+    pods.filter(|pod| failover::is_waited_for(cluster, pod)).map(|pod| pod.key.clone()).collect()
+}
+
+/// Returns why the budget never allows disruptions again after this plan, or a deletion before it, has used them; `None`
+/// if it may allow them again.
 fn never_recovers(
     cluster: &Cluster,
     state: &BudgetState,
@@ -225,10 +234,12 @@ fn never_recovers(
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut reason = Name::default();
     for pod in budget::pods_of(cluster, budget, rules) {
-        let Some(PodResult { leaves: Some(_), gone, replacement, quota, .. }) = result.pods.get(&pod.key)
-        else {
+        let Some(PodResult { leaves, gone, replacement, quota, .. }) = result.pods.get(&pod.key) else {
             continue;
         };
+        if leaves.is_none() && !failover::is_waited_for(cluster, pod) {
+            continue;
+        }
         let key = pod.key.clone();
         match (replacement, owner::recreation(cluster, pod)) {
             (Some(replacement), _) => match &replacement.landing {

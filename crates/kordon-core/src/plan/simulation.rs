@@ -27,7 +27,7 @@ use super::{
     quota::QuotaRefusal,
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
-    starting::{self, StartingPod},
+    starting::{Awaited, StartingPod},
     successor,
     surge::{Surge, SurgeRun},
     switchover::{BudgetsAfterMove, Switchover, role_of, switchover},
@@ -188,10 +188,11 @@ enum SurgeStage {
     ScaledBack,
 }
 
-/// The removal of one pod.
+/// The removal of one pod, or the return of a pod that terminates already and that the input does not remove.
 #[derive(Clone, Debug)]
 struct Task {
     pod: Arc<Pod>,
+    /// Index of the pod's group; the number of groups for a pod that is not removed. Such tasks are the last ones.
     group: usize,
     stage: TaskStage,
     state: PodState,
@@ -240,6 +241,7 @@ enum TaskStage {
     /// The removal has to be requested, or has been refused so far.
     Requesting,
     Terminating,
+    /// The removal has ended, or the pod is not removed.
     Ended,
 }
 
@@ -268,9 +270,11 @@ impl<'a> Simulation<'a> {
         for budget in known() {
             simulation.disruptions_expire.extend(disruptions_expire(cluster, budget, rules, now));
         }
-        let leaving = input.groups.iter().flat_map(|group| &group.pods);
-        let removed = leaving.clone().map(|pod| &pod.key).collect();
-        simulation.starting = starting::pods(cluster, leaving, known(), &removed, rules);
+        let removed = input.groups.iter().flat_map(|group| &group.pods);
+        let removed = removed.map(|pod| (&pod.key, pod)).collect();
+        let budgets: Vec<_> = known().collect();
+        let awaited = Awaited { cluster, removed: &removed, budgets: &budgets, rules };
+        simulation.starting = awaited.starting();
         for (group, members) in input.groups.iter().enumerate() {
             for pod in &members.pods {
                 simulation.add_task(pod, group, rules);
@@ -278,6 +282,9 @@ impl<'a> Simulation<'a> {
         }
         for surge in &input.surges {
             simulation.add_surge(surge);
+        }
+        for pod in awaited.returning() {
+            simulation.add_task(&pod, input.groups.len(), rules);
         }
         simulation
     }
@@ -321,7 +328,7 @@ impl<'a> Simulation<'a> {
         self.tasks.push(Task {
             pod: pod.clone(),
             group,
-            stage: TaskStage::NotStarted,
+            stage: if group < self.input.groups.len() { TaskStage::NotStarted } else { TaskStage::Ended },
             state: PodState::new(self.cluster, pod),
             healthy: pod.is_ready() && pod.termination.is_none() && !is_disrupted,
             protected_by,
@@ -349,7 +356,7 @@ impl<'a> Simulation<'a> {
         protected_by: &[Key],
         rules: &EvictionRules,
     ) -> Option<&'static str> {
-        let is_drained = self.input.groups[group].node.is_some();
+        let is_drained = self.input.groups.get(group).is_some_and(|group| group.node.is_some());
         let is_exhausted = |key: &Key| self.budgets.get(key).is_some_and(|state| state.numbers.allowed <= 0);
         if !is_drained || self.input.mode == RemovalMode::Delete || !protected_by.iter().any(is_exhausted) {
             return None;

@@ -1,14 +1,12 @@
-//! Starting pods: pods that are not Ready yet, but soon count as healthy for the budgets of a removal. They usually
-//! replace pods that left shortly before. The removal itself does not remove them.
+//! Pods that soon count as healthy for the budgets of a removal, although it does not remove them: starting pods, which
+//! usually replace pods that left shortly before, and terminating pods that are created again.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     budget,
     environment::{self, Bound, Environment},
+    failover,
     landing::Landing,
     owner,
     rules::EvictionRules,
@@ -24,31 +22,46 @@ pub(super) struct StartingPod {
     pub budgets: Vec<Key>,
 }
 
-/// Returns the starting pods of these budgets, and those for which StatefulSets wait before they create `leaving`
-/// pods again. Leaves out the pods in `removed`.
-pub(super) fn pods<'a>(
-    cluster: &'a Cluster,
-    leaving: impl IntoIterator<Item = &'a Arc<Pod>>,
-    budgets: impl IntoIterator<Item = &'a Arc<Budget>>,
-    removed: &BTreeSet<&Key>,
-    rules: &'a EvictionRules,
-) -> Vec<StartingPod> {
-    let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
-    for budget in budgets {
-        let pods = budget::pods_of(cluster, budget, rules);
-        for pod in pods.filter(|pod| is_starting(cluster, pod) && !removed.contains(&pod.key)) {
+/// What a removal waits for besides its own pods: its budgets, and the lower ordinals of StatefulSets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Awaited<'a> {
+    pub cluster: &'a Cluster,
+    /// Pods that the removal removes.
+    pub removed: &'a BTreeMap<&'a Key, &'a Arc<Pod>>,
+    pub budgets: &'a [&'a Arc<Budget>],
+    pub rules: &'a EvictionRules,
+}
+
+impl<'a> Awaited<'a> {
+    /// Returns the starting pods of the budgets, and those for which StatefulSets wait before they create removed pods
+    /// again.
+    pub fn starting(&self) -> Vec<StartingPod> {
+        let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
+        for (pod, budget) in self.others().filter(|(pod, _)| is_starting(self.cluster, pod)) {
             let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
-            starting.entry(&pod.key).or_insert_with(new).budgets.push(budget.key.clone());
+            starting.entry(&pod.key).or_insert_with(new).budgets.extend(budget.cloned());
         }
+        starting.into_values().collect()
     }
-    let lower = leaving.into_iter().flat_map(|pod| owner::created_after(cluster, pod));
-    for pod in lower.filter_map(|lower| lower.pod) {
-        if is_starting(cluster, pod) && !removed.contains(&pod.key) {
-            let new = || StartingPod { pod: pod.clone(), budgets: Vec::new() };
-            starting.entry(&pod.key).or_insert_with(new);
-        }
+
+    /// Returns the terminating pods that their owners create again once they are gone.
+    pub fn returning(&self) -> Vec<Arc<Pod>> {
+        let returns = |pod: &&Arc<Pod>| failover::is_waited_for(self.cluster, pod);
+        let pods = self.others().map(|(pod, _)| pod).filter(returns);
+        pods.map(|pod| (&pod.key, pod.clone())).collect::<BTreeMap<_, _>>().into_values().collect()
     }
-    starting.into_values().collect()
+
+    /// Returns the pods that the removal does not remove: those of each budget, and lower ordinals, with no budget.
+    fn others(&self) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a Key>)> {
+        let Self { cluster, removed, budgets, rules } = *self;
+        let of_budget = move |budget: &'a Arc<Budget>| {
+            budget::pods_of(cluster, budget, rules).map(|pod| (pod, Some(&budget.key)))
+        };
+        let lower = removed.values().flat_map(|pod| owner::created_after(cluster, pod));
+        let lower = lower.filter_map(|lower| Some((lower.pod?, None)));
+        let pods = budgets.iter().flat_map(move |budget| of_budget(budget)).chain(lower);
+        pods.filter(|(pod, _)| !removed.contains_key(&pod.key))
+    }
 }
 
 /// Returns whether the pod may soon become Ready, whatever its age is.

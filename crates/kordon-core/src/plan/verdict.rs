@@ -27,9 +27,16 @@ pub enum Verdict {
     /// The pod waits until its budget allows a disruption again. Until then, pods that leave earlier in this plan use
     /// all of them. Or it waits until its operator acts.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
-    /// The pod waits until other pods, which the plan does not touch, are healthy again. The budget then allows the
-    /// eviction.
-    Waits { budget: Key, numbers: BudgetNumbers, recoveries: i32, unhealthy: Vec<Key>, pending: Vec<Key> },
+    /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready, Pending
+    /// pods, and terminating pods that are created again. The budget then allows the eviction.
+    Waits {
+        budget: Key,
+        numbers: BudgetNumbers,
+        recoveries: i32,
+        unhealthy: Vec<Key>,
+        pending: Vec<Key>,
+        terminating: Vec<Key>,
+    },
     /// The pod waits until its operator lifts the budget, or moves the pod itself. It needs these pods to be Ready on
     /// other nodes first.
     WaitsForOperator {
@@ -287,16 +294,14 @@ impl fmt::Display for Verdict {
                 write!(f, "leaves after {budget} regains {pods}")?;
                 if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
             }
-            Self::Waits { budget, numbers, recoveries, unhealthy, pending } => {
+            Self::Waits { budget, numbers, recoveries, unhealthy, pending, terminating } => {
                 write!(f, "waits for {budget} ({numbers}): needs {recoveries} more healthy")?;
-                if unhealthy.is_empty() && pending.is_empty() {
+                let states = [("not Ready", unhealthy), ("Pending", pending), ("Terminating", terminating)];
+                if states.iter().all(|(_, pods)| pods.is_empty()) {
                     f.write_str("; pods are missing")?;
                 }
-                if !unhealthy.is_empty() {
-                    write!(f, "; not Ready: {}", list(unhealthy))?;
-                }
-                if !pending.is_empty() {
-                    write!(f, "; Pending: {}", list(pending))?;
+                for (state, pods) in states.iter().filter(|(_, pods)| !pods.is_empty()) {
+                    write!(f, "; {state}: {}", list(pods))?;
                 }
                 Ok(())
             }

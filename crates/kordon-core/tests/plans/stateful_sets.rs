@@ -2,11 +2,11 @@
 
 use kordon_core::{
     cluster::{Key, StatefulRules, WorkloadKind},
-    plan::{DrainOptions, OutcomeKind, Plan},
+    plan::{BlockPattern, DrainOptions, OutcomeKind, Plan, Verdict, refusal},
 };
 use kordon_time::Span;
 
-use crate::plan_fixture::{PlanFixture, at, least, not_ready, of, own};
+use crate::plan_fixture::{NOW, PlanFixture, at, least, not_ready, of, own, terminating};
 
 /// A StatefulSet `db` of this scale, whose pods of these ordinals run on the nodes `n0`, `n1` and so on.
 fn db(replicas: i32, ordinals: &[usize]) -> PlanFixture {
@@ -85,4 +85,61 @@ fn the_next_ordinal_waits_until_the_one_before_has_been_ready_for_min_ready_seco
     let times = |pod: &str| (at(of(&plan, pod).leaves.likely), at(of(&plan, pod).ready_again));
     assert_eq!(times("db-0"), (Some(0), Some(40)), "gone after 30 s, Ready after 10 s");
     assert_eq!(times("db-1"), (Some(45), Some(350)), "created 300 s after db-0 is Ready");
+}
+
+/// A StatefulSet of three pods, whose budget lets one be missing; the last one terminates for another 20 s.
+fn with_terminating_sibling() -> PlanFixture {
+    let mut fixture = db(3, &[0, 1, 2]);
+    fixture.pod("db-2", "n2", |pod| terminating(pod, 20));
+    fixture.budget("db", |budget| budget.max_unavailable = least(1)).sync();
+    fixture
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod is created again once it is
+/// gone; `disruption/disruption.go`, `countHealthyPods`: it does not count as healthy until then.
+#[test]
+fn a_terminating_sibling_comes_back_and_its_budget_allows_the_next_eviction() {
+    let fixture = with_terminating_sibling();
+    let plan = drain(&fixture, "n0");
+    let db = of(&plan, "db-0");
+    let budget = Key::new("default", "db");
+    assert_eq!(
+        db.verdict,
+        Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new(), operator: None }
+    );
+    assert_eq!(at(db.leaves.likely), Some(35), "gone after 20 s, Ready after 10 s, tried every 5 s");
+    assert_eq!(at(plan.totals.ends.likely), Some(65), "the plan does not wait for the sibling itself");
+    let forced = fixture.drain(&["n0"], DrainOptions { grace: Some(Span::ZERO), ..DrainOptions::default() });
+    assert_eq!(
+        at(of(&forced, "db-0").leaves.likely),
+        Some(35),
+        "the grace period of the plan is not that of the sibling"
+    );
+}
+
+#[test]
+fn a_terminating_sibling_whose_node_is_dead_is_named() {
+    let mut fixture = with_terminating_sibling();
+    fixture.environment.down = ["n2".into()].into();
+    let pods = vec![Key::new("default", "db-2")];
+    let plan = drain(&fixture, "n0");
+    assert!(matches!(
+        &of(&plan, "db-0").verdict,
+        Verdict::Blocked { pattern: BlockPattern::StuckTerminating { pods: stuck }, .. } if *stuck == pods
+    ));
+    // The answer to a single eviction does not follow the sibling, but names it.
+    let pod = fixture.cluster.pod(&Key::new("default", "db-0")).expect("a pod");
+    let now = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
+    assert!(matches!(now, Some(Verdict::Waits { terminating, .. }) if terminating == pods));
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: a terminating pod of a lower ordinal ends the
+/// round, and is created first.
+#[test]
+fn a_pod_behind_a_terminating_lower_ordinal_follows_it() {
+    let mut fixture = db(2, &[0, 1]);
+    fixture.pod("db-0", "n0", |pod| terminating(pod, 30));
+    let plan = drain(&fixture, "n1");
+    assert_eq!(at(of(&plan, "db-1").gone.likely), Some(30));
+    assert_eq!(at(of(&plan, "db-1").ready_again), Some(50), "db-0 is gone at 30 s, and Ready again at 40 s");
 }

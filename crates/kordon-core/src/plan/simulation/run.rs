@@ -158,6 +158,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             run.schedule(run.now + SYNC_DELAY, Event::BudgetSynced(budget.key.clone()));
         }
         run.schedule_starting(&simulation.starting);
+        run.schedule_returning();
         for role in 0..run.moves.len() {
             run.start_move(role);
         }
@@ -273,6 +274,11 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         first..first + self.input.groups[group].pods.len()
     }
 
+    /// Returns the tasks that remove pods. The others are of pods that terminate anyway.
+    fn removed(&self) -> Range<usize> {
+        0..self.tasks.partition_point(|task| task.group < self.input.groups.len())
+    }
+
     fn end_group(&mut self, group: usize) {
         self.result.groups[group].ended = Some(self.now);
         if let Some(node) = self.input.groups[group].node.clone() {
@@ -350,8 +356,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     fn ended(&self) -> Option<Timestamp> {
         let ends: Option<Vec<Timestamp>> = self.result.groups.iter().map(|group| group.ended).collect();
         let last = ends?.into_iter().max().unwrap_or(self.now);
-        let gone = self.result.pods.values().filter_map(|pod| pod.gone).max();
-        let straggler = gone.and_then(|gone| self.last_straggler(0..self.tasks.len(), gone));
+        let gone = |task: &Task| self.result.pods.get(&task.pod.key)?.gone;
+        let gone = self.tasks[self.removed()].iter().filter_map(gone).max();
+        let straggler = gone.and_then(|gone| self.last_straggler(self.removed(), gone));
         let deadline = (0..self.input.groups.len()).filter_map(|group| self.deadline(group)).max();
         let straggler = straggler.map(|at| deadline.map_or(at, |deadline| at.min(deadline)));
         Some(straggler.map_or(last, |straggler| last.max(straggler)))
@@ -503,7 +510,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     /// Schedules when a terminating pod is gone, and when kubectl stops waiting for it.
     fn schedule_gone(&mut self, task: usize) {
         let pod = self.tasks[task].pod.clone();
-        let (grace, deadline) = self.grace(&pod);
+        let (grace, deadline) = self.grace(task);
         if quota::limits(self.cluster, &pod) {
             let of = pod.termination.as_ref().map_or(grace, |termination| termination.grace);
             self.schedule(
@@ -513,7 +520,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
         let takes = if pod.is_held() || self.is_kept_by_job(task) {
             None
-        } else if grace <= Span::ZERO && self.is_removed_immediately(&pod) {
+        } else if grace <= Span::ZERO && self.is_removed_immediately(task) {
             Some(Span::ZERO)
         } else {
             self.tasks[task].grace_ends = Some(deadline);
@@ -549,14 +556,15 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
 
     /// Returns the remaining grace period of a pod, and the time at which it ends. If the pod is already terminating, a
     /// further request can only shorten the grace period.
-    fn grace(&self, pod: &Pod) -> (Span, Timestamp) {
+    fn grace(&self, task: usize) -> (Span, Timestamp) {
+        let (pod, given) = (&self.tasks[task].pod, self.given_grace(task));
         let is_idle = is_idle(pod);
-        let requested = if is_idle { Span::ZERO } else { self.input.grace.unwrap_or(pod.grace) };
+        let requested = if is_idle { Span::ZERO } else { given.unwrap_or(pod.grace) };
         match &pod.termination {
             Some(termination) => {
                 let deadline = self.cluster.local(termination.deadline);
                 let left = deadline.since(self.now);
-                let is_given = self.input.grace.is_some() || is_idle;
+                let is_given = given.is_some() || is_idle;
                 if is_given && requested < left {
                     (requested, self.now + requested)
                 } else {
@@ -567,10 +575,16 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
+    /// Returns the grace period with which a task deletes its pod; `None` if it leaves that to the pod.
+    fn given_grace(&self, task: usize) -> Option<Span> {
+        self.input.grace.filter(|_| self.removed().contains(&task))
+    }
+
     /// Returns whether the API server removes the object of a pod at once, if no grace period remains. It does not if
     /// the pod is terminating and its grace period has simply run out. Then the kubelet removes the object.
-    fn is_removed_immediately(&self, pod: &Pod) -> bool {
-        pod.termination.is_none() || is_idle(pod) || self.input.grace == Some(Span::ZERO)
+    fn is_removed_immediately(&self, task: usize) -> bool {
+        let pod = &self.tasks[task].pod;
+        pod.termination.is_none() || is_idle(pod) || self.given_grace(task) == Some(Span::ZERO)
     }
 
     fn on_gone(&mut self, task: usize) {
@@ -683,6 +697,14 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
                 let (pod, budgets) = (new.pod.key.clone(), new.budgets.clone());
                 self.schedule(at, Event::Started { pod, budgets });
             }
+        }
+    }
+
+    /// Schedules when the terminating pods that are not removed are gone.
+    fn schedule_returning(&mut self) {
+        for task in self.removed().end..self.tasks.len() {
+            self.result_of(task);
+            self.schedule_gone(task);
         }
     }
 
