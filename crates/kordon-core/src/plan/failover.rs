@@ -126,7 +126,6 @@ pub fn leave_lost_nodes(cluster: &Cluster, nodes: &BTreeSet<NodeName>) -> Vec<Le
 /// Returns whether a terminating pod is replaced once its object is gone.
 pub fn is_waited_for(cluster: &Cluster, pod: &Pod) -> bool {
     pod.termination.is_some()
-        && !pod.is_finished()
         && owner::recreation(cluster, pod) == Recreation::WhenGone
         && owner::needs_another(cluster, pod)
 }

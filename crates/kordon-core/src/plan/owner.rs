@@ -244,7 +244,16 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         other @ OwnerKind::Other { .. } => return recreation_by_operator(other),
     };
     let found = find(cluster, &pod.key.namespace, owner);
-    if pod.is_finished() && kind != WorkloadKind::DaemonSet {
+    // Their controllers delete finished pods, and create them again under the same name or on the same node.
+    let returns_finished = match kind {
+        WorkloadKind::DaemonSet => true,
+        WorkloadKind::StatefulSet => found != OwnerLookup::Gone,
+        WorkloadKind::ReplicaSet
+        | WorkloadKind::Deployment
+        | WorkloadKind::ReplicationController
+        | WorkloadKind::Job => false,
+    };
+    if pod.is_finished() && !returns_finished {
         return Recreation::Never(NotRecreated::Finished);
     }
     if found == OwnerLookup::Gone {

@@ -1,7 +1,7 @@
 //! StatefulSets whose pods leave: which pods are created again, and what they wait for.
 
 use kordon_core::{
-    cluster::{Key, StatefulRules, WorkloadKind},
+    cluster::{Key, Phase, StatefulRules, WorkloadKind},
     plan::{BlockPattern, DrainOptions, OutcomeKind, Plan, Verdict, refusal},
 };
 use kordon_time::Span;
@@ -142,4 +142,19 @@ fn a_pod_behind_a_terminating_lower_ordinal_follows_it() {
     let plan = drain(&fixture, "n1");
     assert_eq!(at(of(&plan, "db-1").gone.likely), Some(30));
     assert_eq!(at(of(&plan, "db-1").ready_again), Some(50), "db-0 is gone at 30 s, and Ready again at 40 s");
+}
+
+/// Kubernetes 1.37 `statefulset/stateful_set_control.go`, `processReplica`: the controller deletes a pod whose phase is
+/// Failed or Succeeded, whatever its exit code, and creates it again. ReplicaSets count such pods as gone.
+#[test]
+fn a_failed_pod_of_a_stateful_set_is_created_again() {
+    let mut fixture = db(2, &[0, 1]);
+    fixture.replica_set("web", 1, &["n0", "n2"]);
+    for pod in ["db-0", "web-0"] {
+        fixture.pod(pod, "n0", |pod| (pod.phase, pod.ready) = (Phase::Failed, None));
+    }
+    let plan = drain(&fixture, "n0");
+    let outcome = |pod: &str| (of(&plan, pod).outcome.kind(), at(of(&plan, pod).ready_again));
+    assert_eq!(outcome("db-0"), (OutcomeKind::Moves, Some(10)));
+    assert_eq!(outcome("web-0"), (OutcomeKind::Finished, None));
 }
