@@ -27,7 +27,7 @@ use kordon_core::{
     },
     pressure,
 };
-use kordon_time::Span;
+use kordon_time::{ClusterTime, Span};
 
 /// The API server's default of `spec.terminationGracePeriodSeconds`.
 const DEFAULT_GRACE: Span = Span::from_secs(30);
@@ -398,6 +398,8 @@ const STUCK_WAITING: [&str; 8] = [
 ];
 /// Number of restarts from which on a container that is not ready counts as crashing, also between two crashes.
 const MANY_RESTARTS: i64 = 3;
+/// After a longer run than this, the kubelet forgets the restarts before it (kubelet `NewMainKubelet`, `HasExpiredFunc`).
+const BACK_OFF_RESET: Span = Span::from_secs(600);
 
 /// Maximum length of `status.message`, in characters.
 const LONGEST: usize = 300;
@@ -420,9 +422,17 @@ impl Status<'_> {
                 return Some(format!("exited with {}", ended.exit_code.or(0)));
             }
             let restarts = status.restart_count.or(0);
-            (restarts >= MANY_RESTARTS).then(|| format!("restarted {restarts} times"))
+            let crashes = restarts >= MANY_RESTARTS && !status.last_run_was_long();
+            crashes.then(|| format!("restarted {restarts} times"))
         };
         statuses.into_iter().find_map(trouble).map(|trouble| pool.name(&trouble))
+    }
+
+    /// Returns when the last container of a pod that is not Ready was started again; `None` if none was.
+    fn restarted(&self) -> Option<ClusterTime> {
+        let statuses = self.init_container_statuses.iter().chain(self.container_statuses.iter());
+        let restarted = statuses.filter(|status| !status.ready.0 && status.restart_count.or(0) > 0);
+        restarted.filter_map(|status| status.state.running.as_ref()?.started_at.time()).max()
     }
 
     /// Returns the readiness gates of the spec whose conditions are not True (kubelet `GeneratePodReadyCondition`).
@@ -466,13 +476,16 @@ impl Status<'_> {
         let has_message = is_finished && !self.message.is_empty();
         let trouble = if is_finished { None } else { self.trouble(restarts, pool) };
         let unmet_gates = if is_finished { Box::default() } else { self.unmet_gates(spec, pool) };
+        let restarted = if is_finished { None } else { self.restarted() };
         let is_ending = target.is_some()
             || has_message
             || !exits.is_empty()
             || trouble.is_some()
+            || restarted.is_some()
             || !unmet_gates.is_empty();
         is_ending.then(|| PodEnding {
             trouble,
+            restarted,
             unmet_gates,
             message: if self.message.chars().nth(LONGEST).is_none() {
                 pool.name(&self.message)
@@ -498,9 +511,20 @@ wire! {
     }
 }
 
+impl WireContainerStatus<'_> {
+    /// Returns whether the last run of the container that has ended was so long that the kubelet does not delay its next
+    /// restart.
+    fn last_run_was_long(&self) -> bool {
+        let ended = self.state.terminated.as_ref().or(self.last_state.terminated.as_ref());
+        let ran = ended.and_then(|ended| Some(ended.finished_at.time()?.since(ended.started_at.time()?)));
+        ran.is_some_and(|ran| ran > BACK_OFF_RESET)
+    }
+}
+
 wire! {
     struct WireContainerState<'a> {
         waiting: Option<WireWaiting<'a>> = 1,
+        running: Option<WireRunning<'a>> = 2,
         terminated: Option<WireTerminated<'a>> = 3,
     }
 }
@@ -512,9 +536,16 @@ wire! {
 }
 
 wire! {
+    struct WireRunning<'a> {
+        started_at: Time<'a> = 1,
+    }
+}
+
+wire! {
     struct WireTerminated<'a> {
         exit_code: Int = 1,
         reason: Text<'a> = 3,
+        started_at: Time<'a> = 5,
         finished_at: Time<'a> = 6,
     }
 }

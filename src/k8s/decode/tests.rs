@@ -68,6 +68,26 @@ fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
     assert_eq!(long.message.chars().count(), 300);
 }
 
+/// Kubernetes 1.37 `kubelet/kubelet.go`, `NewMainKubelet`: `HasExpiredFunc` forgets earlier restarts after ten minutes.
+#[test]
+fn restarts_are_trouble_only_if_the_last_run_was_short() {
+    let restarted = |last_start: &str, ready: bool| {
+        let last = json!({"terminated": {"reason": "Error", "exitCode": 1, "startedAt": last_start,
+            "finishedAt": "2026-01-09T00:00:00Z"}});
+        let running = json!({"running": {"startedAt": "2026-01-09T00:00:05Z"}});
+        let containers = json!([{"name": "c", "ready": ready, "restartCount": 5, "state": running,
+            "lastState": last}]);
+        let status = json!({"phase": "Running", "containerStatuses": containers});
+        pod(json!({"metadata": {"name": "p", "namespace": "d"}, "status": status}))
+    };
+    let trouble = |last_start: &str| restarted(last_start, false).trouble().map(ToString::to_string);
+    assert_eq!(trouble("2026-01-01T00:00:00Z"), None, "it ran for eight days");
+    assert_eq!(trouble("2026-01-08T23:50:00Z").as_deref(), Some("restarted 5 times"), "it ran for 10 min");
+    let since = restarted("2026-01-01T00:00:00Z", false).restarted();
+    assert_eq!(since, ClusterTime::parse("2026-01-09T00:00:05Z"));
+    assert_eq!(restarted("2026-01-01T00:00:00Z", true).ending, None, "it is ready again");
+}
+
 #[test]
 fn a_pod_of_an_index_keeps_how_often_its_predecessors_failed() {
     let failures = |counted: &str, ignored: &str| {

@@ -125,6 +125,11 @@ impl Pod {
         self.ending.as_ref()?.trouble.as_ref()
     }
 
+    /// When the last container of the pod was started again, if the pod is not Ready.
+    pub fn restarted(&self) -> Option<ClusterTime> {
+        self.ending.as_ref()?.restarted
+    }
+
     /// The failures of the earlier pods of the pod's index of a Job, if there are some.
     pub fn index_failures(&self) -> Option<IndexFailures> {
         self.ending.as_ref()?.index_failures
@@ -312,6 +317,9 @@ pub struct PodEnding {
     /// The types of the conditions in `spec.readinessGates` that are not True, of a pod that has not finished.
     #[cbor(n(5), default)]
     pub unmet_gates: Box<[Name]>,
+    /// When the last container of a pod that is not Ready was started again; none if none was.
+    #[n(6)]
+    pub restarted: Option<ClusterTime>,
 }
 
 /// How a container ended.

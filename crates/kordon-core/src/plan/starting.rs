@@ -74,7 +74,7 @@ fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod is expected to take as long as its siblings did. If it has already taken longer than all of them, it
+    /// A pod is expected to take as long as its siblings did, from its creation or the last restart of a container. If it has already taken longer than all of them, it
     /// likely takes twice the longest of their times, and possibly never becomes Ready. If it has taken even longer, it
     /// is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
@@ -85,9 +85,10 @@ impl StartingPod {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let takes = environment.time_to_ready(&self.pod, &Landing::Unknown);
-        let (created, longest) = (cluster.local(self.pod.created), takes.latest?);
-        let (overdue, given_up) = (created + longest, created + longest * 2);
-        let expected = created + takes.at(bound)?;
+        let started = self.pod.restarted().map_or(self.pod.created, |at| at.max(self.pod.created));
+        let (started, longest) = (cluster.local(started), takes.latest?);
+        let (overdue, given_up) = (started + longest, started + longest * 2);
+        let expected = started + takes.at(bound)?;
         match bound {
             _ if given_up <= now => None,
             _ if expected > now => Some(expected),

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kordon_core::{
     cluster::{
         CordonNote, DrainClaim, IntOrPercent, Key, LocalVolume, Name, Namespace, NodeName, Phase, Pod,
-        Selector, UnhealthyPolicy, WorkloadKind,
+        PodEnding, Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
     operation::Confirmation,
@@ -1119,6 +1119,22 @@ fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     let overdue = plan(15);
     assert_eq!((window(&overdue), &*overdue.ends()), ([Some(0), Some(5), None], "in ~35s (possibly never)"));
     assert_eq!((window(&plan(25)), plan(25).prospect()), ([None; 3], Prospect::Stalls));
+}
+
+/// A pod that has just been restarted starts again, however old it is.
+#[test]
+fn a_pod_leaves_when_a_restarted_pod_elsewhere_is_ready_again() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
+        .replica_set("web", 3, &["n1", "n2", "n2"])
+        .budget("web", |budget| budget.min_available = least(2));
+    fixture.pod("web-2", "n2", |pod| {
+        not_ready(pod);
+        let restarted = Some(ClusterTime::new(NOW - Span::from_secs(4)));
+        pod.ending = Some(PodEnding { restarted, ..PodEnding::default() }.into());
+    });
+    let plan = drained(fixture.sync());
+    assert_eq!(at(of(&plan, "web-0").leaves.likely), Some(10), "Ready 10 s after its restart, tried every 5 s");
 }
 
 /// Scenario 68: Where evictions are allowed in one namespace only, the pods of the other are refused for lack of
