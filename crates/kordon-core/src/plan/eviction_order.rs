@@ -8,9 +8,10 @@ use super::{
     environment::Environment,
     eviction::{self, EvictionDecision, FreeEviction},
     landing::Landing,
+    owner::{self, Recreation},
     warning,
 };
-use crate::cluster::{Key, Pod};
+use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Span;
 
 /// Sorts pods for eviction. kubectl's order is random; this order is better (docs/upstream/operator-actions.md#6.5):
@@ -20,7 +21,8 @@ use kordon_time::Span;
 /// 3. Pods whose eviction uses a disruption of their budget, or is refused.
 /// 4. Critical pods that have not finished.
 ///
-/// Within each of these classes, pods whose replacement takes longest come first.
+/// Within each of these classes, pods whose replacement takes longest come first. But those that are not replaced come
+/// last in the third class: what they take from their budget never comes back.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
     budgets: &BTreeMap<Key, BudgetState>,
@@ -39,10 +41,20 @@ pub(super) fn sort_for_eviction<E: Environment>(
             ) => 1,
             EvictionDecision::Costs { .. } | EvictionDecision::Blocked(_) => 2,
         };
+        let drains_budget = class == 2 && !returns(cluster, pod);
         let terminates = environment.time_to_terminate(pod, pod.grace).likely;
         let ready = environment.time_to_ready(pod, &Landing::Unknown).likely;
         let replaced = terminates.zip(ready).map_or(Span::MAX, |(terminates, ready)| terminates + ready);
-        (class, Reverse(replaced), pod.key.clone())
+        (class, drains_budget, Reverse(replaced), pod.key.clone())
     };
     pods.sort_by_cached_key(rank);
+}
+
+/// Returns whether the pod is replaced once it leaves, or may be.
+fn returns(cluster: &Cluster, pod: &Pod) -> bool {
+    match owner::recreation(cluster, pod) {
+        Recreation::Immediately | Recreation::WhenGone => owner::needs_another(cluster, pod),
+        Recreation::OnSameNode | Recreation::Unknown => true,
+        Recreation::Never(_) => false,
+    }
 }

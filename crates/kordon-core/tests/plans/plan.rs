@@ -1121,6 +1121,22 @@ fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     assert_eq!((window(&plan(25)), plan(25).prospect()), ([None; 3], Prospect::Stalls));
 }
 
+/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`: whichever eviction comes first gets the disruption. A bare pod
+/// that gets it never gives it back.
+#[test]
+fn a_pod_that_nothing_recreates_leaves_after_those_that_share_its_budget() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 2, &["n1", "n2"]).pod("a-shell", "n1", |pod| {
+        own(pod, WorkloadKind::ReplicaSet, "web");
+        pod.owner = None;
+    });
+    fixture.budget("web", |budget| budget.min_available = least(2)).sync();
+    let plan = fixture.drain(&["n1"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert!(leaves(&plan, "web-0"));
+    assert_eq!(at(of(&plan, "a-shell").leaves.likely), Some(15), "once the replacement of web-0 is Ready");
+    assert_eq!(plan.prospect(), Prospect::Completes);
+}
+
 /// A pod that has just been restarted starts again, however old it is.
 #[test]
 fn a_pod_leaves_when_a_restarted_pod_elsewhere_is_ready_again() {
