@@ -4,6 +4,8 @@ mod template;
 
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 pub(super) use self::template::template;
 
 use super::{
@@ -14,7 +16,7 @@ use super::{
     meta::Meta,
     node::WireCondition,
     pool::SharedParts,
-    protobuf::wire,
+    protobuf::{message, wire},
     requests::{self, ContainerRequests, RequestSum, WireResources},
     volume::{self, WireVolume},
 };
@@ -254,7 +256,16 @@ impl<'a> Spec<'a> {
             qos: QosClass::parse(class).unwrap_or_else(|| pressure::qos_class(&containers)),
             containers,
             local_volumes: pool.names(&local_volumes),
+            pre_stop_sleep: self.pre_stop_sleep(),
         }
+    }
+
+    /// Returns the longest sleep before the kubelet sends SIGTERM to a container or sidecar. Other init containers have
+    /// ended by then.
+    fn pre_stop_sleep(&self) -> Span {
+        let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
+        let sleeps = self.containers.iter().chain(sidecars).filter_map(Container::pre_stop_sleep);
+        sleeps.max().unwrap_or_default()
     }
 
     /// Returns the host ports of containers and sidecars. Ports of other init containers do not count, because these
@@ -279,10 +290,51 @@ wire! {
         #[serde(deserialize_with = "or_default")]
         resources: WireResources<'a> = 8,
         ports: LenientList<WirePort<'a>> = 6,
+        lifecycle: Option<WireLifecycle> = 12,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WireLifecycle {
+    pre_stop: Option<WireHandler>,
+}
+
+message! {
+    impl<'a> WireLifecycle {
+        2 => pre_stop,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireHandler {
+    sleep: Option<WireSleep>,
+}
+
+message! {
+    impl<'a> WireHandler {
+        4 => sleep,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireSleep {
+    seconds: Int,
+}
+
+message! {
+    impl<'a> WireSleep {
+        1 => seconds,
     }
 }
 
 impl Container<'_> {
+    fn pre_stop_sleep(&self) -> Option<Span> {
+        self.lifecycle.as_ref()?.pre_stop.as_ref()?.sleep.as_ref()?.seconds.seconds()
+    }
+
     fn is_sidecar(&self) -> bool {
         *self.restart_policy == *"Always"
     }

@@ -68,6 +68,21 @@ fn a_pod_keeps_why_it_ended_and_a_healthy_one_nothing_of_it() {
     assert_eq!(long.message.chars().count(), 300);
 }
 
+#[test]
+fn the_longest_pre_stop_sleep_of_containers_and_sidecars_counts() {
+    let sleeping = |seconds: i64| json!({"preStop": {"sleep": {"seconds": seconds}}});
+    let containers = json!([{"name": "a", "lifecycle": sleeping(20)},
+        {"name": "b", "lifecycle": {"preStop": {"exec": {"command": ["sleep", "99"]}}}}, {"name": "c"}]);
+    let init = json!([{"name": "d", "lifecycle": sleeping(70)},
+        {"name": "e", "restartPolicy": "Always", "lifecycle": sleeping(30)}]);
+    let sleep = |spec: Value| {
+        let pod = pod(json!({"metadata": {"name": "p", "namespace": "d"}, "spec": spec}));
+        pod.resources.kubelet.pre_stop_sleep.as_secs()
+    };
+    assert_eq!(sleep(json!({"containers": containers.clone()})), 20);
+    assert_eq!(sleep(json!({"containers": containers, "initContainers": init})), 30);
+}
+
 /// Kubernetes 1.37 `kubelet/kubelet.go`, `NewMainKubelet`: `HasExpiredFunc` forgets earlier restarts after ten minutes.
 #[test]
 fn restarts_are_trouble_only_if_the_last_run_was_short() {

@@ -3,6 +3,7 @@
 use minicbor::{Decode, Encode};
 
 use super::{encoding::EncodingContext, names::Name, shared_list::SharedList};
+use kordon_time::Span;
 
 /// Requests and limits of a pod.
 ///
@@ -77,7 +78,8 @@ pub struct QuotaSpec {
     pub has_deadline: bool,
 }
 
-/// The fields of a pod by which a kubelet ranks pods for eviction and scores their processes for the OOM killer.
+/// The fields of a pod by which a kubelet ranks pods for eviction, scores their processes for the OOM killer, and ends
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct KubeletSpec {
@@ -97,6 +99,9 @@ pub struct KubeletSpec {
     /// `gitRepo`. The kubelet adds their usage to the usage of the pod.
     #[n(4)]
     pub local_volumes: SharedList<Name>,
+    /// The longest `lifecycle.preStop.sleep` of the containers: the kubelet waits so long before it sends SIGTERM.
+    #[cbor(n(5), default)]
+    pub pre_stop_sleep: Span,
 }
 
 /// `status.qosClass`.

@@ -181,7 +181,7 @@ impl Quality {
     }
 }
 
-/// Likely termination time of a pod that handles SIGTERM, unless its grace period is shorter. A pod that has already
+/// Likely time from SIGTERM to the end of a pod that handles it, unless its grace period is shorter. A pod that has already
 /// been terminating for longer is likely to use its whole grace period.
 const LIKELY_TERMINATION: Span = Span::from_secs(5);
 /// Guessed shares of stragglers. A single pod is unlikely to be a straggler, but a node with many pods is likely to
@@ -222,15 +222,15 @@ impl Environment for TypicalEnvironment<'_> {
         }
         let started =
             |termination: &Termination| self.cluster.local(termination.deadline) - termination.grace;
-        let ignores_signal = pod
-            .termination
-            .as_ref()
-            .is_some_and(|termination| self.now.since(started(termination)) > LIKELY_TERMINATION);
-        let uses_grace = grace <= LIKELY_TERMINATION || ignores_signal;
-        let likely = if uses_grace { grace } else { LIKELY_TERMINATION };
+        let since = pod.termination.as_ref().map(|termination| self.now.since(started(termination)));
+        // The kubelet sends SIGTERM after this (`executePreStopHook`), or kills the pod at the end of its grace period.
+        let sleep = pod.resources.kubelet.pre_stop_sleep - since.unwrap_or(Span::ZERO);
+        let sleeps = sleep.or_zero().min(grace);
+        let ignores_signal = sleep + LIKELY_TERMINATION < Span::ZERO;
+        let uses_grace = grace <= sleeps + LIKELY_TERMINATION || ignores_signal;
+        let likely = if uses_grace { grace } else { sleeps + LIKELY_TERMINATION };
         let quality = if uses_grace { Quality::Declared } else { Quality::Guess };
-        let latest = Some(grace + KUBELET);
-        Estimate { soonest: Some(Span::ZERO), likely: Some(likely), latest, quality }
+        Estimate { soonest: Some(sleeps), likely: Some(likely), latest: Some(grace + KUBELET), quality }
     }
 
     fn land(&mut self, pod: &Pod, _closed: &BTreeSet<NodeName>) -> Landing {
@@ -291,8 +291,39 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, ObjectEvent, Owner, OwnerKind, PodEnding, PodReady, WorkloadKind};
+    use crate::cluster::{
+        Change, Condition, KubeletSpec, ObjectEvent, Owner, OwnerKind, PodEnding, PodReady, PodResources,
+        READY, WorkloadKind,
+    };
     use kordon_time::ClusterTime;
+
+    /// Kubernetes 1.37 `kubelet/kuberuntime/kuberuntime_container.go`, `killContainer`, and `kubelet/lifecycle/handlers.go`,
+    /// `runSleepHandler`: the sleep is part of the grace period.
+    #[test]
+    fn no_pod_ends_before_its_pre_stop_sleep_is_over() {
+        let kubelet = KubeletSpec { pre_stop_sleep: Span::from_secs(120), ..KubeletSpec::default() };
+        let resources = PodResources { kubelet, ..PodResources::default() };
+        let pod = Pod { node: Some("n1".into()), resources: resources.into(), ..Pod::default() };
+        let ready = Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() };
+        let node = Node { name: "n1".into(), conditions: [ready].into(), ..Node::default() };
+        let mut cluster = Cluster::default();
+        cluster.apply(Change::Node(ObjectEvent::Applied(node)), &mut Vec::new());
+        let now = Timestamp::from_secs(1000);
+        let environment = TypicalEnvironment { cluster: &cluster, now };
+        let ends = |pod: &Pod, grace: i64| {
+            let takes = environment.time_to_terminate(pod, Span::from_secs(grace));
+            [takes.soonest, takes.likely, takes.latest].map(|span| span.map(Span::as_secs))
+        };
+        assert_eq!(ends(&pod, 180), [Some(120), Some(125), Some(184)]);
+        assert_eq!(ends(&pod, 30), [Some(30), Some(30), Some(34)], "killed while it sleeps");
+        let left = |seconds: i64| {
+            let deadline = ClusterTime::new(now + Span::from_secs(seconds));
+            let termination = Some(Termination { deadline, grace: Span::from_secs(180) }.into());
+            ends(&Pod { termination, ..pod.clone() }, seconds)
+        };
+        assert_eq!(left(160), [Some(100), Some(105), Some(164)], "it has slept for 20 s");
+        assert_eq!(left(50), [Some(0), Some(50), Some(54)], "it has ignored SIGTERM for 10 s");
+    }
 
     #[test]
     fn the_replacement_of_a_pod_that_fails_again_and_again_is_not_counted_on() {
