@@ -55,7 +55,7 @@ impl Outlook<'_> {
 
     /// Returns the verdict without what the policy of the budget for unhealthy pods would change.
     fn on_block(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
-        let Self { cluster, result, rules, .. } = self;
+        let result = self.result;
         match block {
             EvictionBlock::NamespaceTerminating => Verdict::WaitsForNamespace,
             EvictionBlock::TwoBudgets { budgets } => Verdict::TwoBudgets { budgets: budgets.clone() },
@@ -70,10 +70,42 @@ impl Outlook<'_> {
             }
             EvictionBlock::Broken { budget, what } => blocked(budget, result, BlockPattern::Broken { what }),
             EvictionBlock::Exhausted { budget, .. } => match result.budgets.get(budget) {
-                Some(state) => self.with_operator(pod, exhausted(cluster, state, result, rules)),
+                Some(state) => self.with_operator(pod, self.exhausted(pod, state)),
                 None => Verdict::Unknown { missing: format!("budget {budget}") },
             },
         }
+    }
+
+    /// Returns what becomes of a pod whose budget allows nothing now.
+    fn exhausted(&self, pod: &Pod, state: &BudgetState) -> Verdict {
+        let Self { cluster, result, rules, .. } = *self;
+        let numbers = state.numbers;
+        let never = |pattern| blocked(&state.key, result, pattern);
+        if let Some(pattern) = never_allows(state) {
+            return never(pattern);
+        }
+        let unhealthy = unhealthy(cluster, state, result, rules);
+        if let Some(pattern) = never_healthy(cluster, &unhealthy) {
+            return never(pattern);
+        }
+        if unhealthy.is_empty()
+            && let Some(pattern) = never_recovers(cluster, state, result, rules)
+        {
+            return never(pattern);
+        }
+        if unhealthy.is_empty()
+            && let Some(budget) = cluster.budgets().get(&state.key)
+            && are_all_healthy(cluster, budget, state, rules)
+        {
+            return never(BlockPattern::AllHealthy { needs: numbers.desired });
+        }
+        // A pod that is not Ready uses no disruption where enough others are (upstream `EvictionREST.Create`).
+        let spare = i32::from(pod.is_ready() || numbers.desired <= 0);
+        let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(spare).max(1);
+        let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
+        let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
+        let terminating = returning(cluster, state, rules);
+        Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
     }
 
     /// Returns what becomes of a budget that no other pod can relieve, if a known operator lifts the budget or moves the
@@ -149,34 +181,6 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     }
     let max_healthy = state.max_healthy.filter(|max| numbers.desired >= *max)?;
     Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
-}
-
-fn exhausted(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: &EvictionRules) -> Verdict {
-    let numbers = state.numbers;
-    let never = |pattern| blocked(&state.key, result, pattern);
-    if let Some(pattern) = never_allows(state) {
-        return never(pattern);
-    }
-    let unhealthy = unhealthy(cluster, state, result, rules);
-    if let Some(pattern) = never_healthy(cluster, &unhealthy) {
-        return never(pattern);
-    }
-    if unhealthy.is_empty()
-        && let Some(pattern) = never_recovers(cluster, state, result, rules)
-    {
-        return never(pattern);
-    }
-    if unhealthy.is_empty()
-        && let Some(budget) = cluster.budgets().get(&state.key)
-        && are_all_healthy(cluster, budget, state, rules)
-    {
-        return never(BlockPattern::AllHealthy { needs: numbers.desired });
-    }
-    let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(1);
-    let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
-    let (pending, unhealthy) = unhealthy.into_iter().partition(is_pending);
-    let terminating = returning(cluster, state, rules);
-    Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
 }
 
 /// Returns the pattern of a budget all of whose pods that could recover are not going to be healthy.

@@ -57,6 +57,21 @@ fn a_budget_with_a_pod_that_is_not_ready_is_waited_for() {
     assert_eq!(unhealthy, [Key::new("default", "web-1")]);
 }
 
+/// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`, `Create`: a pod that is not Ready uses no disruption if as many
+/// others are healthy as the budget needs.
+#[test]
+fn a_pod_that_is_not_ready_needs_one_healthy_pod_less_than_a_ready_one() {
+    let mut fixture = web();
+    fixture.budget("web", |budget| budget.min_available = least(1)).pod("web-1", "n2", not_ready).sync();
+    let needs = |fixture: &PlanFixture| match of_web(fixture) {
+        Some(Verdict::Waits { recoveries, .. }) => recoveries,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(needs(&fixture), 1, "one is Ready and must stay");
+    fixture.pod("web-0", "n1", not_ready).sync();
+    assert_eq!(needs(&fixture), 1, "none is Ready; the other one has to be");
+}
+
 fn web() -> PlanFixture {
     let mut fixture = PlanFixture::new(&["n1", "n2"]);
     fixture.replica_set("web", 2, &["n1", "n2"]);
