@@ -289,9 +289,13 @@ impl fmt::Display for Verdict {
             Self::Leaves(reason) => write!(f, "leaves: {reason}"),
             Self::LeavesAfter { operator: Some(act), .. } => write!(f, "{act}"),
             Self::LeavesAfter { budget, recoveries, behind, operator: None } => {
-                let count = usize::try_from(*recoveries).unwrap_or(usize::MAX);
-                let pods = counted(count, "healthy pod", "healthy pods");
-                write!(f, "leaves after {budget} regains {pods}")?;
+                match usize::try_from(*recoveries).unwrap_or(usize::MAX) {
+                    0 => write!(f, "leaves once the disruption controller has synced {budget} again")?,
+                    count => {
+                        let pods = counted(count, "healthy pod", "healthy pods");
+                        write!(f, "leaves after {budget} regains {pods}")?;
+                    }
+                }
                 if behind.is_empty() { Ok(()) } else { write!(f, ", behind {}", list(behind)) }
             }
             Self::Waits { budget, numbers, recoveries, unhealthy, pending, terminating } => {
@@ -482,8 +486,13 @@ mod tests {
         assert!(blocked.details().starts_with("by shop/cart ("));
         assert_eq!(Verdict::Skipped(Skip::Mirror).details(), "static pod");
         assert_eq!(Verdict::DeletionCancelled.details(), "its deletion is cancelled");
-        let later = Verdict::LeavesAfter { budget, recoveries: 1, behind: Vec::new(), operator: None };
+        let later = |recoveries| {
+            let (budget, behind) = (budget.clone(), Vec::new());
+            Verdict::LeavesAfter { budget, recoveries, behind, operator: None }
+        };
         let words = ("later", "leaves after shop/cart regains 1 healthy pod");
-        assert_eq!((later.column(), &*later.details()), words);
+        assert_eq!((later(1).column(), &*later(1).details()), words);
+        let words = "leaves once the disruption controller has synced shop/cart again";
+        assert_eq!(later(0).details(), words, "an entry of its disruptedPods expires");
     }
 }
