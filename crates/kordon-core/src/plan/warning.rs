@@ -526,7 +526,7 @@ pub fn of_pod(
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);
     warn_if(runs && owner::assumed_operator(pod).is_some(), PodWarning::OperatorRecreates);
     warn_if(runs && pod_group::restarts_others(cluster, pod), PodWarning::RestartsGroup);
-    if let Some(workload) = owner::workload(cluster, pod).filter(|_| runs && pod.is_ready()) {
+    if let Some(workload) = owner::workload(cluster, pod).filter(|_| pod.lives() && pod.is_ready()) {
         let is_scaled = !matches!(workload.kind, WorkloadKind::DaemonSet | WorkloadKind::Job);
         if is_scaled && workload.replicas == Some(1) {
             warn_if(true, PodWarning::SingleReplica);

@@ -1341,6 +1341,7 @@ fn pods_that_nobody_should_lose_sight_of_are_marked() {
         &["n1", "n2"],
     );
     fixture.pod("web-0", "n1", |pod| tolerates(pod, "", None));
+    fixture.replica_set("left", 1, &["n1", "n2"]).pod("left-0", "n1", |pod| terminating(pod, 20));
     let plan = drained(&fixture);
     let marks = |pod: &str| of(&plan, pod).warnings.iter().copied().collect::<Vec<_>>();
     assert_eq!(marks("solo-0"), [PodWarning::SingleReplica]);
@@ -1349,6 +1350,7 @@ fn pods_that_nobody_should_lose_sight_of_are_marked() {
         (vec![PodWarning::LastReady], vec![PodWarning::LastReady])
     );
     assert_eq!(marks("web-0"), [PodWarning::MayReturn]);
+    assert_eq!(marks("left-0"), [], "its successor is Ready on n2");
 }
 
 #[test]
