@@ -13,7 +13,7 @@ use super::{
     selector::WireSelector,
 };
 use kordon_core::cluster::{
-    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, StatefulRules, Workload,
+    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, StatefulRules, Uid, Workload,
     WorkloadKind, WorkloadStage, count_indexes,
 };
 use kordon_time::Span;
@@ -105,6 +105,12 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimit
         rules: spec.pod_failure_policy.rules.iter().map(WireFailureRule::rule).collect(),
         succeeded: status.succeeded.narrow().unwrap_or_default(),
         failed: status.failed.narrow().unwrap_or_default(),
+        uncounted_failed: status
+            .uncounted_terminated_pods
+            .failed
+            .iter()
+            .map(|uid| Uid::from(&**uid))
+            .collect(),
         completed_indexes: count_indexes(&status.completed_indexes),
         failed_indexes: count_indexes(&status.failed_indexes),
         failure: status.condition(&["Failed", "FailureTarget"]).map(|condition| pool.name(&condition.reason)),
@@ -174,6 +180,8 @@ struct Status<'a> {
     start_time: Time<'a>,
     succeeded: Int,
     failed: Int,
+    #[serde(borrow, deserialize_with = "or_default")]
+    uncounted_terminated_pods: WireUncounted<'a>,
     #[serde(borrow)]
     completed_indexes: Text<'a>,
     #[serde(borrow)]
@@ -199,6 +207,7 @@ impl<'a> Status<'a> {
             (Some(WorkloadKind::Job), 5) => self.succeeded.read(value),
             (Some(WorkloadKind::Job), 6) => self.failed.read(value),
             (Some(WorkloadKind::Job), 7) => self.completed_indexes.read(value),
+            (Some(WorkloadKind::Job), 8) => self.uncounted_terminated_pods.read(value),
             (Some(WorkloadKind::Job), 10) => self.failed_indexes.read(value),
             (Some(WorkloadKind::StatefulSet), 4) => self.current_replicas.read(value),
             (Some(WorkloadKind::StatefulSet), 6) => self.current_revision.read(value),
@@ -253,6 +262,12 @@ struct Spec<'a> {
     ordinals: WireOrdinals,
     #[serde(borrow)]
     template: Option<Box<WirePod<'a>>>,
+}
+
+wire! {
+    struct WireUncounted<'a> {
+        failed: LenientList<Text<'a>> = 2,
+    }
 }
 
 wire! {

@@ -2,7 +2,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::{encoding::EncodingContext, names::Name};
+use super::{encoding::EncodingContext, names::Name, uid::Uid};
 use kordon_time::ClusterTime;
 
 /// The fields of a Job that decide whether a failed pod is replaced, and when.
@@ -45,6 +45,9 @@ pub struct JobLimits {
     /// The reason of the condition Failed or FailureTarget, if the Job has failed.
     #[n(12)]
     pub failure: Option<Name>,
+    /// `status.uncountedTerminatedPods.failed`: failed pods that `status.failed` does not have yet.
+    #[cbor(n(13), default)]
+    pub uncounted_failed: Box<[Uid]>,
 }
 
 /// A rule of `spec.podFailurePolicy`. The first rule that matches a failed pod decides.

@@ -15,8 +15,8 @@ use super::{
     owner::{self, NotRecreated, OwnerLookup, Recreation},
 };
 use crate::cluster::{
-    Cluster, ConditionStatus, IndexFailures, Key, OwnerKind, Phase, Pod, PodFailureAction, PodFailureRule,
-    Uid, Workload, WorkloadKind, pod::JOB_TRACKING,
+    Cluster, ConditionStatus, ContainerExit, ExitCodes, IndexFailures, JobLimits, Key, OwnerKind, Phase, Pod,
+    PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind, pod::JOB_TRACKING,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -78,7 +78,7 @@ impl JobLedger {
             // It is counted already.
             return;
         }
-        let action = action(&job.rules, is_disrupted);
+        let action = action(&job.rules, is_disrupted, &[TERMINATED]);
         record.count(action, of_index);
         if record.failure != Some(JobFailure::PodFailurePolicy) {
             record.failure = record.check(&workload);
@@ -119,17 +119,16 @@ impl JobLedger {
 impl JobRecord {
     fn new(cluster: &Cluster, workload: &Workload) -> Self {
         let Some(job) = &workload.job else { return Self::default() };
-        let known = cluster.pods_owned_by(&workload.uid).filter(|pod| pod.phase == Phase::Failed).count();
-        let failures = job.failed.max(i32::try_from(known).unwrap_or(i32::MAX));
-        // The status does not say when the last success was. Without any success, all failures are recent.
-        let recent = if job.succeeded == 0 { failures } else { 0 };
+        let failures = count_failures(cluster, workload, job);
+        let recent = recent_failures(cluster, workload, job, failures);
         let mut record = Self { failures, recent, ..Self::default() };
         for pod in cluster.pods_owned_by(&workload.uid).filter(|pod| will_fail(cluster, pod)) {
             let limit = job.backoff_limit_per_index.and_then(|limit| Some((limit, index(pod)?)));
             if let Some((_, index)) = limit {
                 record.indexes.entry(index).or_insert_with(|| IndexRecord::new(cluster, workload, pod));
             }
-            record.count(action(&job.rules, pod.disruption_target.is_some()), limit);
+            let is_disrupted = pod.disruption_target.is_some();
+            record.count(action(&job.rules, is_disrupted, &[TERMINATED]), limit);
         }
         record
     }
@@ -212,15 +211,54 @@ fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
         && pod.node.as_ref().is_some_and(|node| environment::has_running_kubelet(cluster, node))
 }
 
+/// Returns the failures of a Job so far (upstream `syncJob`). A failed pod without the finalizer is counted in the status,
+/// or the policy of the Job ignores it.
+fn count_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits) -> i32 {
+    let is_new = |pod: &&Arc<Pod>| {
+        let codes: Vec<i32> = exits(pod).map(|exit| exit.code).collect();
+        pod.phase == Phase::Failed
+            && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+            && !job.uncounted_failed.contains(&pod.uid)
+            && action(&job.rules, pod.disruption_target.is_some(), &codes) != PodFailureAction::Ignore
+    };
+    let new = cluster.pods_owned_by(&workload.uid).filter(is_new).count();
+    let beside = i32::try_from(new + job.uncounted_failed.len()).unwrap_or(i32::MAX);
+    job.failed.saturating_add(beside)
+}
+
+/// Returns the failures of a Job since its last success, which decide the back-off: ignored ones, too (upstream
+/// `newBackoffRecord`). The Job controller remembers them; here, the times of the finished pods tell.
+fn recent_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits, failures: i32) -> i32 {
+    let finished = |phase: Phase| {
+        let pods = cluster.pods_owned_by(&workload.uid).filter(move |pod| pod.phase == phase);
+        pods.map(|pod| exits(pod).filter_map(|exit| exit.at).max().unwrap_or(pod.created))
+    };
+    let last_success = finished(Phase::Succeeded).max();
+    let later = finished(Phase::Failed).filter(|at| last_success.is_none_or(|success| *at > success));
+    let later = i32::try_from(later.count()).unwrap_or(i32::MAX);
+    match last_success {
+        Some(_) => later,
+        None if job.succeeded == 0 => failures.max(later),
+        // The pods that succeeded are gone, so it is not known which failures came after them.
+        None => 0,
+    }
+}
+
+/// Returns how the containers of a finished pod ended.
+fn exits(pod: &Pod) -> impl Iterator<Item = &ContainerExit> {
+    pod.ending.iter().flat_map(|ending| &ending.exits)
+}
+
 fn back_off(failures: i32) -> Span {
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or_default().min(10);
     (BACK_OFF * i64::from(1_u32 << doublings)).min(MAX_BACK_OFF)
 }
 
-/// The action of the first rule that matches a pod that its kubelet ended (upstream `matchPodFailurePolicy`).
-fn action(rules: &[PodFailureRule], is_disrupted: bool) -> PodFailureAction {
-    let by_code =
-        |rule: &PodFailureRule| rule.on_exit_codes.as_ref().is_some_and(|codes| codes.matches(TERMINATED));
+/// The action of the first rule that matches a failed pod whose containers ended with these codes (upstream
+/// `matchPodFailurePolicy`).
+fn action(rules: &[PodFailureRule], is_disrupted: bool, codes: &[i32]) -> PodFailureAction {
+    let matches = |rule: &ExitCodes| codes.iter().any(|code| rule.matches(*code));
+    let by_code = |rule: &PodFailureRule| rule.on_exit_codes.as_ref().is_some_and(matches);
     let matching = rules.iter().find(|rule| (rule.on_disruption && is_disrupted) || by_code(rule));
     matching.map_or(PodFailureAction::Count, |rule| rule.action)
 }
@@ -342,8 +380,8 @@ impl JobConsequences {
 mod tests {
     use super::*;
     use crate::cluster::{
-        Change, Condition, ExitCodes, JobLimits, Labels, Node, ObjectEvent, Owner, PodEnding,
-        PodFailureAction::Ignore, READY, Termination, WorkloadStage,
+        Change, Condition, Labels, Node, ObjectEvent, Owner, PodEnding, PodFailureAction::Ignore, READY,
+        Termination, WorkloadStage,
     };
 
     /// A Job with `pods` running pods, indexed from 0.
@@ -545,6 +583,70 @@ mod tests {
         let fatal =
             with(vec![rule(PodFailureAction::FailJob, false, codes(false, &[42])), rule(Ignore, true, None)]);
         assert_eq!(of(&consequences(&fatal), 0), Err(JobFailure::PodFailurePolicy));
+    }
+
+    /// Adds a finished pod without the finalizer, whose container ended at this second.
+    fn add_finished(cluster: &mut Cluster, name: &str, phase: Phase, second: i64) {
+        let job = cluster.pod(&Key::new("batch", "train-0")).and_then(|pod| pod.owner.clone());
+        let at = Some(kordon_time::ClusterTime::new(Timestamp::from_secs(second)));
+        let exit = ContainerExit { at, code: 1, ..ContainerExit::default() };
+        let ending = PodEnding { exits: [exit].into(), ..PodEnding::default() };
+        let (key, ending) = (Key::new("batch", name), Some(ending.into()));
+        let pod = Pod { key, owner: job, phase, ending, uid: Uid::from(name), ..Pod::default() };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+    }
+
+    /// Kubernetes 1.37 `job_controller.go`, `getValidPodsWithFilter`: pods without the finalizer are not counted again.
+    #[test]
+    fn failed_pods_that_a_policy_ignored_are_no_failures() {
+        let rules = vec![PodFailureRule { action: Ignore, on_disruption: true, on_exit_codes: None }];
+        let limits = JobLimits { backoff_limit: 1, rules, ..JobLimits::default() };
+        let mut old = cluster(limits.clone(), 1, false);
+        for name in ["a", "b", "c"] {
+            add_finished(&mut old, name, Phase::Failed, 10);
+        }
+        assert_eq!(of(&consequences(&old), 0), Ok(Some(80)), "its back-off is that of four failures");
+        let mut new = old.clone();
+        for name in ["a", "b"] {
+            let mut pod = (**new.pod(&Key::new("batch", name)).expect("added")).clone();
+            pod.finalizers = [JOB_TRACKING.into()].into();
+            new.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
+        }
+        let failure = JobFailure::BackoffLimitExceeded { failures: 2, limit: 1 };
+        assert_eq!(
+            of(&consequences(&new), 0),
+            Err(failure),
+            "they failed by themselves, and are not counted yet"
+        );
+    }
+
+    /// Kubernetes 1.37 `job_controller.go`, `syncJob`: `status.failed` and the uncounted pods are added.
+    #[test]
+    fn failed_pods_that_the_status_does_not_count_yet_are_failures() {
+        let job = JobLimits {
+            backoff_limit: 2,
+            failed: 1,
+            uncounted_failed: [Uid::from("a")].into(),
+            ..JobLimits::default()
+        };
+        let failure = JobFailure::BackoffLimitExceeded { failures: 3, limit: 2 };
+        assert_eq!(of(&consequences(&cluster(job, 1, false)), 0), Err(failure));
+    }
+
+    /// Kubernetes 1.37 `job/backoff_utils.go`, `newBackoffRecord`: failures after the last success.
+    #[test]
+    fn the_back_off_counts_the_failures_after_the_last_success() {
+        let job = JobLimits { backoff_limit: 10, succeeded: 1, failed: 3, ..JobLimits::default() };
+        let mut cluster = cluster(job, 1, false);
+        for (name, phase, second) in [
+            ("a", Phase::Failed, 10),
+            ("b", Phase::Succeeded, 20),
+            ("c", Phase::Failed, 30),
+            ("d", Phase::Failed, 40),
+        ] {
+            add_finished(&mut cluster, name, phase, second);
+        }
+        assert_eq!(of(&consequences(&cluster), 0), Ok(Some(40)), "the third in a row");
     }
 
     #[test]
