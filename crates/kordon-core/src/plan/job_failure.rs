@@ -17,7 +17,7 @@ pub enum JobFailure {
     FailedIndexes { failed: i32 },
     /// A rule of `podFailurePolicy` fails the Job.
     PodFailurePolicy,
-    /// The deadline of the Job passes before the pod is replaced.
+    /// The deadline of the Job passes before the replacement of the pod is Ready.
     DeadlineExceeded,
     /// The deadline of the Job passes before the pod fails, so that the Job fails whatever becomes of the pod.
     DeadlineFirst,

@@ -100,6 +100,13 @@ impl JobLedger {
         })
     }
 
+    /// Returns the failure of a pod's Job whose deadline passes before the pod's replacement is Ready.
+    pub fn deadline_before(&self, cluster: &Cluster, pod: &Pod, ready: Timestamp) -> Option<JobFailure> {
+        let workload = job_of(cluster, pod)?;
+        let deadline = cluster.local(workload.job.as_ref()?.deadline?);
+        (self.jobs.contains_key(&workload.uid) && ready >= deadline).then_some(JobFailure::DeadlineExceeded)
+    }
+
     /// Returns when the replacement of a pod is created: after the back-off of its Job. `None` for a pod that is not of
     /// a Job, or has not failed.
     pub fn created(&self, cluster: &Cluster, pod: &Pod) -> Option<Timestamp> {

@@ -4,15 +4,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
     cluster::{
-        CordonNote, DrainClaim, IntOrPercent, Key, LocalVolume, Name, Namespace, NodeName, Phase, Pod,
-        PodEnding, Selector, UnhealthyPolicy, WorkloadKind,
+        CordonNote, DrainClaim, IntOrPercent, JobLimits, Key, LocalVolume, Name, Namespace, NodeName, Phase,
+        Pod, PodEnding, Selector, UnhealthyPolicy, WorkloadKind,
     },
     engine::{Origin, ServerVersion, Settings},
     operation::Confirmation,
     plan::{
         Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
-        Landing, LeaveReason, MetadataEdits, MetadataField, NodeChange, NotRecreated, Permission, Plan,
-        PlanError, PlanEvent, PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip,
+        JobFailure, Landing, LeaveReason, MetadataEdits, MetadataField, NodeChange, NotRecreated, Permission,
+        Plan, PlanError, PlanEvent, PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip,
         Stragglers, TaintEdits, Verdict, Warning, warning::PodWarning,
     },
 };
@@ -1121,6 +1121,23 @@ fn a_pod_leaves_when_a_pod_elsewhere_has_started() {
     assert_eq!((window(&plan(25)), plan(25).prospect()), ([None; 3], Prospect::Stalls));
 }
 
+/// Kubernetes 1.37 `job/job_controller.go`, `syncJob`: `pastActiveDeadline` fails the Job and deletes its pods.
+#[test]
+fn a_job_fails_if_its_deadline_passes_before_the_replacement_is_ready() {
+    let failure = |seconds: i64| {
+        let mut fixture = PlanFixture::new(&["n1", "n2"]);
+        let deadline = Some(ClusterTime::new(NOW + Span::from_secs(seconds)));
+        fixture.workload(WorkloadKind::Job, "train", 1, |workload| {
+            workload.job = Some(JobLimits { backoff_limit: 6, deadline, ..JobLimits::default() }.into());
+        });
+        fixture.pod("train-0", "n1", |pod| own(pod, WorkloadKind::Job, "train"));
+        let plan = drained(&fixture);
+        (of(&plan, "train-0").lost, at(of(&plan, "train-0").ready_again))
+    };
+    assert_eq!(failure(21), (None, Some(20)), "created after a back-off of 10 s, Ready after 10 s");
+    assert_eq!(failure(15), (Some(NotRecreated::JobFails(JobFailure::DeadlineExceeded)), None));
+}
+
 /// Kubernetes 1.37 `registry/core/pod/storage/eviction.go`: whichever eviction comes first gets the disruption. A bare pod
 /// that gets it never gives it back.
 #[test]
@@ -1150,7 +1167,11 @@ fn a_pod_leaves_when_a_restarted_pod_elsewhere_is_ready_again() {
         pod.ending = Some(PodEnding { restarted, ..PodEnding::default() }.into());
     });
     let plan = drained(fixture.sync());
-    assert_eq!(at(of(&plan, "web-0").leaves.likely), Some(10), "Ready 10 s after its restart, tried every 5 s");
+    assert_eq!(
+        at(of(&plan, "web-0").leaves.likely),
+        Some(10),
+        "Ready 10 s after its restart, tried every 5 s"
+    );
 }
 
 /// Scenario 68: Where evictions are allowed in one namespace only, the pods of the other are refused for lack of

@@ -190,7 +190,10 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     /// Records why Jobs fail, for all their pods that left: those that were replaced before are deleted with the others.
     fn fail_jobs(&mut self) {
         for Task { pod, .. } in &self.tasks {
-            let Some(failure) = self.jobs.failure(self.cluster, pod) else { continue };
+            let new = self.result.pods.get(&pod.key).and_then(|result| result.replacement.as_ref());
+            let ready = new.and_then(|new| new.ready);
+            let too_late = || self.jobs.deadline_before(self.cluster, pod, ready?);
+            let Some(failure) = self.jobs.failure(self.cluster, pod).or_else(too_late) else { continue };
             if let Some(result) = self.result.pods.get_mut(&pod.key).filter(|pod| pod.leaves.is_some()) {
                 (result.job_failure, result.replacement) = (Some(failure), None);
             }
