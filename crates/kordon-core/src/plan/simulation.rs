@@ -134,7 +134,7 @@ pub struct PodResult {
     pub replacement: Option<Replacement>,
     /// The Deployment of the pod, if the pod is the last one to leave of a surge: its replacement is the surge's new pod.
     pub last_of_surge: Option<Key>,
-    /// The pod of a lower ordinal that must be Ready before the pod's StatefulSet creates its replacement.
+    /// The pod of a lower ordinal that must be available before the pod's StatefulSet creates its replacement.
     pub waits_for: Option<Key>,
     /// Why the pod's Job, or its index, fails.
     pub job_failure: Option<JobFailure>,
