@@ -648,9 +648,10 @@ fn headroom(model: &Model, worst: Option<VerdictLevel>, now: Timestamp) -> Optio
         return None;
     }
     let (level, phrase) = match model.known_headroom(now) {
-        KnownHeadroom::Known { clause: HeadroomClause { text, age, is_short, .. }, rest, .. } => {
+        KnownHeadroom::Known { headroom, clause: HeadroomClause { text, age, is_short, .. }, rest } => {
             let is_definite = model.is_headroom_definite();
-            let level = if is_short || !is_definite { VerdictLevel::Notice } else { VerdictLevel::Healthy };
+            let is_known = is_definite && headroom.is_certain();
+            let level = if is_short || !is_known { VerdictLevel::Notice } else { VerdictLevel::Healthy };
             let likely = if is_definite { "" } else { "likely " };
             let phrase = Phrase::from(format!("{likely}{text}"));
             let phrase = age

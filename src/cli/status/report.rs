@@ -76,7 +76,7 @@ pub struct HeadroomReport {
     /// The result as text.
     pub text: String,
     /// Whether the result would be the same if everything were known: without Leases, workloads, namespaces, Services
-    /// or storage it is likely at best.
+    /// or storage it is likely at best, and so it is with pods of which nobody knows what becomes.
     pub definite: bool,
     /// Age of the oldest state of the cluster that the result depends on; `null` if nothing has changed since that
     /// bears on it.
@@ -98,6 +98,9 @@ pub struct LossesReport {
     pub leaving_pods_pending: usize,
     /// Number of losses that would strand pods: stuck, Pending or lost.
     pub stranding: usize,
+    /// Number of losses that may strand pods, or more pods than counted: of some pods it is not known whether their
+    /// owner recreates them, or whether a node takes the replacement.
+    pub uncertain: usize,
     /// The loss that strands most pods; `null` if none does.
     pub worst: Option<LossReport>,
 }
@@ -116,6 +119,8 @@ pub struct LossReport {
     pub pending: usize,
     /// Number of these pods that would be lost.
     pub lost: usize,
+    /// Number of pods whose outcome is not known.
+    pub unknown: usize,
     /// Number of pods that do not come back to the same node.
     pub pods: usize,
 }
@@ -487,7 +492,7 @@ impl StatusReport {
 fn headroom_report(headroom: &Headroom, clause: HeadroomClause, definite: bool) -> HeadroomReport {
     HeadroomReport {
         text: clause.text,
-        definite,
+        definite: definite && headroom.is_certain(),
         age_seconds: clause.age.map(seconds),
         nodes: losses(&headroom.nodes),
         zones: losses(&headroom.zones),
@@ -501,12 +506,14 @@ fn losses<T: ToString>(losses: &HeadroomLosses<T>) -> LossesReport {
         stuck: loss.outcomes.of(OutcomeKind::Stuck),
         pending: loss.outcomes.of(OutcomeKind::Pending),
         lost: loss.outcomes.of(OutcomeKind::Lost),
+        unknown: loss.unknown,
         pods: loss.pods,
     };
     LossesReport {
         checked: losses.tried,
         leaving_pods_pending: losses.pending,
         stranding: losses.short,
+        uncertain: losses.uncertain,
         worst: losses.worst.as_ref().map(loss),
     }
 }

@@ -11,7 +11,7 @@ use proptest::{collection::vec, prelude::*};
 
 use kordon_core::{
     cluster::{
-        AccessModes, Change, Claim, Cluster, Key, Labels, Name, NodeName, ObjectEvent, OwnerKind, Pod,
+        AccessModes, Change, Claim, Cluster, Key, Labels, Name, NodeName, ObjectEvent, Owner, OwnerKind, Pod,
         Requests, Resources, SchedulingSpec, Selector, SelectorOperator, Version, Volume, VolumeProperties,
         WorkloadKind, ZoneKey,
         scheduling::{
@@ -24,7 +24,7 @@ use kordon_core::{
 };
 use kordon_time::Timestamp;
 
-use crate::plan_fixture::{NEWEST, PlanFixture, own, taint, terminating, tolerates};
+use crate::plan_fixture::{NEWEST, PlanFixture, own, taint, terminating, tolerates, uid};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -552,6 +552,47 @@ fn the_first_state_is_read_at_once_where_something_else_waits_for_it() {
     assert!(work.state().is_none());
     work.finish_start();
     assert!(work.state().is_some());
+}
+
+/// A cluster of two nodes with one pod on the first.
+fn single_pod(make: impl FnOnce(&mut Pod)) -> Headroom {
+    let mut fixture = PlanFixture::new(&["n0", "n1"]);
+    for node in ["n0", "n1"] {
+        fixture.node(node, |node| {
+            node.allocatable = Resources { cpu_milli: 1000, memory_bytes: 1000, pods: 10 }
+        });
+    }
+    fixture.owner(WorkloadKind::ReplicaSet, "web", 1);
+    fixture.pod("web-0", "n0", |pod| {
+        own(pod, WorkloadKind::ReplicaSet, "web");
+        make(pod);
+    });
+    headroom(&fixture.cluster, &Snapshot::new(&fixture.cluster, NEWEST), || true).expect("it went on")
+}
+
+#[test]
+fn a_loss_of_which_nothing_is_known_is_not_enough() {
+    let clause = |headroom: &Headroom| {
+        headroom.clause(None, Timestamp::EPOCH, ToString::to_string).map(|clause| clause.text)
+    };
+    let known = single_pod(|_| {});
+    assert_eq!(clause(&known).as_deref(), Some("N-1 ok: nodes"));
+    assert!(known.is_enough() && known.is_certain());
+
+    let unknown = Some("N-1: losing n0 may strand 1 pod (not known)");
+    let machine = single_pod(|pod| {
+        let kind =
+            OwnerKind::Other { kind: "VirtualMachineInstance".into(), group: Some("kubevirt.io".into()) };
+        pod.owner =
+            Some(Owner { kind, name: "win".into(), uid: uid("VirtualMachineInstance", "win") }.into());
+    });
+    assert_eq!(clause(&machine).as_deref(), unknown, "an owner that is not known");
+    assert_eq!((machine.nodes.uncertain, machine.nodes.short), (1, 0));
+    let scheduled = single_pod(|pod| {
+        pod.scheduling = SchedulingSpec { scheduler: "volcano".into(), ..SchedulingSpec::default() }.into();
+    });
+    assert_eq!(clause(&scheduled).as_deref(), unknown, "a scheduler that is not known");
+    assert!(!scheduled.is_enough() && !scheduled.is_certain());
 }
 
 proptest! {

@@ -12,8 +12,9 @@ use crate::{
     plan::{failover::LeavingPod, owner, placing_environment},
 };
 
-/// Returns whether the replacements of all these pods are certain to find a node without preemption. In `snapshot` their
-/// nodes must have failed, and those of the pods that are deleted must be terminating.
+/// Returns whether the replacements of all these pods are certain to find a node without preemption. False if it is not
+/// known whether one of them does. In `snapshot` their nodes must have failed, and those of the pods that are deleted
+/// must be terminating.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
     let pods: Vec<&Arc<Pod>> = replaced.map(|leaving| &leaving.pod).collect();
@@ -31,7 +32,7 @@ fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc
         return false;
     }
     let request = placing_environment::replacement(pod, cluster);
-    request.obstacle().is_some() || snapshot.has_nodes_for(&request, pods.len())
+    request.obstacle().is_none() && snapshot.has_nodes_for(&request, pods.len())
 }
 
 /// Returns whether `other` can make nodes infeasible for `pod` on which `other` is not placed. Ignores namespaces, so

@@ -40,6 +40,11 @@ pub struct HeadroomLosses<T> {
     pub most_pending: usize,
     /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
+    /// Number of losses of which it is not known whether they strand pods, or more pods than counted.
+    pub uncertain: usize,
+    /// Of the losses that are not known to strand pods, the one with most pods of unknown outcome; `None` if there are
+    /// no such pods.
+    pub least_known: Option<HeadroomLoss<T>>,
     /// Number of losses that have not been computed yet.
     pub undecided: usize,
     /// Number of losses that are too large to be computed in advance. The operator can ask for a what-if of each.
@@ -64,7 +69,8 @@ pub struct HeadroomLoss<T> {
     pub of: T,
     /// Number of pods with each outcome, of the pods that have nowhere to run.
     pub outcomes: OutcomeCounts,
-    /// Number of pods of which it is not known whether their owner recreates them.
+    /// Number of pods of which it is not known whether their owner recreates them, or whether a node takes the
+    /// replacement.
     pub unknown: usize,
     /// Number of pods on the lost nodes. Leaves out pods that come back to the same node, pods that have finished, and
     /// pods whose controllers have enough other pods.
@@ -104,6 +110,8 @@ impl<T> Default for HeadroomLosses<T> {
             pending: 0,
             most_pending: 0,
             worst: None,
+            uncertain: 0,
+            least_known: None,
             undecided: 0,
             on_request: 0,
             outdated_since: None,
@@ -115,7 +123,12 @@ impl<T> Default for HeadroomLosses<T> {
 impl<T> HeadroomLosses<T> {
     fn record(&mut self, of: T, answer: LossAnswer) {
         let LossAnswer { outcomes, unknown, pods } = answer;
+        self.uncertain += usize::from(unknown > 0);
         if outcomes.nowhere() == 0 {
+            let most = self.least_known.as_ref().map_or(0, |least_known| least_known.unknown);
+            if unknown > most {
+                self.least_known = Some(HeadroomLoss { of, outcomes, unknown, pods });
+            }
             return;
         }
         let pending = outcomes.of(OutcomeKind::Pending);
@@ -137,9 +150,15 @@ impl<T> HeadroomLosses<T> {
         self.undecided == 0
     }
 
-    /// Returns whether all losses have been computed and none of them strands a pod.
+    /// Returns whether all losses have been computed and certainly none of them strands a pod.
     pub const fn is_enough(&self) -> bool {
-        self.undecided == 0 && self.on_request == 0 && self.short == 0
+        self.undecided == 0 && self.on_request == 0 && self.short == 0 && self.uncertain == 0
+    }
+
+    /// Returns the loss to name: the one that strands most pods or, if none is known to strand any, the one of which
+    /// least is known.
+    fn named(&self) -> Option<&HeadroomLoss<T>> {
+        self.worst.as_ref().or(self.least_known.as_ref())
     }
 
     /// Returns the age of the oldest cluster state for which a loss was computed. `newest` is the age of the newest
@@ -150,7 +169,7 @@ impl<T> HeadroomLosses<T> {
 }
 
 impl Headroom {
-    /// Returns whether all losses have been computed and none of them strands a pod.
+    /// Returns whether all losses have been computed and certainly none of them strands a pod.
     pub const fn is_enough(&self) -> bool {
         self.nodes.is_enough() && self.zones.is_enough()
     }
@@ -172,11 +191,17 @@ impl Headroom {
         ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
+    /// Returns whether the outcomes of all pods are known, of the losses that have been computed.
+    pub const fn is_certain(&self) -> bool {
+        self.nodes.uncertain == 0 && self.zones.uncertain == 0
+    }
+
     /// Returns the headroom in one clause, for example:
     ///
     /// - `N-1: losing x would strand 3 pods (2 stuck, 1 Pending), losing zone b would strand 10`
     /// - `N-1 ok: nodes, zones`
     /// - `N-1 ok: nodes; losing zone b would leave 1 pod Pending`
+    /// - `N-1: losing x may strand 1 pod (not known)`
     /// - `N-1: zones on request (x)`
     ///
     /// `None` if there is no loss to compute, or if there are no recent answers. `newest` is the age of the newest
@@ -193,8 +218,8 @@ impl Headroom {
         };
         let knows_nodes = is_known(self.nodes.tried, self.nodes.is_complete(), of_nodes);
         let knows_zones = is_known(self.zones.tried, self.zones.is_complete(), of_zones);
-        let worst_node = self.nodes.worst.as_ref().filter(|_| knows_nodes);
-        let worst_zone = self.zones.worst.as_ref().filter(|_| knows_zones);
+        let worst_node = self.nodes.named().filter(|_| knows_nodes);
+        let worst_zone = self.zones.named().filter(|_| knows_zones);
         let mut ok = Vec::new();
         ok.extend((knows_nodes && self.nodes.is_enough()).then_some("nodes"));
         ok.extend((knows_zones && self.zones.is_enough()).then_some("zones"));
@@ -203,8 +228,10 @@ impl Headroom {
         others.extend(worst_zone.map(|worst| {
             let zone = format!("zone {}", zone_name(&worst.of));
             match worst_node {
-                Some(_) => format!("losing {zone} would strand {}", worst.outcomes.nowhere()),
-                None => worst.text(&zone),
+                Some(_) if worst.outcomes.nowhere() > 0 => {
+                    format!("losing {zone} would strand {}", worst.outcomes.nowhere())
+                }
+                Some(_) | None => worst.text(&zone),
             }
         }));
         others.extend((knows_zones && self.zones.on_request > 0).then(|| "zones on request (x)".to_owned()));
@@ -227,9 +254,12 @@ impl Headroom {
 
 impl<T> HeadroomLoss<T> {
     /// Describes the loss: `losing x would strand 3 pods (2 stuck, 1 Pending)` or `losing x would leave 2 pods stuck`. Pods
-    /// of unknown owners are named beside them: ` and maybe 4 more`.
+    /// of unknown outcome are named beside them (` and maybe 4 more`), or alone: `losing x may strand 1 pod (not known)`.
     fn text(&self, of: &str) -> String {
         let nowhere = &self.outcomes;
+        if nowhere.total() == 0 {
+            return format!("losing {of} may strand {} (not known)", counted(self.unknown, "pod", "pods"));
+        }
         let pods = counted(nowhere.total(), "pod", "pods");
         let stranded = match nowhere.parts().map(|(kind, _)| kind).collect::<Vec<_>>()[..] {
             [kind] if kind != OutcomeKind::FailsJob => {

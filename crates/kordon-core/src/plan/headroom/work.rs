@@ -14,7 +14,6 @@ use crate::{
         environment::{Environment, TypicalEnvironment},
         failover::{self, Failover, FailoverPod, FailoverRun, LostNodes, failover},
         outcome::{OutcomeCounts, OutcomeKind},
-        owner::Recreation,
         placing_environment::{PlacingEnvironment, PlacingState},
     },
 };
@@ -275,7 +274,7 @@ impl HeadroomWork {
                 break;
             }
         }
-        let answer = LossAnswer::new(&run.finish());
+        let answer = LossAnswer::new(&run.finish(), Placements::Computed);
         self.answer(loss, KnownAnswer { answer, at, state });
         true
     }
@@ -366,7 +365,7 @@ impl State {
             // The answer does not depend on the nodes on which the pods land, so no placement is computed.
             let anywhere = TypicalEnvironment { cluster: &cluster, now: Timestamp::EPOCH };
             let failover = failover(&cluster, pods, nodes, anywhere);
-            return Err(Box::new((loss, LossAnswer::new(&failover))));
+            return Err(Box::new((loss, LossAnswer::new(&failover, Placements::AllFit))));
         }
         let run = FailoverRun::new(pods, nodes, environment);
         let run = run.map_environment(PlacingEnvironment::into_state);
@@ -374,12 +373,26 @@ impl State {
     }
 }
 
+/// How the replacements of a loss were placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placements {
+    /// One after the other.
+    Computed,
+    /// On nodes that were not computed, because all of them are certain to fit.
+    AllFit,
+}
+
 impl LossAnswer {
-    fn new(failover: &Failover) -> Self {
+    fn new(failover: &Failover, placements: Placements) -> Self {
         let of_nodes = failover.counts();
         let stay = [OutcomeKind::SameNode, OutcomeKind::Finished, OutcomeKind::NotRecreated];
         let stay: usize = stay.into_iter().map(|kind| of_nodes.of(kind)).sum();
-        let is_unknown = |pod: &&FailoverPod| pod.departing.recreation == Recreation::Unknown;
+        // Pods whose objects are missing make the whole result likely at best (`Model::is_headroom_definite`).
+        let is_unknown = |pod: &&FailoverPod| {
+            pod.outcome.kind() == OutcomeKind::Unknown
+                && pod.departing.missing.is_empty()
+                && (pod.landing.is_none() || placements == Placements::Computed)
+        };
         Self {
             outcomes: failover.all_counts().only_nowhere(),
             unknown: failover.pods.iter().filter(is_unknown).count(),
