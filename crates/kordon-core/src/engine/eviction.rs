@@ -341,8 +341,18 @@ impl Evictor {
                 let start = self.toleration_start(taint, pod, taint_source, context);
                 self.evict_now(pod, taint, start, context);
             }
-            Tolerance::For { span, taint } => {
-                let start = self.toleration_start(taint, pod, taint_source, context);
+            Tolerance::For { .. } => {
+                let start = |taint| self.toleration_start(taint, pod, taint_source, context);
+                let tolerated: Vec<_> = taints.iter().map(|taint| (start(taint).at, taint)).collect();
+                let Some(FirstTimer { span, taint, .. }) = first_timer(&pod.tolerations, &tolerated) else {
+                    return;
+                };
+                // A taint without a time may have come before the others, which would shorten the timer.
+                let is_latest = |taint| start(taint).certainty == Certainty::AtLatest;
+                let start = match taints.iter().any(is_latest) {
+                    true => TolerationStart { certainty: Certainty::AtLatest, ..start(taint) },
+                    false => start(taint),
+                };
                 self.evict_after(span, pod, taint, start, context);
             }
         }
@@ -497,14 +507,52 @@ fn never_due(pod: &Pod, taints: &[Taint]) -> Option<PendingEviction> {
     })
 }
 
+/// Nanoseconds in a second.
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+
 /// The node's NoExecute taints, in the order of the node.
 pub fn no_execute(node: &Node) -> Vec<Taint> {
     node.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute).cloned().collect()
 }
 
+/// The timer of a pod, by the taint that started it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstTimer<'a> {
+    pub taint: &'a Taint,
+    /// The time at which the timer started.
+    pub started: Timestamp,
+    /// The time that the pod tolerates the taint.
+    pub span: Span,
+}
+
+/// Returns the timer of a pod that tolerates all these taints, each of which it has tolerated since a time; `None` if it
+/// tolerates them without a limit. A timer that runs is neither extended nor shortened by later taints
+/// (docs/upstream/node-lifecycle.md#12.32; upstream `processPodOnNode`).
+pub fn first_timer<'a>(
+    tolerations: &[Toleration],
+    taints: &[(Timestamp, &'a Taint)],
+) -> Option<FirstTimer<'a>> {
+    let mut times: Vec<Timestamp> = taints.iter().map(|(at, _)| *at).collect();
+    times.sort_unstable();
+    times.dedup();
+    times.into_iter().find_map(|started| {
+        let until_then = taints.iter().filter(|(at, _)| *at <= started).map(|(_, taint)| *taint);
+        match tolerance(tolerations, until_then) {
+            Tolerance::For { span, taint } => Some(FirstTimer { taint, started, span }),
+            Tolerance::NotTolerated(_) | Tolerance::Forever => None,
+        }
+    })
+}
+
 /// Returns how a pod with these tolerations tolerates the taints. The first toleration that matches a taint decides for
 /// that taint; the shortest time among all taints counts.
-pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Tolerance<'a> {
+///
+/// Upstream (`getMinTolerationTime`) multiplies the seconds into nanoseconds of 64 bits. Where the product is negative,
+/// as for `9223372036854775807`, the pod tolerates the taints without a limit.
+pub fn tolerance<'a>(
+    tolerations: &[Toleration],
+    taints: impl IntoIterator<Item = &'a Taint>,
+) -> Tolerance<'a> {
     let mut shortest: Option<(i64, &Taint)> = None;
     for taint in taints {
         let Some(toleration) = tolerations.iter().find(|toleration| toleration.tolerates(taint)) else {
@@ -516,8 +564,66 @@ pub fn tolerance<'a>(tolerations: &[Toleration], taints: &'a [Taint]) -> Toleran
             shortest = Some((seconds, taint));
         }
     }
-    match shortest {
-        Some((seconds, taint)) => Tolerance::For { span: Span::from_secs(seconds), taint },
-        None => Tolerance::Forever,
+    let nanos = |seconds: i64| seconds.wrapping_mul(NANOS_PER_SECOND);
+    match shortest.map(|(seconds, taint)| (nanos(seconds), taint)) {
+        Some((nanos @ 0.., taint)) => Tolerance::For { span: Span::from_nanos(nanos), taint },
+        Some(_) | None => Tolerance::Forever,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::TolerationOperator;
+
+    fn toleration(key: &str, seconds: i64) -> Toleration {
+        let operator = TolerationOperator::Exists;
+        Toleration { key: key.into(), operator, seconds: Some(seconds), ..Toleration::default() }
+    }
+
+    fn taint(key: &str) -> Taint {
+        Taint { key: key.into(), effect: TaintEffect::NoExecute, ..Taint::default() }
+    }
+
+    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `getMinTolerationTime`.
+    #[test]
+    fn seconds_whose_nanoseconds_overflow_have_no_limit() {
+        let taints = [taint("a")];
+        let of = |seconds| tolerance(&[toleration("a", seconds)], &taints);
+        let finite = |span| Tolerance::For { span, taint: &taints[0] };
+        assert_eq!(of(9_223_372_036), finite(Span::from_secs(9_223_372_036)));
+        assert_eq!(of(9_223_372_037), Tolerance::Forever);
+        assert_eq!(of(i64::MAX), Tolerance::Forever);
+        assert_eq!(of(-1), finite(Span::ZERO));
+    }
+
+    /// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`: a scheduled eviction keeps
+    /// its time if it was scheduled before.
+    #[test]
+    fn a_later_taint_neither_extends_nor_shortens_the_timer_of_an_earlier_one() {
+        let (maintenance, broken) = (taint("maintenance"), taint("gpu-broken"));
+        let tolerations = [toleration("maintenance", 1800), toleration("gpu-broken", 400)];
+        let at = |seconds| Timestamp::from_secs(seconds);
+        let timer = |maintenance_at, broken_at| {
+            let taints = [(at(maintenance_at), &maintenance), (at(broken_at), &broken)];
+            first_timer(&tolerations, &taints).map(|timer| (&*timer.taint.key, timer.started, timer.span))
+        };
+        assert_eq!(timer(0, 75), Some(("maintenance", at(0), Span::from_secs(1800))));
+        assert_eq!(timer(75, 0), Some(("gpu-broken", at(0), Span::from_secs(400))));
+        assert_eq!(
+            timer(5, 5),
+            Some(("gpu-broken", at(5), Span::from_secs(400))),
+            "a controller that starts"
+        );
+    }
+
+    #[test]
+    fn a_taint_that_is_tolerated_without_a_limit_starts_no_timer() {
+        let (first, second) = (taint("first"), taint("second"));
+        let tolerations = [Toleration { seconds: None, ..toleration("first", 0) }, toleration("second", 30)];
+        let at = |seconds| Timestamp::from_secs(seconds);
+        let timer = first_timer(&tolerations, &[(at(0), &first), (at(60), &second)]).expect("a timer");
+        assert_eq!((&*timer.taint.key, timer.started), ("second", at(60)));
+        assert_eq!(first_timer(&tolerations, &[(at(0), &first)]), None);
     }
 }

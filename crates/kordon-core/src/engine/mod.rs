@@ -42,7 +42,7 @@ pub use effect::{
     DELETION_BY_DEVICE_TAINT, DELETION_BY_TAINT, Deletion, Effect, EffectId, EventObject, LeaseCheck,
     NODE_LOST, NodeCheck, Notice, Outcome, RecordedEvent, Severity, UnknownCondition, Write,
 };
-pub use eviction::{Tolerance, no_execute, tolerance};
+pub use eviction::{FirstTimer, Tolerance, first_timer, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
 pub use heartbeats::{Heartbeats, Silence, longest_interval};

@@ -65,6 +65,8 @@ pub struct Forecast {
     pub removed: BTreeSet<NodeName>,
     /// The nodes that are down within the forecast, but not at its end, with the time since when they take pods again.
     pub recovered: BTreeMap<NodeName, Timestamp>,
+    /// The deletions after the end of the forecast whose timers run already, by pod.
+    pub later: BTreeMap<Key, Timestamp>,
     /// The chart; empty until [`Forecast::with_chart`] makes it.
     pub chart: Chart,
     /// The chances of all tokens, for [`Forecast::deleted`].
@@ -169,6 +171,9 @@ impl Forecast {
             forecast.removed = forecast.down.iter().filter(is_removed).cloned().collect();
             forecast.recovered = std::mem::take(&mut run.recovered);
             forecast.recovered.retain(|node, _| !forecast.down.contains(node));
+            let pending = run.engine.evictions(&run.cluster).into_iter();
+            forecast.later =
+                pending.filter_map(|eviction| Some((eviction.pod, eviction.due.at()?))).collect();
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
             forecast.add_device_evictions(engine, cluster);
         }

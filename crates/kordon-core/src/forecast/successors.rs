@@ -277,8 +277,11 @@ impl Forecast {
                 .with_recreation(cluster, &pod, jobs.recreation(cluster, &pod)),
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
-            let created = departure.filter(|_| has_order);
-            let created = created.and_then(|departure| departure.creates(&departing));
+            let created = match departure {
+                Some(departure) => departure.creates(&departing),
+                None => self.later.get(&pod.key).copied(),
+            };
+            let created = created.filter(|_| has_order);
             LeavingPod { pod, departing, created }
         };
         pods.into_iter().map(leaving).collect()

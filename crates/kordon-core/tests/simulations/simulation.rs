@@ -1043,3 +1043,30 @@ fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
     assert_eq!((chances_now[0].at_most, chances_now[0].among.len()), (1, 6));
     assert_eq!(chances(ServerVersion::new(1, 33)), [], "there nodes wait only from the pass after");
 }
+
+/// The outcomes of evictions are placed in the order of all timers. A forecast has to know those after its end, too.
+#[test]
+fn a_forecast_knows_the_timers_that_fire_after_its_end() {
+    let mut sim = Sim::new();
+    for number in 0..4 {
+        sim.add_node(&format!("n{number}"), "a", Span::from_millis(700));
+    }
+    sim.add_pod("soon", "n0", Some(30));
+    sim.add_pod("later", "n0", Some(7200));
+    sim.start_controller(settings(), Span::from_millis(300));
+    sim.attach_shadow(settings());
+    sim.run(Span::from_secs(60));
+    sim.fail("n0");
+    sim.run(Span::from_secs(60));
+    let engine = sim.shadow.as_ref().expect("attached");
+    let due: BTreeMap<Key, Timestamp> = engine
+        .evictions(&sim.cluster)
+        .into_iter()
+        .filter_map(|eviction| Some((eviction.pod, eviction.due.at()?)))
+        .collect();
+    assert_eq!(due.len(), 2);
+    let forecast = Forecast::run(engine, &sim.cluster, sim.now, Span::from_secs(600));
+    let later: BTreeMap<Key, Timestamp> = due.into_iter().filter(|(_, at)| *at > forecast.until).collect();
+    assert_eq!(later.len(), 1);
+    assert_eq!(forecast.later, later);
+}
