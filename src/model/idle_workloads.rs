@@ -33,7 +33,9 @@ fn name(cluster: &Cluster, workload: &Workload) -> Key {
 /// Whether no pod of the workload runs or is about to start.
 fn runs_none(cluster: &Cluster, workload: &Workload) -> bool {
     cluster.pods_owned_by(&workload.uid).all(|pod| {
-        let is_held_up = pod.unscheduled.is_some() || pod.trouble().is_some();
-        pod.is_finished() || pod.phase == Phase::Pending && is_held_up
+        let is_unscheduled = pod.phase == Phase::Pending && pod.unscheduled.is_some();
+        // A container that crashes again and again leaves the phase of its pod Running.
+        let is_in_trouble = pod.trouble().is_some() && !pod.is_ready();
+        pod.is_finished() || is_unscheduled || is_in_trouble
     })
 }

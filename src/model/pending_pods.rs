@@ -29,6 +29,8 @@ pub enum PendingAdvice {
     Fits { node: NodeName },
     /// The pod fits the node after `pods` pods of lower priority are preempted.
     Preempts { node: NodeName, pods: usize },
+    /// The pod is nominated for this node, where pods of lower priority are terminating. It needs no help.
+    Waits { node: NodeName },
     /// The pod fits no node.
     Unschedulable {
         /// The cause in a few words: `no node has 4 CPU free`.
@@ -97,6 +99,7 @@ impl PendingAdvice {
         match self {
             Self::Fits { .. } => "fits",
             Self::Preempts { .. } => "preempts",
+            Self::Waits { .. } => "waits",
             Self::Unschedulable { .. } => "unschedulable",
             Self::NotTried { .. } => "notTried",
             Self::LeftOut => "leftOut",
@@ -110,6 +113,9 @@ impl PendingAdvice {
             Self::Preempts { node, pods } => {
                 let pods = if *pods == 1 { "1 pod".to_owned() } else { format!("{pods} pods") };
                 Some(format!("preempts {pods} on {node}: wait for the scheduler"))
+            }
+            Self::Waits { node } => {
+                Some(format!("waits until pods of lower priority are gone from {node}, its nominated node"))
             }
             Self::Unschedulable { help, .. } => help.first().cloned(),
             Self::NotTried { why } => Some(why.to_string()),
@@ -254,13 +260,12 @@ fn advice(snapshot: &mut Snapshot, request: &SchedulingRequest) -> PendingAdvice
             Preemption::Possible(candidate) => {
                 PendingAdvice::Preempts { node: candidate.node.clone(), pods: candidate.victims.len() }
             }
-            Preemption::NotAllowed | Preemption::Waits { .. } | Preemption::Impossible { .. } => {
-                PendingAdvice::Unschedulable {
-                    cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
-                    help: snapshot.help(request, &|_| false).advice(),
-                    takers: snapshot.takers_if_uncordoned(request),
-                }
-            }
+            Preemption::Waits { node } => PendingAdvice::Waits { node },
+            Preemption::NotAllowed | Preemption::Impossible { .. } => PendingAdvice::Unschedulable {
+                cause: placement_trace::cause(&refused.reasons, &request.resources.requests),
+                help: snapshot.help(request, &|_| false).advice(),
+                takers: snapshot.takers_if_uncordoned(request),
+            },
         },
     }
 }

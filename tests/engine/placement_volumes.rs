@@ -102,7 +102,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     let help = harness.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "fits a1 and 1 more without its volumes");
-    assert_eq!(help.node.expect("a new node in that zone").labels, ["topology.kubernetes.io/zone=b"]);
+    assert_eq!(help.node.expect("a new node in that zone").zones, ["b".into()]);
 }
 
 #[test]
@@ -114,6 +114,12 @@ fn volumes_in_different_places_leave_no_node() {
     let topologies = harness.snapshot().volume_topology(&harness.request(&pod("p", &["here", "there"])));
     let words = "its volume here is in zone a, its volume there is in zone b";
     assert_eq!(volume_topology::words(&topologies).as_deref(), Some(words));
+    let request = harness.request(&pod("p", &["here", "there"]));
+    assert_eq!(
+        harness.snapshot().help(&request, &|_: &NodeName| false).node,
+        None,
+        "no node is in two zones"
+    );
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The pods that wait for a node: the reason, since when, and what would help.
 
+use std::sync::Arc;
+
 use kordon::model::PendingAdvice;
-use kordon_core::cluster::{FeedKind, Key, Phase, WorkloadKind};
+use kordon_core::cluster::{FeedKind, Key, Phase, Requests, WorkloadKind};
 
 use crate::dashboard_fixture::{DashboardFixture, Withheld};
 
@@ -21,6 +23,26 @@ fn advice_is_what_the_filters_of_the_scheduler_find() {
     let picky = advice(&fixture, "picky-1").and_then(|advice| advice.first());
     assert_eq!(picky.as_deref(), Some("relax its nodeSelector: fits pool-a-01 and 29 more"));
     assert_eq!(advice(&fixture, "new-1"), Some(PendingAdvice::Fits { node: "pool-a-01".into() }));
+}
+
+/// Kubernetes 1.37.1 `pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go`,
+/// `PodEligibleToPreemptOthers`.
+#[test]
+fn a_pod_whose_victims_are_terminating_needs_no_help() {
+    let mut fixture = DashboardFixture::well();
+    fixture.add_waiting_pods();
+    let victim = fixture.app.model.cluster.pods_on(&"pool-a-01".into()).next().expect("a pod").key.clone();
+    fixture.change_pod("shop/huge-1", |pod| {
+        let requests = Requests { cpu_milli: 7900, ..Requests::default() };
+        pod.resources = Arc::new(requests.into());
+        pod.priority = 1000;
+        pod.nominated = Some("pool-a-01".into());
+    });
+    fixture.run(1);
+    assert!(matches!(advice(&fixture, "huge-1"), Some(PendingAdvice::Preempts { .. })), "nothing ends yet");
+    fixture.terminate(&victim.to_string(), &[]);
+    fixture.run(1);
+    assert_eq!(advice(&fixture, "huge-1"), Some(PendingAdvice::Waits { node: "pool-a-01".into() }));
 }
 
 #[test]

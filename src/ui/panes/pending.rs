@@ -110,9 +110,10 @@ fn why(scene: &Scene, pod: &Pod) -> String {
 /// Role in which advice for a Pending pod is drawn.
 const fn role(advice: &PendingAdvice) -> Role {
     match advice {
-        PendingAdvice::Fits { .. } | PendingAdvice::Preempts { .. } | PendingAdvice::Unschedulable { .. } => {
-            Role::Base
-        }
+        PendingAdvice::Fits { .. }
+        | PendingAdvice::Preempts { .. }
+        | PendingAdvice::Waits { .. }
+        | PendingAdvice::Unschedulable { .. } => Role::Base,
         PendingAdvice::NotTried { .. } | PendingAdvice::LeftOut => Role::NodeNotice,
     }
 }

@@ -3,12 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use super::{
-    filter::is_left_to_devices,
-    node_resources::NodeResources,
-    scheduling_request::SchedulingRequest,
-    snapshot::{Snapshot, ZONE},
-    storage::claims_volumes,
-    volume_topology::VolumeReach,
+    filter::is_left_to_devices, node_resources::NodeResources, scheduling_request::SchedulingRequest,
+    snapshot::Snapshot, storage::claims_volumes, volume_topology::VolumeReach,
 };
 use crate::cluster::{
     Name, NodeName, Requests, SchedulingSpec, Toleration, TolerationOperator, quantity,
@@ -181,6 +177,9 @@ pub struct RequiredNode {
     pub resources: Vec<(Name, i64)>,
     /// Required labels as text: `key=value` for a value, `no key` for an absent label.
     pub labels: Vec<String>,
+    /// Zones of the pod's volumes, of which the node must be in one; empty if any zone will do. Volumes name them by labels
+    /// of their drivers.
+    pub zones: Vec<Name>,
 }
 
 impl Snapshot {
@@ -216,16 +215,20 @@ impl Snapshot {
 
     /// Returns the requirements on a new node, with the zones of the pod's volumes; `None` if a new node cannot help.
     fn required_node(&self, request: &SchedulingRequest) -> Option<RequiredNode> {
-        let mut required = required_node(&request.spec, &request.resources.requests)?;
+        let required = required_node(&request.spec, &request.resources.requests)?;
+        let mut common: Option<Vec<Name>> = None;
         for topology in self.volume_topology(request) {
             let VolumeReach::Zones(zones) = topology.place else { return None };
-            let zones: Vec<&str> = zones.iter().map(|zone| &**zone).collect();
-            let label = format!("{ZONE}={}", zones.join("|"));
-            if !required.labels.contains(&label) {
-                required.labels.push(label);
+            match &mut common {
+                Some(common) => common.retain(|zone| zones.contains(zone)),
+                None => common = Some(zones),
             }
         }
-        Some(required)
+        // A node is in one zone, so none helps where two volumes are in different ones.
+        match common {
+            Some(zones) if zones.is_empty() => None,
+            zones => Some(RequiredNode { zones: zones.unwrap_or_default(), ..required }),
+        }
     }
 
     fn is_cordoned(&self, node: &NodeName) -> bool {
@@ -314,7 +317,7 @@ fn required_node(spec: &SchedulingSpec, requests: &Requests) -> Option<RequiredN
     } else if spec.node_affinity.is_some() {
         labels.push("one term of its nodeAffinity".into());
     }
-    Some(RequiredNode { resources: resources.collect(), labels })
+    Some(RequiredNode { resources: resources.collect(), labels, zones: Vec::new() })
 }
 
 impl fmt::Display for Lift {
@@ -342,6 +345,10 @@ impl fmt::Display for RequiredNode {
         f.write_str("needs a node")?;
         if !self.resources.is_empty() {
             write!(f, " with {} free", amounts(&self.resources))?;
+        }
+        if !self.zones.is_empty() {
+            let zones: Vec<&str> = self.zones.iter().map(|zone| &**zone).collect();
+            write!(f, ", in zone {}", zones.join(" or "))?;
         }
         if !self.labels.is_empty() {
             write!(f, ", labeled {}", self.labels.join(", "))?;
