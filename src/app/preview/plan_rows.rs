@@ -151,6 +151,7 @@ fn urgency(pod: &PodPlan) -> (u8, Timestamp) {
         | Verdict::WaitsForOperator { .. }
         | Verdict::WaitsForController { .. }
         | Verdict::WaitsForNamespace
+        | Verdict::WaitsForFinalizer { .. }
         | Verdict::Undecided { .. } => 2,
         Verdict::LeavesAfter { .. } => 3,
         Verdict::Leaves(_) | Verdict::Deleted { .. } | Verdict::Orphaned => 4,

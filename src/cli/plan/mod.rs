@@ -93,10 +93,15 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
 }
 
 /// Fails if pods are lost for good without a flag that accepts it. A pod without a controller needs `--force`, as with
-/// kubectl; nothing like that exists for a Job that fails.
+/// kubectl; nothing like that exists for a Job that fails, nor for the deletion of a node.
 fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
+    let has_force = !matches!(plan.action, Action::DeleteNode { .. });
     let is_lost = |pod: &&PodPlan| {
-        let is_accepted = |lost| matches!(lost, NotRecreated::NoOwner | NotRecreated::Finished);
+        let is_accepted = |lost| match lost {
+            NotRecreated::NoOwner => has_force,
+            NotRecreated::Finished => true,
+            NotRecreated::OwnerGone | NotRecreated::JobFails(_) | NotRecreated::RunFails => false,
+        };
         pod.leaves.likely.is_some() && pod.lost.is_some_and(|lost| !is_accepted(lost))
     };
     let text = |pod: &PodPlan| {

@@ -203,7 +203,7 @@ pub struct PlanPodReport {
     /// The name of the pod's controller.
     pub owner_name: Option<String>,
     /// `skipped`, `refused`, `terminating`, `leaves`, `leavesAfter`, `waits`, `waitsForOperator`, `waitsForController`,
-    /// `waitsForNamespace`, `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
+    /// `waitsForNamespace`, `waitsForFinalizer` (the finalizer of a deleted node keeps it), `blocked`, `twoBudgets`, `unknown`, `undecided`; for taints `deleted`, `tolerates`,
     /// `deletionCancelled`.
     pub verdict: &'static str,
     /// What becomes of the pod: a word of [outcomes.md](../outcomes.md).
@@ -224,7 +224,8 @@ pub struct PlanPodReport {
     /// The same in a few words, for the table.
     #[serde(skip)]
     pub lost_note: Option<&'static str>,
-    /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`, `mayReturnHere`, `singleReplica`, `lastReady`,
+    /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`,
+    /// `claimDeleted` (a claim that is being deleted goes with the pod), `mayReturnHere`, `singleReplica`, `lastReady`,
     /// `critical`, `hasFinalizers`, `kubeletDown`, `removedByForce` (the pod garbage collector removes it, because its
     /// node is not Ready and tainted out-of-service), `duplicateIdentity`, `notRecreatedWhileTainted`,
     /// `operatorRecreates`, `switchesOver`, `noReplica`, `operatorRestarts`, `operatorDenies` (a webhook of its operator),
@@ -371,8 +372,9 @@ pub struct WarningReport {
     /// `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`, `unselectedRemain`, `budgetsIgnored`,
     /// `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods names the drained node), `mayTimeOut`
     /// (pods likely leave before the timeout, but may use their whole grace period), `switchover` (an operator moves
-    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
-    /// `outOfService`, `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
+    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
+    /// `outOfService`, `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node),
+    /// `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
     /// NoExecute taints), `cordonStands` (kordon cordoned the node, and the time for which that was meant is not over),
     /// `cordonNoted` (kordon cordoned it, without a time or for one that is over) or `claimedByOther` (somebody drains
     /// the node, or the drain was interrupted).

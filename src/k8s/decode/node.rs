@@ -62,6 +62,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
     let conditions: Arc<[Condition]> =
         status.conditions.iter().map(|condition| condition.condition(pool)).collect();
     let images: Vec<Image> = status.images.iter().map(|image| pool.image(image)).collect();
+    let finalizers: Vec<Name> = metadata.finalizers.iter().map(|text| pool.name(text)).collect();
     let address = status.addresses.iter().find(|address| *address.kind == *"InternalIP");
     Node {
         name: metadata.node_name(pool),
@@ -80,6 +81,7 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         kubelet_version: pool.name(&status.node_info.kubelet_version),
         kernel_version: pool.name(&status.node_info.kernel_version),
         terminating: metadata.deletion_timestamp.is_present(),
+        finalizers: pool.names(&finalizers),
         cordon_note: metadata.annotations.cordon.clone(),
         drain_claim: metadata.annotations.drain.clone(),
         drained: metadata.annotations.drained.clone(),

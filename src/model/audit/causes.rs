@@ -166,9 +166,10 @@ impl CausesOfPod<'_> {
 
     fn warning(&self, warning: PodWarning) -> Option<Finding> {
         let kind = match warning {
-            PodWarning::EmptyDirData | PodWarning::MemoryData | PodWarning::EphemeralVolume => {
-                FindingKind::DataLost
-            }
+            PodWarning::EmptyDirData
+            | PodWarning::MemoryData
+            | PodWarning::EphemeralVolume
+            | PodWarning::ClaimDeleted => FindingKind::DataLost,
             PodWarning::SingleReplica if self.cluster.budgets_of(self.pod).next().is_none() => {
                 FindingKind::SingleReplica
             }

@@ -53,6 +53,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
         | Warning::GroupRestarts { .. }
+        | Warning::OwnedPodsDeleted { .. }
         | Warning::Switchover { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
@@ -65,6 +66,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::StatusDiffers { .. }
         | Warning::OutOfService { .. }
         | Warning::MachineRuns { .. }
+        | Warning::NodeHeld { .. }
         | Warning::ControllersTaint { .. }
         | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }

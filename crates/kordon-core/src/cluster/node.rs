@@ -12,6 +12,7 @@ use super::{
     maintenance_note::MaintenanceNote,
     names::{Name, NodeName},
     resources::Resources,
+    shared_list::SharedList,
     table::{TableObject, Version},
     taint::Taint,
     uid::Uid,
@@ -87,6 +88,10 @@ pub struct Node {
     /// The client that set `spec.unschedulable`, from `metadata.managedFields`; read only from cordoned nodes.
     #[cbor(n(22), with = "encoding::inline_option", has_nil)]
     pub unschedulable_by: Option<Arc<FieldManager>>,
+    /// The finalizers, which keep the object after its deletion; none in recordings of older releases.
+    #[n(23)]
+    #[cbor(default)]
+    pub finalizers: SharedList<Name>,
     /// All annotations; `None` for a node of a recording, which has only [`Node::marks`].
     #[cbor(skip)]
     pub annotations: Option<Labels>,

@@ -42,6 +42,7 @@ impl Risk {
             | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
+            | Verdict::WaitsForFinalizer { .. }
             | Verdict::Undecided { .. } => Some(Self::Waits),
             Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => {
                 Some(Self::Blocked)

@@ -51,6 +51,15 @@ impl EvictionNote {
         ignored.chain(volume).collect()
     }
 
+    /// Returns the notes on a pod that the pod garbage collector removes by force, because its node is deleted.
+    pub fn for_orphan(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
+        let removed = |note| match note {
+            Self::WaitsForOldPod => Self::WaitsForItsEnd,
+            other => other,
+        };
+        Self::for_pod(cluster, pod).into_iter().map(removed).collect()
+    }
+
     /// Returns the notes on a pod that its kubelet ends.
     pub fn for_running_node(cluster: &Cluster, pod: &Pod) -> Vec<Self> {
         let ended = |note| match note {
@@ -70,7 +79,7 @@ impl EvictionNote {
         });
         let mut needs: BTreeSet<Scope> =
             owner.into_iter().chain([Scope::BudgetsIn(namespace.clone())]).collect();
-        for name in claims(pod) {
+        for name in lasting_claims(pod) {
             let claim = key(namespace, name);
             let volume = cluster.claims().get(&claim).map(|claim| claim.volume.clone());
             needs.extend(volume.filter(|volume| !volume.is_empty()).map(Scope::Volume));
@@ -89,7 +98,7 @@ impl EvictionNote {
 impl fmt::Display for EvictionNote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::BudgetIgnored { budget } => write!(f, "budget {budget} ignored by taint eviction"),
+            Self::BudgetIgnored { budget } => write!(f, "budget {budget} ignored"),
             Self::WaitsForOldPod => f.write_str(
                 "no replacement until the old pod is gone: on a dead node, until that is Ready, deleted or tainted \
                  out-of-service",
@@ -122,7 +131,7 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
         }
         volume.map_or(claim.requested.modes, |volume| volume.properties.modes).is_single_node()
     };
-    claims(pod).find(is_attached_once).cloned()
+    lasting_claims(pod).find(is_attached_once).cloned()
 }
 
 /// Returns the claim of a pod whose volume another pod still uses on another node, with that pod. Only one node at a time
@@ -131,14 +140,14 @@ pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc
     let claim = attached_once(cluster, pod)?;
     let uses = |other: &&Arc<Pod>| {
         let is_elsewhere = other.node.is_some() && other.node != pod.node;
-        is_elsewhere && !other.is_finished() && claims(other).any(|name| *name == claim)
+        is_elsewhere && !other.is_finished() && lasting_claims(other).any(|name| *name == claim)
     };
     let holder = cluster.pods_in(&pod.key.namespace).find(uses)?;
     Some((claim, holder))
 }
 
 /// Returns the claims that still exist after the pod is deleted.
-fn claims(pod: &Pod) -> impl Iterator<Item = &Name> {
+pub fn lasting_claims(pod: &Pod) -> impl Iterator<Item = &Name> {
     pod.scheduling.volumes.iter().filter_map(|volume| match volume {
         PodVolume::Claim(name) => Some(name),
         // A claim that was created for the pod is deleted with the pod.

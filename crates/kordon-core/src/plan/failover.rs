@@ -211,6 +211,8 @@ pub struct FailoverRun<E> {
     recoveries: Vec<(Timestamp, NodeName)>,
     /// Pods of nodes that are not back. Each is gone once its node is.
     hanging: Vec<Arc<Pod>>,
+    /// Pods whose kubelets end them after their replacements were created. They keep what they use until then.
+    ending: Vec<Arc<Pod>>,
     /// Deleted pods whose replacements have not been placed yet. They are sorted into the order of placement when the
     /// last pod has been deleted.
     waiting: VecDeque<LeavingPod>,
@@ -220,9 +222,10 @@ pub struct FailoverRun<E> {
 impl<E> FailoverRun<E> {
     /// Converts the environment to another type.
     pub fn map_environment<F>(self, map: impl FnOnce(E) -> F) -> FailoverRun<F> {
-        let Self { environment, live_pods, running, lost, recoveries, hanging, waiting, placed } = self;
+        let Self { environment, live_pods, running, lost, recoveries, hanging, ending, waiting, placed } =
+            self;
         let environment = map(environment);
-        FailoverRun { environment, live_pods, running, lost, recoveries, hanging, waiting, placed }
+        FailoverRun { environment, live_pods, running, lost, recoveries, hanging, ending, waiting, placed }
     }
 }
 
@@ -242,13 +245,14 @@ impl<E: Environment> FailoverRun<E> {
             lost,
             recoveries,
             hanging: Vec::new(),
+            ending: Vec::new(),
             waiting: VecDeque::new(),
             placed: Vec::new(),
         }
     }
 
-    /// Deletes the next pod, places the next replacement, or lets the next node come back. Returns false if the run is
-    /// complete. All calls need the same cluster.
+    /// Deletes the next pod, places the next replacement, lets the next node come back, or ends the pods that still ran.
+    /// Returns false if the run is complete. All calls need the same cluster.
     pub fn advance(&mut self, cluster: &Cluster) -> bool {
         if let Some(pod) = self.running.pop_front() {
             self.delete(cluster, pod);
@@ -260,9 +264,14 @@ impl<E: Environment> FailoverRun<E> {
             self.recover(cluster, &node, at);
             return true;
         }
-        let Some(leaving) = self.waiting.pop_front() else { return false };
-        let placed = self.place(cluster, leaving);
-        self.placed.push(placed);
+        match self.waiting.pop_front() {
+            Some(leaving) => {
+                let placed = self.place(cluster, leaving);
+                self.placed.push(placed);
+            }
+            None if self.ending.is_empty() => return false,
+            None => self.end(cluster),
+        }
         true
     }
 
@@ -281,6 +290,11 @@ impl<E: Environment> FailoverRun<E> {
                 } else if leaving.departing.is_gone {
                     self.environment.on_gone(pod);
                 }
+            }
+            // Its replacement is created when its deletion starts, while it still runs.
+            Some(_) if leaving.departing.recreation == Recreation::Immediately => {
+                self.environment.on_deletion(pod);
+                self.ending.push(pod.clone());
             }
             Some(_) => self.environment.on_gone(pod),
             None => {}
@@ -302,6 +316,19 @@ impl<E: Environment> FailoverRun<E> {
         for pod in self.hanging.extract_if(.., |pod| pod.node.as_ref() == Some(node)) {
             self.environment.on_gone(&pod);
         }
+        self.retry_pending(cluster, Some(at));
+    }
+
+    /// Ends the pods that still ran when their replacements were placed.
+    fn end(&mut self, cluster: &Cluster) {
+        for pod in std::mem::take(&mut self.ending) {
+            self.environment.on_gone(&pod);
+        }
+        self.retry_pending(cluster, None);
+    }
+
+    /// Places the Pending replacements again. `at` is when a node came back; `None` if none did.
+    fn retry_pending(&mut self, cluster: &Cluster, at: Option<Timestamp>) {
         let is_pending = |pod: &FailoverPod| pod.landing.as_ref().is_some_and(Landing::is_pending);
         let mut pending: Vec<usize> =
             (0..self.placed.len()).filter(|place| is_pending(&self.placed[*place])).collect();
@@ -310,7 +337,7 @@ impl<E: Environment> FailoverRun<E> {
             let (pod, departing) = (self.placed[place].pod.clone(), self.placed[place].departing.clone());
             let landing = self.environment.land(&pod, &BTreeSet::new());
             if !landing.is_pending() {
-                self.placed[place] = FailoverPod { landed: Some(at), ..self.landed(pod, departing, landing) };
+                self.placed[place] = FailoverPod { landed: at, ..self.landed(pod, departing, landing) };
             }
         }
     }
@@ -324,7 +351,9 @@ impl<E: Environment> FailoverRun<E> {
     fn place(&mut self, cluster: &Cluster, leaving: LeavingPod) -> FailoverPod {
         let LeavingPod { pod, departing, .. } = &leaving;
         if !departing.is_replaced() || !self.live_pods.recreate(cluster, pod) {
+            let is_removed = pod.node.as_ref().is_some_and(|node| self.lost.removed.contains(node));
             let outcome = departing.decide(pod, None);
+            let outcome = if is_removed { outcome.without_node() } else { outcome };
             return FailoverPod::without_replacement(leaving, outcome);
         }
         let landing = self.environment.land(pod, &BTreeSet::new());

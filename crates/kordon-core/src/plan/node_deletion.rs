@@ -6,6 +6,7 @@ use super::{
     action::Action,
     context::PlanContext,
     environment::{Environment, Estimate, Quality},
+    eviction,
     eviction_note::EvictionNote,
     forced_removal::Detachment,
     gaps,
@@ -18,8 +19,8 @@ use super::{
     verdict::Verdict,
     warning::{self, PodWarning, Warning},
 };
-use crate::cluster::{Cluster, Key, NodeName, Pod};
-use kordon_time::{Span, Timestamp};
+use crate::cluster::{Key, Name, Node, NodeName, Pod};
+use kordon_time::Span;
 
 /// Time from the deletion of a Node until the pod garbage collector removes its pods by force. It looks every 20 s, and leaves
 /// a missing node in quarantine for 40 s (`gcOrphaned`). The look at the end of the quarantine may come a moment too early; then
@@ -45,8 +46,13 @@ pub(super) fn plan<E: Environment>(
     for node in &nodes {
         plan.steps.push(PlanStep::DeleteNode { node: node.name.clone(), uid: node.uid.clone() });
         let pods = context.cluster.pods_on(&node.name);
-        let rows: Vec<PodPlan> = pods.map(|pod| row(pod, &leaving, context.cluster, context.now)).collect();
-        if node.is_ready() {
+        let rows: Vec<PodPlan> = match node.finalizers.first() {
+            Some(finalizer) => pods.map(|pod| row_of_held_node(pod, finalizer)).collect(),
+            None => pods.map(|pod| row(pod, &leaving, context)).collect(),
+        };
+        if let Some(warning) = node_held(node) {
+            plan.warnings.push(warning);
+        } else if node.is_ready() {
             let pods = context.cluster.workload_pods(&node.name).count();
             plan.warnings.push(Warning::MachineRuns { node: node.name.clone(), pods });
         }
@@ -55,7 +61,9 @@ pub(super) fn plan<E: Environment>(
         plan.nodes.push(NodePlan { node: name, uid, change: NodeChange::Deletion, drain: None });
     }
     let mut environment = context.environment.clone();
-    environment.on_removal(&names.iter().cloned().collect());
+    let is_removed = |node: &&Arc<Node>| node.finalizers.is_empty();
+    let removed: BTreeSet<NodeName> = nodes.iter().filter(is_removed).map(|node| node.name.clone()).collect();
+    environment.on_removal(&removed);
     plan.add_replacements(context.cluster, environment, Detachment::ByForce);
     plan.complete_removals(context.cluster);
     plan.warnings.extend(warning::of_claims(&nodes, plan.made));
@@ -65,16 +73,34 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
+/// Returns the warning that finalizers keep a node; `None` if it has none. The API server only marks such an object as
+/// being deleted (apiserver `registry/generic/registry/store.go`, `Delete`), and what its controller does before it
+/// removes the finalizer is not modelled.
+fn node_held(node: &Node) -> Option<Warning> {
+    let finalizers = node.finalizers.to_vec();
+    (!finalizers.is_empty()).then(|| Warning::NodeHeld { node: node.name.clone(), finalizers })
+}
+
+/// The row of a pod on a node whose object a finalizer keeps.
+fn row_of_held_node(pod: &Pod, finalizer: &Name) -> PodPlan {
+    if pod.termination.is_some() {
+        return PodPlan::new(pod, Verdict::Terminating);
+    }
+    PodPlan::new(pod, Verdict::WaitsForFinalizer { finalizer: finalizer.clone() })
+}
+
 /// The row of a pod on a node that is deleted.
-fn row(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, cluster: &Cluster, now: Timestamp) -> PodPlan {
-    let at = |span: Option<Span>| span.map(|span| now + span);
+fn row<E>(pod: &Arc<Pod>, leaving: &BTreeSet<Key>, context: &PlanContext<'_, E>) -> PodPlan {
+    let PlanContext { cluster, rules, now, .. } = context;
+    let at = |span: Option<Span>| span.map(|span| *now + span);
     let window =
         Window { soonest: at(COLLECTED.soonest), likely: at(COLLECTED.likely), latest: at(COLLECTED.latest) };
     let mut row = PodPlan::new(pod, Verdict::Orphaned);
     row.leaves = window;
     row.quality = COLLECTED.quality;
+    row.answer = gaps::can_answer_eviction(cluster, pod).then(|| eviction::answer(cluster, pod, rules, *now));
     row.lost = owner::not_recreated(cluster, pod);
-    row.eviction_notes = EvictionNote::for_pod(cluster, pod);
+    row.eviction_notes = EvictionNote::for_orphan(cluster, pod);
     row.warnings.extend(warning::of_pod(cluster, pod, leaving, true));
     row.warnings.remove(&PodWarning::MayReturn);
     // A finalizer also holds an object that is removed by force.

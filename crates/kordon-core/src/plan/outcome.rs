@@ -13,6 +13,7 @@ use super::{
     job_failure::JobFailure,
     job_owner::FailedJob,
     landing::Landing,
+    not_needed::NotNeeded,
     owner::{self, NotRecreated, Recreation},
     placement_trace::{self, PlacementTrace},
     quota::QuotaRefusal,
@@ -73,8 +74,8 @@ pub enum PodOutcome {
     SameNode,
     /// The pod keeps running on its node.
     Stays { why: Name },
-    /// The pod's controller has enough pods without it.
-    NotRecreated,
+    /// Nothing is created in the pod's place, and nothing should be.
+    NotRecreated(NotNeeded),
     /// The pod has finished.
     Finished,
     /// The replacement was created when the pod's deletion started.
@@ -120,6 +121,8 @@ pub enum StuckReason {
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
+    /// The replacement waits on its node, because another replacement uses the volume of this claim on this other node.
+    SharedVolume { claim: Name, node: NodeName },
     /// The pod's StatefulSet creates it only once this pod of a lower ordinal is Ready.
     LowerOrdinal { pod: Name },
 }
@@ -284,6 +287,8 @@ impl FromIterator<OutcomeKind> for OutcomeCounts {
 #[derive(Clone, Debug)]
 pub struct Departing {
     pub recreation: Recreation,
+    /// Why nothing replaces the pod, although its controller or its kubelet recreates pods; `None` if something does.
+    pub not_needed: Option<NotNeeded>,
     /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
     /// Whether the pod's deletion starts at all.
@@ -338,6 +343,7 @@ impl Departing {
         };
         Self {
             recreation,
+            not_needed: NotNeeded::find(cluster, pod, recreation),
             unknown,
             missing: if is_known { Gaps::default() } else { missing(cluster, pod) },
             is_deleted: true,
@@ -368,6 +374,7 @@ impl Departing {
         let is_admitted = self.quota.as_ref().is_none_or(|refusal| refusal.admitted.is_some());
         self.is_deleted
             && is_admitted
+            && self.not_needed.is_none()
             && match self.recreation {
                 Recreation::Immediately => true,
                 Recreation::WhenGone => self.is_gone,
@@ -381,7 +388,7 @@ impl Departing {
         // The pod alone shows these.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
-            Recreation::OnSameNode => return PodOutcome::SameNode,
+            Recreation::OnSameNode => return PodOutcome::on_same_node(self.not_needed),
             Recreation::Never(NotRecreated::NoOwner) if self.is_deleted => return PodOutcome::Lost,
             _ => {}
         }
@@ -399,6 +406,9 @@ impl Departing {
             Recreation::Unknown if self.is_deleted => {
                 return PodOutcome::Unknown { why: self.unknown.clone() };
             }
+            Recreation::Immediately | Recreation::WhenGone if let Some(why) = self.not_needed => {
+                return PodOutcome::NotRecreated(why);
+            }
             _ if !self.is_deleted => return PodOutcome::Stuck(StuckReason::NotEvicted),
             Recreation::WhenGone if !self.is_gone => return PodOutcome::Stuck(StuckReason::OldPod),
             Recreation::Immediately
@@ -411,7 +421,7 @@ impl Departing {
             (Some(refusal), _) if refusal.admitted.is_none() => {
                 PodOutcome::Refused(Box::new(refusal.clone()))
             }
-            (_, None) => PodOutcome::NotRecreated,
+            (_, None) => PodOutcome::NotRecreated(NotNeeded::EnoughPods),
             (_, Some(replacement)) => self.landed(pod, replacement),
         }
     }
@@ -432,6 +442,11 @@ impl Departing {
             },
             (_, Some(claim)) if !self.is_detached => {
                 PodOutcome::Stuck(StuckReason::Volume { claim: claim.clone() })
+            }
+            (Landing::Node { .. }, _)
+                if let Some((claim, node)) = trace.and_then(|trace| trace.shared_volume.clone()) =>
+            {
+                PodOutcome::Stuck(StuckReason::SharedVolume { claim, node })
             }
             (Landing::Node { node, why }, volume) => {
                 let among = trace
@@ -484,7 +499,7 @@ impl PodOutcome {
             Self::Blocked { .. } => OutcomeKind::Blocked,
             Self::SameNode => OutcomeKind::SameNode,
             Self::Stays { .. } => OutcomeKind::Stays,
-            Self::NotRecreated => OutcomeKind::NotRecreated,
+            Self::NotRecreated(_) => OutcomeKind::NotRecreated,
             Self::Finished => OutcomeKind::Finished,
             Self::Replaced { .. } => OutcomeKind::Replaced,
             Self::WaitsForOldPod => OutcomeKind::WaitsForOldPod,
@@ -509,15 +524,21 @@ impl PodOutcome {
         if !missing.is_empty() && !shows_by_itself {
             return Self::Unknown { why: missing.to_string().into() };
         }
+        let not_needed = NotNeeded::find(cluster, pod, recreation);
         match recreation {
-            Recreation::WhenGone if !owner::needs_another(cluster, pod) => Self::NotRecreated,
+            Recreation::OnSameNode => Self::on_same_node(not_needed),
+            Recreation::Immediately | Recreation::WhenGone if let Some(why) = not_needed => {
+                Self::NotRecreated(why)
+            }
+            Recreation::WhenGone if !owner::needs_another(cluster, pod) => {
+                Self::NotRecreated(NotNeeded::EnoughPods)
+            }
             Recreation::WhenGone if hangs => Self::Stuck(StuckReason::OldPod),
             Recreation::WhenGone => Self::WaitsForOldPod,
             Recreation::Immediately => match eviction_note::attached_once(cluster, pod).filter(|_| hangs) {
                 Some(claim) => Self::Stuck(StuckReason::Volume { claim }),
                 None => Self::Replaced { hangs },
             },
-            Recreation::OnSameNode => Self::SameNode,
             Recreation::Never(NotRecreated::Finished) => Self::Finished,
             Recreation::Never(NotRecreated::JobFails(why)) => {
                 Self::for_failed_job(pod, why, FailedJob::new(cluster, pod))
@@ -525,6 +546,26 @@ impl PodOutcome {
             Recreation::Never(NotRecreated::RunFails) => Self::for_failed_run(pod),
             Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
             Recreation::Unknown => Self::Unknown { why: owner::unknown_text(cluster, pod) },
+        }
+    }
+
+    /// Returns the outcome of a pod that its DaemonSet or its kubelet recreates on its node, unless nothing does.
+    fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
+        not_needed.map_or(Self::SameNode, Self::NotRecreated)
+    }
+
+    /// Returns the outcome of a pod whose Node object is deleted by what is planned or assumed.
+    #[must_use]
+    pub(super) fn without_node(self) -> Self {
+        self.unless_on_same_node(NotNeeded::NodeGone)
+    }
+
+    /// Returns the outcome if this keeps a pod from coming back to its node.
+    #[must_use]
+    pub(super) fn unless_on_same_node(self, why: NotNeeded) -> Self {
+        match self {
+            Self::SameNode => Self::NotRecreated(why),
+            outcome => outcome,
         }
     }
 
@@ -556,6 +597,7 @@ impl PodOutcome {
             Self::Refused(refusal) => format!("→ refused: quota {}", refusal.quota.name),
             Self::Stuck(StuckReason::OldPod | StuckReason::NotEvicted) => "stuck with its node".into(),
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
+            Self::Stuck(StuckReason::SharedVolume { .. }) => "stuck: volume shared".into(),
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
             Self::Lost => "lost".into(),
             Self::FailsRun { owner } => format!("fails {owner}"),
@@ -564,7 +606,7 @@ impl PodOutcome {
             Self::Blocked { why } => format!("blocked: {why}"),
             Self::SameNode => "→ the same node".into(),
             Self::Stays { .. } => "stays".into(),
-            Self::NotRecreated => "not recreated".into(),
+            Self::NotRecreated(_) => "not recreated".into(),
             Self::Finished => "finished".into(),
             Self::Replaced { hangs: false } => "replaced".into(),
             Self::Replaced { hangs: true } => "replaced; old pod hangs".into(),
@@ -603,7 +645,7 @@ impl PodOutcome {
             | Self::Blocked { .. }
             | Self::SameNode
             | Self::Stays { .. }
-            | Self::NotRecreated
+            | Self::NotRecreated(_)
             | Self::Finished
             | Self::Replaced { .. }
             | Self::WaitsForOldPod
@@ -654,6 +696,9 @@ impl fmt::Display for PodOutcome {
                     "stuck: volume {claim} is held until the node is back, deleted or tainted out-of-service"
                 )
             }
+            Self::Stuck(StuckReason::SharedVolume { claim, node }) => {
+                write!(f, "stuck: ReadWriteOnce volume {claim} is attached to {node}, where another pod uses it")
+            }
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => {
                 write!(f, "stuck: its StatefulSet creates it once {pod} is Ready (podManagementPolicy: OrderedReady)")
             }
@@ -672,7 +717,7 @@ impl fmt::Display for PodOutcome {
             Self::FailsJob { job, why, .. } => write!(f, "{why} in Job {job}"),
             Self::SameNode => f.write_str("→ the same node, once that is back"),
             Self::Stays { why } => write!(f, "stays: {why}"),
-            Self::NotRecreated => f.write_str("not recreated: its controller needs no other"),
+            Self::NotRecreated(why) => write!(f, "not recreated: {why}"),
             Self::Replaced { hangs: false } => f.write_str("replaced when its deletion started"),
             Self::Replaced { hangs: true } => f.write_str("replaced; old pod hangs until its kubelet is back"),
             Self::WaitsForOldPod => f.write_str("replaced when the old pod is gone"),

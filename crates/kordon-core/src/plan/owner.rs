@@ -297,6 +297,14 @@ fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
     }
 }
 
+/// Returns whether the controller of a pod is one of these other pods: the garbage collector deletes it with that pod, as
+/// the executors of a Spark driver (upstream `attemptToDeleteItem`).
+pub fn is_owned_by_any<'a>(pod: &Pod, others: impl IntoIterator<Item = &'a Arc<Pod>>) -> bool {
+    let Some(owner) = &pod.owner else { return false };
+    let is_pod = matches!(&owner.kind, OwnerKind::Other { kind, .. } if **kind == *"Pod");
+    is_pod && others.into_iter().any(|other| other.uid == owner.uid)
+}
+
 /// Returns the project whose operator is assumed to recreate a pod; `None` if a controller of Kubernetes does, or if
 /// nothing is known.
 pub fn assumed_operator(pod: &Pod) -> Option<&'static str> {

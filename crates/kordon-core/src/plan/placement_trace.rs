@@ -36,6 +36,9 @@ pub struct PlacementTrace {
     pub preempts: Vec<PreemptedPod>,
     /// Ways to place the pod; `None` if the pod was placed.
     pub help: Option<Help>,
+    /// The claim whose volume an earlier replacement uses on another node, with that node. Only one node at a time can
+    /// use the volume, so the replacement does not start.
+    pub shared_volume: Option<(Name, NodeName)>,
     /// Volumes of the pod that only some nodes can reach.
     pub volumes: Vec<VolumeTopology>,
     /// Aspects that placement did not check.
@@ -199,12 +202,13 @@ pub fn cause(refused: &BTreeMap<Reason, usize>, requests: &Requests) -> Name {
     format!("no {which} has {amount} free").into()
 }
 
-/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`.
+/// Formats reasons, those of most nodes first: `12 insufficient cpu, 1 cordoned`. Without reasons, all nodes have failed or
+/// are gone.
 pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
     let mut counted: Vec<(&Reason, &usize)> = reasons.iter().collect();
     counted.sort_by_key(|(reason, nodes)| (Reverse(**nodes), (*reason).clone()));
     let words: Vec<String> = counted.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-    if words.is_empty() { "no node exists".into() } else { words.join(", ") }
+    if words.is_empty() { "no node is left".into() } else { words.join(", ") }
 }
 
 impl fmt::Display for PreemptedPod {

@@ -9,6 +9,7 @@ use super::{
     cancellation::Cancellation,
     departure::Departure,
     environment::{self, Environment, Estimate, Stragglers, TypicalEnvironment},
+    eviction_note::attached_once,
     job_failures::JobConsequences,
     landing::Landing,
     owner::{self, Recreation},
@@ -48,6 +49,8 @@ pub struct PlacingState {
     failed: BTreeSet<NodeName>,
     /// Nodes that are back after a failure.
     back: BTreeSet<NodeName>,
+    /// Nodes to which volumes that only one node at a time can use are attached for replacements, by their claims.
+    attached: BTreeMap<Key, NodeName>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
     /// Traces, by the pod that is replaced.
@@ -88,6 +91,7 @@ impl<'a> PlacingEnvironment<'a> {
             closed: BTreeSet::new(),
             failed: BTreeSet::new(),
             back: BTreeSet::new(),
+            attached: BTreeMap::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
             before: BTreeMap::new(),
@@ -168,8 +172,9 @@ impl<'a> PlacingEnvironment<'a> {
         }
         match self.state.snapshot.place(&request) {
             SchedulingOutcome::Placed(placement) => {
-                let trace = self.placed(&request, &placement);
                 let node = placement.choice().clone();
+                let shared_volume = self.attach(pod, &node);
+                let trace = PlacementTrace { shared_volume, ..self.placed(&request, &placement) };
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
@@ -185,6 +190,16 @@ impl<'a> PlacingEnvironment<'a> {
                 (Landing::Unknown, Arc::new(trace))
             }
         }
+    }
+
+    /// Attaches the volume that only one node at a time can use. If an earlier replacement uses it on another node,
+    /// returns its claim and that node: the attach/detach controller attaches it to no second node (upstream
+    /// `reportMultiAttachError`), and the scheduler does not ask.
+    fn attach(&mut self, pod: &Pod, node: &NodeName) -> Option<(Name, NodeName)> {
+        let claim = attached_once(self.typical.cluster, &successor::successor(self.typical.cluster, pod))?;
+        let key = Key { namespace: pod.key.namespace.clone(), name: claim.clone() };
+        let attached = self.state.attached.entry(key).or_insert_with(|| node.clone());
+        (attached != node).then(|| (claim, attached.clone()))
     }
 
     /// Returns whether the request certainly stays Pending, because no node is feasible and the pod cannot preempt any
@@ -417,6 +432,9 @@ impl Environment for PlacingEnvironment<'_> {
         let trace = self.state.placements.get(&pod.key);
         if trace.is_some_and(|trace| matches!(trace.obstacle, Some(Obstacle::Gated(_)))) {
             // Nothing says when somebody removes its gates.
+            return Estimate::NEVER;
+        }
+        if trace.is_some_and(|trace| trace.shared_volume.is_some()) {
             return Estimate::NEVER;
         }
         let Landing::Node { node, .. } = landing else { return start };

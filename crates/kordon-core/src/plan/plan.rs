@@ -1,6 +1,9 @@
 //! The plan of an action: its writes, and their effects on nodes, pods and budgets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     action::Action,
@@ -28,7 +31,7 @@ use super::{
     words::{self, counted},
 };
 use crate::{
-    cluster::{Cluster, Gaps, Key, Name, NodeName, WorkloadKind},
+    cluster::{Cluster, Gaps, Key, Name, NodeName, Pod, WorkloadKind},
     engine::ServerVersion,
 };
 use kordon_time::Timestamp;
@@ -222,6 +225,23 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
+    /// Adds a warning for each pod that leaves and owns pods that stay: the garbage collector deletes them.
+    pub(super) fn warn_of_owned_pods(&mut self, cluster: &Cluster) {
+        let leaves = |row: &&PodPlan| row.verdict.as_if_granted().may_leave();
+        let leaving: BTreeMap<&Key, &PodPlan> =
+            self.pods.iter().filter(leaves).map(|row| (&row.pod, row)).collect();
+        let owned = |row: &&PodPlan| {
+            let stays = |pod: &&Arc<Pod>| pod.lives() && !leaving.contains_key(&pod.key);
+            cluster.pods_owned_by(&row.uid).filter(stays).count()
+        };
+        let warning = |row: &&PodPlan| match owned(row) {
+            0 => None,
+            pods => Some(Warning::OwnedPodsDeleted { pod: row.pod.clone(), pods }),
+        };
+        let warnings: Vec<Warning> = leaving.values().filter_map(warning).collect();
+        self.warnings.extend(warnings);
+    }
+
     /// Computes the totals of nodes, the permissions and the undo from the plan's nodes and steps.
     pub(super) fn finish_nodes(&mut self) {
         let is_change = |change: &NodeChange| {
@@ -250,7 +270,11 @@ impl Plan {
             Prospect::Refused
         } else if totals.blocked > 0 {
             Prospect::Blocked
-        } else if totals.wait > 0 || totals.likely_end().is_none() || self.times_out() || self.returning() > 0
+        } else if totals.wait > 0
+            || totals.likely_end().is_none()
+            || self.times_out()
+            || self.returning() > 0
+            || self.held_nodes() > 0
         {
             Prospect::Stalls
         } else if totals.undecided > 0 {
@@ -267,6 +291,11 @@ impl Plan {
             _ => 0,
         };
         self.warnings.iter().map(back).sum()
+    }
+
+    /// Returns the number of nodes whose objects finalizers keep.
+    fn held_nodes(&self) -> usize {
+        self.warnings.iter().filter(|warning| matches!(warning, Warning::NodeHeld { .. })).count()
     }
 
     /// Returns whether a pod is not gone when the timeout expires.
@@ -298,6 +327,10 @@ impl Plan {
             }
             Prospect::Blocked => format!("{} blocked", counted(totals.blocked, "pod", "pods")),
             Prospect::Stalls if self.times_out() => "timeout too short".into(),
+            Prospect::Stalls if self.held_nodes() > 0 => {
+                let nodes = counted(self.held_nodes(), "Node object stays", "Node objects stay");
+                format!("{nodes} until their finalizers are removed")
+            }
             Prospect::Stalls if totals.wait > 0 => {
                 format!("{}, possibly forever", counted(totals.wait, "pod waits", "pods wait"))
             }

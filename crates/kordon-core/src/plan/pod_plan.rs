@@ -8,6 +8,7 @@ use super::{
     eviction_note::EvictionNote,
     forced_removal::keeps_pods,
     landing::Landing,
+    not_needed::NotNeeded,
     outcome::{Departing, PlacedReplacement, PodOutcome, StuckReason},
     owner::{NotRecreated, Recreation},
     placement_trace::PlacementTrace,
@@ -106,6 +107,7 @@ impl PodPlan {
             | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
+            | Verdict::WaitsForFinalizer { .. }
             | Verdict::Blocked { .. }
             | Verdict::TwoBudgets { .. }
             | Verdict::Unknown { .. } => PodOutcome::Blocked { why: self.verdict.to_string() },
@@ -119,12 +121,12 @@ impl PodPlan {
             Verdict::Terminating | Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => {
                 self.outcome_of_leaving(cluster, pod)
             }
-            // While the taint is set, its DaemonSet needs no pod there.
             Verdict::Deleted { .. } if self.warnings.contains(&PodWarning::NotRecreatedWhileTainted) => {
-                without_its_node(self.outcome_of_leaving(cluster, pod))
+                self.outcome_of_leaving(cluster, pod).unless_on_same_node(NotNeeded::NodeTainted)
             }
             Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
-            Verdict::Orphaned => without_its_node(self.outcome_of_orphan(cluster, pod)),
+            // Without its node, nothing recreates it there.
+            Verdict::Orphaned => self.outcome_of_orphan(cluster, pod).without_node(),
         }
     }
 
@@ -182,6 +184,7 @@ impl PodPlan {
             | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
             | Verdict::WaitsForNamespace
+            | Verdict::WaitsForFinalizer { .. }
             | Verdict::Blocked { .. }
             | Verdict::TwoBudgets { .. }
             | Verdict::Unknown { .. } => true,
@@ -224,13 +227,5 @@ impl PodPlan {
             .chain(pending)
             .chain(eviction)
             .collect()
-    }
-}
-
-/// Returns the outcome of a pod where nothing recreates it on its node.
-fn without_its_node(outcome: PodOutcome) -> PodOutcome {
-    match outcome {
-        PodOutcome::SameNode => PodOutcome::NotRecreated,
-        outcome => outcome,
     }
 }

@@ -135,7 +135,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
         plan.quality = self.quality(pod, &plan.verdict);
         let job_failure = likely.and_then(|result| result.job_failure).map(NotRecreated::JobFails);
-        plan.lost = job_failure.or_else(|| owner::not_recreated(cluster, pod));
+        let with_owner = self.input.removes_owner_of(pod).then_some(NotRecreated::OwnerGone);
+        plan.lost = job_failure.or(with_owner).or_else(|| owner::not_recreated(cluster, pod));
         if self.undecided.contains_key(&pod.key) || !self.starts_on_time(group) {
             plan.leaves = plan.leaves.at_the_soonest();
             plan.gone = plan.gone.at_the_soonest();
@@ -436,6 +437,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
         plan.warn_of_groups(self.context.cluster);
+        plan.warn_of_owned_pods(self.context.cluster);
         plan.warnings.extend(self.returning());
         plan.warnings.extend(self.may_time_out());
         let waiting = self.waiting_for_uncordon(plan);

@@ -22,7 +22,7 @@ use super::{
     job_failure::JobFailure,
     job_failures::{self},
     landing::Landing,
-    owner::{self, Recreation},
+    owner::{self, NotRecreated, Recreation},
     placement_trace::RunTrace,
     quota::QuotaRefusal,
     replacement::{LivePods, Replacement},
@@ -55,6 +55,13 @@ pub struct SimulationInput {
     pub closed: BTreeSet<NodeName>,
     /// Deployments that are scaled up by one as soon as a group has pods of them, until the last of these pods leaves.
     pub surges: Vec<Surge>,
+}
+
+impl SimulationInput {
+    /// Returns whether the controller of a pod is a pod that is removed, too.
+    pub fn removes_owner_of(&self, pod: &Pod) -> bool {
+        owner::is_owned_by_any(pod, self.groups.iter().flat_map(|group| &group.pods))
+    }
 }
 
 /// Pods that are removed together.
@@ -378,6 +385,9 @@ impl<'a> Simulation<'a> {
     fn recreation(&self, pod: &Pod) -> Recreation {
         let has_kubelet = pod.node.as_ref().is_some_and(|node| has_running_kubelet(self.cluster, node));
         match owner::recreation(self.cluster, pod) {
+            Recreation::Immediately if self.input.removes_owner_of(pod) => {
+                Recreation::Never(NotRecreated::OwnerGone)
+            }
             Recreation::Immediately if has_kubelet && job_failures::waits_for_end(self.cluster, pod) => {
                 Recreation::WhenGone
             }

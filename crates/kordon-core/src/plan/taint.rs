@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     cluster::{Cluster, Node, NodeName, OUT_OF_SERVICE, OwnerKind, Pod, Taint, TaintEffect, WorkloadKind},
-    engine::{Tolerance, tolerance},
+    engine::{Tolerance, first_timer, tolerance},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -193,6 +193,7 @@ impl Plan {
         self.warn_of_quotas();
         self.warn_of_jobs(cluster);
         self.warn_of_groups(cluster);
+        self.warn_of_owned_pods(cluster);
         self.count_pods(cluster);
     }
 }
@@ -322,8 +323,12 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
         return Verdict::Terminating;
     }
     // If a taint has no time, it is assumed to have been added just now. This gives the latest possible deletion.
+    let since = |taint: &Taint| taint.time_added.map_or(now, |at| cluster.local(at));
     let scheduled = match tolerance(&pod.tolerations, before) {
-        Tolerance::For { span, taint } => Some(taint.time_added.map_or(now, |at| cluster.local(at)) + span),
+        Tolerance::For { .. } => {
+            let tolerated: Vec<_> = before.iter().map(|taint| (since(taint), taint)).collect();
+            first_timer(&pod.tolerations, &tolerated).map(|timer| timer.started + timer.span)
+        }
         Tolerance::NotTolerated(_) => Some(now),
         Tolerance::Forever => None,
     };

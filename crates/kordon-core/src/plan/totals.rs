@@ -85,7 +85,8 @@ impl PodCount {
             Verdict::Waits { .. }
             | Verdict::WaitsForOperator { .. }
             | Verdict::WaitsForController { .. }
-            | Verdict::WaitsForNamespace => Self::Wait,
+            | Verdict::WaitsForNamespace
+            | Verdict::WaitsForFinalizer { .. } => Self::Wait,
             Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } | Verdict::Unknown { .. } => Self::Blocked,
             Verdict::Undecided { .. } => Self::Undecided,
         }

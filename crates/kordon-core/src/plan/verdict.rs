@@ -50,6 +50,8 @@ pub enum Verdict {
     /// The pod's namespace is being deleted. The server refuses evictions there, and deletes the pod with the
     /// namespace.
     WaitsForNamespace,
+    /// The pod stays on its node, whose object is kept by this finalizer after its deletion.
+    WaitsForFinalizer { finalizer: Name },
     /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: with `unhealthyPodEvictionPolicy:
     /// AlwaysAllow` it would allow it, because the pod is not Ready.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern, frees_unhealthy: bool },
@@ -214,6 +216,7 @@ impl Verdict {
             Self::WaitsForOperator { .. } => "waitsForOperator",
             Self::WaitsForController { .. } => "waitsForController",
             Self::WaitsForNamespace => "waitsForNamespace",
+            Self::WaitsForFinalizer { .. } => "waitsForFinalizer",
             Self::Blocked { .. } => "blocked",
             Self::TwoBudgets { .. } => "twoBudgets",
             Self::Unknown { .. } => "unknown",
@@ -236,7 +239,8 @@ impl Verdict {
             Self::Waits { .. }
             | Self::WaitsForOperator { .. }
             | Self::WaitsForController { .. }
-            | Self::WaitsForNamespace => "waits",
+            | Self::WaitsForNamespace
+            | Self::WaitsForFinalizer { .. } => "waits",
             Self::Blocked { .. } => "blocked",
             Self::TwoBudgets { .. } => "fails",
             Self::Unknown { .. } => "unknown",
@@ -267,6 +271,7 @@ impl Verdict {
             | Self::Terminating
             | Self::Leaves(LeaveReason::Free(_) | LeaveReason::Deleted)
             | Self::WaitsForNamespace
+            | Self::WaitsForFinalizer { .. }
             | Self::TwoBudgets { .. }
             | Self::Unknown { .. }
             | Self::Undecided { .. }
@@ -324,6 +329,12 @@ impl fmt::Display for Verdict {
                 write!(f, "waits until the disruption controller syncs {budget}")
             }
             Self::WaitsForNamespace => f.write_str("waits: deleted with its namespace"),
+            Self::WaitsForFinalizer { finalizer } => {
+                write!(
+                    f,
+                    "waits: finalizer {finalizer} keeps the Node object, so nothing removes the pod by force"
+                )
+            }
             Self::Blocked { budget, numbers, pattern, .. } => {
                 let advice = self.advice().unwrap_or_default();
                 write!(f, "blocked by {budget} ({numbers}): {pattern}; {advice}")

@@ -9,6 +9,7 @@ use std::{
 use super::{
     budget::BudgetNumbers,
     cordon_wait::CordonWait,
+    eviction_note::lasting_claims,
     gaps::PlanGap,
     job_failure::JobFailure,
     job_owner::JobOwner,
@@ -34,6 +35,8 @@ pub enum PodWarning {
     HostPathData,
     /// The pod has a generic ephemeral volume, whose claim and data are deleted with the pod.
     EphemeralVolume,
+    /// A claim of the pod is being deleted, and no pod that stays uses it: it goes with the pod.
+    ClaimDeleted,
     /// The pod tolerates the cordon, so its replacement may land on the same node.
     MayReturn,
     /// The pod is the only replica of its workload. Until its replacement is Ready, the workload has no Ready pod.
@@ -72,7 +75,7 @@ pub enum PodWarning {
 impl PodWarning {
     /// Returns whether the pod's data is lost with the pod.
     pub const fn loses_data(self) -> bool {
-        matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume)
+        matches!(self, Self::EmptyDirData | Self::MemoryData | Self::EphemeralVolume | Self::ClaimDeleted)
     }
 
     /// Returns a stable name for the warning.
@@ -82,6 +85,7 @@ impl PodWarning {
             Self::MemoryData => "memoryData",
             Self::HostPathData => "hostPathData",
             Self::EphemeralVolume => "ephemeralVolume",
+            Self::ClaimDeleted => "claimDeleted",
             Self::MayReturn => "mayReturnHere",
             Self::SingleReplica => "singleReplica",
             Self::LastReady => "lastReady",
@@ -109,6 +113,10 @@ impl fmt::Display for PodWarning {
             Self::MemoryData => "emptyDir data in memory is lost",
             Self::HostPathData => "hostPath data stays on the node",
             Self::EphemeralVolume => "its ephemeral volume is lost",
+            Self::ClaimDeleted => {
+                "a claim of it is being deleted and goes with it, and so does the volume unless its reclaimPolicy is \
+                 Retain: copy the data first"
+            }
             Self::MayReturn => "tolerates the cordon, may return to this node",
             Self::SingleReplica => "only replica",
             Self::LastReady => "last Ready pod of its workload",
@@ -256,6 +264,17 @@ pub enum Warning {
         /// Number of its workload pods.
         pods: usize,
     },
+    /// The pod owns pods that stay, which the garbage collector deletes once it is gone.
+    OwnedPodsDeleted {
+        pod: Key,
+        /// Number of these pods.
+        pods: usize,
+    },
+    /// Finalizers keep the object of the node after its deletion.
+    NodeHeld {
+        node: NodeName,
+        finalizers: Vec<Name>,
+    },
     /// The node lifecycle controller adds and removes this taint, so a manual change does not last.
     ControllersTaint {
         node: NodeName,
@@ -314,6 +333,8 @@ impl Warning {
             Self::StatusDiffers { .. } => "statusDiffers",
             Self::OutOfService { .. } => "outOfService",
             Self::MachineRuns { .. } => "machineRuns",
+            Self::OwnedPodsDeleted { .. } => "ownedPodsDeleted",
+            Self::NodeHeld { .. } => "nodeHeld",
             Self::ControllersTaint { .. } => "controllersTaint",
             Self::TaintsDoNotEvict => "taintsDoNotEvict",
             Self::CordonStands { .. } => "cordonStands",
@@ -435,6 +456,19 @@ impl fmt::Display for Warning {
                  kubelet started again",
                 counted(*pods, "workload pod is", "workload pods are")
             ),
+            Self::OwnedPodsDeleted { pod, pods } => {
+                let pods = counted(*pods, "other pod that it owns", "other pods that it owns");
+                write!(f, "the garbage collector deletes {pods} once {pod} is gone")
+            }
+            Self::NodeHeld { node, finalizers } => {
+                let names: Vec<&str> = finalizers.iter().map(Name::as_str).collect();
+                let names = names.join(", ");
+                write!(f, "{node} stays until the controller of {names} removes its finalizer")?;
+                if finalizers.iter().any(|finalizer| *finalizer == *KARPENTER) {
+                    write!(f, ": Karpenter evicts its pods before, within their budgets; see the plan of a drain")?;
+                }
+                Ok(())
+            }
             Self::ControllersTaint { node, key } => write!(
                 f,
                 "the node lifecycle controller adds and removes {key} on {node}: this change does not last"
@@ -490,6 +524,10 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
     acts.into_iter().map(warning).collect()
 }
 
+/// The finalizer by which Karpenter drains a deleted node and ends its machine before the object goes
+/// (`pkg/controllers/node/termination/controller.go`, `finalize`).
+const KARPENTER: &str = "karpenter.sh/termination";
+
 /// The priority value of system-cluster-critical.
 const CRITICAL: i32 = 2_000_000_000;
 
@@ -520,6 +558,7 @@ pub fn of_pod(
     warn_if(runs && pod.storage.has(LocalVolume::Memory), PodWarning::MemoryData);
     warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
     warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
+    warn_if(loses_claim(cluster, pod, leaving), PodWarning::ClaimDeleted);
     warn_if(runs && is_critical(pod), PodWarning::Critical);
     warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
@@ -536,6 +575,20 @@ pub fn of_pod(
         }
     }
     found
+}
+
+/// Returns whether a claim of the pod is being deleted, and is kept only by pods that leave (upstream
+/// `podUsesPVCForDeletion`: a pod without a node does not keep it).
+fn loses_claim(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
+    let namespace = &pod.key.namespace;
+    let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };
+    let is_ending = |name: &&Name| cluster.claims().get(&key(name)).is_some_and(|claim| claim.is_terminating);
+    let is_kept = |name: &Name| {
+        let stays =
+            |other: &&Arc<Pod>| other.node.is_some() && other.key != pod.key && !leaving.contains(&other.key);
+        cluster.pods_in(namespace).filter(stays).any(|other| lasting_claims(other).any(|used| used == name))
+    };
+    lasting_claims(pod).filter(is_ending).any(|name| !is_kept(name))
 }
 
 /// Returns whether all Ready pods of the pod's owner leave; false if not all pods of the owner are known.

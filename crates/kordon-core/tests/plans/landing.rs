@@ -4,11 +4,16 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use kordon_core::{
-    cluster::{Name, NodeName, Pod, Requests, Resources, WorkloadKind},
+    cluster::{
+        AccessModes, Change, Claim, Key, Name, NodeName, ObjectEvent, Pod, Requests, Resources,
+        SchedulingSpec, Volume, VolumeProperties, WorkloadKind, scheduling::PodVolume,
+    },
     placement::{Constraint, Reason, Snapshot, SnapshotLease},
     plan::{
-        Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, OutcomeKind,
-        PlacingEnvironment, Plan, PlanJob, PodPlan, RemovalOptions, TaintEdits, Warning, headroom,
+        Action, Cancellation, DrainOptions, EvictionRules, Headroom, Landing, LostNodes, OutcomeKind,
+        PlacingEnvironment, Plan, PlanJob, PodOutcome, PodPlan, RemovalOptions, TaintEdits, Warning,
+        failover::{failover, leave_running_nodes},
+        headroom,
     },
 };
 
@@ -287,4 +292,72 @@ fn reported(fixture: &PlanFixture) -> String {
 
 fn words(headroom: &Headroom) -> String {
     headroom.clause(None, NOW, ToString::to_string).expect("there is something to lose").text
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/volume/attachdetach/reconciler/reconciler.go`, `attachDesiredVolumes`: no second
+/// node gets a ReadWriteOnce volume. The scheduler knows only ReadWriteOncePod (`plugins/volumerestrictions`).
+#[test]
+fn of_two_pods_that_share_a_volume_of_one_node_one_does_not_start_elsewhere() {
+    let mut fixture = roomy(&[("n1", 4), ("n2", 1), ("n3", 1)]);
+    replicas(&mut fixture, "wordpress", &["n1", "n1"], 1);
+    let claim = Claim {
+        key: Key::new("default", "files"),
+        requested: VolumeProperties {
+            modes: AccessModes { read_write_once: true, ..AccessModes::default() },
+            ..VolumeProperties::default()
+        },
+        volume: "files".into(),
+        is_bound: true,
+        ..Claim::default()
+    };
+    let volume = Volume { name: "files".into(), properties: claim.requested, ..Volume::default() };
+    fixture.cluster.apply(Change::Claim(ObjectEvent::Applied(claim)), &mut Vec::new());
+    fixture.cluster.apply(Change::Volume(ObjectEvent::Applied(volume)), &mut Vec::new());
+    for name in ["wordpress-0", "wordpress-1"] {
+        fixture.pod(name, "n1", |pod| {
+            let volumes = [PodVolume::Claim("files".into())].into();
+            pod.scheduling = SchedulingSpec { volumes, ..(*pod.scheduling).clone() }.into();
+        });
+    }
+    let plan = drain(&fixture, &["n1"]);
+    let stuck: Vec<&PodPlan> =
+        plan.pods.iter().filter(|row| row.outcome.kind() == OutcomeKind::Stuck).collect();
+    let [second] = stuck[..] else { panic!("{:?}", plan.pods) };
+    let first = plan.pods.iter().find(|row| row.pod != second.pod).expect("another pod");
+    assert_ne!(node(first), node(second), "the scheduler sends them to two nodes");
+    assert!(first.ready_again.is_some() && second.ready_again.is_none());
+    let text = format!("volume files is attached to {}", node(first).expect("a node"));
+    assert!(second.outcome.to_string().contains(&text), "{}", second.outcome);
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`: terminating pods are not active, so the
+/// replacement is created, and placed, while the old pod still uses its node.
+#[test]
+fn a_pod_on_a_running_node_keeps_its_room_until_its_replacement_is_placed() {
+    let outcome = |cores: i64| {
+        let mut fixture = roomy(&[("n1", cores), ("n2", 2)]);
+        replicas(&mut fixture, "web", &["n1"], 1);
+        replicas(&mut fixture, "other", &["n2"], 1);
+        let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("it is there").clone();
+        let leaving = leave_running_nodes(&fixture.cluster, [pod]);
+        let snapshot = Snapshot::new(&fixture.cluster, NEWEST);
+        let placing = PlacingEnvironment::new(&fixture.cluster, snapshot, NOW);
+        failover(&fixture.cluster, leaving, LostNodes::default(), placing).pods.remove(0).outcome
+    };
+    let PodOutcome::Moves { among, .. } = outcome(2) else { panic!("{:?}", outcome(2)) };
+    assert_eq!(among.len(), 2, "with the old pod, n1 is as full as n2");
+    let PodOutcome::Moves { node, .. } = outcome(1) else { panic!("{:?}", outcome(1)) };
+    assert_eq!(&*node, "n2", "there is room on n1 only once the old pod is gone");
+}
+
+#[test]
+fn a_replacement_without_a_node_takes_the_room_of_the_old_pod_once_that_is_gone() {
+    let mut fixture = roomy(&[("n1", 1), ("n2", 1)]);
+    replicas(&mut fixture, "web", &["n1"], 1);
+    replicas(&mut fixture, "other", &["n2"], 1);
+    let pod = fixture.cluster.pod(&Key::new("default", "web-0")).expect("it is there").clone();
+    let leaving = leave_running_nodes(&fixture.cluster, [pod]);
+    let placing = PlacingEnvironment::new(&fixture.cluster, Snapshot::new(&fixture.cluster, NEWEST), NOW);
+    let failover = failover(&fixture.cluster, leaving, LostNodes::default(), placing);
+    assert_eq!(failover.pods[0].outcome.kind(), OutcomeKind::SameNode, "{:?}", failover.pods[0].outcome);
 }

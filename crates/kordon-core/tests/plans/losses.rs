@@ -1,7 +1,10 @@
 //! What a pod that leaves takes with it: the other pods of its Job, of a JobSet, or of its group.
 
 use kordon_core::{
-    cluster::{JobLimits, Name, Owner, OwnerKind, WorkloadKind},
+    cluster::{
+        Change, Claim, JobLimits, Key, Name, ObjectEvent, Owner, OwnerKind, Pod, SchedulingSpec,
+        WorkloadKind, scheduling::PodVolume,
+    },
     plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning},
 };
 
@@ -64,6 +67,57 @@ fn a_preempted_pod_fails_its_job() {
     let trace = of(&plan, "web-0").placement.as_ref().expect("a trace");
     let [preempted] = trace.preempts.as_slice() else { panic!("{trace:?}") };
     assert!(preempted.to_string().ends_with("it fails its Job (BackoffLimitExceeded: 1 failure, limit 0)"));
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/garbagecollector/garbagecollector.go`, `attemptToDeleteItem`; apache/spark
+/// `BasicExecutorFeatureStep.scala`: the driver's pod is the controller of its executors.
+#[test]
+fn the_executors_of_a_spark_driver_are_deleted_with_it() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture.pod("driver", "n1", |_| {});
+    for (executor, node) in [("exec-1", "n1"), ("exec-2", "n2"), ("exec-3", "n3")] {
+        fixture.pod(executor, node, |pod| {
+            let owner =
+                Owner { kind: OwnerKind::other("Pod", ""), name: "driver".into(), uid: uid("Pod", "driver") };
+            pod.owner = Some(owner.into());
+        });
+    }
+    let plan = drained(&fixture);
+    let executor = of(&plan, "exec-1");
+    assert_eq!((executor.outcome.kind(), executor.landing.clone()), (OutcomeKind::Lost, None));
+    let deleted = Warning::OwnedPodsDeleted { pod: Key::new("default", "driver"), pods: 2 };
+    assert!(plan.warnings.contains(&deleted), "{:?}", plan.warnings);
+
+    let others = fixture.drain(&["n2"], DrainOptions { force: true, ..DrainOptions::default() });
+    assert_eq!(of(&others, "exec-2").outcome.kind(), OutcomeKind::Moves, "the driver requests another");
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/volume/pvcprotection/pvc_protection_controller.go`, `podUsesPVCForDeletion`: the last
+/// pod on a node keeps the claim.
+#[test]
+fn a_claim_that_is_being_deleted_goes_with_its_last_pod() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    let uses = |pod: &mut Pod, claim: &str| {
+        own(pod, WorkloadKind::ReplicaSet, "db");
+        let volumes = [PodVolume::Claim(claim.into())].into();
+        pod.scheduling = SchedulingSpec { volumes, ..SchedulingSpec::default() }.into();
+    };
+    fixture.owner(WorkloadKind::ReplicaSet, "db", 4);
+    for (pod, node, claim) in [
+        ("alone", "n1", "ending"),
+        ("shares", "n1", "shared"),
+        ("stays", "n2", "shared"),
+        ("safe", "n1", "kept"),
+    ] {
+        fixture.pod(pod, node, |pod| uses(pod, claim));
+    }
+    for (name, is_terminating) in [("ending", true), ("shared", true), ("kept", false)] {
+        let claim = Claim { key: Key::new("default", name), is_terminating, ..Claim::default() };
+        fixture.cluster.apply(Change::Claim(ObjectEvent::Applied(claim)), &mut Vec::new());
+    }
+    let plan = drained(&fixture);
+    let loses = |pod: &str| of(&plan, pod).warnings.contains(&PodWarning::ClaimDeleted);
+    assert_eq!(["alone", "shares", "safe"].map(loses), [true, false, false]);
 }
 
 /// `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`, `executeFailurePolicy`.

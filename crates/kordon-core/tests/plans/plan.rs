@@ -10,10 +10,12 @@ use kordon_core::{
     engine::{Origin, ServerVersion, Settings},
     operation::Confirmation,
     plan::{
-        Action, BlockPattern, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate, FreeEviction,
-        JobFailure, Landing, LeaveReason, MetadataEdits, MetadataField, NodeChange, NotRecreated, Permission,
-        Plan, PlanError, PlanEvent, PlanStep, PodOutcome, Prospect, Quality, RemovalOptions, Retry, Skip,
-        Stragglers, TaintEdits, Verdict, Warning, warning::PodWarning,
+        Action, BlockPattern, Departing, DrainFlag, DrainOptions, DrainRefusal, Environment, Estimate,
+        FreeEviction, JobFailure, Landing, LeaveReason, LostNodes, MetadataEdits, MetadataField, NodeChange,
+        NotNeeded, NotRecreated, OutcomeKind, Permission, Plan, PlanError, PlanEvent, PlanStep, PodOutcome,
+        Prospect, Quality, RemovalOptions, Retry, Skip, Stragglers, TaintEdits, Verdict, Warning,
+        failover::{failover, leave_lost_nodes, leave_running_nodes},
+        warning::PodWarning,
     },
 };
 use kordon_time::{ClusterTime, Span};
@@ -961,7 +963,7 @@ fn a_pod_that_a_taint_deletes_says_which_budget_is_ignored_and_what_its_replacem
     fixture.pod("db-0", "n1", |pod| own(pod, WorkloadKind::StatefulSet, "db"));
     let plan = edit(&fixture, &["maintenance:NoExecute"], false);
     let notes = |pod: &str| of(&plan, pod).notes().join("; ");
-    assert!(notes("web-0").contains("budget default/web ignored by taint eviction"), "{}", notes("web-0"));
+    assert!(notes("web-0").contains("budget default/web ignored"), "{}", notes("web-0"));
     assert!(notes("db-0").contains("no replacement until the old pod is gone"), "{}", notes("db-0"));
     assert!(!notes("db-0").contains("budget") && !notes("web-0").contains("old pod"));
 }
@@ -1503,7 +1505,7 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     let web = of(&plan, "web-0");
     assert_eq!(web.verdict.word(), "orphaned");
     assert_eq!([web.gone.soonest, web.gone.likely, web.gone.latest].map(at), [Some(40), Some(50), Some(80)]);
-    assert_eq!(of(&plan, "agent-1").outcome, PodOutcome::NotRecreated);
+    assert_eq!(of(&plan, "agent-1").outcome, PodOutcome::NotRecreated(NotNeeded::NodeGone));
     assert_eq!(of(&plan, "held").gone.likely, None, "a finalizer keeps it");
     assert_eq!(plan.command.as_deref(), Some("kubectl delete node n1"));
     let [step] = &plan.steps[..] else { panic!("{:?}", plan.steps) };
@@ -1518,4 +1520,102 @@ fn the_pods_of_a_deleted_node_are_left_to_the_garbage_collector() {
     assert_eq!(Confirmation::to(&empty.plan(action())), Confirmation::Plain);
     empty.replica_set("web", 1, &["n2"]).sync();
     assert_eq!(empty.plan(action()).totals.outcomes.total(), 0);
+}
+
+/// A Node with a finalizer stays after its deletion (Kubernetes 1.37.1 apiserver
+/// `pkg/registry/generic/registry/store.go`, `Delete`). Karpenter 1 drains it through the Eviction API before it removes
+/// its own (kubernetes-sigs/karpenter `pkg/controllers/node/termination/controller.go`, `finalize`).
+#[test]
+fn a_finalizer_keeps_a_deleted_node_and_its_pods() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.node("n1", |node| node.finalizers = ["karpenter.sh/termination".into()].into());
+    fixture
+        .replica_set("web", 2, &["n1", "n2"])
+        .budget("web", |budget| budget.min_available = least(2))
+        .sync();
+    let delete = |name: &str| Action::DeleteNode { nodes: nodes(&[name]) };
+    let held = fixture.plan(delete("n1"));
+    let web = of(&held, "web-0");
+    assert_eq!((web.verdict.word(), web.leaves.likely), ("waitsForFinalizer", None));
+    assert_eq!((held.prospect(), held.totals.placed), (Prospect::Stalls, 0));
+    assert_eq!(Confirmation::to(&held), Confirmation::Grave);
+    let finalizers = vec![Name::from("karpenter.sh/termination")];
+    assert!(
+        held.warnings.contains(&Warning::NodeHeld { node: "n1".into(), finalizers }),
+        "{:?}",
+        held.warnings
+    );
+
+    let free = fixture.plan(delete("n2"));
+    assert_eq!((of(&free, "web-1").verdict.word(), free.prospect()), ("orphaned", Prospect::Completes));
+    assert!(
+        free.warnings.contains(&Warning::BudgetsIgnored { pods: 1, blocked: Some(1) }),
+        "{:?}",
+        free.warnings
+    );
+}
+
+/// Kubernetes 1.37.1 `plugin/pkg/admission/namespace/lifecycle/admission.go`, `Admit`: nothing is created in a namespace
+/// that is being deleted; `pkg/controller/replicaset/replica_set.go`, `manageReplicas`, gives up silently.
+#[test]
+fn nothing_replaces_a_pod_in_a_namespace_that_is_being_deleted() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.replica_set("web", 1, &["n1"]).owner(WorkloadKind::StatefulSet, "db", 1).pod(
+        "db-0",
+        "n1",
+        |pod| own(pod, WorkloadKind::StatefulSet, "db"),
+    );
+    let outcomes = |fixture: &PlanFixture| -> Vec<OutcomeKind> {
+        let lost = LostNodes::failed(Arc::new(nodes(&["n1"]).into_iter().collect()));
+        let leaving = leave_lost_nodes(&fixture.cluster, &lost.failed);
+        let failover = failover(&fixture.cluster, leaving, lost, fixture.environment.clone());
+        failover.pods.iter().map(|pod| pod.outcome.kind()).collect()
+    };
+    assert_eq!(outcomes(&fixture), [OutcomeKind::Moves, OutcomeKind::Stuck]);
+    fixture.namespace("default", true);
+    assert_eq!(outcomes(&fixture), [OutcomeKind::NotRecreated; 2]);
+    let web = fixture.cluster.pod(&Key::new("default", "web-0")).expect("it is there");
+    let departing = Departing::from_lost_node(&fixture.cluster, web, true);
+    assert_eq!(departing.decide(web, None), PodOutcome::NotRecreated(NotNeeded::NamespaceEnds));
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `manage`: pods are made for the nodes that exist;
+/// `pkg/kubelet/pod/mirror_client.go`, `CreateMirrorPod`: a mirror pod needs its Node.
+#[test]
+fn a_pod_that_runs_only_on_its_node_does_not_come_back_to_one_that_is_gone() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture.owner(WorkloadKind::DaemonSet, "agent", 1);
+    for (name, node) in [("agent-1", "n1"), ("agent-3", "n3")] {
+        fixture.pod(name, node, |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    }
+    let outcome = |name: &str, lost: LostNodes| {
+        let pod = fixture.cluster.pod(&Key::new("default", name)).expect("it is there").clone();
+        let leaving = leave_running_nodes(&fixture.cluster, [pod]);
+        failover(&fixture.cluster, leaving, lost, fixture.environment.clone()).pods[0].outcome.clone()
+    };
+    let gone = PodOutcome::NotRecreated(NotNeeded::NodeGone);
+    assert_eq!(outcome("agent-1", LostNodes::default()), PodOutcome::SameNode);
+    let removed = LostNodes { removed: nodes(&["n1"]).into_iter().collect(), ..LostNodes::default() };
+    assert_eq!(outcome("agent-1", removed), gone, "the Node is assumed to be deleted");
+    assert_eq!(outcome("agent-3", LostNodes::default()), gone, "the Node is gone already");
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/daemon/daemon_controller.go`, `NodeShouldRunDaemonPod`: a NoExecute taint that is not
+/// tolerated ends the pod and keeps the next one away.
+#[test]
+fn the_pod_of_a_daemonset_that_a_taint_evicts_does_not_come_back_while_the_taint_is_there() {
+    let mut fixture = PlanFixture::new(&["n1", "n2"]);
+    fixture
+        .owner(WorkloadKind::DaemonSet, "agent", 1)
+        .pod("agent-1", "n1", |pod| own(pod, WorkloadKind::DaemonSet, "agent"));
+    let tainted = PodOutcome::NotRecreated(NotNeeded::NodeTainted);
+    let plan = edit(&fixture, &["maint:NoExecute"], false);
+    assert_eq!(of(&plan, "agent-1").outcome, tainted, "the plan adds the taint");
+    fixture.node("n1", |node| node.taints = [taint("maint:NoExecute")].into());
+    let agent = fixture.cluster.pod(&Key::new("default", "agent-1")).expect("it is there");
+    let outcome = |pod: &Pod| Departing::from_running_node(&fixture.cluster, pod, true).decide(pod, None);
+    assert_eq!(outcome(agent), tainted, "the node has the taint");
+    let mut tolerant = (**agent).clone();
+    tolerates(&mut tolerant, "maint", None);
+    assert_eq!(outcome(&tolerant), PodOutcome::SameNode);
 }

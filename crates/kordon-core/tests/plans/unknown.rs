@@ -197,7 +197,7 @@ fn rests_on_numbers(verdict: &Verdict) -> bool {
         Verdict::Leaves(LeaveReason::Free(free)) => *free != kordon_core::plan::FreeEviction::NoBudget,
         Verdict::Deleted { .. } | Verdict::Orphaned => false,
         Verdict::Tolerates | Verdict::DeletionCancelled => false,
-        Verdict::WaitsForNamespace | Verdict::TwoBudgets { .. } => false,
+        Verdict::WaitsForNamespace | Verdict::WaitsForFinalizer { .. } | Verdict::TwoBudgets { .. } => false,
         Verdict::Leaves(LeaveReason::BudgetAllows { .. })
         | Verdict::LeavesAfter { .. }
         | Verdict::Waits { .. }
@@ -231,6 +231,8 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::UnselectedRemain { .. }
         | Warning::OutOfService { .. }
         | Warning::MachineRuns { .. }
+        | Warning::NodeHeld { .. }
+        | Warning::OwnedPodsDeleted { .. }
         | Warning::ControllersTaint { .. }
         | Warning::TaintsDoNotEvict
         | Warning::CordonStands { .. }

@@ -169,7 +169,8 @@ const fn verdict_role(verdict: &Verdict) -> Role {
         | Verdict::Waits { .. }
         | Verdict::WaitsForOperator { .. }
         | Verdict::WaitsForController { .. }
-        | Verdict::WaitsForNamespace => Role::CountdownSoon,
+        | Verdict::WaitsForNamespace
+        | Verdict::WaitsForFinalizer { .. } => Role::CountdownSoon,
         Verdict::Blocked { .. } | Verdict::TwoBudgets { .. } => Role::LevelError,
         Verdict::Unknown { .. } | Verdict::Undecided { .. } => Role::NodeNotice,
         Verdict::Deleted { .. } | Verdict::Orphaned => Role::TaintNoExecute,

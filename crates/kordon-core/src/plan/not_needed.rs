@@ -1,0 +1,65 @@
+//! Why nothing is created in the place of a pod that leaves, although nothing is missing then.
+
+use std::fmt;
+
+use super::owner::Recreation;
+use crate::{
+    cluster::{Cluster, NodeName, OwnerKind, Pod, Scope, WorkloadKind},
+    engine::{Tolerance, no_execute, tolerance},
+};
+
+/// The reason why nothing is created in the place of a pod, although its controller or its kubelet recreates pods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotNeeded {
+    /// The pod's controller has enough pods without it.
+    EnoughPods,
+    /// The pod's namespace is being deleted, so the API server refuses new pods in it.
+    NamespaceEnds,
+    /// The pod runs only on its node, whose object is gone: a DaemonSet has no pod for a node that does not exist, and a
+    /// mirror pod is created only for a node that exists.
+    NodeGone,
+    /// The pod's DaemonSet creates no pod on its node, because of a NoExecute taint that the pod does not tolerate.
+    NodeTainted,
+}
+
+impl fmt::Display for NotNeeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::EnoughPods => "its controller needs no other",
+            Self::NamespaceEnds => "its namespace is being deleted",
+            Self::NodeGone => "it runs only on its node, which is gone",
+            Self::NodeTainted => "its DaemonSet creates none on its node while that has the taint",
+        })
+    }
+}
+
+impl NotNeeded {
+    /// Returns why nothing is created in the place of a leaving pod; `None` if its controller may create one. Controllers of
+    /// workloads give up silently in a namespace that is being deleted (upstream `manageReplicas`, NamespaceLifecycle
+    /// admission).
+    pub(super) fn find(cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Option<Self> {
+        let namespace = cluster.namespaces().get(&pod.key.namespace);
+        let node_is_gone = || {
+            let is_gone =
+                |node: &NodeName| cluster.node(node).is_none() && cluster.knows(&Scope::Node(node.clone()));
+            pod.node.as_ref().is_some_and(is_gone)
+        };
+        match recreation {
+            Recreation::OnSameNode if node_is_gone() => Some(Self::NodeGone),
+            Recreation::OnSameNode if is_repelled(cluster, pod) => Some(Self::NodeTainted),
+            Recreation::OnSameNode | Recreation::Immediately | Recreation::WhenGone => {
+                namespace.filter(|namespace| namespace.terminating).map(|_| Self::NamespaceEnds)
+            }
+            Recreation::Never(_) | Recreation::Unknown => None,
+        }
+    }
+}
+
+/// Returns whether the DaemonSet of a pod creates no pod on its node, because of a NoExecute taint there that the pod does
+/// not tolerate (upstream `NodeShouldRunDaemonPod`). A static pod ignores taints.
+fn is_repelled(cluster: &Cluster, pod: &Pod) -> bool {
+    let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return false };
+    let daemon_set = OwnerKind::Workload(WorkloadKind::DaemonSet);
+    let is_daemon = pod.owner.as_ref().is_some_and(|owner| owner.kind == daemon_set);
+    is_daemon && matches!(tolerance(&pod.tolerations, &no_execute(node)), Tolerance::NotTolerated(_))
+}
