@@ -31,6 +31,8 @@ pub struct BudgetsArgs {
 pub async fn run(args: BudgetsArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let at = shot.at;
+    // Which drains a budget holds up is found by a refresh.
+    shot.model.refresh(at);
     shot.model.run_budgets(at);
     args.once.output.print(&BudgetsReport::new(&shot.model, at), table)?;
     shot.done()

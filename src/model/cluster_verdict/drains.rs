@@ -40,7 +40,7 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
         // One of the drains that wait for each other goes first: its advice is enough.
         Some(CordonWait { waits_in_turn: Some(_), .. }) => None,
         Some(wait) => Some(wait.advice()),
-        None => Some(drain.advice().to_owned()),
+        None => Some(drain.advice()),
     });
     let advice: BTreeSet<String> = advice.chain(mutual(model).map(CordonWait::advice).take(1)).collect();
     findings.extend(advice.into_iter().map(|advice| Finding::new(VerdictLevel::Warning, advice)));

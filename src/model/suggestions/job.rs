@@ -93,6 +93,7 @@ impl Model {
             flaps: self.watchlist.flaps(&node.name, now),
             next,
             drain: status.drain,
+            blocked: self.views.blocked_drains.iter().find(|drain| drain.node == node.name).cloned(),
             knows_out_of_service: rules.out_of_service,
             stuck: pods.filter(is_stuck).map(|pod| pod.key.clone()).collect(),
             cordon_wait: self.views.cordon_waits.iter().find(|wait| wait.node == node.name).cloned(),

@@ -8,7 +8,8 @@ use kordon_core::{
     cluster::{Cluster, ConditionStatus, ForeignDrain, Key, Node, OUT_OF_SERVICE, Pod},
     operation::DrainCount,
     plan::{
-        Action, CordonWait, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal, words::counted,
+        Action, BlockedDrain, CordonWait, DrainOptions, RemovalOptions, TaintEdits, taint_edits::Removal,
+        words::counted,
     },
     pressure::PressureCondition,
 };
@@ -24,6 +25,8 @@ pub struct NodeCase {
     /// Time at which the node's grace period ends, or at which its first pod is evicted; `None` if neither is known.
     pub next: Option<Timestamp>,
     pub drain: Option<DrainCount>,
+    /// The drain of the node, if budgets block it.
+    pub blocked: Option<BlockedDrain>,
     /// Whether the cluster's release supports the out-of-service taint.
     pub knows_out_of_service: bool,
     /// Pods of the node that are Terminating and that its kubelet does not end: their grace periods are over, or it does
@@ -155,10 +158,12 @@ impl NodeCase {
             NodeState::ShuttingDown => "until it has stopped: its kubelet ends its pods before that".into(),
             NodeState::Rebooting => "until it is back".into(),
             NodeState::Drained => "until its maintenance ends".into(),
-            NodeState::Draining => match self.drain {
-                Some(count) => format!("until its drain ends: {}", count.text()),
-                None => "until its drain ends".into(),
-            },
+            NodeState::Draining => {
+                let count = self.drain.map(|count| format!(": {}", count.text())).unwrap_or_default();
+                let blocked = self.blocked.as_ref();
+                let blocked = blocked.map(|drain| format!("; blocked by {drain}: {}", drain.advice()));
+                format!("until its drain ends{count}{}", blocked.unwrap_or_default())
+            }
             NodeState::Cordoned | NodeState::Ready => {
                 let note = self.node.cordon().map(|note| note.text(now)).unwrap_or_default();
                 format!("until its cordon ends: {note}")
@@ -285,6 +290,7 @@ mod tests {
             flaps: None,
             next: None,
             drain: None,
+            blocked: None,
             knows_out_of_service: true,
             stuck: Vec::new(),
             cordon_wait: None,
@@ -359,6 +365,22 @@ mod tests {
         assert_eq!(words(&cordoned), "uncordon drain");
         let flapping = NodeCase { flaps: Some(4), ..case(NodeState::Late) };
         assert_eq!(words(&flapping), "wait restartKubelet cordon whatIf");
+    }
+
+    #[test]
+    fn a_blocked_drain_says_which_budget_blocks_it_and_which_pod_has_to_be_ready() {
+        let mut draining = case(NodeState::Draining);
+        draining.blocked = Some(BlockedDrain {
+            node: "n1".into(),
+            since: NOW,
+            budgets: vec![Key::new("db", "mongo")],
+            pods: vec![Key::new("db", "mongo-1")],
+            unhealthy: vec![Key::new("db", "mongo-2")],
+            has_double: false,
+        });
+        let wait = &draining.suggestions(&Cluster::default(), NOW)[0];
+        let text = "until its drain ends; blocked by PodDisruptionBudget db/mongo: make db/mongo-2 Ready";
+        assert_eq!(wait.text, text);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use super::{
-    budget,
+    budget::{self, BudgetState},
     eviction::{self, EvictionBlock, EvictionDecision},
     rules::EvictionRules,
 };
@@ -21,6 +21,8 @@ pub struct BlockedDrain {
     pub budgets: Vec<Key>,
     /// Pods whose eviction is refused.
     pub pods: Vec<Key>,
+    /// Pods of the budgets that are not healthy. If they were, each of these budgets would allow an eviction. Sorted.
+    pub unhealthy: Vec<Key>,
     /// Whether more than one budget protects one of the pods, so that its eviction fails whatever they allow.
     pub has_double: bool,
 }
@@ -63,14 +65,26 @@ impl BlockedDrain {
         }
         let budgets: Vec<Key> = budgets.into_iter().collect();
         let pods = left.iter().map(|pod| pod.key.clone()).collect();
-        (!budgets.is_empty()).then(|| Self { node: node.name.clone(), since, budgets, pods, has_double })
+        let unhealthy = unhealthy(cluster, budgets.iter().filter_map(|key| states.get(key)), rules, now);
+        (!budgets.is_empty()).then(|| Self {
+            node: node.name.clone(),
+            since,
+            budgets,
+            pods,
+            unhealthy,
+            has_double,
+        })
     }
 
     /// Returns what the operator can do about the drain.
-    pub const fn advice(&self) -> &'static str {
-        match self.has_double {
-            true => "leave only one budget for each pod: delete the others, or narrow their selectors",
-            false => "scale up its workload, or relax the budget",
+    pub fn advice(&self) -> String {
+        match self.unhealthy.as_slice() {
+            _ if self.has_double => {
+                "leave only one budget for each pod: delete the others, or narrow their selectors".into()
+            }
+            [] => "scale up its workload, or relax the budget".into(),
+            [pod] => format!("make {pod} Ready"),
+            [pod, others @ ..] => format!("make {pod} and {} more Ready", others.len()),
         }
     }
 }
@@ -82,6 +96,29 @@ impl fmt::Display for BlockedDrain {
         let word = if budgets.len() == 1 { "PodDisruptionBudget" } else { "PodDisruptionBudgets" };
         write!(f, "{word} {}", budgets.join(", "))
     }
+}
+
+/// Returns the pods that are not healthy, of budgets that would allow an eviction if they were. More replicas would not
+/// help all of these: a StatefulSet creates none while a pod of a lower ordinal is not Ready.
+fn unhealthy<'a>(
+    cluster: &Cluster,
+    states: impl Iterator<Item = &'a BudgetState>,
+    rules: &EvictionRules,
+    now: Timestamp,
+) -> Vec<Key> {
+    let mut found = BTreeSet::new();
+    for state in states {
+        let Some(budget) = cluster.budgets().get(&state.key) else { continue };
+        let is_unhealthy = |pod: &&Arc<Pod>| pod.lives() && !budget::is_healthy(cluster, budget, pod, now);
+        let pods: Vec<Key> =
+            budget::pods_of(cluster, budget, rules).filter(is_unhealthy).map(|pod| pod.key.clone()).collect();
+        let would_be_healthy =
+            state.numbers.healthy.saturating_add(i32::try_from(pods.len()).unwrap_or(i32::MAX));
+        if would_be_healthy > state.numbers.desired {
+            found.extend(pods);
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Returns when the drain of a node began: when a component of another project said so, or else when the node was

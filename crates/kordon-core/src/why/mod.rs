@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use crate::{
     cluster::{
         Cluster, ConditionStatus, CordonOrigin, DrainStage, ForeignDrain, ForeignNote, Key, MaintenanceNote,
-        Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
+        Name, Node, NodeName, Scope, Taint, TaintEffect, TaintOwner,
     },
     engine::{
         Cause, Certainty, Confidence, Due, Engine, EvictionStatus, NodeStage, NodeView, UNREACHABLE, Why,
@@ -165,6 +165,7 @@ impl Explainer<'_> {
     pub fn node(&self, node: &Node) -> Vec<Step> {
         let mut explanation = self.until_tainted(node);
         self.explain_cordon(node, &mut explanation);
+        explain_deletion(node, &mut explanation);
         self.explain_drain(node, &mut explanation);
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
@@ -659,4 +660,16 @@ fn rate_words(zone: &ZoneView) -> String {
         "zone {} is {} ({} of {} not ready), {} nodes a second",
         zone.key, zone.state, zone.not_ready, zone.size, zone.rate
     )
+}
+
+/// Adds that the Node object is being deleted, and the finalizers that keep it.
+fn explain_deletion(node: &Node, explanation: &mut Vec<Step>) {
+    if !node.terminating {
+        return;
+    }
+    let finalizers: Vec<&str> = node.finalizers.iter().map(Name::as_str).collect();
+    let kept =
+        if finalizers.is_empty() { String::new() } else { format!(": kept by {}", finalizers.join(", ")) };
+    let text = format!("the Node object is being deleted{kept}");
+    explanation.push(Step::new(Tense::Present, Topic::Drain, text));
 }

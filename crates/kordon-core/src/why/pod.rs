@@ -54,6 +54,10 @@ impl Explainer<'_> {
                 Some(name) => format!("node {name} is gone: the pod garbage collector deletes it"),
             };
             explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
+            if pod.node.is_some() {
+                self.explain_outcome(pod, &mut explanation);
+                self.explain_volume(pod, &mut explanation);
+            }
             return in_order(explanation);
         };
         self.explain_endpoints(pod, &mut explanation);
@@ -181,6 +185,11 @@ impl Explainer<'_> {
     fn explain_successor(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let outcome = PodOutcome::for_terminating(self.cluster, pod);
         explanation.push(Step::new(Tense::Present, Topic::Termination, format!("outcome: {outcome}")));
+        self.explain_volume(pod, explanation);
+    }
+
+    /// Adds when the volume of a pod that its kubelet does not end is detached.
+    fn explain_volume(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let rules = EvictionRules::from(self.engine.settings());
         let node = pod.node.as_ref().and_then(|name| self.cluster.node(name));
         let notes = match node.is_some_and(|node| removes_by_force(node, &rules)) {
@@ -224,19 +233,27 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Budget, text));
     }
 
-    /// Adds the outcome of the pod's eviction, with reasons.
-    fn explain_outcome(&self, pod: &Pod, explanation: &mut Vec<Step>) {
-        let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else { return };
+    /// Adds the outcome of the pod's eviction, with reasons. If it has not been computed, adds what the eviction would
+    /// cost.
+    fn explain_outcome(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
+        let Some(outcome) = self.outcomes.and_then(|outcomes| outcomes.get(&pod.key)) else {
+            return self.explain_loss(pod, explanation);
+        };
         let texts = [format!("outcome: {outcome}")].into_iter().chain(outcome.reasons());
         explanation.extend(texts.map(|text| Step::new(Tense::Future, Topic::Eviction, text)));
     }
 
-    /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services.
+    /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services, and why.
     fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
         let at = ready.last_transition.map(|at| self.cluster.local(at));
-        let text = "not ready: it has left the endpoints of its Services".to_owned();
+        let text = "not ready: its Services send it nothing".to_owned();
         explanation.push(Step { at, ..Step::new(Tense::Past, Topic::Endpoints, text) });
+        let gates: Vec<&str> = pod.unmet_gates().iter().map(Name::as_str).collect();
+        let gates = (!gates.is_empty()).then(|| format!("readiness gates not met: {}", gates.join(", ")));
+        let trouble = pod.trouble().map(|trouble| format!("not expected to become ready: {trouble}"));
+        let causes = gates.into_iter().chain(trouble);
+        explanation.extend(causes.map(|text| Step::new(Tense::Present, Topic::Endpoints, text)));
     }
 
     fn explain_eviction(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {

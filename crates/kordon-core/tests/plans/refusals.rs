@@ -1,11 +1,12 @@
 //! Why the API server refuses to evict one pod: the same as the plan of its eviction says.
 
 use kordon_core::{
-    cluster::{Key, Requirement, Selector, SelectorOperator},
-    plan::{BlockPattern, Verdict, refusal},
+    cluster::{Key, Requirement, Selector, SelectorOperator, Taint},
+    plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };
+use kordon_time::{ClusterTime, Span};
 
-use crate::plan_fixture::{NOW, PlanFixture, least, not_ready};
+use crate::plan_fixture::{NOW, PlanFixture, least, not_ready, taint};
 
 #[test]
 fn an_eviction_that_is_allowed_has_no_refusal() {
@@ -88,4 +89,31 @@ fn of_web(fixture: &PlanFixture) -> Option<Verdict> {
         None => assert!(matches!(planned, Verdict::Leaves(_)), "{planned:?}"),
     }
     refusal
+}
+
+/// A drain by another client: the node is cordoned, and budgets refuse the evictions of what is left.
+#[test]
+fn a_blocked_drain_names_the_pods_that_have_to_be_ready() {
+    let mut fixture = PlanFixture::new(&["n1", "n2", "n3"]);
+    fixture.node("n1", |node| {
+        let time_added = Some(ClusterTime::new(NOW - Span::from_secs(600)));
+        node.unschedulable = true;
+        node.taints = [Taint { time_added, ..taint("node.kubernetes.io/unschedulable:NoSchedule") }].into();
+    });
+    fixture.replica_set("web", 3, &["n1", "n2", "n3"]).budget("web", |budget| {
+        budget.max_unavailable = least(1);
+    });
+    let blocked = |fixture: &PlanFixture| {
+        let node = fixture.cluster.node(&"n1".into()).expect("a node");
+        BlockedDrain::find(&fixture.cluster, node, None, &fixture.rules(), NOW)
+    };
+    assert_eq!(blocked(fixture.sync()), None, "one may leave");
+    fixture.pod("web-2", "n3", not_ready);
+    let drain = blocked(fixture.sync()).expect("it is blocked");
+    assert_eq!(drain.unhealthy, [Key::new("default", "web-2")]);
+    assert_eq!(drain.advice(), "make default/web-2 Ready");
+
+    fixture.budget("web", |budget| (budget.max_unavailable, budget.min_available) = (None, least(3)));
+    let never = blocked(fixture.sync()).expect("it is blocked");
+    assert_eq!(never.advice(), "scale up its workload, or relax the budget", "all three have to be healthy");
 }

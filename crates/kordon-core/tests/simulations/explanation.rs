@@ -2,7 +2,10 @@
 //! and steps that will not happen.
 
 use kordon_core::{
-    cluster::{Change, Condition, ConditionStatus, Key, Node, NodeName, ObjectEvent, Pod, Version},
+    cluster::{
+        Change, Condition, ConditionStatus, Key, Node, NodeName, ObjectEvent, Pod, PodEnding, PodReady,
+        Version,
+    },
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
     why::{Explainer, Step, Tense, Topic},
@@ -348,4 +351,54 @@ fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
     let of_pod = of_pod(&sim, &key(&sim, "stays"));
     let text = |step: &Step| step.text.contains("after all others, within its grace period of 10s or less");
     assert!(of_pod.iter().any(text), "{of_pod:?}");
+}
+
+#[test]
+fn a_pod_that_was_never_ready_has_left_no_endpoints_and_says_what_it_lacks() {
+    let mut sim = peaceful(&modern());
+    let key = key(&sim, "p00");
+    let mut pod = (**sim.cluster.pod(&key).expect("a pod")).clone();
+    pod.version = Version(pod.version.0 + 1_000_000);
+    pod.ready = Some(PodReady { status: ConditionStatus::False, last_transition: None });
+    pod.ending = Some(
+        PodEnding {
+            trouble: Some("migrate: CrashLoopBackOff".into()),
+            unmet_gates: ["example.com/ready".into()].into(),
+            ..PodEnding::default()
+        }
+        .into(),
+    );
+    sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
+    let story = of_pod(&sim, &key);
+    let texts: Vec<&str> =
+        story.iter().filter(|step| step.topic == Topic::Endpoints).map(|step| &*step.text).collect();
+    assert_eq!(
+        texts,
+        [
+            "not ready: its Services send it nothing",
+            "readiness gates not met: example.com/ready",
+            "not expected to become ready: migrate: CrashLoopBackOff",
+        ]
+    );
+}
+
+#[test]
+fn the_pod_of_a_node_that_is_gone_says_what_becomes_of_it() {
+    let mut sim = peaceful(&modern());
+    sim.tell(Change::Node(ObjectEvent::Deleted("n00".into())));
+    let story = of_pod(&sim, &key(&sim, "p00"));
+    let says = |words: &str| story.iter().any(|step| step.text.contains(words));
+    assert!(says("node n00 is gone") && says("lost: no controller recreates it"), "{story:#?}");
+}
+
+#[test]
+fn a_node_that_is_being_deleted_says_what_keeps_it() {
+    let mut sim = peaceful(&modern());
+    let mut node = (**sim.cluster.node(&"n00".into()).expect("a node")).clone();
+    node.version = Version(node.version.0 + 1_000_000);
+    (node.terminating, node.finalizers) = (true, ["karpenter.sh/termination".into()].into());
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+    let story = of_node(&sim, "n00");
+    let text = "the Node object is being deleted: kept by karpenter.sh/termination";
+    assert!(story.iter().any(|step| step.text == text), "{story:#?}");
 }
