@@ -15,7 +15,7 @@ use super::{
     switchover::{InstanceRole, Switchover, role_of, switchover},
     verdict::{BlockPattern, Verdict},
 };
-use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod};
+use crate::cluster::{Budget, Cluster, Key, Name, NodeName, Pod, Uid, Workload};
 use kordon_time::Timestamp;
 
 /// Returns the verdict that the plan of its eviction has on a pod, if the API server refuses the eviction now and the
@@ -192,7 +192,8 @@ fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
 }
 
 /// Returns whether all pods of a budget are healthy at the end of a run, and none of them is missing: as many pods are
-/// there as their owners want. Owners whose scale is not known are taken to have all their pods.
+/// there as their owners want, and as the Deployments above these want, which scale them (upstream `scale` in
+/// `pkg/controller/deployment/sync.go`). Owners whose scale is not known are taken to have all their pods.
 fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rules: &EvictionRules) -> bool {
     let lives = |pod: &&Arc<Pod>| pod.lives();
     let is_complete = |pod: &Arc<Pod>| {
@@ -200,8 +201,15 @@ fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rule
         let OwnerLookup::Found(workload) = owner::find(cluster, &pod.key.namespace, owner) else {
             return true;
         };
-        let live = cluster.pods_owned_by(&owner.uid).filter(lives).count();
-        workload.replicas.is_none_or(|replicas| i32::try_from(live).unwrap_or(i32::MAX) >= replicas)
+        let live = |owner: &Uid| cluster.pods_owned_by(owner).filter(lives).count();
+        let has = |workload: &Workload, live: usize| {
+            workload.replicas.is_none_or(|replicas| i32::try_from(live).unwrap_or(i32::MAX) >= replicas)
+        };
+        has(&workload, live(&owner.uid))
+            && owner::deployment_of(cluster, &workload).is_none_or(|deployment| {
+                let own = owner::replica_sets_of(cluster, &deployment);
+                has(&deployment, own.map(|replica_set| live(&replica_set.uid)).sum())
+            })
     };
     state.numbers.healthy >= state.numbers.expected
         && budget::pods_of(cluster, budget, rules).filter(lives).all(is_complete)

@@ -7,8 +7,8 @@ use super::{
     owner_kinds::{self, OwnerBehaviour},
 };
 use crate::cluster::{
-    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Workload, WorkloadKind,
-    WorkloadStage, stateful_set::ordinal,
+    Cluster, Key, Name, Namespace, NodeName, Owner, OwnerKind, Pod, Scope, Selector, Uid, Workload,
+    WorkloadKind, WorkloadStage, stateful_set::ordinal,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -128,6 +128,32 @@ pub fn workload_of(cluster: &Cluster, namespace: &Namespace, owner: &Owner) -> O
     }
 }
 
+/// Returns the Deployment above a ReplicaSet, if it has one that is known.
+pub fn deployment_of(cluster: &Cluster, workload: &Workload) -> Option<Arc<Workload>> {
+    let owner = workload.owner.as_ref()?;
+    match find(cluster, &workload.key.namespace, owner) {
+        OwnerLookup::Found(above) => Some(above).filter(|above| above.kind == WorkloadKind::Deployment),
+        OwnerLookup::Gone | OwnerLookup::Unknown => None,
+    }
+}
+
+/// Returns the ReplicaSets of a Deployment.
+pub fn replica_sets_of<'a>(
+    cluster: &'a Cluster,
+    deployment: &'a Workload,
+) -> impl Iterator<Item = &'a Arc<Workload>> {
+    owned_replica_sets(cluster, &deployment.key.namespace, &deployment.uid)
+}
+
+fn owned_replica_sets<'a>(
+    cluster: &'a Cluster,
+    namespace: &Namespace,
+    uid: &'a Uid,
+) -> impl Iterator<Item = &'a Arc<Workload>> {
+    let is_of_it = move |other: &&Arc<Workload>| other.owner.as_ref().is_some_and(|owner| owner.uid == *uid);
+    cluster.workloads_in(WorkloadKind::ReplicaSet, namespace).filter(is_of_it)
+}
+
 /// Label with the revision of a StatefulSet's pod.
 const REVISION: &str = "controller-revision-hash";
 
@@ -138,11 +164,8 @@ pub fn is_rolling_out(cluster: &Cluster, pod: &Pod) -> bool {
     let OwnerLookup::Found(direct) = find(cluster, &pod.key.namespace, owner) else { return false };
     match (direct.kind, &direct.owner) {
         (WorkloadKind::ReplicaSet, Some(deployment)) => {
-            let replica_sets = cluster.workloads_in(WorkloadKind::ReplicaSet, &pod.key.namespace);
-            let is_of_it = |other: &&Arc<Workload>| {
-                other.owner.as_ref().is_some_and(|owner| owner.uid == deployment.uid)
-            };
-            replica_sets.filter(is_of_it).filter(|other| other.replicas != Some(0)).nth(1).is_some()
+            let replica_sets = owned_replica_sets(cluster, &pod.key.namespace, &deployment.uid);
+            replica_sets.filter(|other| other.replicas != Some(0)).nth(1).is_some()
         }
         (WorkloadKind::StatefulSet, _) => {
             let revision = pod.labels.get(REVISION);
@@ -189,6 +212,18 @@ impl NotRecreated {
             Self::JobFails(_) => "fails its Job",
             Self::RunFails => "fails its run",
             Self::NoOwner | Self::OwnerGone | Self::Finished => "lost",
+        }
+    }
+
+    /// The reason as a clause about the pod.
+    pub fn says(self) -> String {
+        match self {
+            Self::JobFails(why @ JobFailure::Index { .. }) => format!("{why} in its Job"),
+            Self::JobFails(why) => format!("its Job fails ({why})"),
+            Self::RunFails => "its run fails with it".into(),
+            Self::OwnerGone => "its controller is gone".into(),
+            Self::NoOwner => "no controller recreates it".into(),
+            Self::Finished => "it has finished".into(),
         }
     }
 

@@ -1,12 +1,12 @@
 //! Why the API server refuses to evict one pod: the same as the plan of its eviction says.
 
 use kordon_core::{
-    cluster::{Key, Requirement, Selector, SelectorOperator, Taint},
+    cluster::{Key, Owner, OwnerKind, Requirement, Selector, SelectorOperator, Taint, WorkloadKind},
     plan::{BlockPattern, BlockedDrain, Verdict, refusal},
 };
 use kordon_time::{ClusterTime, Span};
 
-use crate::plan_fixture::{NOW, PlanFixture, least, not_ready, taint};
+use crate::plan_fixture::{NOW, PlanFixture, least, not_ready, taint, uid};
 
 #[test]
 fn an_eviction_that_is_allowed_has_no_refusal() {
@@ -71,6 +71,24 @@ fn a_pod_that_is_not_ready_needs_one_healthy_pod_less_than_a_ready_one() {
     assert_eq!(needs(&fixture), 1, "one is Ready and must stay");
     fixture.pod("web-0", "n1", not_ready).sync();
     assert_eq!(needs(&fixture), 1, "none is Ready; the other one has to be");
+}
+
+/// Kubernetes 1.37 `pkg/controller/deployment/sync.go`, `scale`: the Deployment scales its ReplicaSet.
+#[test]
+fn a_pod_that_a_scaled_deployment_still_lacks_is_waited_for() {
+    let mut fixture = web();
+    fixture.owner(WorkloadKind::Deployment, "web", 3);
+    fixture.change_workload(WorkloadKind::ReplicaSet, "web", |replica_set| {
+        let kind = OwnerKind::Workload(WorkloadKind::Deployment);
+        replica_set.owner = Some(Owner { kind, name: "web".into(), uid: uid("Deployment", "web") });
+    });
+    fixture.budget("web", |budget| budget.min_available = least(2)).sync();
+    let Some(Verdict::Waits { unhealthy, recoveries, .. }) = of_web(&fixture) else {
+        panic!("{:?}", of_web(&fixture))
+    };
+    assert_eq!((unhealthy, recoveries), (vec![], 1));
+    fixture.owner(WorkloadKind::Deployment, "web", 2);
+    assert!(matches!(of_web(&fixture), Some(Verdict::Blocked { .. })), "{:?}", of_web(&fixture));
 }
 
 fn web() -> PlanFixture {
