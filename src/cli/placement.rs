@@ -11,7 +11,7 @@ use super::{
 use kordon_core::{
     cluster::NodeName,
     placement::{Caveat, ResourceUse, Scored, Scorer, Share},
-    plan::{Landing, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},
+    plan::{Landing, OutcomeKind, PlacementTrace, PreemptedPod, Receiver, placement_trace::share},
 };
 
 /// How a placement was decided.
@@ -102,6 +102,8 @@ pub struct PreemptedReport {
     pub node: NodeName,
     /// Where the replacement of the preempted pod lands, as text.
     pub text: String,
+    /// The word of its outcome ([outcomes.md](../outcomes.md)): `moves`, `pending`, `lost`, `failsJob` or `unknown`.
+    pub outcome: &'static str,
 }
 
 /// A node that receives pods.
@@ -180,6 +182,7 @@ fn preempted(pod: &PreemptedPod) -> PreemptedReport {
         pod: pod.pod.name.to_string(),
         node: pod.node.clone(),
         text: pod.to_string(),
+        outcome: OutcomeKind::of_preempted(pod).word(),
     }
 }
 

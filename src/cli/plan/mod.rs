@@ -17,7 +17,7 @@ pub use args::{
 use kordon_core::{
     cluster::{Gaps, Scope},
     placement::Snapshot,
-    plan::{Action, NotRecreated, Plan, PlanError, PodPlan, Prospect},
+    plan::{Action, Plan, PlanError, Prospect},
 };
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};
@@ -93,25 +93,14 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
 }
 
 /// Fails if pods are lost for good without a flag that accepts it. A pod without a controller needs `--force`, as with
-/// kubectl; nothing like that exists for a Job that fails, nor for the deletion of a node.
+/// kubectl, where the action has that flag; nothing like it exists for a Job that fails, nor for pods that replacements
+/// preempt.
 fn expect_no_losses(plan: &Plan) -> Result<(), CliError> {
     let has_force = !matches!(plan.action, Action::DeleteNode { .. });
-    let is_lost = |pod: &&PodPlan| {
-        let is_accepted = |lost| match lost {
-            NotRecreated::NoOwner => has_force,
-            NotRecreated::Finished => true,
-            NotRecreated::OwnerGone | NotRecreated::JobFails(_) | NotRecreated::RunFails => false,
-        };
-        pod.leaves.likely.is_some() && pod.lost.is_some_and(|lost| !is_accepted(lost))
-    };
-    let text = |pod: &PodPlan| {
-        let why = pod.lost.map_or("", NotRecreated::risk);
-        format!("{} ({why})", pod.pod)
-    };
-    let traces = plan.pods.iter().filter_map(|pod| pod.placement.as_ref());
-    let preempted = traces.flat_map(|trace| &trace.preempts).filter(|victim| victim.fails.is_some());
-    let preempted = preempted.map(|victim| format!("{} (preempted, fails its Job)", victim.pod));
-    let pods: Vec<String> = plan.pods.iter().filter(is_lost).map(text).chain(preempted).collect();
+    let is_accepted = |loss: &&Loss| has_force && loss.is_accepted_by_force();
+    let losses = plan.losses();
+    let pods: Vec<String> =
+        losses.iter().filter(|loss| !is_accepted(loss)).map(ToString::to_string).collect();
     if pods.is_empty() { Ok(()) } else { Err(CliError::WouldLose { pods }) }
 }
 

@@ -117,13 +117,13 @@ pub struct PlanTotalsReport {
     pub undecided: usize,
     /// Pods that need a flag which is not given.
     pub refused_pods: usize,
-    /// Pods that leave, and that no controller recreates.
+    /// Pods that leave, and that no controller recreates, or whose Job fails; those that replacements preempt included.
     pub lost: usize,
     /// Pods that leave, and lose data.
     pub data_lost: usize,
     /// Replacements that land on a predicted node. `null`, like `pending` and `preempted`, if placements are unknown.
     pub placed: Option<usize>,
-    /// Replacements that stay Pending.
+    /// Replacements that stay Pending, those of preempted pods included.
     pub pending: Option<usize>,
     /// Pods that replacements preempt.
     pub preempted: Option<usize>,
@@ -372,7 +372,7 @@ pub struct WarningReport {
     /// `zoneLosesLastReady`, `noSchedulableNode`, `controlPlane`, `kubeletDown`, `unselectedRemain`, `budgetsIgnored`,
     /// `partlyDrained`, `capacityExhausted`, `comesBack` (the template of pods names the drained node), `mayTimeOut`
     /// (pods likely leave before the timeout, but may use their whole grace period), `switchover` (an operator moves
-    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
+    /// roles away from the node, deletes the only instance there, or can do neither), `jobFails` (a Job fails, because its pods that leave are failed pods), `preempts` (pods that replacements preempt then have nowhere to run), `groupRestarts` (other pods of a LeaderWorkerSet restart with those that leave), `ownedPodsDeleted` (a pod that leaves owns others, which are deleted with it), `quotaExceeded` (a quota refuses replacements), `statusDiffers`, `unknown` (as in `unknown[]`),
     /// `outOfService`, `machineRuns` (a deleted node is Ready), `nodeHeld` (finalizers keep a deleted node),
     /// `controllersTaint`, `taintsDoNotEvict` (the settings say that no controller evicts pods by
     /// NoExecute taints), `cordonStands` (kordon cordoned the node, and the time for which that was meant is not over),

@@ -4,8 +4,8 @@ use kordon_core::{
     cluster::Cluster,
     operation::{Guards, approval::Objection},
     plan::{
-        Action, Failover, Landing, NodeChange, OutcomeCounts, Plan, PodPlan, Prospect, Verdict, Warning,
-        words::counted,
+        Action, Failover, Landing, NodeChange, OutcomeCounts, Plan, PodPlan, PreemptedPod, Prospect, Verdict,
+        Warning, words::counted,
     },
 };
 
@@ -52,6 +52,7 @@ const fn is_worth_a_line(warning: &Warning) -> bool {
         | Warning::Claimed { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
+        | Warning::Preempts { .. }
         | Warning::GroupRestarts { .. }
         | Warning::OwnedPodsDeleted { .. }
         | Warning::Switchover { .. }
@@ -131,10 +132,11 @@ fn of_pod(pod: &PodPlan, plan: &Plan) -> String {
 fn of_pods(plan: &Plan) -> String {
     let totals = &plan.totals;
     let removed = removed_by_force(plan);
+    let is_lost = |preempted: &&PreemptedPod| preempted.lost.is_some();
     let counts = LeavingPods {
         leave: totals.leave_now + totals.leave_later + totals.undecided,
         pending: pending_of_leaving(plan),
-        lost: totals.lost,
+        lost: totals.lost - plan.pods.iter().flat_map(PodPlan::preempted).filter(is_lost).count(),
         data_lost: totals.data_lost,
         wait: totals.wait,
         blocked: totals.blocked,

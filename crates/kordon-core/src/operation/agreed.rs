@@ -118,6 +118,9 @@ impl fmt::Display for Drift {
             Self::Surge { surge } => write!(f, "Deployment {surge} would be scaled up"),
             Self::Risk { pod, risk, verdict } => match risk {
                 Risk::Lost => write!(f, "pod {pod} would be lost: no controller recreates it"),
+                Risk::PreemptedLost => {
+                    write!(f, "the replacement of pod {pod} would preempt pods that are lost")
+                }
                 Risk::DataLost => write!(f, "data of pod {pod} would be lost"),
                 Risk::DuplicateIdentity => write!(f, "the identity of pod {pod} may exist twice"),
                 Risk::BudgetIgnored | Risk::Waits | Risk::Blocked => write!(f, "pod {pod}: {verdict}"),

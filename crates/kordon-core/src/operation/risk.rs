@@ -9,6 +9,8 @@ use crate::plan::{Plan, PodPlan, PodWarning, Verdict};
 pub enum Risk {
     /// No controller recreates the pod.
     Lost,
+    /// The replacement of the pod preempts pods that no controller recreates, or whose Job fails.
+    PreemptedLost,
     /// Data of the pod is lost.
     DataLost,
     /// Two pods may have the same identity for a while.
@@ -51,6 +53,7 @@ impl Risk {
         let loses_data = pod.warnings.iter().any(|warning| warning.loses_data());
         let others = [
             (pod.lost.is_some(), Self::Lost),
+            (pod.preempted().any(|preempted| preempted.lost.is_some()), Self::PreemptedLost),
             (loses_data, Self::DataLost),
             (pod.warnings.contains(&PodWarning::DuplicateIdentity), Self::DuplicateIdentity),
         ];
@@ -61,7 +64,7 @@ impl Risk {
     /// Whether the operator has to type the name of the context to confirm a plan with this risk.
     pub const fn is_grave(self) -> bool {
         match self {
-            Self::Lost | Self::DataLost | Self::BudgetIgnored => true,
+            Self::Lost | Self::PreemptedLost | Self::DataLost | Self::BudgetIgnored => true,
             // The name of the context is not needed: the options of the plan show these risks, or an override asks for
             // words of its own.
             Self::DuplicateIdentity | Self::Waits | Self::Blocked => false,

@@ -16,7 +16,7 @@ use super::{
     landing::Landing,
     outcome::{Departing, OutcomeCounts, OutcomeKind, PlacedReplacement, PodOutcome},
     owner::{self, NotRecreated, Recreation},
-    placement_trace::{PreemptedPod, RunTrace},
+    placement_trace::RunTrace,
     replacement::LivePods,
     successor,
 };
@@ -100,15 +100,8 @@ impl Failover {
 
 /// Returns the pods that replacements preempt, with their outcomes.
 pub fn preempted(trace: &RunTrace) -> impl Iterator<Item = (&Key, OutcomeKind)> {
-    let outcome = |pod: &PreemptedPod| match &pod.landing {
-        None if pod.fails.is_some() => OutcomeKind::FailsJob,
-        Some(Landing::Node { .. }) => OutcomeKind::Moves,
-        Some(Landing::Pending { .. }) => OutcomeKind::Pending,
-        Some(Landing::Unknown) => OutcomeKind::Unknown,
-        None => OutcomeKind::Lost,
-    };
     let placements = trace.placements.values();
-    placements.flat_map(|placement| &placement.preempts).map(move |pod| (&pod.pod, outcome(pod)))
+    placements.flat_map(|placement| &placement.preempts).map(|pod| (&pod.pod, OutcomeKind::of_preempted(pod)))
 }
 
 /// Returns the pods that stop running when these nodes are lost. Terminating pods are left out, because they stop

@@ -15,7 +15,7 @@ use super::{
     landing::Landing,
     not_needed::NotNeeded,
     owner::{self, NotRecreated, Recreation},
-    placement_trace::{self, PlacementTrace},
+    placement_trace::{self, PlacementTrace, PreemptedPod},
     quota::QuotaRefusal,
     successor,
     words::counted,
@@ -128,7 +128,7 @@ pub enum StuckReason {
 }
 
 /// Number of pods with each outcome.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OutcomeCounts([usize; OutcomeKind::ALL.len()]);
 
 impl OutcomeKind {
@@ -151,6 +151,17 @@ impl OutcomeKind {
         Self::Preempts,
         Self::Moves,
     ];
+
+    /// Returns the kind of outcome of a pod that a replacement preempts.
+    pub const fn of_preempted(pod: &PreemptedPod) -> Self {
+        match (&pod.landing, pod.lost) {
+            (Some(Landing::Node { .. }), _) => Self::Moves,
+            (Some(Landing::Pending { .. }), _) => Self::Pending,
+            (None, Some(NotRecreated::JobFails(_))) => Self::FailsJob,
+            (None, Some(_)) => Self::Lost,
+            (Some(Landing::Unknown), _) | (None, None) => Self::Unknown,
+        }
+    }
 
     /// Returns whether a pod with this outcome has nowhere to run: it should run somewhere, but nothing runs in its
     /// place.

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{job_failure::JobFailure, landing::Landing};
+use super::{landing::Landing, owner::NotRecreated};
 use crate::{
     cluster::{Key, Name, NodeName, Requests, quantity},
     placement::{
@@ -52,10 +52,10 @@ pub struct PlacementTrace {
 pub struct PreemptedPod {
     pub pod: Key,
     pub node: NodeName,
-    /// Landing of the pod's own replacement; `None` if no controller recreates the pod.
+    /// Landing of the pod's own replacement; `None` if there is none, or if that is not known.
     pub landing: Option<Landing>,
-    /// How the Job of the pod, or its index, fails by the preemption: a preempted pod is a failed pod.
-    pub fails: Option<JobFailure>,
+    /// Why no controller recreates the pod; `None` if one does, or if that is not known.
+    pub lost: Option<NotRecreated>,
 }
 
 /// A node on which replacements land, with its resource use before and after.
@@ -214,10 +214,10 @@ pub fn reasons(reasons: &BTreeMap<Reason, usize>) -> String {
 impl fmt::Display for PreemptedPod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is preempted on {}", self.pod, self.node)?;
-        match (&self.landing, self.fails) {
+        match (&self.landing, self.lost) {
             (Some(landing), _) => write!(f, "; its replacement: {}", landing.text()),
-            (None, Some(failure)) => write!(f, "; it fails its Job ({failure})"),
-            (None, None) => f.write_str("; no controller recreates it"),
+            (None, Some(why)) => write!(f, "; {}", why.says()),
+            (None, None) => f.write_str("; whether it is recreated is not known"),
         }
     }
 }

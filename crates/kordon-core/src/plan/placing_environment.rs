@@ -260,7 +260,8 @@ impl<'a> PlacingEnvironment<'a> {
         let mut preempts = Vec::new();
         for victim in &candidate.victims {
             let mut victims_of_victim = Vec::new();
-            let landing = match jobs.recreation(self.typical.cluster, victim) {
+            let recreation = jobs.recreation(self.typical.cluster, victim);
+            let landing = match recreation {
                 Recreation::Immediately | Recreation::WhenGone => {
                     let (landing, trace) = self.place(victim);
                     victims_of_victim.clone_from(&trace.preempts);
@@ -271,8 +272,11 @@ impl<'a> PlacingEnvironment<'a> {
                 }),
                 Recreation::Never(_) | Recreation::Unknown => None,
             };
-            let fails = jobs.failure(&victim.key);
-            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing, fails });
+            let lost = match recreation {
+                Recreation::Never(why) => Some(why),
+                _ => None,
+            };
+            preempts.push(PreemptedPod { pod: victim.key.clone(), node: node.clone(), landing, lost });
             preempts.append(&mut victims_of_victim);
         }
         let trace = PlacementTrace { preempts, ..PlacementTrace::unplaced(refused) };

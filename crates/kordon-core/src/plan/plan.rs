@@ -15,6 +15,7 @@ use super::{
     kubectl,
     node_plan::{NodeChange, NodePlan},
     not_modelled::NotModelled,
+    outcome::OutcomeKind,
     owner::{self, NotRecreated},
     permission::{self, Permission},
     placement_trace::Receiver,
@@ -177,6 +178,20 @@ impl Plan {
         self.warnings.extend(warnings);
     }
 
+    /// Adds a warning if replacements preempt pods that then have nowhere to run.
+    pub(super) fn warn_of_preemption(&mut self) {
+        let preempted = self.pods.iter().flat_map(PodPlan::preempted);
+        let stranded = preempted.filter_map(|pod| {
+            let kind = OutcomeKind::of_preempted(pod);
+            kind.has_nowhere_to_run().then_some((&pod.pod, kind))
+        });
+        let (pods, kinds): (BTreeSet<&Key>, Vec<OutcomeKind>) = stranded.unzip();
+        if let Some(first) = pods.first() {
+            let warning = Warning::Preempts { pod: (*first).clone(), outcomes: kinds.into_iter().collect() };
+            self.warnings.push(warning);
+        }
+    }
+
     /// Adds a warning for each Job that fails by pods that leave or are preempted.
     pub(super) fn warn_of_jobs(&mut self, cluster: &Cluster) {
         let mut by_job: BTreeMap<Key, (JobFailure, BTreeSet<&Key>)> = BTreeMap::new();
@@ -185,9 +200,10 @@ impl Plan {
                 (Some(NotRecreated::JobFails(why)), Some((_, name))) => Some((&pod.pod, name, why)),
                 _ => None,
             };
-            let preempted = pod.placement.iter().flat_map(|trace| &trace.preempts).filter_map(|victim| {
+            let preempted = pod.preempted().filter_map(|victim| {
+                let Some(NotRecreated::JobFails(why)) = victim.lost else { return None };
                 let owner = cluster.pod(&victim.pod)?.owner.as_ref()?;
-                Some((&victim.pod, &owner.name, victim.fails?))
+                Some((&victim.pod, &owner.name, why))
             });
             for (pod, name, why) in row.into_iter().chain(preempted) {
                 let job = Key { namespace: pod.namespace.clone(), name: name.clone() };

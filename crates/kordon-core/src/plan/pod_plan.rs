@@ -11,7 +11,7 @@ use super::{
     not_needed::NotNeeded,
     outcome::{Departing, PlacedReplacement, PodOutcome, StuckReason},
     owner::{NotRecreated, Recreation},
-    placement_trace::PlacementTrace,
+    placement_trace::{PlacementTrace, PreemptedPod},
     quota::QuotaRefusal,
     verdict::Verdict,
     warning::PodWarning,
@@ -170,6 +170,11 @@ impl PodPlan {
     fn is_ended_by_plan(&self, cluster: &Cluster) -> bool {
         let is_kept = || self.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
         self.gone.likely.is_some() && (self.is_removed_by_force() || is_kept())
+    }
+
+    /// Returns the pods on other nodes that the replacement preempts, and those that their replacements preempt.
+    pub fn preempted(&self) -> impl Iterator<Item = &PreemptedPod> {
+        self.placement.iter().flat_map(|trace| &trace.preempts)
     }
 
     /// Returns whether the pod garbage collector removes the pod by force.

@@ -436,6 +436,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
     fn add_warnings(&self, plan: &mut Plan) {
         plan.warn_of_quotas();
         plan.warn_of_jobs(self.context.cluster);
+        plan.warn_of_preemption();
         plan.warn_of_groups(self.context.cluster);
         plan.warn_of_owned_pods(self.context.cluster);
         plan.warnings.extend(self.returning());

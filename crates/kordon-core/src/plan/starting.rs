@@ -71,6 +71,17 @@ fn is_starting(cluster: &Cluster, pod: &Pod) -> bool {
     !pod.is_ready() && pod.lives() && may_start && runs
 }
 
+/// Returns when a starting pod is likely Ready; `None` if the pod does not start, or is not expected to become Ready.
+pub(crate) fn likely_ready<E: Environment>(
+    cluster: &Cluster,
+    pod: &Arc<Pod>,
+    environment: &E,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let starting = StartingPod { pod: pod.clone(), budgets: Vec::new() };
+    is_starting(cluster, pod).then(|| starting.ready_at(cluster, environment, Bound::Likely, now))?
+}
+
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///

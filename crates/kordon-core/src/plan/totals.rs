@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     landing::Landing,
-    outcome::OutcomeCounts,
+    outcome::{OutcomeCounts, OutcomeKind},
     pod_plan::{PodPlan, Window},
     verdict::Verdict,
 };
@@ -29,13 +29,14 @@ pub struct PlanTotals {
     /// Pods of which it is unknown whether they leave, because the objects that decide this are not known.
     pub undecided: usize,
     pub refused_pods: usize,
+    /// Pods that no controller recreates, or whose Job fails, preempted ones included.
     pub lost: usize,
     pub data_lost: usize,
     /// Number of pods with each outcome. The numbers add up to `pods`.
     pub outcomes: OutcomeCounts,
     /// Replacements that land on a node whose name is known.
     pub placed: usize,
-    /// Replacements that stay Pending.
+    /// Replacements that stay Pending, those of preempted pods included.
     pub pending: usize,
     /// Pods that replacements preempt.
     pub preempted: usize,
@@ -170,7 +171,11 @@ impl PlanTotals {
             Some(Landing::Pending { .. }) => self.pending += 1,
             Some(Landing::Unknown) | None => {}
         }
-        self.preempted += pod.placement.as_ref().map_or(0, |trace| trace.preempts.len());
+        for kind in pod.preempted().map(OutcomeKind::of_preempted) {
+            self.preempted += 1;
+            self.pending += usize::from(kind == OutcomeKind::Pending);
+            self.lost += usize::from(matches!(kind, OutcomeKind::Lost | OutcomeKind::FailsJob));
+        }
         if verdict.may_leave() {
             self.lost += usize::from(pod.lost.is_some());
             self.data_lost += usize::from(pod.warnings.iter().any(|warning| warning.loses_data()));

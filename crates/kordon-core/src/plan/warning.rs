@@ -13,6 +13,7 @@ use super::{
     gaps::PlanGap,
     job_failure::JobFailure,
     job_owner::JobOwner,
+    outcome::OutcomeCounts,
     owner::{self, OwnerLookup, Recreation},
     pod_group,
     switchover::{Switchover, role_of, switchover},
@@ -229,6 +230,13 @@ pub enum Warning {
         /// The owner of the Job, if it has one and the whole Job fails.
         owner: Option<JobOwner>,
     },
+    /// Replacements preempt pods on other nodes that then have nowhere to run. Budgets do not prevent a preemption.
+    Preempts {
+        /// The first of these pods, by name.
+        pod: Key,
+        /// Outcomes of all of them.
+        outcomes: OutcomeCounts,
+    },
     /// Pods of a group of a LeaderWorkerSet leave, and its other pods restart with them.
     GroupRestarts {
         set: Key,
@@ -328,6 +336,7 @@ impl Warning {
             Self::WaitsForUncordon(_) => "waitsForUncordon",
             Self::Switchover { .. } => "switchover",
             Self::JobFails { .. } => "jobFails",
+            Self::Preempts { .. } => "preempts",
             Self::GroupRestarts { .. } => "groupRestarts",
             Self::QuotaExceeded { .. } => "quotaExceeded",
             Self::StatusDiffers { .. } => "statusDiffers",
@@ -422,6 +431,16 @@ impl fmt::Display for Warning {
                     Some(owner) => write!(f, "; {owner}"),
                     None => Ok(()),
                 }
+            }
+            Self::Preempts { pod, outcomes } => {
+                let (pods, more) = (outcomes.total(), outcomes.total().saturating_sub(1));
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                write!(
+                    f,
+                    "replacements preempt {}: {} ({pod}{more}); no PodDisruptionBudget prevents that",
+                    counted(pods, "pod on another node", "pods on other nodes"),
+                    outcomes.text()
+                )
             }
             Self::GroupRestarts { set, index, leads, others } => {
                 let pods = counted(*others, "other pod restarts", "other pods restart");

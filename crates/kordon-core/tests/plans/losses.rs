@@ -5,7 +5,7 @@ use kordon_core::{
         Change, Claim, JobLimits, Key, Name, ObjectEvent, Owner, OwnerKind, Pod, SchedulingSpec,
         WorkloadKind, scheduling::PodVolume,
     },
-    plan::{DrainOptions, JobOwner, OutcomeKind, Plan, PodWarning, Warning},
+    plan::{DrainOptions, JobOwner, Loss, OutcomeKind, Plan, PodWarning, Warning},
 };
 
 use crate::{
@@ -170,4 +170,88 @@ fn a_group_of_a_leader_worker_set_restarts_as_a_whole() {
     assert_eq!(restarts("n3"), None, "a group of one pod");
     let plan = fixture.drain(&["n1"], options());
     assert!(of(&plan, "llm-0").warnings.contains(&PodWarning::RestartsGroup));
+}
+
+/// Returns the plan of a drain of n1, whose only pod has a high priority and preempts what fills n2.
+fn preempting(fill: impl FnOnce(&mut PlanFixture)) -> Plan {
+    let mut fixture = roomy(&[("n1", 2), ("n2", 2)]);
+    replicas(&mut fixture, "web", &["n1"], 2);
+    fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
+    fill(&mut fixture);
+    drain(&fixture, &["n1"])
+}
+
+/// Returns the pods that are lost for good, each with whether `--force` accepts it.
+fn losses(plan: &Plan) -> Vec<(&str, &'static str, bool)> {
+    let losses = plan.losses();
+    let name = |pod| plan.pods.iter().flat_map(|row| row.preempted()).find(|other| other.pod == pod);
+    let loss = |loss: Loss| {
+        let preempted = name(loss.pod.clone()).expect("a preempted pod");
+        (&*preempted.pod.name, loss.why.word(), loss.is_accepted_by_force())
+    };
+    let mut found: Vec<_> = losses.into_iter().map(loss).collect();
+    found.sort_unstable();
+    found
+}
+
+fn preemption_warning(plan: &Plan) -> Option<String> {
+    plan.warnings.iter().find(|warning| warning.word() == "preempts").map(ToString::to_string)
+}
+
+/// Kubernetes 1.37 `pkg/scheduler/framework/preemption/executor.go`, `PreemptPod`: the pod gets the condition
+/// DisruptionTarget and is deleted, whoever owns it; no flag of a drain is about it.
+#[test]
+fn a_bare_pod_that_a_replacement_preempts_is_lost_and_no_flag_accepts_it() {
+    let plan = preempting(|fixture| {
+        fixture.pod("tool", "n2", |pod| asks(pod, 2));
+    });
+    assert_eq!(losses(&plan), [("tool", "noOwner", false)]);
+    assert_eq!((plan.totals.lost, plan.totals.pending, plan.totals.preempted), (1, 0, 1));
+    let warning = preemption_warning(&plan).expect("a warning");
+    assert!(warning.contains("1 pod on another node: 1 lost (default/tool)"), "{warning}");
+}
+
+/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `isPodFailed`: a deleted pod counts as failed.
+#[test]
+fn pods_that_are_preempted_count_as_failures_of_their_job() {
+    let with_limit = |limit: i32| {
+        preempting(|fixture| {
+            fixture.workload(WorkloadKind::Job, "train", 2, |workload| {
+                workload.job = Some(JobLimits { backoff_limit: limit, ..JobLimits::default() }.into());
+            });
+            for name in ["train-0", "train-1"] {
+                fixture.pod(name, "n2", |pod: &mut Pod| {
+                    own(pod, WorkloadKind::Job, "train");
+                    asks(pod, 1);
+                });
+            }
+        })
+    };
+    let fails = with_limit(1);
+    assert_eq!(losses(&fails), [("train-0", "jobFails", false), ("train-1", "jobFails", false)]);
+    assert_eq!((fails.totals.lost, fails.totals.pending), (2, 0));
+    let text = of(&fails, "web-0").preempted().next().expect("a victim").to_string();
+    assert!(text.ends_with("its Job fails (BackoffLimitExceeded: 2 failures, limit 1)"), "{text}");
+
+    let goes_on = with_limit(2);
+    assert_eq!(losses(&goes_on), []);
+    assert_eq!((goes_on.totals.lost, goes_on.totals.pending), (0, 2), "no node is left for the new pods");
+    let warning = preemption_warning(&goes_on).expect("a warning");
+    assert!(warning.contains("2 pods on other nodes: 2 Pending"), "{warning}");
+}
+
+#[test]
+fn a_preempted_pod_whose_owner_is_of_an_unknown_kind_is_not_called_lost() {
+    let plan = preempting(|fixture| {
+        fixture.pod("vm", "n2", |pod| {
+            asks(pod, 2);
+            let kind = OwnerKind::other("Machine", "vm.example.com");
+            pod.owner = Some(Owner { kind, name: "vm".into(), uid: uid("Machine", "vm") }.into());
+        });
+    });
+    let [preempted] = &of(&plan, "web-0").placement.as_ref().expect("it is placed").preempts[..] else {
+        panic!("{plan:#?}")
+    };
+    assert_eq!((OutcomeKind::of_preempted(preempted), preempted.lost), (OutcomeKind::Unknown, None));
+    assert_eq!((losses(&plan), plan.totals.lost), (vec![], 0));
 }

@@ -217,6 +217,7 @@ fn is_definite(warning: &Warning, counts: bool) -> bool {
         | Warning::DrainIncomplete { .. }
         | Warning::QuotaExceeded { .. }
         | Warning::JobFails { .. }
+        | Warning::Preempts { .. }
         | Warning::GroupRestarts { .. }
         | Warning::ComesBack { .. }
         | Warning::MayTimeOut { .. }
