@@ -135,6 +135,28 @@ fn a_replacement_of_high_priority_preempts_a_pod_whose_replacement_is_in_the_pla
     assert_eq!(plan.totals.preempted, 1);
 }
 
+/// Kubernetes 1.37 `pkg/scheduler/framework/plugins/noderesources/fit.go`, `isSchedulableAfterPodEvent`: a deleted pod
+/// makes the scheduler try others again.
+#[test]
+fn what_a_pending_replacement_lacks_is_what_is_left_after_a_preemption() {
+    let preempting = |cores: i64| {
+        let mut fixture = roomy(&[("n1", 8), ("n2", 4)]);
+        replicas(&mut fixture, "early", &["n1"], cores);
+        replicas(&mut fixture, "web", &["n1"], 2);
+        fixture.pod("web-0", "n1", |pod| pod.priority = 1000);
+        replicas(&mut fixture, "batch", &["n2"], 4);
+        drain(&fixture, &["n1"])
+    };
+    let plan = preempting(2);
+    assert_eq!(of(&plan, "web-0").preempted().map(|pod| &*pod.pod.name).collect::<Vec<_>>(), ["batch-0"]);
+    assert_eq!(node(of(&plan, "early-0")), Some("n2"), "batch-0 leaves room for it, too");
+    let plan = preempting(3);
+    let early = of(&plan, "early-0").placement.clone().expect("it was judged");
+    let nearest =
+        early.help.as_ref().and_then(|help| help.nearest.clone()).expect("n2 lacks nothing but room");
+    assert_eq!((&*nearest.node, &nearest.lacks), ("n2", &vec![("cpu".into(), 1000)]));
+}
+
 #[test]
 fn pods_that_a_taint_deletes_land_elsewhere() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);

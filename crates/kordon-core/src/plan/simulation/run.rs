@@ -680,7 +680,9 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
         self.result_of(task).replacement = Some(new);
         if is_placed {
-            self.retry(Occasion::Placed);
+            let trace = self.environment.trace_of(&pod.key);
+            let has_preempted = trace.is_some_and(|trace| !trace.preempts.is_empty());
+            self.retry(if has_preempted { Occasion::Preempted } else { Occasion::Placed });
         } else if is_pending {
             self.pending.push(task);
         }

@@ -8,6 +8,8 @@ use crate::plan::{environment::Environment, simulation::RemovalGroup, successor,
 pub(super) enum Occasion {
     /// A pod has been placed.
     Placed,
+    /// A pod has been placed, and has preempted others. They may leave more room than it takes.
+    Preempted,
     /// Pods are gone.
     Gone,
 }
@@ -52,6 +54,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         let new = successor::successor(self.cluster, &self.tasks[task].pod);
         let spec = &new.scheduling;
         match occasion {
+            Occasion::Preempted => true,
             Occasion::Placed => !spec.pod_affinity.is_empty(),
             Occasion::Gone => {
                 let is_open = |group: &RemovalGroup| {
