@@ -265,7 +265,7 @@ impl Paper<'_> {
             let more = counted(plan.waves.len() - SHOWN, "wave", "waves");
             lines.push(self.line(&format!("and {more} more"), Role::Dim));
         }
-        let lost = plan.waves.iter().map(|wave| wave.lost.len()).sum::<usize>();
+        let lost = plan.waves.iter().map(|wave| wave.losses.len()).sum::<usize>();
         if lost > 0 {
             let pods = counted(lost, "pod is", "pods are");
             self.sentence(

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::case_objects::{self, BLOCKED, DONE, Objects, USAGE};
+use super::case_objects::{self, BLOCKED, LOSES, Objects, USAGE};
 use crate::common::program::Shell;
 
 fn waves(plan: &Value) -> Vec<Vec<&str>> {
@@ -32,12 +32,17 @@ async fn one_at_a_time_takes_as_many_waves_as_nodes() {
     let losses = Objects::of("audit-losses");
     let flags =
         "maintenance -l kubernetes.io/os=linux --force --delete-emptydir-data --work-takes 8m --settle 30s";
-    let together = losses.answer(flags, DONE).await;
-    let alone = losses.answer(&format!("{flags} --parallel 1"), DONE).await;
+    let together = losses.answer(flags, LOSES).await;
+    let alone = losses.answer(&format!("{flags} --parallel 1"), LOSES).await;
     assert_eq!(alone["cost"]["nodes"], 4);
     assert_eq!(waves(&alone).len(), 4);
     assert!(waves(&together).len() < 4, "{together:#}");
     let takes = |plan: &Value| plan["cost"]["takesSeconds"].as_i64().expect("a number");
+    let lost = |wave: &Value| wave["lostBecause"].as_array().expect("reasons").clone();
+    let because: Vec<Value> = alone["waves"].as_array().expect("waves").iter().flat_map(lost).collect();
+    let fails =
+        |why: &&Value| why.as_str().is_some_and(|why| why.starts_with("its Job fails (BackoffLimitExceeded"));
+    assert!(because.iter().any(|why| fails(&why)), "the exit code is about Jobs: {because:?}");
     assert!(takes(&alone) >= 4 * (8 * 60 + 30) && takes(&together) < takes(&alone));
 }
 

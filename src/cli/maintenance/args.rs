@@ -18,7 +18,7 @@ use kordon_core::{
     cluster::{NodeName, OperationId},
     maintenance::{Gate, HEADROOM_UP_TO, MaintenanceOptions, WaitFor},
     operation::Guards,
-    plan::DrainOptions,
+    plan::{DrainOptions, Retry},
 };
 use kordon_time::Span;
 
@@ -193,6 +193,7 @@ impl MaintenanceArgs {
                 delete_emptydir_data: self.delete_emptydir_data,
                 timeout: Some(self.drain_timeout),
                 surge: self.surge,
+                retry: Retry::OnRecovery,
                 ..DrainOptions::default()
             },
             parallel: self.parallel.0,
@@ -202,7 +203,7 @@ impl MaintenanceArgs {
             settle: self.settle,
             keeps_headroom: shot.model.cluster.nodes().len() <= HEADROOM_UP_TO,
             before: None,
-            guards,
+            guards: guards.without(&self.agreement.overrides().guards),
             windows,
         }
     }

@@ -28,12 +28,20 @@ pub async fn run(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<()
     args.once.output.print(&MaintenanceReport::new(&plan, &options), table::render)?;
     shot.done()?;
     match plan.left_out.len() {
-        0 => Ok(()),
+        0 => expect_no_losses(&plan),
         nodes => Err(CliError::WouldNot {
             prospect: Prospect::Blocked,
             text: format!("{} in no wave", counted(nodes, "node is", "nodes are")),
         }),
     }
+}
+
+/// Fails if pods are lost for good and no flag accepts that.
+fn expect_no_losses(plan: &MaintenancePlan) -> Result<(), CliError> {
+    let losses = plan.waves.iter().flat_map(|wave| &wave.losses);
+    let pods: Vec<String> =
+        losses.filter(|loss| !loss.is_accepted_by_force()).map(ToString::to_string).collect();
+    if pods.is_empty() { Ok(()) } else { Err(CliError::WouldLose { pods }) }
 }
 
 /// Reads all that waves depend on.

@@ -8,6 +8,7 @@ use kordon_core::{
         LeftOutReason, MaintenanceCost, MaintenanceOptions, MaintenancePlan, MaintenanceWave, PodMove,
         WorkloadDown,
     },
+    plan::Loss,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -60,16 +61,21 @@ pub struct WaveReport {
     pub starts: Timestamp,
     /// When the last pod is likely gone.
     pub drained: Timestamp,
-    /// When all nodes are back and settled, and every moved pod is likely Ready.
+    /// When all nodes are back and settled, and every moved pod that is expected to be Ready again likely is.
     pub ends: Timestamp,
-    /// Whether the nodes of later waves are cordoned during this wave, so that no replacement lands there.
+    /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands there. Each zone keeps a node
+    /// that is not, unless `--override last-ready` is given.
     pub cordons_ahead: bool,
     /// The pods that move, in order of their departure.
     pub moves: Vec<MoveReport>,
-    /// Pods that no controller recreates, or whose Job fails, as `namespace/name`.
+    /// Pods that no controller recreates, or whose Job fails, as `namespace/name`; those that replacements preempt included.
     pub lost: Vec<String>,
+    /// Why they are lost, in words, in the same order.
+    pub lost_because: Vec<String>,
     /// Pods that find no node until those of the wave are back, as `namespace/name`; only with `--allow-pending`.
     pub pending: Vec<String>,
+    /// Number of pods that likely leave before `--drain-timeout`, but may take longer. The maintenance then stops.
+    pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<DownReport>,
     /// How many pods the worst loss of a node or zone strands after the wave; `null` if that is not worked out.
@@ -112,7 +118,7 @@ pub struct DownReport {
 pub struct LeftOutReport {
     /// The node.
     pub node: NodeName,
-    /// `drain` (its drain does not complete), `noRoom` (its pods would find no node), `headroom` (the loss of a node or zone
+    /// `drain` (its drain does not complete), `noRoom` (pods would have nowhere to run), `headroom` (the loss of a node or zone
     /// would be worse afterwards), `guard` (it would break a guard rail) or `noWindow` (the wave fits into no window, or not into `--max-duration`).
     kind: &'static str,
     /// The reason in words; text, not for parsing.
@@ -162,10 +168,12 @@ impl From<&MaintenanceWave> for WaveReport {
             starts: wave.starts,
             drained: wave.drained,
             ends: wave.ends,
-            cordons_ahead: wave.cordons_ahead,
+            cordons_ahead: !wave.ahead.is_empty(),
             moves: wave.moves.iter().map(MoveReport::from).collect(),
-            lost: wave.lost.iter().map(ToString::to_string).collect(),
+            lost: wave.losses.iter().map(|loss| loss.pod.to_string()).collect(),
+            lost_because: wave.losses.iter().map(Loss::reason).collect(),
             pending: wave.pending.iter().map(ToString::to_string).collect(),
+            may_time_out: wave.may_time_out,
             down: wave.down.iter().map(DownReport::from).collect(),
             stranded: wave.stranded,
         }

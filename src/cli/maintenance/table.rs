@@ -54,6 +54,24 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
         .useful("DOWN MEANWHILE", |(_, wave)| down(wave))
         .flexible()
         .print(out);
+    for (number, wave) in numbered.iter().filter(|(_, wave)| wave.may_time_out > 0) {
+        let pods = counted(wave.may_time_out, "pod", "pods");
+        let text =
+            format!("wave {number}: {pods} may take longer than --drain-timeout: the maintenance then stops");
+        out.line(Emphasis::Warning, &text);
+    }
+    let lost = |(number, wave): &(usize, &WaveReport)| {
+        let number = *number;
+        let pods = wave.lost.iter().cloned().zip(wave.lost_because.iter().cloned());
+        pods.map(move |(pod, why)| (number, pod, why)).collect::<Vec<_>>()
+    };
+    PageTable::new(&numbered.iter().flat_map(lost).collect::<Vec<_>>())
+        .key("LOST", |(_, pod, _)| pod.clone())
+        .useful("WAVE", |(number, ..)| number.to_string())
+        .right()
+        .essential("WHY", |(_, _, why)| why.clone())
+        .flexible()
+        .print(out);
     PageTable::new(&report.left_out)
         .key("LEFT OUT", |left_out| left_out.node.to_string())
         .essential("WHY", |left_out| left_out.says.clone())

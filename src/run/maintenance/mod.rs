@@ -206,7 +206,7 @@ impl<'a> MaintenanceRun<'a> {
 
     /// Drains the nodes of a wave, waits for the work on their machines, and brings them back.
     async fn maintain(&mut self, wave: MaintenanceWave) -> Result<(), Stop> {
-        let MaintenanceWave { nodes, cordons_ahead, .. } = wave;
+        let MaintenanceWave { nodes, ahead, .. } = wave;
         let number = self.outcome.start_wave(&nodes, self.clock.now());
         self.tell_progress();
         let names: Vec<&str> = nodes.iter().map(|node| &**node).collect();
@@ -219,7 +219,7 @@ impl<'a> MaintenanceRun<'a> {
         for name in &self.options.nodes {
             let write = match before.get(name) {
                 Some(before) => mark(MaintenanceStage::Draining, true, before),
-                None => mark(MaintenanceStage::Waiting, cordons_ahead, ""),
+                None => mark(MaintenanceStage::Waiting, ahead.contains(name), ""),
             };
             writes.push((name.clone(), write));
         }

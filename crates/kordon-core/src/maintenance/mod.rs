@@ -1,7 +1,7 @@
 //! Maintenance of several nodes: in which waves they are drained, and what that costs.
 //!
 //! Each node is cordoned, drained, worked on, comes back, and is uncordoned. The nodes of a wave go at the same time; the
-//! next wave starts when all are back and every moved pod is Ready again. [`MaintenancePlan::new`] works out the waves by
+//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`] works out the waves by
 //! simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every pod finds a place, and no
 //! zone loses too many. Between waves the loss of any node or zone must be no worse than before the start.
 //!
@@ -17,12 +17,15 @@ mod state;
 mod wave;
 mod work;
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use crate::{
     cluster::{Cluster, FeedKind, Gaps, Key, NodeName},
     operation::Guards,
-    plan::{DrainOptions, EvictionRules, Headroom, can_place},
+    plan::{DrainOptions, EvictionRules, Headroom, Loss, can_place, words::counted},
 };
 pub use ended::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, in_short};
 pub use gate::{Gate, GateReading};
@@ -105,16 +108,18 @@ pub struct MaintenanceWave {
     pub starts: Timestamp,
     /// When the last pod is likely gone.
     pub drained: Timestamp,
-    /// When all nodes are back and settled, and every moved pod is likely Ready.
+    /// When all nodes are back and settled, and every moved pod that is expected to be Ready again likely is.
     pub ends: Timestamp,
-    /// Whether the nodes of later waves are cordoned during this wave, so that no replacement lands there.
-    pub cordons_ahead: bool,
+    /// Nodes of later waves that are cordoned during this wave, so that no replacement lands there.
+    pub ahead: BTreeSet<NodeName>,
     /// The pods that move, in order of their departure.
     pub moves: Vec<PodMove>,
-    /// Pods that leave and do not run again: no controller recreates them, or their Job fails.
-    pub lost: Vec<Key>,
+    /// Pods that leave or are preempted and do not run again: no controller recreates them, or their Job fails.
+    pub losses: Vec<Loss>,
     /// Pods whose replacements find no node until those of the wave are back.
     pub pending: Vec<Key>,
+    /// Number of pods that likely leave before the timeout of the drain, but may take longer. The maintenance then stops.
+    pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<WorkloadDown>,
     /// How many pods the worst loss of a node or zone strands after the wave; `None` if that is not worked out.
@@ -150,7 +155,7 @@ pub struct WorkloadDown {
 pub enum LeftOutReason {
     /// Its drain does not complete, even if no other node is drained. The text says why.
     Drain(String),
-    /// These pods would find no node.
+    /// These pods would have nowhere to run.
     NoRoom { pods: usize },
     /// The loss of a node or zone would be worse afterwards.
     Headroom { after: WorstLoss, before: WorstLoss },
@@ -177,7 +182,9 @@ impl fmt::Display for LeftOutReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Drain(why) | Self::Guard(why) => f.write_str(why),
-            Self::NoRoom { pods } => write!(f, "{pods} of its pods would find no node"),
+            Self::NoRoom { pods } => {
+                write!(f, "{} would have nowhere to run", counted(*pods, "pod", "pods"))
+            }
             Self::Headroom { after, before } => {
                 let (what, after, before) = match after.node > before.node {
                     true => ("node", after.node, before.node),

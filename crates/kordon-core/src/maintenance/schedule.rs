@@ -8,7 +8,7 @@ use super::{
     wave::{Trial, WavePlan},
 };
 use crate::{
-    cluster::{Cluster, NodeName},
+    cluster::{Cluster, NodeName, ZoneKey},
     placement::Snapshot,
     plan::{EvictionRules, headroom},
 };
@@ -107,15 +107,34 @@ impl<'a> Schedule<'a> {
         true
     }
 
+    /// The nodes that are cordoned ahead: all that are left, but for the last one of each zone that has no other node that
+    /// is Ready and schedulable, if zones must keep such a node.
+    fn ahead(&self) -> BTreeSet<NodeName> {
+        let mut open: BTreeMap<ZoneKey, Vec<&NodeName>> = BTreeMap::new();
+        for node in self.state.cluster.nodes().iter().filter(|node| node.is_ready() && !node.unschedulable) {
+            open.entry(node.zone()).or_default().push(&node.name);
+        }
+        let left: BTreeSet<&NodeName> = self.left.iter().collect();
+        let last = |nodes: &Vec<&NodeName>| {
+            let all_left = nodes.iter().all(|node| left.contains(node));
+            self.left.iter().rfind(|node| nodes.contains(node)).filter(|_| all_left)
+        };
+        let kept: BTreeSet<&NodeName> = match self.options.guards.keep_last_ready {
+            true => open.values().filter_map(last).collect(),
+            false => BTreeSet::new(),
+        };
+        self.left.iter().filter(|node| !kept.contains(node)).cloned().collect()
+    }
+
     /// Finds the largest wave that may be: with later nodes cordoned, or else without. Returns also why nodes are in none.
     fn find(&self) -> (Option<Found>, Vec<(NodeName, LeftOutReason)>) {
         let mut reasons = BTreeMap::new();
-        for ahead in [&self.left[..], &[]] {
+        for ahead in [self.ahead(), BTreeSet::new()] {
             let trial = Trial::new(&self.state, ahead, self.rules);
             let mut rejected = BTreeSet::new();
             let mut drains = self.largest(&trial, &rejected, &mut reasons);
             while let Some(wave) = drains {
-                match self.accepted(&wave, trial.cordons_ahead) {
+                match self.accepted(&wave, &trial.ahead) {
                     Ok(found) => return (Some(found), Vec::new()),
                     Err(reason) => {
                         let first = wave.nodes[0].clone();
@@ -170,7 +189,7 @@ impl<'a> Schedule<'a> {
 
     /// Why these drains may not be; `None` if they may.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
-        let breach = || trial.breach(wave, &self.options.guards).map(LeftOutReason::Guard);
+        let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
         wave.objection(self.options.allows_pending).or_else(breach)
     }
 
@@ -189,13 +208,11 @@ impl<'a> Schedule<'a> {
     }
 
     /// Returns the wave with the state after it, unless the loss of a node or zone would then be worse than before.
-    fn accepted(&self, drains: &WavePlan, cordons_ahead: bool) -> Result<Found, LeftOutReason> {
-        let mut wave = drains.wave(&self.state, self.options, cordons_ahead);
-        let after = self.state.after(&drains.plan);
+    fn accepted(&self, drains: &WavePlan, ahead: &BTreeSet<NodeName>) -> Result<Found, LeftOutReason> {
+        let mut wave = drains.wave(&self.state, self.options, ahead);
+        let after = self.state.after(&drains.plan, self.rules, wave.ends);
         if let Some(before) = self.before {
-            let left: Vec<&NodeName> =
-                self.left.iter().filter(|node| cordons_ahead && !drains.nodes.contains(node)).collect();
-            let cluster = after.with_cordoned(left);
+            let cluster = after.with_cordoned(&wave.ahead);
             let stranded = worst_loss(&cluster, self.rules);
             wave.stranded = stranded.map(WorstLoss::most);
             if let Some(after) = stranded.filter(|stranded| !stranded.is_no_worse_than(before)) {
@@ -239,11 +256,11 @@ fn by_name(
     nodes.sort();
     let (mut state, mut now, mut waves) = (WaveState::new(cluster), now, Vec::new());
     for node in nodes {
-        let trial = Trial::new(&state, &[], rules);
+        let trial = Trial::new(&state, BTreeSet::new(), rules);
         let Some(drains) = trial.drain(vec![node], options, now) else { continue };
-        let wave = drains.wave(&state, options, false);
+        let wave = drains.wave(&state, options, &BTreeSet::new());
         now = wave.ends;
-        state = state.after(&drains.plan);
+        state = state.after(&drains.plan, rules, wave.ends);
         waves.push(wave);
     }
     MaintenanceCost::new(&waves)

@@ -8,9 +8,13 @@ use crate::{
         Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Uid,
         Version,
     },
-    placement::SchedulingRequest,
-    plan::{Plan, PodOutcome, successor},
+    placement::{SchedulingRequest, Snapshot},
+    plan::{
+        Environment, EvictionRules, Landing, PlacingEnvironment, Plan, PodOutcome, PodPlan, PreemptedPod,
+        Recreation, TypicalEnvironment, likely_ready, owner, successor,
+    },
 };
+use kordon_time::Timestamp;
 
 /// A cluster at the start of a wave.
 #[derive(Clone, Debug)]
@@ -43,8 +47,8 @@ impl WaveState {
         cluster
     }
 
-    /// Returns the state after the drains of a plan: its nodes are back, and schedulable if they were before.
-    pub fn after(&self, plan: &Plan) -> Self {
+    /// Returns the state at `until`, after the drains of a plan: its nodes are back, and schedulable if they were before.
+    pub fn after(&self, plan: &Plan, rules: EvictionRules, until: Timestamp) -> Self {
         let mut after = self.clone();
         for row in &plan.pods {
             let Some(pod) = self.cluster.pod(&row.pod).cloned() else { continue };
@@ -52,36 +56,100 @@ impl WaveState {
             if !leaves {
                 continue;
             }
-            after.apply(Change::Pod(ObjectEvent::Deleted(row.pod.clone())));
-            match (&row.outcome, &row.node) {
-                (PodOutcome::Moves { node, .. }, _) => after.add_replacement(&pod, node),
+            after.remove(&pod);
+            if let Some(node) = new_node(row) {
+                after.add_replacement(&pod, node, row.ready_again.is_some());
+            } else if let Some(own) = row.node.as_ref().filter(|_| is_pending(row)) {
                 // It waits until its node is back.
-                (_, Some(own)) if is_pending(row) => after.add_replacement(&pod, own),
-                _ => {}
+                after.add_replacement(&pod, own, pod.is_ready());
             }
+            row.preempted().for_each(|preempted| after.move_preempted(preempted));
         }
+        after.end_terminations(rules, plan.made, until);
+        after.end_starts(plan.made, until);
         after
     }
 
-    /// Adds a Ready replacement of a pod on this node.
-    fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName) {
+    /// Removes a pod that a replacement preempts, and adds its own replacement.
+    fn move_preempted(&mut self, preempted: &PreemptedPod) {
+        let Some(pod) = self.cluster.pod(&preempted.pod).cloned() else { return };
+        self.remove(&pod);
+        if let Some(Landing::Node { node, .. }) = &preempted.landing {
+            self.add_replacement(&pod, node, pod.is_ready());
+        }
+    }
+
+    /// Removes the pods whose kubelets likely end them between two times, and adds those that their owners create then.
+    /// Pods that are replaced when their deletion starts have been replaced before.
+    fn end_terminations(&mut self, rules: EvictionRules, from: Timestamp, until: Timestamp) {
+        let cluster = self.cluster.clone();
+        let ended: Vec<&Arc<Pod>> =
+            cluster.pods().iter().filter(|pod| ends(&cluster, pod, from, until)).collect();
+        if ended.is_empty() {
+            return;
+        }
+        let comes_again = |pod: &Pod| {
+            owner::recreation(&cluster, pod) == Recreation::WhenGone
+                && owner::needs_another(&cluster, pod)
+                && owner::created_after(&cluster, pod).all(|lower| lower.is_ready())
+        };
+        ended.iter().for_each(|pod| self.remove(pod));
+        let without = self.cluster.clone();
+        let mut again = ended.into_iter().filter(|pod| comes_again(pod)).peekable();
+        if again.peek().is_none() {
+            return;
+        }
+        let snapshot = Snapshot::new(&without, rules.version);
+        let mut environment = PlacingEnvironment::new(&without, snapshot, from);
+        for pod in again {
+            let landing = environment.land(pod, &BTreeSet::new());
+            let is_ready = environment.time_to_ready(pod, &landing).likely.is_some();
+            if let Landing::Node { node, .. } = &landing {
+                self.add_replacement(pod, node, is_ready);
+            }
+        }
+    }
+
+    /// Makes the pods Ready that likely are at `until`, because they were starting at `from`.
+    fn end_starts(&mut self, from: Timestamp, until: Timestamp) {
+        let cluster = self.cluster.clone();
+        let environment = TypicalEnvironment { cluster: &cluster, now: from };
+        let starts = |pod: &&Arc<Pod>| {
+            pod.node.is_some()
+                && likely_ready(&cluster, pod, &environment, from).is_some_and(|ready| ready <= until)
+        };
+        for pod in cluster.pods().iter().filter(starts) {
+            let ready = Some(PodReady { status: ConditionStatus::True, last_transition: None });
+            let version = Version(pod.version.0 + 1);
+            let started = Pod { ready, version, phase: Phase::Running, ..(**pod).clone() };
+            self.apply(Change::Pod(ObjectEvent::Applied(started)));
+        }
+    }
+
+    fn remove(&mut self, pod: &Pod) {
+        self.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
+    }
+
+    /// Adds a replacement of a pod on this node. One that is not Ready has the trouble of the pod.
+    fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {
             pod.key.name.clone()
         } else {
             format!("{}-{}", pod.key.name, self.made).into()
         };
+        let status = if is_ready { ConditionStatus::True } else { ConditionStatus::False };
         let uid: Uid = format!("{}-{}", pod.uid, self.made).as_str().into();
         let new = Pod {
             key: Key { name, ..pod.key.clone() },
             uid: uid.clone(),
             node: Some(node.clone()),
-            phase: Phase::Running,
-            ready: Some(PodReady { status: ConditionStatus::True, last_transition: None }),
+            phase: if is_ready { Phase::Running } else { pod.phase },
+            ready: Some(PodReady { status, last_transition: None }),
             termination: None,
             disruption_target: None,
             nominated: None,
-            ending: None,
+            ending: pod.ending.clone().filter(|_| !is_ready),
             unscheduled: None,
             ..successor::successor(&self.cluster, pod).into_owned()
         };
@@ -92,4 +160,22 @@ impl WaveState {
     fn apply(&mut self, change: Change) {
         self.cluster.apply(change, &mut Vec::new());
     }
+}
+
+/// The node on which a replacement of the pod runs after the drains; `None` if there is none.
+fn new_node(row: &PodPlan) -> Option<&NodeName> {
+    match (&row.outcome, &row.landing) {
+        (PodOutcome::Moves { node, .. }, _) => Some(node),
+        // It was terminating before, and is created again when it is gone.
+        (PodOutcome::WaitsForOldPod, Some(Landing::Node { node, .. })) => Some(node),
+        _ => None,
+    }
+}
+
+/// Whether the kubelet of a terminating pod likely ends it between two times.
+fn ends(cluster: &Cluster, pod: &Pod, from: Timestamp, until: Timestamp) -> bool {
+    let Some(termination) = pod.termination.as_ref().filter(|_| !pod.is_held()) else { return false };
+    let grace = cluster.local(termination.deadline).since(from).or_zero();
+    let takes = TypicalEnvironment { cluster, now: from }.time_to_terminate(pod, grace);
+    takes.likely.is_some_and(|takes| from + takes <= until)
 }

@@ -1,5 +1,7 @@
 //! One wave as it is tried: the plan of its drains, and whether it may be.
 
+use std::collections::BTreeSet;
+
 use super::{LeftOutReason, MaintenanceOptions, MaintenanceWave, PodMove, WorkloadDown, state::WaveState};
 use crate::{
     cluster::{Cluster, NodeName},
@@ -7,7 +9,7 @@ use crate::{
     placement::Snapshot,
     plan::{
         Action, DrainOptions, EvictionRules, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Prospect,
-        Verdict,
+        Verdict, Warning,
     },
 };
 use kordon_time::Timestamp;
@@ -18,7 +20,8 @@ pub(super) struct Trial {
     cluster: Cluster,
     snapshot: Snapshot,
     rules: EvictionRules,
-    pub cordons_ahead: bool,
+    /// Nodes that are cordoned, whether they are drained or not.
+    pub ahead: BTreeSet<NodeName>,
 }
 
 /// The drains of a wave.
@@ -30,10 +33,10 @@ pub(super) struct WavePlan {
 
 impl Trial {
     /// Prepares trials. The nodes in `ahead` are cordoned.
-    pub fn new(state: &WaveState, ahead: &[NodeName], rules: EvictionRules) -> Self {
-        let cluster = state.with_cordoned(ahead);
+    pub fn new(state: &WaveState, ahead: BTreeSet<NodeName>, rules: EvictionRules) -> Self {
+        let cluster = state.with_cordoned(&ahead);
         let snapshot = Snapshot::new(&cluster, rules.version);
-        Self { cluster, snapshot, rules, cordons_ahead: !ahead.is_empty() }
+        Self { cluster, snapshot, rules, ahead }
     }
 
     /// Plans the drains of these nodes at the same time; `None` if a node is gone, or not all is known.
@@ -49,9 +52,9 @@ impl Trial {
         Some(WavePlan { nodes, plan })
     }
 
-    /// The limit that these drains would break; `None` if they break none.
-    pub fn breach(&self, wave: &WavePlan, guards: &Guards) -> Option<String> {
-        guards.breaches(&wave.plan, &self.cluster).first().map(ToString::to_string)
+    /// The limit that these drains would break, with the nodes that are cordoned ahead; `None` if they break none.
+    pub fn breach(&self, wave: &WavePlan, state: &WaveState, guards: &Guards) -> Option<String> {
+        guards.breaches_beside(&wave.plan, &state.cluster, &self.ahead).first().map(ToString::to_string)
     }
 }
 
@@ -74,12 +77,16 @@ impl WavePlan {
         }
     }
 
-    /// Number of pods that leave and find no node, although a controller recreates them.
+    /// Number of pods that leave or are preempted and have nowhere to run, although a controller recreates them. With
+    /// `allows_pending`, those that leave may be Pending until their node is back.
     fn stranded(&self, allows_pending: bool) -> usize {
-        let outcomes = &self.plan.totals.outcomes;
-        let kinds = [OutcomeKind::Pending, OutcomeKind::Stuck, OutcomeKind::Refused];
-        let kinds = kinds.into_iter().filter(|kind| !(allows_pending && *kind == OutcomeKind::Pending));
-        kinds.map(|kind| outcomes.of(kind)).sum()
+        let is_allowed = |kind: &OutcomeKind| allows_pending && *kind == OutcomeKind::Pending;
+        let own = self.plan.pods.iter().map(|row| row.outcome.kind()).filter(|kind| !is_allowed(kind));
+        let preempted = self.plan.pods.iter().flat_map(PodPlan::preempted).map(OutcomeKind::of_preempted);
+        let is_stranded = |kind: &OutcomeKind| {
+            matches!(kind, OutcomeKind::Pending | OutcomeKind::Stuck | OutcomeKind::Refused)
+        };
+        own.chain(preempted).filter(is_stranded).count()
     }
 
     /// Number of pods that wait for room in a budget.
@@ -92,7 +99,7 @@ impl WavePlan {
         &self,
         state: &WaveState,
         options: &MaintenanceOptions,
-        cordons_ahead: bool,
+        ahead: &BTreeSet<NodeName>,
     ) -> MaintenanceWave {
         let starts = self.plan.made;
         let drained = self.plan.totals.ends.likely.unwrap_or(starts);
@@ -103,10 +110,11 @@ impl WavePlan {
             starts,
             drained,
             ends: back.max(ready.unwrap_or(back)),
-            cordons_ahead,
+            ahead: ahead.iter().filter(|node| !self.nodes.contains(node)).cloned().collect(),
             moves: self.moves(state),
-            lost: self.lost().map(|row| row.pod.clone()).collect(),
+            losses: self.plan.losses(),
             pending: self.plan.pods.iter().filter(|row| is_pending(row)).map(|row| row.pod.clone()).collect(),
+            may_time_out: self.plan.warnings.iter().map(may_time_out).sum(),
             down: self.plan.pods.iter().filter_map(|row| down(row, drained + options.work)).collect(),
             stranded: None,
         }
@@ -126,11 +134,13 @@ impl WavePlan {
         };
         rows.into_iter().filter_map(moved).collect()
     }
+}
 
-    fn lost(&self) -> impl Iterator<Item = &PodPlan> {
-        let is_lost =
-            |row: &&PodPlan| matches!(row.outcome.kind(), OutcomeKind::Lost | OutcomeKind::FailsJob);
-        self.plan.pods.iter().filter(is_lost)
+/// Number of pods that may outlast the timeout of the drain.
+const fn may_time_out(warning: &Warning) -> usize {
+    match warning {
+        Warning::MayTimeOut { pods, .. } => *pods,
+        _ => 0,
     }
 }
 

@@ -51,6 +51,25 @@ impl Guards {
         self.protected_pods.extend(new);
         self
     }
+
+    /// Returns the guard rails without those that the operator overrides by these names ([`Breach::GUARDS`]).
+    #[must_use]
+    pub fn without(self, overridden: &[String]) -> Self {
+        let is_overridden = |guard: &str| overridden.iter().any(|name| name == guard);
+        Self {
+            max_nodes: self.max_nodes.filter(|_| !is_overridden("max-nodes")),
+            max_zone_percent: self.max_zone_percent.filter(|_| !is_overridden("max-zone-percent")),
+            keep_last_ready: self.keep_last_ready && !is_overridden("last-ready"),
+            protected_namespaces: match is_overridden("protected-namespace") {
+                true => BTreeSet::new(),
+                false => self.protected_namespaces,
+            },
+            protected_pods: match is_overridden("protected-pod") {
+                true => Vec::new(),
+                false => self.protected_pods,
+            },
+        }
+    }
 }
 
 /// The lower of two limits, of which each may be missing.
@@ -122,7 +141,25 @@ impl Guards {
 
     /// Like [`Guards::breaches`], but treats the nodes in `cordoned` as not cordoned.
     pub fn breaches_of(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
-        let mut breaches = self.of_nodes(plan, cluster, cordoned);
+        let closed = closed(plan);
+        let mut breaches: Vec<Breach> = self.of_nodes(&closed).into_iter().collect();
+        breaches.extend(self.of_zones(&closed, cluster, cordoned));
+        breaches.extend(self.of_pods(plan, cluster));
+        breaches
+    }
+
+    /// Like [`Guards::breaches`], if these nodes are also cordoned, though not drained. `cluster` is the one before that.
+    pub fn breaches_beside(&self, plan: &Plan, cluster: &Cluster, ahead: &BTreeSet<NodeName>) -> Vec<Breach> {
+        let drained = closed(plan);
+        let mut breaches: Vec<Breach> = self.of_nodes(&drained).into_iter().collect();
+        let closed = drained.union(ahead).cloned().collect();
+        breaches.extend(self.of_zones(&closed, cluster, &BTreeSet::new()));
+        breaches.extend(self.of_pods(plan, cluster));
+        breaches
+    }
+
+    fn of_pods(&self, plan: &Plan, cluster: &Cluster) -> Vec<Breach> {
+        let mut breaches = Vec::new();
         let leaves = plan.pods.iter().filter(|pod| {
             !matches!(
                 pod.verdict.as_if_granted(),
@@ -148,15 +185,18 @@ impl Guards {
         breaches
     }
 
-    fn of_nodes(&self, plan: &Plan, cluster: &Cluster, cordoned: &BTreeSet<NodeName>) -> Vec<Breach> {
+    fn of_nodes(&self, closed: &BTreeSet<NodeName>) -> Option<Breach> {
+        let most = self.max_nodes.filter(|most| closed.len() > *most)?;
+        Some(Breach::TooManyNodes { nodes: closed.len(), most })
+    }
+
+    fn of_zones(
+        &self,
+        closed: &BTreeSet<NodeName>,
+        cluster: &Cluster,
+        cordoned: &BTreeSet<NodeName>,
+    ) -> Vec<Breach> {
         let mut breaches = Vec::new();
-        let closed = closed(plan);
-        if closed.is_empty() {
-            return breaches;
-        }
-        if let Some(most) = self.max_nodes.filter(|most| closed.len() > *most) {
-            breaches.push(Breach::TooManyNodes { nodes: closed.len(), most });
-        }
         let mut zones: BTreeMap<ZoneKey, Zone> = BTreeMap::new();
         for node in cluster.nodes().iter() {
             let zone = zones.entry(node.zone()).or_default();

@@ -66,7 +66,7 @@ fn a_preempted_pod_fails_its_job() {
     assert_eq!(failure(&plan), (1, 0, None));
     let trace = of(&plan, "web-0").placement.as_ref().expect("a trace");
     let [preempted] = trace.preempts.as_slice() else { panic!("{trace:?}") };
-    assert!(preempted.to_string().ends_with("it fails its Job (BackoffLimitExceeded: 1 failure, limit 0)"));
+    assert!(preempted.to_string().ends_with("its Job fails (BackoffLimitExceeded: 1 failure, limit 0)"));
 }
 
 /// Kubernetes 1.37.1 `pkg/controller/garbagecollector/garbagecollector.go`, `attemptToDeleteItem`; apache/spark

@@ -8,14 +8,15 @@ use std::{
 use proptest::{collection::vec, prelude::*};
 
 use kordon_core::{
-    cluster::{IntOrPercent, Key, NodeName, Requests, Resources, ZoneKey},
+    cluster::{IntOrPercent, Key, NodeName, PodEnding, Requests, Resources, WorkloadKind, ZoneKey},
     maintenance::{LeftOutReason, MaintenanceOptions, MaintenancePlan},
+    operation::Guards,
     placement::Snapshot,
     plan::{DrainOptions, headroom},
 };
-use kordon_time::{Span, Timestamp};
+use kordon_time::{ClusterTime, Span, Timestamp};
 
-use crate::plan_fixture::{NEWEST, NOW, PlanFixture};
+use crate::plan_fixture::{NEWEST, NOW, PlanFixture, least, not_ready, own, starting, terminating};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -56,6 +57,11 @@ fn options(nodes: &[&str]) -> MaintenanceOptions {
     }
 }
 
+/// Guard rails under which a zone may lose its last node.
+fn without_last_ready() -> Guards {
+    Guards::default().without(&["last-ready".into()])
+}
+
 fn plan(fixture: &PlanFixture, options: &MaintenanceOptions) -> MaintenancePlan {
     MaintenancePlan::new(&fixture.cluster, options, fixture.rules(), NOW)
 }
@@ -82,7 +88,8 @@ fn replacements_land_where_nothing_is_to_be_done_any_more() {
     let mut fixture = nodes(&[2, 2, 2, 2, 2, 2]);
     workload(&mut fixture, "web", &["n0", "n1", "n2"], Some(1));
     workload(&mut fixture, "other", &["n3", "n3"], None);
-    let plan = plan(&fixture, &options(&["n0", "n1", "n2", "n3", "n4"]));
+    let all = options(&["n0", "n1", "n2", "n3", "n4"]);
+    let plan = plan(&fixture, &MaintenanceOptions { guards: without_last_ready(), ..all });
     assert_eq!(plan.left_out, [], "{plan:#?}");
     assert_eq!(plan.cost().moved_again, 0, "{plan:#?}");
     assert!(plan.by_name.moved_again > 0, "by name, pods land on nodes that are still to be done: {plan:#?}");
@@ -90,7 +97,7 @@ fn replacements_land_where_nothing_is_to_be_done_any_more() {
 
 #[test]
 fn a_node_that_cannot_be_drained_is_left_out_with_its_reason() {
-    let mut fixture = nodes(&[8, 8, 8]);
+    let mut fixture = nodes(&[8; 6]);
     workload(&mut fixture, "db", &["n0"], Some(0));
     workload(&mut fixture, "web", &["n1"], None);
     let plan = plan(&fixture, &options(&["n0", "n1"]));
@@ -134,14 +141,16 @@ fn limits_of_zones_and_of_nodes_at_a_time_are_kept() {
     let sizes = |options: &MaintenanceOptions| {
         plan(&fixture, options).waves.iter().map(|wave| wave.nodes.len()).collect::<Vec<_>>()
     };
-    assert_eq!(sizes(&all), [9]);
+    assert_eq!(sizes(&all), [6, 3], "each zone keeps a node that is Ready and schedulable");
+    let all_at_once = MaintenanceOptions { guards: without_last_ready(), ..all.clone() };
+    assert_eq!(sizes(&all_at_once), [9]);
     assert_eq!(sizes(&MaintenanceOptions { max_per_zone: Some(1), ..all.clone() }), [3, 3, 3]);
     assert_eq!(sizes(&MaintenanceOptions { parallel: Some(2), ..all }), [2, 2, 2, 2, 1]);
 }
 
 #[test]
 fn waves_run_in_windows_only() {
-    let fixture = nodes(&[8, 8]);
+    let fixture = nodes(&[8; 5]);
     let at = |seconds: i64| NOW + Span::from_secs(seconds);
     let options = MaintenanceOptions {
         parallel: Some(1),
@@ -157,6 +166,82 @@ fn waves_run_in_windows_only() {
         (plan.waves.len(), &plan.left_out[..]),
         (1, &[("n1".into(), LeftOutReason::NoWindow { takes })][..])
     );
+}
+
+/// The guard rail counts nodes that are cordoned ahead as out of service, although they are not drained yet.
+#[test]
+fn no_wave_closes_the_last_node_of_a_zone() {
+    let mut fixture = nodes(&[8, 8, 8]);
+    workload(&mut fixture, "web", &["n0", "n1", "n2"], None);
+    let all = options(&["n0", "n1", "n2"]);
+    let strict = plan(&fixture, &all);
+    assert_eq!(waves(&strict), Vec::<Vec<&str>>::new());
+    let is_guard =
+        |reason: &LeftOutReason| matches!(reason, LeftOutReason::Guard(why) if why.contains("last ready"));
+    assert!(
+        strict.left_out.len() == 3 && strict.left_out.iter().all(|(_, why)| is_guard(why)),
+        "{strict:#?}"
+    );
+    let loose = MaintenanceOptions { guards: without_last_ready(), ..all };
+    assert_eq!(plan(&fixture, &loose).left_out, []);
+
+    let two_zones = nodes(&[8, 8, 8, 8]);
+    let both = plan(&two_zones, &options(&["n0", "n3"]));
+    assert_eq!(waves(&both), [vec!["n0"], vec!["n3"]], "zone a has n0 and n3");
+    assert!(both.waves[0].ahead.is_empty(), "n3 stays schedulable while n0 is drained");
+}
+
+/// The replacement of a pod that fails again and again is not expected to be Ready: moving it makes no room in its budget.
+#[test]
+fn a_pod_that_crashes_does_not_become_ready_by_moving() {
+    let mut fixture = nodes(&[8; 6]);
+    workload(&mut fixture, "web", &["n0", "n1"], None);
+    fixture.pod("web-1", "n1", |pod| {
+        not_ready(pod);
+        pod.ending =
+            Some(PodEnding { trouble: Some("CrashLoopBackOff".into()), ..PodEnding::default() }.into());
+    });
+    fixture.budget("web", |budget| budget.min_available = least(1));
+    fixture.sync();
+    let plan = plan(&fixture, &options(&["n0", "n1"]));
+    assert_eq!(waves(&plan), [vec!["n1"]], "{plan:#?}");
+    let [(node, LeftOutReason::Drain(why))] = &plan.left_out[..] else { panic!("{plan:#?}") };
+    assert_eq!(&**node, "n0");
+    assert!(why.contains("web-0"), "{why}");
+}
+
+/// Kubernetes 1.37 `pkg/controller/statefulset/stateful_set_control.go`, `processReplica`: a pod that terminates is
+/// created again once it is gone.
+#[test]
+fn what_is_in_motion_at_the_start_has_ended_by_the_second_wave() {
+    let mut fixture = nodes(&[8; 6]);
+    fixture.owner(WorkloadKind::StatefulSet, "db", 3);
+    for (name, node) in [("db-0", "n0"), ("db-1", "n1"), ("db-2", "n2")] {
+        fixture.pod(name, node, |pod| own(pod, WorkloadKind::StatefulSet, "db"));
+    }
+    fixture.pod("db-2", "n2", |pod| terminating(pod, 20));
+    fixture.replica_set("web", 2, &["n0", "n1"]);
+    fixture.pod("web-0", "n0", |pod| pod.created = ClusterTime::new(NOW - Span::from_secs(40)));
+    fixture.pod("web-1", "n1", |pod| starting(pod, 5));
+    for name in ["db", "web"] {
+        fixture.budget(name, |budget| budget.max_unavailable = least(1));
+    }
+    fixture.sync();
+    let plan = plan(&fixture, &options(&["n3", "n0", "n1"]));
+    let names: Vec<&str> = plan.left_out.iter().map(|(node, _)| &**node).collect();
+    assert_eq!(names, Vec::<&str>::new(), "{plan:#?}");
+}
+
+#[test]
+fn losses_and_pods_that_may_outlast_the_timeout_are_told_for_each_wave() {
+    let mut fixture = nodes(&[8; 6]);
+    fixture.pod("tool", "n0", |pod| pod.grace = Span::from_secs(86_400));
+    let quick = DrainOptions { timeout: Some(Span::from_secs(7_200)), ..options(&[]).drain };
+    let plan = plan(&fixture, &MaintenanceOptions { drain: quick, ..options(&["n0"]) });
+    let [wave] = &plan.waves[..] else { panic!("{plan:#?}") };
+    assert_eq!(wave.may_time_out, 1);
+    let [loss] = &wave.losses[..] else { panic!("{wave:#?}") };
+    assert_eq!((&*loss.pod.name, loss.is_accepted_by_force()), ("tool", true));
 }
 
 #[derive(Clone, Debug)]
@@ -225,6 +310,13 @@ proptest! {
                 *zones.entry(fixture.cluster.node(node).expect("a node").zone()).or_default() += 1;
             }
             prop_assert!(max_per_zone.is_none_or(|most| zones.values().all(|nodes| *nodes <= most)));
+            let is_open = |name: &&String| {
+                let name = NodeName::from(name.as_str());
+                !wave.nodes.contains(&name) && !wave.ahead.contains(&name)
+            };
+            let zone_of = |name: &str| fixture.cluster.node(&name.into()).expect("a node").zone();
+            let open: BTreeSet<ZoneKey> = names.iter().filter(is_open).map(|name| zone_of(name)).collect();
+            prop_assert!(names.iter().all(|name| open.contains(&zone_of(name))), "a zone without an open node");
             // Pods of one budget on several nodes of a wave must all be allowed to leave at once.
             for (number, random) in workloads.iter().enumerate() {
                 let Some(most) = random.may_leave else { continue };
@@ -236,9 +328,7 @@ proptest! {
             }
             for moved in &wave.moves {
                 prop_assert!(wave.nodes.contains(&moved.from) && !wave.nodes.contains(&moved.to));
-                let is_to_be_done = wanted.contains(&&*moved.to) && !done.contains(&moved.to)
-                    && plan.left_out.iter().all(|(node, _)| *node != moved.to);
-                prop_assert!(!wave.cordons_ahead || !is_to_be_done, "{} is cordoned", moved.to);
+                prop_assert!(!wave.ahead.contains(&moved.to), "{} is cordoned", moved.to);
                 let again = places.values().filter(|(_, node)| *node == moved.from).count();
                 prop_assert!(again > 0, "somebody moves from where nobody is");
             }
