@@ -266,3 +266,160 @@ async fn merge_request(script: &str) -> (i32, Shell) {
     let errors = String::from_utf8_lossy(&output.stderr);
     (output.status.code().unwrap_or_else(|| panic!("{errors}")), shell)
 }
+
+/// A cluster of three nodes of 4 CPU in one zone.
+fn three_nodes() -> Objects {
+    let node = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "uid": name},
+            "status": {
+                "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-11-29T14:00:00Z",
+                    "lastTransitionTime": "2026-11-29T14:00:00Z"}],
+            },
+        })
+    };
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "s", "uid": "s"}});
+    Objects(vec![node("n1"), node("n2"), node("n3"), namespace])
+}
+
+/// A Ready pod that asks for so many CPUs, and for what `more` gives it.
+fn pod(name: &str, node: &str, cpu: u32, owner: &Value, more: Value) -> Value {
+    let mut pod = json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "s", "uid": name, "creationTimestamp": "2026-11-29T14:00:00Z",
+            "ownerReferences": owner},
+        "spec": {"nodeName": node, "terminationGracePeriodSeconds": 30,
+            "containers": [{"name": "app", "image": "app", "resources": {"requests": {"cpu": cpu.to_string()}}}]},
+        "status": {"phase": "Running", "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-29T14:00:08Z"}]},
+    });
+    for (part, fields) in more.as_object().into_iter().flatten() {
+        for (field, value) in fields.as_object().expect("fields") {
+            pod[part][field] = value.clone();
+        }
+    }
+    pod
+}
+
+/// An owner of pods, and the reference to it.
+fn owner(api: &str, kind: &str, name: &str, spec: Value, status: Value) -> (Value, Value) {
+    let object = json!({"apiVersion": api, "kind": kind, "spec": spec, "status": status,
+        "metadata": {"name": name, "namespace": "s", "uid": name}});
+    let reference = json!([{"apiVersion": api, "kind": kind, "name": name, "uid": name, "controller": true}]);
+    (object, reference)
+}
+
+fn finding<'a>(report: &'a Value, id: &str) -> &'a Value {
+    let findings = report["findings"].as_array().expect("findings");
+    findings.iter().find(|finding| finding["id"] == id).unwrap_or_else(|| panic!("{id}: {:?}", ids(report)))
+}
+
+/// Kubernetes 1.37 `pkg/controller/job/job_controller.go`, `syncJob`: `maxFailedIndexes` counts what the drain of one node
+/// fails.
+#[tokio::test]
+async fn a_job_fails_by_the_drain_of_one_node_and_one_index_by_that_of_another() {
+    let mut objects = three_nodes();
+    let rule = json!({"rules": [{"action": "FailIndex",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]});
+    let spec = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed", "backoffLimitPerIndex": 3,
+        "backoffLimit": 100, "maxFailedIndexes": 1, "podFailurePolicy": rule, "selector": {"matchLabels": {"job": "idx"}},
+        "template": {"metadata": {"labels": {"job": "idx"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}});
+    let (job, reference) = owner("batch/v1", "Job", "idx", spec, json!({"active": 3}));
+    objects.0.push(job);
+    for (index, node) in ["n1", "n1", "n2"].into_iter().enumerate() {
+        let labels = json!({"job": "idx", "batch.kubernetes.io/job-completion-index": index.to_string()});
+        let more =
+            json!({"metadata": {"labels": labels, "finalizers": ["batch.kubernetes.io/job-tracking"]}});
+        objects.0.push(pod(&format!("idx-{index}"), node, 1, &reference, more));
+    }
+    let report = audit(&objects).await;
+    let fails = finding(&report, "jobFails Job s/idx");
+    assert_eq!(
+        (texts(&fails["nodes"]), texts(&fails["pods"])),
+        (["n1"].into(), ["s/idx-0", "s/idx-1"].into())
+    );
+    assert!(fails["says"].as_str().is_some_and(|says| says.contains("2 failed, limit 1")), "{fails:#}");
+    let index = finding(&report, "jobIndexFails Job s/idx");
+    assert_eq!((texts(&index["nodes"]), texts(&index["pods"])), (["n2"].into(), ["s/idx-2"].into()));
+}
+
+/// Kubernetes 1.37 `pkg/controller/statefulset/stateful_set_control.go`, `processReplica`: with OrderedReady a pod is not
+/// created before those of lower ordinals are Ready.
+#[tokio::test]
+async fn a_replacement_that_waits_for_a_crashing_pod_is_found() {
+    let mut objects = three_nodes();
+    let spec = json!({"replicas": 2, "serviceName": "web", "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}});
+    let (set, reference) = owner("apps/v1", "StatefulSet", "web", spec, json!({}));
+    let labels = json!({"labels": {"app": "web"}});
+    let crash = json!({"metadata": labels, "status": {
+        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-29T14:00:08Z"}],
+        "containerStatuses": [{"name": "app", "restartCount": 30, "ready": false, "image": "app", "imageID": "",
+            "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}});
+    objects.0.push(set);
+    objects.0.push(pod("web-0", "n1", 1, &reference, crash));
+    objects.0.push(pod("web-1", "n2", 1, &reference, json!({"metadata": labels})));
+    let report = audit(&objects).await;
+    let stuck = finding(&report, "replacementStuck StatefulSet s/web");
+    assert_eq!((texts(&stuck["nodes"]), texts(&stuck["pods"])), (["n2"].into(), ["s/web-1"].into()));
+    assert!(stuck["says"].as_str().is_some_and(|says| says.contains("once web-0 is Ready")), "{stuck:#}");
+    let nodes = report["nodes"].as_array().expect("nodes");
+    let counts: Vec<u64> = nodes.iter().filter_map(|node| node["stuck"].as_u64()).collect();
+    assert_eq!(counts, [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn pods_that_replacements_preempt_are_causes_and_counted() {
+    let mut objects = three_nodes();
+    objects.0.retain(|object| object["metadata"]["name"] != "n3");
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "api"}},
+        "template": {"metadata": {"labels": {"app": "api"}}, "spec": {"priority": 1000, "containers": [
+            {"name": "app", "image": "app", "resources": {"requests": {"cpu": "3"}}}]}}});
+    let (set, reference) = owner("apps/v1", "ReplicaSet", "api", spec, json!({}));
+    let more = json!({"metadata": {"labels": {"app": "api"}}, "spec": {"priority": 1000}});
+    objects.0.push(set);
+    objects.0.push(pod("api-0", "n1", 3, &reference, more));
+    objects.0.push(pod("tool", "n2", 3, &json!([]), json!({})));
+    let report = audit(&objects).await;
+    let lost = finding(&report, "notRecreated Pod s/tool");
+    assert!(texts(&lost["nodes"]).contains("n1"), "{lost:#}");
+    assert_eq!(report["nodes"][0]["lost"], 1, "{report:#}");
+    let plan = objects.answer("plan drain n1", case_objects::LOSES).await;
+    assert_eq!((&plan["totals"]["lost"], &plan["totals"]["preempted"]), (&json!(1), &json!(1)));
+    let waves = objects.answer("maintenance n1 --force --override last-ready", case_objects::LOSES).await;
+    assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
+}
+
+/// Both try again as soon as a budget has room, here when web-1 is Ready.
+#[tokio::test]
+async fn an_audit_and_a_plan_give_a_drain_the_same_time() {
+    let mut objects = three_nodes();
+    let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}}});
+    let (set, reference) = owner("apps/v1", "ReplicaSet", "web", spec, json!({}));
+    let budget = json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}});
+    let status = json!({"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1,
+        "expectedPods": 2});
+    let (mut budget, _) = owner("policy/v1", "PodDisruptionBudget", "web", budget, status);
+    budget["metadata"]["generation"] = json!(1);
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "n1", "namespace": "kube-node-lease", "uid": "lease"},
+        "spec": {"holderIdentity": "n1", "renewTime": "2026-11-29T15:00:00.000000Z"}});
+    let labels = json!({"labels": {"app": "web"}});
+    let starting = json!({
+        "metadata": {"labels": {"app": "web"}, "creationTimestamp": "2026-11-29T14:59:57Z"},
+        "status": {"conditions": [
+            {"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-29T14:59:57Z"}]},
+    });
+    objects.0.extend([set, budget, lease]);
+    objects.0.push(pod("web-0", "n1", 1, &reference, json!({"metadata": labels})));
+    objects.0.push(pod("web-1", "n2", 1, &reference, starting));
+    let report = audit(&objects).await;
+    let plan = objects.answer("plan drain n1", DONE).await;
+    let pod = &plan["pods"][0];
+    assert_eq!(pod["verdict"], "leavesAfter", "it waits for web-1: {pod:#}");
+    let ends = plan["totals"]["ends"]["likelySeconds"].as_f64().expect("it ends");
+    let takes = report["nodes"][0]["takesSeconds"].as_i64().expect("it ends");
+    assert_eq!(takes.to_string(), format!("{:.0}", ends.floor()), "{report:#}");
+}

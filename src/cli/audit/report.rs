@@ -6,7 +6,10 @@ use crate::{
     cli::gaps::{GapReport, UnknownReport, gap_reports},
     model::{AuditGroup, AuditedNode, DrainAudit, Finding, FindingSeverity},
 };
-use kordon_core::cluster::{Gaps, NodeName};
+use kordon_core::{
+    cluster::{Gaps, NodeName},
+    plan::OutcomeKind,
+};
 use kordon_time::Timestamp;
 
 /// Name and version of the report.
@@ -98,12 +101,14 @@ pub struct AuditedNodeReport {
     pub wait: usize,
     /// Pods that can never leave.
     pub blocked: usize,
-    /// Pods that leave and that no controller recreates, or whose Job fails.
+    /// Pods that leave or are preempted, and that no controller recreates, or whose Job fails.
     pub lost: usize,
     /// Pods that leave and lose data.
     pub data_lost: usize,
-    /// Replacements that find no node.
+    /// Replacements that find no node, those of preempted pods included.
     pub pending: usize,
+    /// Pods whose replacements are not created, or do not start, as long as something else lasts.
+    pub stuck: usize,
     /// Identities of the node's findings, the most severe first.
     pub findings: Vec<String>,
     /// What is not known, because of which there is no answer.
@@ -206,6 +211,7 @@ impl AuditedNodeReport {
             lost: totals.lost,
             data_lost: totals.data_lost,
             pending: totals.pending,
+            stuck: totals.outcomes.of(OutcomeKind::Stuck),
             findings: findings().map(Finding::id).collect(),
             unknown: gap_reports(&node.gaps),
             drains: node.drains(),

@@ -7,8 +7,8 @@ use kordon_core::{
     cluster::{Cluster, Key, NodeName, Pod},
     placement::{SchedulingRequest, Snapshot, VolumeTopology, volume_topology::VolumeReach},
     plan::{
-        BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, Recreation, Verdict,
-        budget::BudgetNumbers, owner, words::counted,
+        BlockPattern, NotRecreated, OutcomeKind, Plan, PodOutcome, PodPlan, PodWarning, PreemptedPod,
+        Recreation, StuckReason, Verdict, budget::BudgetNumbers, owner, words::counted,
     },
 };
 
@@ -24,8 +24,34 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
             finding.nodes.insert(node.clone());
             found.push(finding);
         }
+        found.extend(row.preempted().filter_map(|preempted| {
+            let mut finding = of_preempted(row, preempted, cluster)?;
+            finding.pods.insert(preempted.pod.clone());
+            finding.nodes.insert(node.clone());
+            Some(finding)
+        }));
     }
     found
+}
+
+/// What becomes of a pod that the replacement of a pod preempts, if nothing runs in its place.
+fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
+    let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
+        (OutcomeKind::Pending, _) => FindingKind::NoNodeForReplacement,
+        (_, Some(NotRecreated::JobFails(why))) if !why.is_of_job() => FindingKind::IndexFails,
+        (_, Some(NotRecreated::JobFails(_) | NotRecreated::RunFails)) => FindingKind::JobFails,
+        (_, Some(_)) => FindingKind::NotRecreated,
+        (_, None) => return None,
+    };
+    let text = match preempted.lost {
+        Some(why) => format!("preempted by the replacement of {}; {}", row.pod, why.says()),
+        None => format!("{preempted}, by the replacement of {}", row.pod),
+    };
+    let subject = match cluster.pod(&preempted.pod) {
+        Some(pod) => workload_of(cluster, pod),
+        None => FindingSubject::new("Pod", &preempted.pod),
+    };
+    Some(Finding::new(kind, subject, text))
 }
 
 /// Whether the drain is about this pod: it does not stay with its node.
@@ -122,6 +148,9 @@ impl CausesOfPod<'_> {
             NotRecreated::OwnerGone => {
                 Some(self.about_workload(FindingKind::NotRecreated, "its controller is gone"))
             }
+            NotRecreated::JobFails(why) if !why.is_of_job() => {
+                Some(self.about_workload(FindingKind::IndexFails, INDEX_FAILS))
+            }
             NotRecreated::JobFails(why) => {
                 let text = self.row.outcome.reasons().join("; ");
                 let text = if text.is_empty() { why.to_string() } else { text };
@@ -143,6 +172,10 @@ impl CausesOfPod<'_> {
             PodOutcome::Refused(refusal) => {
                 let subject = FindingSubject::new("ResourceQuota", &refusal.quota);
                 Some(Finding::new(FindingKind::QuotaRefuses, subject, refusal.numbers()))
+            }
+            PodOutcome::Stuck(StuckReason::LowerOrdinal { .. } | StuckReason::Volume { .. }) => {
+                let text = self.row.outcome.to_string();
+                Some(self.about_workload(FindingKind::ReplacementStuck, text))
             }
             PodOutcome::Unknown { why } => {
                 let is_known = self.snapshot.is_none()
@@ -222,18 +255,24 @@ impl CausesOfPod<'_> {
 
     /// A finding about the workload by which users know the pod, or about the pod if it has none.
     fn about_workload(&self, kind: FindingKind, text: impl Into<String>) -> Finding {
-        let Self { cluster, pod, .. } = self;
-        let subject = match (owner::workload(cluster, pod), &pod.owner) {
-            (Some(workload), _) => FindingSubject::new(workload.kind.as_str(), &workload.key),
-            (None, Some(owner)) => {
-                let key = Key { namespace: pod.key.namespace.clone(), name: owner.name.clone() };
-                FindingSubject::new(owner.kind.as_str(), &key)
-            }
-            (None, None) => FindingSubject::new("Pod", &pod.key),
-        };
-        Finding::new(kind, subject, text)
+        Finding::new(kind, workload_of(self.cluster, self.pod), text)
     }
 }
+
+/// The workload by which users know the pod, or the pod if it has none.
+fn workload_of(cluster: &Cluster, pod: &Pod) -> FindingSubject {
+    match (owner::workload(cluster, pod), &pod.owner) {
+        (Some(workload), _) => FindingSubject::new(workload.kind.as_str(), &workload.key),
+        (None, Some(owner)) => {
+            let key = Key { namespace: pod.key.namespace.clone(), name: owner.name.clone() };
+            FindingSubject::new(owner.kind.as_str(), &key)
+        }
+        (None, None) => FindingSubject::new("Pod", &pod.key),
+    }
+}
+
+/// What an audit says of an index of a Job: the same for all of its indexes.
+const INDEX_FAILS: &str = "an index of it fails for good; the Job goes on";
 
 /// Why a budget blocks an eviction, with its numbers.
 fn blocked_text(pattern: &BlockPattern, numbers: &BudgetNumbers) -> String {

@@ -55,10 +55,14 @@ pub enum FindingKind {
     BudgetNotComputed,
     /// No controller creates the pod again.
     NotRecreated,
-    /// A Job, or an index of it, fails.
+    /// A Job fails.
     JobFails,
+    /// An index of a Job fails for good. The Job goes on.
+    IndexFails,
     /// The replacement finds no node.
     NoNodeForReplacement,
+    /// The replacement is not created, or does not start, as long as something else lasts.
+    ReplacementStuck,
     /// A ResourceQuota refuses the replacement.
     QuotaRefuses,
     /// Data in a volume of the pod is lost with the pod: an emptyDir, or a generic ephemeral volume.
@@ -82,7 +86,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::BudgetNeverAllows,
         Self::OverlappingBudgets,
         Self::UnhealthyUnderBudget,
@@ -96,7 +100,9 @@ impl FindingKind {
         Self::BudgetNotComputed,
         Self::NotRecreated,
         Self::JobFails,
+        Self::IndexFails,
         Self::NoNodeForReplacement,
+        Self::ReplacementStuck,
         Self::QuotaRefuses,
         Self::DataLost,
         Self::LocalVolume,
@@ -124,7 +130,9 @@ impl FindingKind {
             | Self::BudgetNotComputed
             | Self::NotRecreated
             | Self::JobFails
+            | Self::IndexFails
             | Self::NoNodeForReplacement
+            | Self::ReplacementStuck
             | Self::QuotaRefuses
             | Self::DataLost
             | Self::LocalVolume
@@ -153,7 +161,9 @@ impl FindingKind {
             Self::BudgetNotComputed => "budgetNotComputed",
             Self::NotRecreated => "notRecreated",
             Self::JobFails => "jobFails",
+            Self::IndexFails => "jobIndexFails",
             Self::NoNodeForReplacement => "noNodeForReplacement",
+            Self::ReplacementStuck => "replacementStuck",
             Self::QuotaRefuses => "quotaRefuses",
             Self::DataLost => "dataLost",
             Self::LocalVolume => "localVolume",
@@ -183,7 +193,9 @@ impl FindingKind {
             Self::BudgetNotComputed => "Budgets that the disruption controller has not computed",
             Self::NotRecreated => "Pods that no controller recreates",
             Self::JobFails => "Jobs that fail",
+            Self::IndexFails => "Indexes of Jobs that fail",
             Self::NoNodeForReplacement => "Replacements that find no node",
+            Self::ReplacementStuck => "Replacements that wait for something else",
             Self::QuotaRefuses => "Replacements that a quota refuses",
             Self::DataLost => "Data that is lost with its pod",
             Self::LocalVolume => "Volumes that exist on one node only",
@@ -284,12 +296,19 @@ impl Finding {
         (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
     }
 
-    /// Adds the pods and nodes of the same cause.
+    /// Adds the pods and nodes of the same cause. A Job may fail for one reason by the drain of one node, and for another
+    /// by that of another: each is named once.
     pub(super) fn absorb(&mut self, other: Self) {
+        if self.kind == FindingKind::JobFails && !self.text.split(OR).any(|text| text == other.text) {
+            self.text = format!("{}{OR}{}", self.text, other.text);
+        }
         self.pods.extend(other.pods);
         self.nodes.extend(other.nodes);
     }
 }
+
+/// Stands between the reasons of one cause that differ from node to node.
+const OR: &str = "; by another drain: ";
 
 /// Findings with the same key are one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

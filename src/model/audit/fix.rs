@@ -40,10 +40,13 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
         FindingKind::ComesBack => Fix::advice("take the node's name, or the toleration, out of the template"),
         FindingKind::BudgetNotComputed => Fix::advice("wait for the disruption controller, or restart it"),
         FindingKind::NotRecreated => Fix::advice("give it a controller, or accept its loss with --force"),
-        FindingKind::JobFails => Fix::advice("wait until it has completed, or start it again afterwards"),
+        FindingKind::JobFails | FindingKind::IndexFails => {
+            Fix::advice("wait until it has completed, or start it again afterwards")
+        }
         FindingKind::NoNodeForReplacement => {
             Fix::advice("add a node that takes it, or lift what keeps it away")
         }
+        FindingKind::ReplacementStuck => Fix::advice("first repair what it waits for"),
         FindingKind::QuotaRefuses => Fix::advice("raise the quota"),
         FindingKind::DataLost => {
             Fix::advice("accept the loss with --delete-emptydir-data, or keep the data in a volume")

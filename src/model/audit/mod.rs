@@ -27,7 +27,7 @@ use kordon_core::{
     placement::{Snapshot, SnapshotLease},
     plan::{
         Action, Cancellation, DrainFlag, DrainOptions, EvictionRules, PlanError, PlanJob, PlanTotals,
-        Prospect, filter,
+        Prospect, Retry, filter,
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -189,6 +189,7 @@ impl AuditWork {
             ignore_daemonsets: true,
             force: true,
             delete_emptydir_data: true,
+            retry: Retry::OnRecovery,
             ..DrainOptions::default()
         };
         let job = PlanJob {
