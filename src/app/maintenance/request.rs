@@ -87,7 +87,8 @@ impl MaintenanceOption {
             | PlanOption::PodSelector
             | PlanOption::SkipWaitForDelete
             | PlanOption::Overwrite
-            | PlanOption::WholeZones => None,
+            | PlanOption::WholeZones
+            | PlanOption::Surge => None,
         }
     }
 
