@@ -17,7 +17,7 @@ pub use args::{
 use kordon_core::{
     cluster::{Gaps, Scope},
     placement::Snapshot,
-    plan::{Action, Plan, PlanError, Prospect},
+    plan::{Action, Loss, Plan, PlanError, Prospect},
 };
 use report::{PlanReport, UnknownPlanReport};
 use source::{Landings, PlanSource};
