@@ -184,6 +184,7 @@ impl Verdict {
                 | Self::WaitsForOperator { .. }
                 | Self::WaitsForController { .. }
                 | Self::WaitsForNamespace
+                | Self::WaitsForFinalizer { .. }
         )
     }
 

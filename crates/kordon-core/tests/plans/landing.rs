@@ -232,7 +232,7 @@ pub fn drain(fixture: &PlanFixture, nodes: &[&str]) -> Plan {
 }
 
 pub fn evict(fixture: &PlanFixture, pods: &[&str]) -> Plan {
-    let pods = pods.iter().map(|pod| kordon_core::cluster::Key::new("default", pod)).collect();
+    let pods = pods.iter().map(|pod| Key::new("default", pod)).collect();
     plan(fixture, Action::Evict { pods, options: RemovalOptions::default() })
 }
 
