@@ -133,6 +133,7 @@ impl CausesOfPod<'_> {
             | Verdict::LeavesAfter { .. }
             | Verdict::Deleted { .. }
             | Verdict::Orphaned
+            | Verdict::WaitsForFinalizer { .. }
             | Verdict::Tolerates
             | Verdict::DeletionCancelled => return None,
         })
