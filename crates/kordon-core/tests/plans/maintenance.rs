@@ -120,7 +120,8 @@ fn pods_that_find_no_node_may_wait_for_theirs_if_that_is_allowed() {
     let mut fixture = nodes(&[4, 1, 4]);
     workload(&mut fixture, "web", &["n0", "n0", "n0"], None);
     workload(&mut fixture, "api", &["n2", "n2", "n2"], None);
-    let options = MaintenanceOptions { allows_pending: true, ..options(&["n0", "n2"]) };
+    let all = options(&["n0", "n2"]);
+    let options = MaintenanceOptions { allows_pending: true, guards: without_last_ready(), ..all };
     let plan = plan(&fixture, &options);
     assert_eq!(plan.left_out, [], "{plan:#?}");
     for wave in &plan.waves {
