@@ -27,7 +27,7 @@ impl App {
                 self.screen.edit_all(plain.map(InputRequest::InsertChar));
                 self.arrange(now);
             }
-            KeyFocus::Pane(_) | KeyFocus::Tour => {
+            KeyFocus::Pane(_) | KeyFocus::Maintenance | KeyFocus::Tour => {
                 let text = "what was pasted was left out: paste after / (filter) or : (command)";
                 self.screen.message = Some(text.into());
             }

@@ -750,7 +750,8 @@ impl DashboardFixture {
                 let nodes = names.into_iter().map(|name| (name.clone(), self.whole_node(&name))).collect();
                 JobResult::NodesRead(Ok(ReadNodes { nodes, by: "sre@laptop".into() }))
             }
-            Job::Notice { .. } => return,
+            // No maintenance runs here.
+            Job::Notice { .. } | Job::StartMaintenance { .. } | Job::SteerMaintenance { .. } => return,
             Job::End { id, .. } => JobResult::Written { id, error: None, closed: true },
         };
         self.app.on_job_result(result, self.now);

@@ -91,7 +91,8 @@ impl WaveState {
         let comes_again = |pod: &Pod| {
             owner::recreation(&cluster, pod) == Recreation::WhenGone
                 && owner::needs_another(&cluster, pod)
-                && owner::created_after(&cluster, pod).all(|lower| lower.is_ready())
+                && owner::created_after(&cluster, pod)
+                    .all(|lower| lower.pod.is_some_and(|pod| pod.is_ready()))
         };
         ended.iter().for_each(|pod| self.remove(pod));
         let without = self.cluster.clone();

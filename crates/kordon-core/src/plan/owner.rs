@@ -245,7 +245,7 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
     match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
         Some(OwnerLookup::Found(workload)) if workload.stage != WorkloadStage::Active => false,
         Some(OwnerLookup::Found(workload)) => workload.replicas.is_none_or(|replicas| {
-            if let Some(ordinals) = workload.stateful.and_then(|rules| rules.ordinals(replicas)) {
+            if let Some(ordinals) = workload.stateful.as_ref().and_then(|rules| rules.ordinals(replicas)) {
                 return ordinal(&pod.key.name).is_some_and(|own| ordinals.contains(&own));
             }
             let wanted = workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods));
