@@ -451,7 +451,7 @@ pub const COMMANDS: &[Command] = &[
     option("whole-zones", "What-if: fail the whole zones of the nodes.", &[char('Z')], PlanOption::WholeZones),
     maintain("exec", "Maintenance: type the command that does the work on an empty node.",
         &[char('x')], MaintenanceOption::Exec).takes("[COMMAND]"),
-    maintain("wait-for", "Maintenance: type what shows that others have done the work: boot, kubelet, no-taint=KEY, …",
+    maintain("wait-for", "Maintenance: type what shows that others have done the work: boot, kubelet, no-taint=KEY and others.",
         &[char('W')], MaintenanceOption::WaitFor).takes("[WHAT]"),
     maintain("max-per-zone", "Maintenance: type how many nodes of a zone may be down at a time.",
         &[char('Z')], MaintenanceOption::MaxPerZone).takes("[NODES]"),

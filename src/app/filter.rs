@@ -483,7 +483,7 @@ mod tests {
     #[test]
     fn selectors_and_fuzzy_words_are_written_as_in_k9s_too() {
         assert_eq!(words("-l app=web,tier!=db pool"), ["app=web", "tier!=db", "pool"]);
-        assert!(holds("-f nd17") && !holds("-f 71") && holds("-l zone=a"));
+        assert!(holds("-f nd17") && !holds("-f 71") && holds("-l app=web"));
         assert_eq!(words("node -l"), ["node"], "a selector that is not typed yet");
         assert!(Filter::parse("-l").is_empty());
     }

@@ -27,6 +27,7 @@ mod key_prefix;
 pub mod key_presets;
 pub mod keymap;
 pub mod listing;
+mod maintaining;
 pub mod maintenance;
 mod mouse;
 pub mod near_miss;

@@ -264,7 +264,7 @@ impl LookArgs {
     }
 
     /// Whether the terminal reports the mouse. GNU Screen, which sets `STY`, holds Esc back until the next key while it
-    /// reports the mouse (4.09).
+    /// reports the mouse, as release 4.09 does.
     fn takes_mouse(&self) -> bool {
         !self.no_mouse && std::env::var_os("STY").is_none()
     }

@@ -102,7 +102,7 @@ fn a_bound_volume_keeps_its_pod_where_it_can_be_reached() {
     let help = harness.snapshot().help(&request, &|node: &NodeName| **node == *"b1");
     assert_eq!(help.lifts[0].constraint, Constraint::Volumes);
     assert_eq!(help.lifts[0].to_string(), "fits a1 and 1 more without its volumes");
-    assert_eq!(help.node.expect("a new node in that zone").zones, ["b".into()]);
+    assert_eq!(help.node.expect("a new node in that zone").zones, ["b"]);
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
     for (keys, pane) in lists {
         fixture.press(keys);
         fixture.run(1);
+        terminal_of(&mut fixture, (160, 48));
         if pane == Pane::Events {
             show_events(&mut fixture);
         }

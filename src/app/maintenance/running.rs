@@ -1,28 +1,17 @@
-//! Maintenances that were started from the dashboard, and the step that leads to one.
-//!
-//! The loop runs them (`run`): a maintenance starts by a [`Job`](crate::app::operations::Job), takes the operator's input, and
-//! reports [`MaintenanceEvent`]s.
+//! Maintenances that were started from the dashboard, and what leads to one.
 
 use std::collections::VecDeque;
 
-use super::{App, MaintenanceRequest};
-use crate::{
-    app::{
-        dialog::DialogSubject,
-        operations::{Job, NOTICES},
-    },
-    model::JournalEntry,
-};
+use super::MaintenanceRequest;
 use kordon_core::{
     cluster::OperationId,
-    engine::{Severity, Why},
-    maintenance::{
-        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
-        MaintenancePlan,
-    },
-    operation::{OperationNotice, OperatorInput, approval::Prompt},
+    maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan},
+    operation::{OperationNotice, approval::Prompt},
 };
 use kordon_time::Timestamp;
+
+/// Maximum number of notices that are kept of an operation or a maintenance.
+pub(in crate::app) const NOTICES: usize = 200;
 
 /// A maintenance that the operator is asked about.
 #[derive(Clone, Debug)]
@@ -44,7 +33,7 @@ pub struct MaintenanceStart {
 #[derive(Clone, Debug)]
 pub struct MaintenanceEntry {
     /// Number of the job that started it.
-    number: u64,
+    pub(in crate::app) number: u64,
     pub id: OperationId,
     pub began: Timestamp,
     /// When it was planned to end, at its start.
@@ -110,178 +99,10 @@ impl MaintenanceEntry {
         }
     }
 
-    fn notice(&mut self, notice: OperationNotice) {
+    pub(in crate::app) fn notice(&mut self, notice: OperationNotice) {
         if self.notices.len() == NOTICES {
             self.notices.pop_front();
         }
         self.notices.push_back(notice);
-    }
-}
-
-impl App {
-    /// The maintenance of this dashboard that runs, or else the last one.
-    pub fn own_maintenance(&self) -> Option<&MaintenanceEntry> {
-        let entries = &self.operations.maintenances;
-        entries.iter().rev().find(|entry| entry.is_running()).or_else(|| entries.last())
-    }
-
-    /// What is missing to start the maintenance of the open sheet; `None` if nothing is.
-    pub fn missing_for_maintenance(&self, now: Timestamp) -> Option<String> {
-        let sheet = self.screen.overlays.maintenance()?;
-        let (plan, request) = (sheet.plan(), &sheet.request);
-        if let Some(running) = self.operations.running_maintenance() {
-            return Some(format!("{} runs here already", running.id));
-        }
-        if request.nodes.is_empty() {
-            return Some("no node is marked".into());
-        }
-        let Some(plan) = plan else { return Some("the waves are not worked out yet".into()) };
-        if plan.waves.is_empty() {
-            return Some("no node can be in a wave".into());
-        }
-        if !request.has_work() {
-            return Some("the work: a command, or what shows that others have done it".into());
-        }
-        let others = MaintenanceNotes::running_on(&self.model.cluster, &request.nodes, now);
-        others.or_else(|| self.why_not_now())
-    }
-
-    /// Asks for the confirmation of the maintenance of the open sheet, or says what is missing.
-    pub(in crate::app) fn ask_for_maintenance(&mut self, now: Timestamp) {
-        if let Some(missing) = self.missing_for_maintenance(now) {
-            self.screen.message = Some(missing);
-            return;
-        }
-        let Some(sheet) = self.screen.overlays.maintenance() else { return };
-        let Some(plan) = sheet.plan().cloned() else { return };
-        let prompt = Prompt::Words(self.model.connection.context.clone());
-        let proposal = MaintenanceProposal { request: sheet.request.clone(), plan, prompt };
-        self.open_dialog(DialogSubject::Maintenance(Box::new(proposal)));
-    }
-
-    /// Starts the maintenance that the operator has agreed to.
-    pub(in crate::app) fn start_maintenance(&mut self) {
-        let Some(dialog) = self.screen.overlays.close_question() else { return };
-        let DialogSubject::Maintenance(proposal) = dialog.subject else { return };
-        // Enforce mode may have ended while the question was open.
-        if let Some(why) = self.why_not_now() {
-            self.screen.message = Some(why);
-            return;
-        }
-        self.screen.message = Some("starts the maintenance".into());
-        let start = MaintenanceStart { request: proposal.request, reason: self.operations.reason.clone() };
-        self.operations.push(Job::StartMaintenance { number: dialog.number, start: Box::new(start) });
-    }
-
-    /// Applies an event of a maintenance.
-    pub(in crate::app) fn on_maintenance_event(
-        &mut self,
-        number: u64,
-        event: MaintenanceEvent,
-        now: Timestamp,
-    ) {
-        match event {
-            MaintenanceEvent::NotStarted(why) => {
-                self.log(now, Severity::Warning, "maintenance", &why);
-                self.screen.message = Some(why);
-            }
-            MaintenanceEvent::Started(id, plan) => self.on_maintenance_started(number, id, &plan, now),
-            MaintenanceEvent::News(MaintenanceNews::Notice(notice)) => {
-                let OperationNotice { at, level, subject, text } = &notice;
-                let subject = if subject.is_empty() { "maintenance" } else { subject };
-                self.model.journal.add(JournalEntry::new(*at, *level, subject, text, Why::default()));
-                self.maintenance_mut(number).into_iter().for_each(|entry| entry.notice(notice.clone()));
-            }
-            MaintenanceEvent::News(MaintenanceNews::Progress(outcome)) => {
-                self.maintenance_mut(number).into_iter().for_each(|entry| entry.outcome = (*outcome).clone());
-            }
-            MaintenanceEvent::Ended(end) => self.on_maintenance_ended(number, end, now),
-        }
-    }
-
-    fn on_maintenance_started(
-        &mut self,
-        number: u64,
-        id: OperationId,
-        plan: &MaintenancePlan,
-        now: Timestamp,
-    ) {
-        self.log(now, Severity::Info, "maintenance", &format!("started as {id}"));
-        self.screen.message = Some(format!("started as {id}"));
-        self.screen.marked_nodes.clear();
-        if let Some(sheet) = self.screen.overlays.maintenance_mut() {
-            sheet.request.nodes.clear();
-            sheet.scrolled = 0;
-        }
-        self.operations.maintenances.push(MaintenanceEntry {
-            number,
-            id,
-            began: now,
-            planned_end: plan.ends(),
-            outcome: MaintenanceOutcome::planned(plan),
-            notices: VecDeque::new(),
-            state: MaintenanceState::Running,
-        });
-    }
-
-    fn on_maintenance_ended(
-        &mut self,
-        number: u64,
-        end: Result<Box<MaintenanceEnd>, String>,
-        now: Timestamp,
-    ) {
-        let Some(entry) = self.maintenance_mut(number) else { return };
-        let (kind, says, level) = match end {
-            Ok(end) => {
-                let is_well = end.kind == MaintenanceEndKind::Done;
-                let says = match end.says.as_str() {
-                    "" => end.in_short(),
-                    says => format!("{}: {says}", end.in_short()),
-                };
-                entry.outcome = end.outcome;
-                (Some(end.kind), says, if is_well { Severity::Info } else { Severity::Warning })
-            }
-            Err(why) => (None, why, Severity::Error),
-        };
-        entry.state = MaintenanceState::Ended { kind, at: now, says: says.clone() };
-        let title = entry.title();
-        self.log(now, level, &title, &says);
-        self.screen.message = Some(title);
-    }
-
-    fn maintenance_mut(&mut self, number: u64) -> Option<&mut MaintenanceEntry> {
-        self.operations.maintenances.iter_mut().find(|entry| entry.number == number)
-    }
-
-    /// Whether the key that pauses is for the maintenance that runs here.
-    pub(in crate::app) fn pauses_maintenance(&self) -> bool {
-        self.screen.shows_maintenance() && self.operations.running_maintenance().is_some()
-    }
-
-    /// Pauses the maintenance that runs here, or resumes it. Commands that run go on.
-    pub(in crate::app) fn pause_or_resume_maintenance(&mut self) {
-        let Some(entry) = self.operations.running_maintenance_mut() else { return };
-        let input = match entry.state {
-            MaintenanceState::Running => OperatorInput::Pause,
-            MaintenanceState::Paused => OperatorInput::Resume,
-            MaintenanceState::Cancelling | MaintenanceState::Ended { .. } => return,
-        };
-        self.steer_maintenance(input);
-    }
-
-    /// Cancels the maintenance that runs here.
-    pub(in crate::app) fn cancel_maintenance(&mut self) {
-        self.steer_maintenance(OperatorInput::Cancel);
-    }
-
-    fn steer_maintenance(&mut self, input: OperatorInput) {
-        let Some(entry) = self.operations.running_maintenance_mut() else { return };
-        entry.state = match input {
-            OperatorInput::Pause => MaintenanceState::Paused,
-            OperatorInput::Resume => MaintenanceState::Running,
-            OperatorInput::Cancel => MaintenanceState::Cancelling,
-        };
-        let number = entry.number;
-        self.operations.push(Job::SteerMaintenance { number, input });
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
-    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart},
+    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart, NOTICES},
     options::Mode,
     pane::Pane,
     preview::ReadNodes,
@@ -32,9 +32,6 @@ use kordon_core::{
     plan::{EvictionRules, Permission, Plan, PlanJob, TimeLeft},
 };
 use kordon_time::{Span, Timestamp};
-
-/// Maximum number of notices kept per operation; the journal has all of them.
-pub(in crate::app) const NOTICES: usize = 200;
 
 /// Interval at which the end of an operation is predicted again.
 const LEFT_EVERY: Span = Span::from_secs(1);

@@ -391,7 +391,8 @@ pub struct MomentReport {
     pub in_seconds: f64,
     /// `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota refuses
     /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready),
-    /// `scaled` (a Deployment, by `--surge`), `surgeReady` (its new pod) or `timedOut`.
+    /// `scaled` (a Deployment, by `--surge`), `surgeReady` (its new pod) or `timedOut`. `deleted`, `replaced` and `ready`
+    /// are also of terminating pods that the plan leaves alone, if it waits for them.
     pub r#type: &'static str,
     /// The node whose drain starts or ends, or where the replacement lands.
     pub node: Option<NodeName>,

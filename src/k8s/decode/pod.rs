@@ -260,12 +260,12 @@ impl<'a> Spec<'a> {
         }
     }
 
-    /// Returns the longest sleep before the kubelet sends SIGTERM to a container or sidecar. Other init containers have
-    /// ended by then.
-    fn pre_stop_sleep(&self) -> Span {
+    /// Returns the longest sleep before the kubelet sends SIGTERM to a container or sidecar, in seconds. Other init
+    /// containers have ended by then.
+    fn pre_stop_sleep(&self) -> u32 {
         let sidecars = self.init_containers.iter().filter(|container| container.is_sidecar());
         let sleeps = self.containers.iter().chain(sidecars).filter_map(Container::pre_stop_sleep);
-        sleeps.max().unwrap_or_default()
+        u32::try_from(sleeps.max().unwrap_or_default().as_secs()).unwrap_or_default()
     }
 
     /// Returns the host ports of containers and sidecars. Ports of other init containers do not count, because these

@@ -77,7 +77,7 @@ fn the_longest_pre_stop_sleep_of_containers_and_sidecars_counts() {
         {"name": "e", "restartPolicy": "Always", "lifecycle": sleeping(30)}]);
     let sleep = |spec: Value| {
         let pod = pod(json!({"metadata": {"name": "p", "namespace": "d"}, "spec": spec}));
-        pod.resources.kubelet.pre_stop_sleep.as_secs()
+        pod.resources.kubelet.pre_stop_sleep
     };
     assert_eq!(sleep(json!({"containers": containers.clone()})), 20);
     assert_eq!(sleep(json!({"containers": containers, "initContainers": init})), 30);

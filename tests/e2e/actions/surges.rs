@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use super::cluster::{
-    ClusterSize, OPERATOR, UserShell, create_budget, is_granted_eviction, may_drain, pods, rule,
+    ClusterSize, OPERATOR, PLANNER, UserShell, create_budget, is_granted_eviction, may_drain, pods, rule,
     start_cluster,
 };
 use crate::harness::{
@@ -30,7 +30,9 @@ const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes"
 /// killed meanwhile does the same when it is resumed. Under an autoscaler, the plan says that it is not possible.
 pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
-    plane.grant(OPERATOR, &may_drain()).await?;
+    plane.grant(PLANNER, &may_drain()).await?;
+    let scale = rule("apps", "deployments/scale", &["get", "patch"]);
+    plane.grant(OPERATOR, &[&may_drain()[..], &[scale]].concat()).await?;
     let client = plane.client();
     let shell = UserShell::new(plane.kubeconfig(OPERATOR)?);
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
@@ -39,10 +41,9 @@ pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<(
     create_budget(&client, "solo", "solo", json!(1)).await?;
     let node = settled(&client).await?;
 
-    let output = shell.run(&[&["drain", &node][..], &DRAIN].concat()).await;
+    let may_not_scale = UserShell::new(plane.kubeconfig(PLANNER)?);
+    let output = may_not_scale.run(&[&["drain", &node][..], &DRAIN].concat()).await;
     ensure!(output.code == 9 && output.err.contains("deployments/scale"), "{}: {}", output.code, output.err);
-    let scale = rule("apps", "deployments/scale", &["get", "patch"]);
-    plane.grant(OPERATOR, &[&may_drain()[..], &[scale]].concat()).await?;
 
     let before = granted(plane)?;
     let output = shell.run(&[&["drain", &node][..], &DRAIN].concat()).await;

@@ -3,7 +3,6 @@
 use minicbor::{Decode, Encode};
 
 use super::{encoding::EncodingContext, names::Name, shared_list::SharedList};
-use kordon_time::Span;
 
 /// Requests and limits of a pod.
 ///
@@ -99,9 +98,9 @@ pub struct KubeletSpec {
     /// `gitRepo`. The kubelet adds their usage to the usage of the pod.
     #[n(4)]
     pub local_volumes: SharedList<Name>,
-    /// The longest `lifecycle.preStop.sleep` of the containers: the kubelet waits so long before it sends SIGTERM.
+    /// The longest `lifecycle.preStop.sleep` of the containers, in seconds: the kubelet waits so long before it sends SIGTERM.
     #[cbor(n(5), default)]
-    pub pre_stop_sleep: Span,
+    pub pre_stop_sleep: u32,
 }
 
 /// `status.qosClass`.

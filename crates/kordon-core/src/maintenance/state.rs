@@ -2,7 +2,6 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::wave::is_pending;
 use crate::{
     cluster::{
         Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Uid,
@@ -10,8 +9,8 @@ use crate::{
     },
     placement::{SchedulingRequest, Snapshot},
     plan::{
-        Environment, EvictionRules, Landing, PlacingEnvironment, Plan, PodOutcome, PodPlan, PreemptedPod,
-        Recreation, TypicalEnvironment, likely_ready, owner, successor,
+        Environment, EvictionRules, Landing, OutcomeKind, PlacingEnvironment, Plan, PodOutcome, PodPlan,
+        PreemptedPod, Recreation, TypicalEnvironment, likely_ready, owner, successor,
     },
 };
 use kordon_time::Timestamp;
@@ -179,4 +178,9 @@ fn ends(cluster: &Cluster, pod: &Pod, from: Timestamp, until: Timestamp) -> bool
     let grace = cluster.local(termination.deadline).since(from).or_zero();
     let takes = TypicalEnvironment { cluster, now: from }.time_to_terminate(pod, grace);
     takes.likely.is_some_and(|takes| from + takes <= until)
+}
+
+/// Whether the replacement of a pod finds no node for now.
+pub(super) fn is_pending(row: &PodPlan) -> bool {
+    row.outcome.kind() == OutcomeKind::Pending
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{LeftOutReason, MaintenanceOptions, MaintenanceWave, PodMove, WorkloadDown, state::WaveState};
+use super::{
+    LeftOutReason, MaintenanceOptions, MaintenanceWave, PodMove, WorkloadDown,
+    state::{WaveState, is_pending},
+};
 use crate::{
     cluster::{Cluster, NodeName},
     operation::Guards,
@@ -147,11 +150,6 @@ const fn may_time_out(warning: &Warning) -> usize {
 /// Whether a drain does not end because of this pod, or may not.
 fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
-}
-
-/// Whether the replacement of a pod finds no node for now.
-pub(super) fn is_pending(row: &PodPlan) -> bool {
-    row.outcome.kind() == OutcomeKind::Pending
 }
 
 /// The time in which the workload of a pod has no Ready pod. `back` is when the nodes of the wave are back.

@@ -342,7 +342,7 @@ impl Operation {
                 return;
             }
             let due = match &self.pods[place].stage {
-                PodProgressStage::Waiting if self.holds_for_surge(place) => false,
+                PodProgressStage::Waiting if self.holds_for_surge(self.pods[place].surge) => false,
                 PodProgressStage::Waiting => true,
                 PodProgressStage::Blocked { until, .. } if *until <= now => true,
                 PodProgressStage::Blocked {

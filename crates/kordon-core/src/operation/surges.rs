@@ -5,7 +5,7 @@
 //! evicted, or the operation has given them up, was cancelled or has failed.
 
 use super::{
-    Operation, RequestKind, RequestOutcome, Severity, Subject, SurgeProgressStage, backoff, pods::PodIndex,
+    Operation, RequestKind, RequestOutcome, Severity, Subject, SurgeProgressStage, backoff,
     report::SurgeProgress, request::DeploymentScale, tasks::TaskIndex,
 };
 use crate::{
@@ -172,9 +172,9 @@ impl Operation {
         }
     }
 
-    /// Whether the eviction of a pod waits until its Deployment is scaled up.
-    pub(super) fn holds_for_surge(&self, pod: PodIndex) -> bool {
-        let surge = self.pods[pod].surge.map(|surge| &self.surges[surge]);
+    /// Whether the eviction of a pod with this surge waits until its Deployment is scaled up.
+    pub(super) fn holds_for_surge(&self, surge: Option<SurgeIndex>) -> bool {
+        let surge = surge.map(|surge| &self.surges[surge]);
         surge.is_some_and(|task| task.stage == SurgeProgressStage::Waiting)
     }
 

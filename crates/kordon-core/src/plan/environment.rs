@@ -224,7 +224,8 @@ impl Environment for TypicalEnvironment<'_> {
             |termination: &Termination| self.cluster.local(termination.deadline) - termination.grace;
         let since = pod.termination.as_ref().map(|termination| self.now.since(started(termination)));
         // The kubelet sends SIGTERM after this (`executePreStopHook`), or kills the pod at the end of its grace period.
-        let sleep = pod.resources.kubelet.pre_stop_sleep - since.unwrap_or(Span::ZERO);
+        let sleep =
+            Span::from_secs(pod.resources.kubelet.pre_stop_sleep.into()) - since.unwrap_or(Span::ZERO);
         let sleeps = sleep.or_zero().min(grace);
         let ignores_signal = sleep + LIKELY_TERMINATION < Span::ZERO;
         let uses_grace = grace <= sleeps + LIKELY_TERMINATION || ignores_signal;
@@ -301,7 +302,7 @@ mod tests {
     /// `runSleepHandler`: the sleep is part of the grace period.
     #[test]
     fn no_pod_ends_before_its_pre_stop_sleep_is_over() {
-        let kubelet = KubeletSpec { pre_stop_sleep: Span::from_secs(120), ..KubeletSpec::default() };
+        let kubelet = KubeletSpec { pre_stop_sleep: 120, ..KubeletSpec::default() };
         let resources = PodResources { kubelet, ..PodResources::default() };
         let pod = Pod { node: Some("n1".into()), resources: resources.into(), ..Pod::default() };
         let ready = Condition { kind: READY.into(), status: ConditionStatus::True, ..Condition::default() };

@@ -124,14 +124,18 @@ struct Priority {
     never_preempts: bool,
 }
 
+/// Whether the PriorityClasses are known. Every cluster has two for its system: where there are none, files left them out.
+fn knows_classes(cluster: &Cluster) -> bool {
+    cluster.known(FeedKind::PriorityClasses).is_known() && !cluster.priority_classes().is_empty()
+}
+
 /// Returns the PriorityClass that the template of a pod's owner names although the cluster does not have it: the API server
 /// refuses pods of this template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
 pub(super) fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let workload = workload(cluster, pod)?;
     let name = &workload.template.as_ref()?.resources.quota.priority_class;
-    let is_missing = !name.is_empty()
-        && cluster.known(FeedKind::PriorityClasses).is_known()
-        && cluster.priority_classes().get(name).is_none();
+    let is_missing =
+        !name.is_empty() && knows_classes(cluster) && cluster.priority_classes().get(name).is_none();
     is_missing.then(|| name.clone())
 }
 
@@ -143,7 +147,7 @@ fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
         value: pod.priority,
         never_preempts: pod.scheduling.never_preempts || template.scheduling.never_preempts,
     };
-    if !cluster.known(FeedKind::PriorityClasses).is_known() {
+    if !knows_classes(cluster) {
         return old;
     }
     let classes = cluster.priority_classes();
