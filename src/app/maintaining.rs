@@ -9,15 +9,19 @@ use super::{
     App,
     dialog::DialogSubject,
     maintenance::{
-        MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState, NOTICES,
+        MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
     },
     operations::Job,
 };
 use crate::model::JournalEntry;
 use kordon_core::{
+    cluster::OperationId,
     engine::{Severity, Why},
-    maintenance::{MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome},
-    operation::{OperationNotice, OperatorInput},
+    maintenance::{
+        MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
+        MaintenancePlan,
+    },
+    operation::{OperationNotice, OperatorInput, approval::Prompt},
 };
 use kordon_time::Timestamp;
 

@@ -231,6 +231,10 @@ impl<'a> Needs<'a> {
             self.select(namespace, selector);
             for counted in self.cluster.pods_in(namespace).filter(|pod| budget.covers(pod)) {
                 self.owner(counted);
+                // The kubelet of a terminating pod decides whether its owner creates it again.
+                if let Some(node) = counted.node.as_ref().filter(|_| counted.termination.is_some()) {
+                    self.scopes.insert(Scope::Node(node.clone()));
+                }
             }
         }
     }
