@@ -193,7 +193,7 @@ impl<'a> WirePodTerm<'a> {
         for (keys, operator) in [(&self.match_label_keys, "In"), (&self.mismatch_label_keys, "NotIn")] {
             for key in keys.iter() {
                 let Some((key, value)) = labels.0.iter().find(|(label, _)| *label == **key) else { continue };
-                selector.require(key, operator, value);
+                selector.require(key.clone(), operator, value.clone());
             }
         }
     }

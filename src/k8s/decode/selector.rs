@@ -38,11 +38,11 @@ impl WireSelector<'_> {
 
 impl<'a> WireSelector<'a> {
     /// Adds a requirement that the value of a label is, or is not, this one.
-    pub(super) fn require(&mut self, key: &Cow<'a, str>, operator: &'static str, value: &Cow<'a, str>) {
+    pub(super) fn require(&mut self, key: Cow<'a, str>, operator: &'static str, value: Cow<'a, str>) {
         self.expressions.0.push(WireRequirement {
-            key: Text(key.clone()),
+            key: Text(key),
             operator: Text(operator.into()),
-            values: LenientList(vec![Text(value.clone())]),
+            values: LenientList(vec![Text(value)]),
         });
     }
 }
