@@ -98,7 +98,7 @@ pub struct LeavingJob {
 /// The leaving pods, with the number of evictions of each kind.
 #[derive(Debug)]
 pub struct CountedLeaving {
-    pub(super) leaving: Leaving,
+    pub(super) leaving: Arc<Leaving>,
     pub(super) counts: EvictionCounts,
 }
 
@@ -187,7 +187,7 @@ struct Sources<'a> {
 
 impl Sources<'_> {
     fn counted(self, outcomes: Option<&EvictionOutcomes>) -> CountedLeaving {
-        let leaving = self.leaving();
+        let leaving = Arc::new(self.leaving());
         let counts = EvictionCounts::new(self.cluster, &leaving.evictions, outcomes);
         CountedLeaving { leaving, counts }
     }

@@ -86,7 +86,7 @@ impl Views {
         self.counts = counts;
         self.revision.next = leaving.changes.next;
         self.revision.evictions = leaving.changes.evictions + outcomes;
-        Some(std::mem::replace(&mut self.leaving, Arc::new(leaving)))
+        Some(std::mem::replace(&mut self.leaving, leaving))
     }
 
     /// Stores how many evictions there are of each kind, with new outcomes.

@@ -69,10 +69,10 @@ impl HeadroomSlices {
     ///
     /// # Errors
     /// The slice panicked.
-    pub async fn finished(&mut self) -> Result<Option<HeadroomSnapshot>, Failed> {
+    pub async fn finished(&mut self) -> Result<Option<Box<HeadroomSnapshot>>, Failed> {
         let (progress, headroom) = self.slice.finished().await?;
         self.progress = progress;
         self.has_more = headroom.as_ref().is_none_or(|headroom| !headroom.is_finished());
-        Ok(headroom)
+        Ok(headroom.map(Box::new))
     }
 }

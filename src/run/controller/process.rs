@@ -483,7 +483,7 @@ impl Term {
             Ok(BesideResult::Leaving(leaving)) => drop(model.set_leaving(leaving)),
             Ok(BesideResult::Outcomes(outcomes)) => drop(model.set_outcomes(outcomes)),
             Ok(BesideResult::Headroom(headroom)) => {
-                model.predictions.set_headroom(headroom);
+                model.predictions.set_headroom(headroom.map(|snapshot| *snapshot));
             }
             Err(Failed) => {
                 let text = "a forecast failed: predictions may be missing";
@@ -532,7 +532,7 @@ enum BesideResult {
     Forecast(Forecast),
     Leaving(CountedLeaving),
     Outcomes(EvictionOutcomes),
-    Headroom(Option<HeadroomSnapshot>),
+    Headroom(Option<Box<HeadroomSnapshot>>),
 }
 
 impl BesideWork {

@@ -37,7 +37,7 @@ pub(super) enum WorkEvent {
     Detail(Result<DetailResult, Failed>),
     Forecast(Result<Forecast, Failed>),
     Outlook(Result<Forecast, Failed>),
-    Headroom(Result<Option<HeadroomSnapshot>, Failed>),
+    Headroom(Result<Option<Box<HeadroomSnapshot>>, Failed>),
     Leaving(Result<CountedLeaving, Failed>),
     Outcomes(Result<EvictionOutcomes, Failed>),
     Pending(Result<PendingPods, Failed>),
@@ -359,11 +359,11 @@ impl Work {
     }
 
     /// Stores the result of a slice of headroom. The next draw shows it.
-    fn on_headroom(&mut self, headroom: Result<Option<HeadroomSnapshot>, Failed>, display: &mut Display) {
+    fn on_headroom(&mut self, headroom: Result<Option<Box<HeadroomSnapshot>>, Failed>, display: &mut Display) {
         match headroom {
             Ok(headroom) => {
                 self.start_placing(display);
-                if display.worked_on().0.predictions.set_headroom(headroom) {
+                if display.worked_on().0.predictions.set_headroom(headroom.map(|snapshot| *snapshot)) {
                     display.show_result();
                 }
             }
