@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::node_state::NodeState;
 use kordon_core::{
-    cluster::{Cluster, Key, Name, Node, OwnerKind, Phase, Pod, WorkloadKind},
+    cluster::{Cluster, Key, Name, Node, Phase, Pod},
     plan::{
         Action, BlockPattern, EvictionRules, PodOutcome, RemovalOptions, Verdict,
         environment::has_running_kubelet, eviction_note::held_volume, forced_removal::removes_by_force,
@@ -146,7 +146,7 @@ impl PodCase {
             | PodTrouble::NodeGone => vec![Wait],
             PodTrouble::NodeDown => vec![Wait, RestartKubelet, Delete, OutOfService],
             PodTrouble::Blocked(_) => vec![Wait, Delete],
-            PodTrouble::Running if self.is_of_daemon_set() => vec![Delete],
+            PodTrouble::Running if self.pod.is_of_daemon_set() => vec![Delete],
             PodTrouble::Running => vec![Evict, Delete],
             PodTrouble::Finished => vec![Delete],
         };
@@ -250,11 +250,6 @@ impl PodCase {
     fn finalizers(&self) -> String {
         self.pod.finalizers.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ")
     }
-
-    fn is_of_daemon_set(&self) -> bool {
-        let kind = self.pod.owner.as_ref().map(|owner| &owner.kind);
-        kind == Some(&OwnerKind::Workload(WorkloadKind::DaemonSet))
-    }
 }
 
 /// Returns what a refused eviction waits for.
@@ -276,7 +271,8 @@ mod tests {
     use super::*;
     use kordon_core::{
         cluster::{
-            Change, Condition, ConditionStatus, OUT_OF_SERVICE, ObjectEvent, Owner, READY, Taint, Termination,
+            Change, Condition, ConditionStatus, OUT_OF_SERVICE, ObjectEvent, Owner, OwnerKind, READY, Taint,
+            Termination, WorkloadKind,
         },
         engine::ServerVersion,
         plan::StuckReason,

@@ -177,8 +177,18 @@ impl Pod {
 
     /// Whether the pod is of a workload that a drain moves: neither the mirror of a static pod nor of a DaemonSet.
     pub fn is_workload(&self) -> bool {
-        let daemonset = OwnerKind::Workload(WorkloadKind::DaemonSet);
-        !self.mirror && self.owner.as_ref().is_none_or(|owner| owner.kind != daemonset)
+        !self.mirror && !self.is_of_daemon_set()
+    }
+
+    /// Whether a DaemonSet controls the pod.
+    pub fn is_of_daemon_set(&self) -> bool {
+        let daemon_set = OwnerKind::Workload(WorkloadKind::DaemonSet);
+        self.owner.as_ref().is_some_and(|owner| owner.kind == daemon_set)
+    }
+
+    /// Whether the Job controller has yet to count the pod: it then removes its finalizer.
+    pub fn is_tracked_by_job(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
     }
 
     /// Whether the pod is Succeeded or Failed.

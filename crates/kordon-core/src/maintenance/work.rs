@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc};
 
-use crate::cluster::{Cluster, Name, Node, NodeName, OwnerKind, Pod, Uid, WorkloadKind};
+use crate::cluster::{Cluster, Name, Node, NodeName, Pod, Uid};
 
 /// What shows that somebody else has done the work on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,10 +119,7 @@ pub fn not_back(cluster: &Cluster, name: &NodeName, replaces: Option<&Uid>) -> O
     if !node.is_ready() {
         return Some("it is not Ready".into());
     }
-    let of_daemon_set = |pod: &&Arc<Pod>| {
-        let kind = pod.owner.as_ref().map(|owner| &owner.kind);
-        kind == Some(&OwnerKind::Workload(WorkloadKind::DaemonSet)) && !pod.is_finished()
-    };
+    let of_daemon_set = |pod: &&Arc<Pod>| pod.is_of_daemon_set() && !pod.is_finished();
     let mut pods = cluster.pods_on(name).filter(of_daemon_set);
     pods.find(|pod| !pod.is_ready()).map(|pod| format!("{} is not Ready", pod.key))
 }
@@ -130,7 +127,9 @@ pub fn not_back(cluster: &Cluster, name: &NodeName, replaces: Option<&Uid>) -> O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Change, Condition, ConditionStatus, Key, ObjectEvent, Owner, PodReady};
+    use crate::cluster::{
+        Change, Condition, ConditionStatus, Key, ObjectEvent, Owner, OwnerKind, PodReady, WorkloadKind,
+    };
 
     #[test]
     fn a_machine_is_done_when_it_shows_something_else_than_before() {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::cluster::{
     Cluster, ConditionStatus, ContainerExit, ExitCodes, IndexFailures, JobLimits, Key, OwnerKind, Phase, Pod,
-    PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind, pod::JOB_TRACKING,
+    PodFailureAction, PodFailureRule, Uid, Workload, WorkloadKind,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -214,7 +214,7 @@ impl IndexRecord {
 fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
     pod.termination.is_some()
         && !pod.is_finished()
-        && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+        && pod.is_tracked_by_job()
         && pod.node.as_ref().is_some_and(|node| environment::has_running_kubelet(cluster, node))
 }
 
@@ -224,7 +224,7 @@ fn count_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits) -> i3
     let is_new = |pod: &&Arc<Pod>| {
         let codes: Vec<i32> = exits(pod).map(|exit| exit.code).collect();
         pod.phase == Phase::Failed
-            && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+            && pod.is_tracked_by_job()
             && !job.uncounted_failed.contains(&pod.uid)
             && action(&job.rules, pod.disruption_target.is_some(), &codes) != PodFailureAction::Ignore
     };
@@ -283,7 +283,7 @@ fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
 /// a kubelet or the pod garbage collector sets: with `podReplacementPolicy: Failed`.
 pub(super) fn keeps_unfinished(cluster: &Cluster, pod: &Pod) -> bool {
     !pod.is_finished()
-        && pod.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
+        && pod.is_tracked_by_job()
         && job_of(cluster, pod).is_some_and(|workload| workload.replaces_only_failed)
 }
 
@@ -388,7 +388,7 @@ mod tests {
     use super::*;
     use crate::cluster::{
         Change, Condition, Labels, Node, ObjectEvent, Owner, PodEnding, PodFailureAction::Ignore, READY,
-        Termination, WorkloadStage,
+        Termination, WorkloadStage, pod::JOB_TRACKING,
     };
 
     /// A Job with `pods` running pods, indexed from 0.

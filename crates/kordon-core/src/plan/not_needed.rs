@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::owner::Recreation;
 use crate::{
-    cluster::{Cluster, NodeName, OwnerKind, Pod, Scope, WorkloadKind},
+    cluster::{Cluster, NodeName, Pod, Scope},
     engine::{Tolerance, no_execute, tolerance},
 };
 
@@ -59,7 +59,6 @@ impl NotNeeded {
 /// not tolerate (upstream `NodeShouldRunDaemonPod`). A static pod ignores taints.
 fn is_repelled(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(node) = pod.node.as_ref().and_then(|node| cluster.node(node)) else { return false };
-    let daemon_set = OwnerKind::Workload(WorkloadKind::DaemonSet);
-    let is_daemon = pod.owner.as_ref().is_some_and(|owner| owner.kind == daemon_set);
-    is_daemon && matches!(tolerance(&pod.tolerations, &no_execute(node)), Tolerance::NotTolerated(_))
+    pod.is_of_daemon_set()
+        && matches!(tolerance(&pod.tolerations, &no_execute(node)), Tolerance::NotTolerated(_))
 }

@@ -640,8 +640,7 @@ pub fn has_identity(pod: &Pod) -> bool {
 /// Returns whether a DaemonSet that may still exist manages the pod.
 pub fn is_of_existing_daemonset(cluster: &Cluster, pod: &Pod) -> bool {
     let Some(owner) = &pod.owner else { return false };
-    owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet)
-        && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
+    pod.is_of_daemon_set() && owner::find(cluster, &pod.key.namespace, owner) != OwnerLookup::Gone
 }
 
 impl Warning {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
-    cluster::{Name, Node, OwnerKind, Phase, Pod, Termination, WorkloadKind},
+    cluster::{Name, Node, Phase, Pod, Termination},
     engine::{Certainty, DeviceEviction, Due, device_evictions},
     forecast::{ForecastKind, ForecastStep},
     plan::{
@@ -281,11 +281,9 @@ impl Explainer<'_> {
                 explanation.push(step.at(at).estimated(certainty != Certainty::Observed));
             }
             (Some((Due::Never, _)), _) => {
-                let whose = match &pod.owner {
-                    Some(owner) if owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet) => {
-                        "it tolerates its node's taints, as all pods of its DaemonSet: never evicted"
-                    }
-                    Some(_) | None => "it tolerates its node's taints: never evicted",
+                let whose = match pod.is_of_daemon_set() {
+                    true => "it tolerates its node's taints, as all pods of its DaemonSet: never evicted",
+                    false => "it tolerates its node's taints: never evicted",
                 };
                 explanation.push(Step::new(Tense::Never, Topic::Eviction, whose.into()));
             }
