@@ -275,9 +275,7 @@ impl BudgetState {
     /// Returns whether the next sync of the disruption controller allows more disruptions than now. An eviction lowers
     /// the number in the status at once, and the controller raises it when the replacement is Ready.
     pub fn lags(&self) -> bool {
-        let mut synced = self.clone();
-        synced.sync();
-        synced.numbers.allowed > self.numbers.allowed
+        self.synced().allowed > self.numbers.allowed
     }
 
     /// Adds replicas to the workloads of the budget, or removes them if the number is negative. The next sync counts them.
@@ -289,9 +287,12 @@ impl BudgetState {
 
     /// Recomputes the allowed disruptions, as a sync of the disruption controller does.
     pub fn sync(&mut self) {
-        if self.sync_failure.is_none() && !self.stale {
-            self.numbers = self.numbers.with_allowed();
-        }
+        self.numbers = self.synced();
+    }
+
+    /// Returns the numbers after the next sync; a status that fails to sync, or is of an older spec, keeps its own.
+    fn synced(&self) -> BudgetNumbers {
+        if self.sync_failure.is_none() && !self.stale { self.numbers.with_allowed() } else { self.numbers }
     }
 }
 

@@ -20,9 +20,7 @@ impl Loss {
     pub const fn is_accepted_by_force(&self) -> bool {
         matches!(self.why, NotRecreated::NoOwner) && self.preempted_for.is_none()
     }
-}
 
-impl Loss {
     /// Returns why the pod is lost, as a clause about it.
     pub fn reason(&self) -> String {
         match &self.preempted_for {
