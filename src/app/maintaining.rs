@@ -28,8 +28,7 @@ use kordon_time::Timestamp;
 impl App {
     /// The maintenance of this dashboard that runs, or else the last one.
     pub fn own_maintenance(&self) -> Option<&MaintenanceEntry> {
-        let entries = &self.operations.maintenances;
-        entries.iter().rev().find(|entry| entry.is_running()).or_else(|| entries.last())
+        self.operations.running_maintenance().or_else(|| self.operations.maintenances.last())
     }
 
     /// What is missing to start the maintenance of the open sheet; `None` if nothing is.

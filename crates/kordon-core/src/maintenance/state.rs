@@ -10,7 +10,7 @@ use crate::{
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, OutcomeKind, PlacingEnvironment, Plan, PodOutcome, PodPlan,
-        PreemptedPod, Recreation, TypicalEnvironment, likely_ready, owner, successor,
+        PreemptedPod, TypicalEnvironment, failover, likely_ready, owner, successor,
     },
 };
 use kordon_time::Timestamp;
@@ -88,8 +88,7 @@ impl WaveState {
             return;
         }
         let comes_again = |pod: &Pod| {
-            owner::recreation(&cluster, pod) == Recreation::WhenGone
-                && owner::needs_another(&cluster, pod)
+            failover::is_waited_for(&cluster, pod)
                 && owner::created_after(&cluster, pod)
                     .all(|lower| lower.pod.is_some_and(|pod| pod.is_ready()))
         };
