@@ -334,8 +334,8 @@ impl Plane {
 
     /// Returns the API server's audit log, which has all answered requests. Needs [`Options::audit`].
     ///
-    /// Log entries of deletions, evictions and creations of pods, and of scaled Deployments, have a `requestObject`. The body of a deletion decides
-    /// whether it is a dry run; a deletion without a body is a dry run if its URI says so.
+    /// Log entries of deletions, evictions and creations of pods, and of scaled Deployments, have a `requestObject`. The
+    /// body of a deletion decides whether it is a dry run; a deletion without a body is a dry run if its URI says so.
     pub fn audit(&self) -> Result<Vec<Value>> {
         self.audited(|_| true)
     }

@@ -1,9 +1,10 @@
 //! Maintenance of several nodes: in which waves they are drained, and what that costs.
 //!
 //! Each node is cordoned, drained, worked on, comes back, and is uncordoned. The nodes of a wave go at the same time; the
-//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`] works out the waves by
-//! simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every pod finds a place, and no
-//! zone loses too many. Between waves the loss of any node or zone must be no worse than before the start.
+//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`] works
+//! out the waves by simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every pod
+//! finds a place, and no zone loses too many. Between waves the loss of any node or zone must be no worse than before the
+//! start.
 //!
 //! A pod should move once. So nodes that are still to be done are cordoned beforehand, and replacements land on others; but
 //! only where there is room for that.

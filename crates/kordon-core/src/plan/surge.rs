@@ -420,8 +420,8 @@ impl SurgePlan {
         }
     }
 
-    /// Takes over what a simulated run shows. The surge is refused if the run shows that it is of no use. `rows` are the pods of the
-    /// plan with the surges, and `closed` its nodes.
+    /// Takes over what a simulated run shows. The surge is refused if the run shows that it is of no use. `rows` are the
+    /// pods of the plan with the surges, and `closed` its nodes.
     pub(super) fn settle(
         &mut self,
         runs: &BTreeMap<Key, SurgeRun>,
