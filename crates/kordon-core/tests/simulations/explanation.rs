@@ -314,6 +314,15 @@ fn a_restart_of_the_controller_is_a_cause_of_its_own() {
     assert!(restart.text.ends_with("grace period started again"), "{}", restart.text);
 }
 
+/// Lists the pods, which are reported one by one otherwise: only then it is known that there are no others.
+fn list_pods(sim: &mut Sim) {
+    let pods: Vec<Pod> = sim.cluster.pods().iter().map(|pod| (**pod).clone()).collect();
+    let listed = pods.into_iter().map(ObjectEvent::Listed);
+    for event in [ObjectEvent::ListStarted].into_iter().chain(listed).chain([ObjectEvent::ListDone]) {
+        sim.tell(Change::Pod(event));
+    }
+}
+
 /// A kubelet that shuts its machine down ends ordinary pods first, then those of critical priority. How long each gets is in
 /// its configuration, so only the latest times are known.
 #[test]
@@ -326,6 +335,7 @@ fn a_shutdown_ends_pods_by_priority_and_by_their_grace_periods_at_the_latest() {
         let pod = Pod { priority, grace, version, ..(**pod).clone() };
         sim.tell(Change::Pod(ObjectEvent::Applied(pod)));
     }
+    list_pods(&mut sim);
     let story = of_node(&sim, "n00");
     assert_eq!(tense(&story, Topic::Termination), None, "it is not shutting down: {story:?}");
     let node = sim.cluster.node(&name).expect("a node");
