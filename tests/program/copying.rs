@@ -80,12 +80,14 @@ fn the_columns_that_can_be_chosen_are_those_of_the_tables() {
         (":events<Enter>", Pane::Events),
     ];
     assert_eq!(lists.map(|(_, pane)| pane).into_iter().collect::<BTreeSet<_>>(), Pane::LISTS.into());
+    // The other cluster has no budgets.
+    let mut with_budgets = DashboardFixture::maintenance();
     for (keys, pane) in lists {
+        let fixture = if pane == Pane::Budgets { &mut with_budgets } else { &mut fixture };
         fixture.press(keys);
         fixture.run(1);
-        terminal_of(&mut fixture, (160, 48));
         if pane == Pane::Events {
-            show_events(&mut fixture);
+            show_events(fixture);
         }
         let shown = kordon::ui::shown_rows(&fixture.app, fixture.now).heads;
         let heading = |name: &&'static str| match *name {
