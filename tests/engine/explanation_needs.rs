@@ -291,7 +291,8 @@ proptest! {
         settings.set("terminated-pod-gc-threshold", &kept, Origin::Cluster).expect("a number");
         let start = model(&settings, &nodes);
         let (mut server, mut whole) = (Cluster::default(), start.clone());
-        for change in pods.iter().enumerate().flat_map(|(number, pod)| objects(pod, number)) {
+        let owned = pods.iter().enumerate().flat_map(|(number, pod)| objects(pod, number));
+        for change in alive(&nodes).into_iter().chain(owned) {
             server.apply(change, &mut Vec::new());
         }
         for scope in all() {
