@@ -359,7 +359,11 @@ impl Work {
     }
 
     /// Stores the result of a slice of headroom. The next draw shows it.
-    fn on_headroom(&mut self, headroom: Result<Option<Box<HeadroomSnapshot>>, Failed>, display: &mut Display) {
+    fn on_headroom(
+        &mut self,
+        headroom: Result<Option<Box<HeadroomSnapshot>>, Failed>,
+        display: &mut Display,
+    ) {
         match headroom {
             Ok(headroom) => {
                 self.start_placing(display);
