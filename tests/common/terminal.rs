@@ -93,26 +93,29 @@ impl Terminal {
 
     /// Types keys whose action needs all lists. Repeats them as long as the action is refused because a list is
     /// missing.
-    pub fn type_once_listed(&mut self, keys: &str) {
+    pub fn type_once_listed(&mut self, keys: &str, words: &str) {
         const REFUSED: &str = "not listed yet";
         loop {
             self.type_in(keys);
-            self.wait_until("no answer", |screen| assent(screen).is_some() || screen.contains(REFUSED));
-            if assent(&self.text()).is_some() {
+            self.wait_until("no answer", |screen| {
+                assent(screen, words).is_some() || screen.contains(REFUSED)
+            });
+            if assent(&self.text(), words).is_some() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// Answers every question with yes until a plan is applied.
-    pub fn agree(&mut self) {
+    /// Answers every question with yes until a plan is applied. A question that asks for other words than these is not
+    /// answered.
+    pub fn agree(&mut self, words: &str) {
         loop {
-            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
+            let over = |screen: &str| assent(screen, words).is_some() || screen.contains("2 Progress");
             self.wait_until("no question", over);
-            let Some(keys) = assent(&self.text()) else { return };
+            let Some(keys) = assent(&self.text(), words) else { return };
             self.type_in(keys);
-            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys));
+            self.wait_until("no key is taken", |screen| assent(screen, words) != Some(keys));
         }
     }
 
@@ -135,14 +138,13 @@ impl Terminal {
     }
 }
 
-/// Returns the next keys that answer the open question with yes. If the question asks for words to type, these are the
-/// name of the context, "here", followed by Enter. Otherwise, Tab moves from Cancel to the other choice, and Enter
-/// selects it.
-pub fn assent(screen: &str) -> Option<&'static str> {
+/// Returns the next keys that answer the open question with yes. If the question asks for `words`, these are the words,
+/// followed by Enter. Otherwise, Tab moves from Cancel to the other choice, and Enter selects it.
+pub fn assent<'a>(screen: &str, words: &'a str) -> Option<&'a str> {
     let mut lines = screen.lines();
-    if lines.any(|line| line.contains("Type here to continue:")) {
+    if lines.any(|line| line.contains(&format!("Type {words} to continue:"))) {
         let typed = lines.next().unwrap_or_default();
-        return Some(if typed.contains("here") { "\r" } else { "here" });
+        return Some(if typed.contains(words) { "\r" } else { words });
     }
     let choices = screen.lines().find(|line| line.contains("Cancel") && line.contains(" ]"))?;
     Some(if choices.contains("[ Cancel ]") { "\t" } else { "\r" })

@@ -18,6 +18,9 @@ use crate::{
     common::terminal::assent, dashboard_fixture, harness::Harness, recording_screen::RecordingScreen,
 };
 
+/// Name of the context, which confirmations ask for.
+const CONTEXT: &str = "here";
+
 /// The node that scripts act on.
 pub const NODE: &str = "general-1a-02";
 
@@ -159,11 +162,11 @@ impl DashboardDriver {
     /// Confirms, repeatedly if the plan changes, until the operation starts.
     pub async fn agree(&self) {
         loop {
-            let over = |screen: &str| assent(screen).is_some() || screen.contains("2 Progress");
+            let over = |screen: &str| assent(screen, CONTEXT).is_some() || screen.contains("2 Progress");
             self.wait_until("no question", over).await;
-            let Some(keys) = assent(&self.screen()) else { return };
+            let Some(keys) = assent(&self.screen(), CONTEXT) else { return };
             self.type_in(&keys.replace('\r', "<Enter>").replace('\t', "<Tab>"));
-            self.wait_until("no key is taken", |screen| assent(screen) != Some(keys)).await;
+            self.wait_until("no key is taken", |screen| assent(screen, CONTEXT) != Some(keys)).await;
         }
     }
 

@@ -327,7 +327,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         let reported = |screen: &str| screen.contains("leave now") && !screen.contains("refused");
         terminal.wait_until("no plan", reported);
         terminal.type_in("A");
-        terminal.agree();
+        terminal.agree("here");
         terminal
     };
     let mut terminal = tokio::task::block_in_place(begun);
@@ -340,8 +340,8 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
-        terminal.type_once_listed("R");
-        terminal.agree();
+        terminal.type_once_listed("R", "here");
+        terminal.agree("here");
         terminal.wait("done after");
         terminal.wait_gone("was interrupted");
         terminal.type_in("q");
