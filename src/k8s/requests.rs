@@ -41,8 +41,25 @@ const READS: usize = 8;
 /// Number of pods in one page when the pods of a node are listed.
 const PAGE: u32 = 500;
 
-/// Sends one request.
+/// Sends one request. A server that has just started refuses everything until it has read its roles. So a refusal for a
+/// missing right is final only if the server says afterwards that it is ready, and then refuses again.
 pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
+    match send_once(client, task, dry_run).await {
+        RequestOutcome::Forbidden(_) if is_ready(client).await => send_once(client, task, dry_run).await,
+        RequestOutcome::Forbidden(text) => {
+            RequestOutcome::Unreachable(format!("the server is not ready: {text}"))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Whether the server does not deny that it is ready. Servers without `/readyz` count as ready.
+async fn is_ready(client: &Client) -> bool {
+    let answer = timeout(LONGEST, client.send(read("/readyz".into()).map(Body::from))).await;
+    matches!(answer, Ok(Ok(answer)) if !answer.status().is_server_error())
+}
+
+async fn send_once(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
     let done = async {
         match task {
             RequestKind::ReadNode { node } => read_node(client, node).await,
@@ -251,8 +268,12 @@ fn names_another_uid(message: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http::Response;
     use kordon_core::plan::PlanStep;
+
+    use super::*;
 
     fn call(step: PlanStep) -> Call {
         step.call()
@@ -278,6 +299,34 @@ mod tests {
         assert_eq!((&body["dryRun"], &body["preconditions"]["uid"]), (&json!(["All"]), &json!("u")));
         let cordon = PlanStep::Cordon { node: "n".into(), uid, on: true };
         assert_eq!(sent(cordon, DryRun::On).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
+    }
+
+    /// Sends a cordon to a server that is ready from its request of this number on, and refuses everything before.
+    async fn cordon(ready_from: usize, is_allowed: bool) -> RequestOutcome {
+        let requests = AtomicUsize::new(0);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_ready = requests.fetch_add(1, Ordering::Relaxed) >= ready_from;
+            let code = match request.uri().path() {
+                "/readyz" if is_ready => 200,
+                "/readyz" => 500,
+                _ if is_ready && is_allowed => 200,
+                _ => 403,
+            };
+            let answer = Response::builder().status(code).body(Body::empty());
+            async { answer }
+        });
+        let cordon = PlanStep::Cordon { node: "n".into(), uid: Uid::from("u"), on: true };
+        send_request(&Client::new(service, "default"), &RequestKind::Write(cordon), DryRun::Off).await
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_final_only_if_a_ready_server_repeats_it() {
+        assert_eq!(cordon(0, true).await, RequestOutcome::Done);
+        assert_eq!(cordon(1, true).await, RequestOutcome::Done);
+        let early = cordon(2, true).await;
+        assert!(matches!(early, RequestOutcome::Unreachable(_)), "{early:?}");
+        let refused = cordon(1, false).await;
+        assert!(matches!(refused, RequestOutcome::Forbidden(_)), "{refused:?}");
     }
 
     #[test]
