@@ -67,8 +67,8 @@ pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<C
         plurals.insert(REPLICA_SETS);
     }
     let mut set = ObjectSet::default();
-    for kind in KINDS.iter().filter(|kind| plurals.contains(kind.plural)) {
-        list(&connection.client, kind, &mut set).await?;
+    for versions in versions_of_kinds().filter(|versions| plurals.contains(versions[0].plural)) {
+        list(&connection.client, versions, &mut set).await?;
     }
     for laid_over in overlay.objects {
         connection.notes.push(laid_over.apply(&mut set, connection.clock.now())?);
@@ -240,18 +240,33 @@ fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     }
 }
 
-/// Lists all objects of a kind into a set.
-async fn list(client: &Client, kind: &'static Kind, set: &mut ObjectSet) -> Result<(), ObjectsError> {
-    let failed =
-        |why: String| ObjectsError::Cluster { why: format!("listing {} failed: {why}", kind.plural) };
+/// The versions of each kind.
+fn versions_of_kinds() -> impl Iterator<Item = &'static [Kind]> {
+    KINDS.chunk_by(|one, other| (one.group, one.plural) == (other.group, other.plural))
+}
+
+/// Lists all objects of a kind into a set, in the first of its versions that the server serves.
+async fn list(client: &Client, versions: &'static [Kind], set: &mut ObjectSet) -> Result<(), ObjectsError> {
+    let mut result = Ok(());
+    for kind in versions {
+        result = list_version(client, kind, set).await;
+        if !matches!(&result, Err(kube::Error::Api(status)) if status.is_not_found()) {
+            break;
+        }
+    }
+    result.map_err(|error| ObjectsError::Cluster {
+        why: format!("listing {} failed: {}", versions[0].plural, error::words(&error)),
+    })
+}
+
+async fn list_version(client: &Client, kind: &'static Kind, set: &mut ObjectSet) -> kube::Result<()> {
     let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
     let mut next = String::new();
     set.know(kind);
     loop {
         let path = format!("{root}/{}/{}?limit={PAGE}&continue={next}", kind.version, kind.plural);
-        let request = Request::get(path).body(Vec::new()).map_err(|error| failed(error.to_string()))?;
-        let page = client.request::<Value>(request).await;
-        let mut page = page.map_err(|error| failed(error::words(&error)))?;
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        let mut page = client.request::<Value>(request).await?;
         if let Some(Value::Array(items)) = page.get_mut("items").map(Value::take) {
             items.into_iter().for_each(|item| set.insert(kind, item));
         }
@@ -346,6 +361,38 @@ mod tests {
             let rule = set.objects(kinds::named("devicetaintrules")).next().expect("it is there");
             assert_eq!(rule["spec"]["taint"]["timeAdded"], added, "{before:?} {effect}");
         }
+    }
+
+    /// A cluster that serves the rules of device taints in one version.
+    fn serving(version: &'static str) -> Client {
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let is_served =
+                request.uri().path() == format!("/apis/resource.k8s.io/{version}/devicetaintrules");
+            let (code, body) = match is_served {
+                true => (200, json!({"items": [{"metadata": {"name": "r"}}]})),
+                false => (404, json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "no"})),
+            };
+            let answer =
+                http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+            async { answer }
+        });
+        Client::new(service, "default")
+    }
+
+    /// Kubernetes 1.37 serves `devicetaintrules` in v1 alone, 1.36 in v1beta2.
+    #[tokio::test]
+    async fn a_kind_is_listed_in_the_version_that_is_served() {
+        let rule = kinds::named("devicetaintrules");
+        let versions =
+            versions_of_kinds().find(|versions| versions[0].plural == rule.plural).expect("a kind");
+        for version in ["v1", "v1beta2"] {
+            let mut set = ObjectSet::default();
+            list(&serving(version), versions, &mut set).await.expect(version);
+            assert_eq!(set.objects(rule).count(), 1, "{version}");
+        }
+        let refused = list(&serving("v9"), versions, &mut ObjectSet::default()).await;
+        let refused = refused.expect_err("no version is served").to_string();
+        assert!(refused.contains("listing devicetaintrules failed"), "{refused}");
     }
 
     #[test]
