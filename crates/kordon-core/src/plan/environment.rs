@@ -264,8 +264,9 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
 const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
-/// Returns how long the pods of the same owner took from creation to Ready: minimum, median and maximum. If the pod
-/// fails again and again, or none is Ready and one does, another is not expected to be Ready.
+/// Returns how long the pods of the same owner took until they were Ready, since their kubelets accepted them: minimum,
+/// median and maximum. How long they were Pending before says nothing of another pod. If the pod fails again and again, or
+/// none is Ready and one does, another is not expected to be Ready.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     if pod.trouble().is_some() {
         return NOT_EXPECTED;
@@ -273,7 +274,8 @@ pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     let Some(owner) = &pod.owner else { return GUESSED_READY };
     let took = |pod: &Pod| {
         let since = pod.ready.as_ref().filter(|_| pod.is_ready())?.last_transition?;
-        Some(since.since(pod.created)).filter(|span| !span.is_negative() && *span <= LONGEST_START)
+        Some(since.since(pod.started.unwrap_or(pod.created)))
+            .filter(|span| !span.is_negative() && *span <= LONGEST_START)
     };
     let mut spans: Vec<Span> = cluster.pods_owned_by(&owner.uid).filter_map(|pod| took(pod)).collect();
     spans.sort_unstable();
@@ -343,10 +345,18 @@ mod tests {
         let ending = PodEnding { trouble: Some("CrashLoopBackOff".into()), ..PodEnding::default() };
         let crashing = Pod { ending: Some(ending.into()), ..pod("web-a") };
         let mut cluster = Cluster::default();
-        for pod in [crashing.clone(), Pod { ready, ..pod("web-b") }] {
+        for pod in [crashing.clone(), Pod { ready: ready.clone(), ..pod("web-b") }] {
             cluster.apply(Change::Pod(ObjectEvent::Applied(pod)), &mut Vec::new());
         }
         assert_eq!(siblings_ready(&cluster, &crashing), NOT_EXPECTED, "although its sibling is Ready");
         assert_eq!(siblings_ready(&cluster, &pod("web-b")).likely, Some(Span::from_secs(7)));
+        let started = Some(ClusterTime::new(Timestamp::EPOCH + Span::from_secs(5)));
+        let waited = Pod { ready, started, ..pod("web-b") };
+        cluster.apply(Change::Pod(ObjectEvent::Applied(waited)), &mut Vec::new());
+        assert_eq!(
+            siblings_ready(&cluster, &pod("web-b")).likely,
+            Some(Span::from_secs(2)),
+            "without Pending"
+        );
     }
 }
