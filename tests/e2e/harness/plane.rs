@@ -726,7 +726,10 @@ fn write_kubeconfig(folder: &Path, ports: &Ports, user: &str) -> Result<PathBuf>
         "contexts": [{ "name": user, "context": { "cluster": "plane", "user": user } }],
         "current-context": user,
     });
-    fs::write(&path, serde_json::to_vec_pretty(&content)?).context("writing a kubeconfig")?;
+    // Others may read the file at the same time.
+    let file = tempfile::NamedTempFile::new_in(folder).context("writing a kubeconfig")?;
+    serde_json::to_writer_pretty(&file, &content)?;
+    file.persist(&path)?;
     Ok(path)
 }
 
