@@ -91,14 +91,13 @@ impl Terminal {
         }
     }
 
-    /// Types keys whose action needs all lists. Repeats them as long as the action is refused because a list is
-    /// missing.
-    pub fn type_once_listed(&mut self, keys: &str, words: &str) {
-        const REFUSED: &str = "not listed yet";
+    /// Types keys that open a question. Repeats them as long as they are refused because a list or the plan is missing.
+    pub fn type_once_ready(&mut self, keys: &str, words: &str) {
+        const REFUSED: [&str; 2] = ["not listed yet", "the plan is not ready yet"];
         loop {
             self.type_in(keys);
             self.wait_until("no answer", |screen| {
-                assent(screen, words).is_some() || screen.contains(REFUSED)
+                assent(screen, words).is_some() || REFUSED.iter().any(|text| screen.contains(text))
             });
             if assent(&self.text(), words).is_some() {
                 return;

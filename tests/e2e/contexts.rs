@@ -4,8 +4,9 @@
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
 use kordon_time::Span;
-use kube::Client;
+use kube::{Api, Client, api::ListParams};
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,8 +26,7 @@ use crate::{
 const FIRST: &str = "here";
 const SECOND: &str = "second";
 
-/// The node that is drained, and a node of the second cluster.
-const DRAINED: &str = "a1";
+/// A node of the second cluster.
 const OTHER: &str = "z1";
 
 /// What the confirmation of a drain asks for that a budget blocks from its start.
@@ -50,6 +50,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     let _others = Kubelets::start(&second.client(), others, Heartbeats::default()).await?;
     first.grant(OPERATOR, &may_drain()).await?;
     second.grant(OPERATOR, &may_drain()).await?;
+    let drained = node_of_web(&client).await?;
     // The drain is held up until the test lets it go on.
     set_budget(&client, "web", json!(SIZE.web)).await?;
 
@@ -57,7 +58,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     let kubeconfig = shell.file("kubeconfig", &both(first, second)?.to_string());
     let mut terminal = Terminal::sized(shell.under_terminal(&["--kubeconfig", &kubeconfig]), 48, 160);
     terminal.wait("6 Ready");
-    start_drain(&mut terminal);
+    start_drain(&mut terminal, &drained);
     eventually("a cordoned node", Span::from_secs(30), async || {
         Ok(nodes(&client).await?.iter().any(is_cordoned).then_some(()))
     })
@@ -85,7 +86,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     first.start_api_server().await?;
     set_budget(&client, "web", json!(SIZE.web - 1)).await?;
     terminal.wait_gone(&format!("operations in {FIRST} (:ctx)"));
-    is_drained(&client).await?;
+    is_drained(&client, &drained).await?;
     ensure!(writes(&second.audit_of(OPERATOR)?).is_empty(), "{:?}", writes(&second.audit_of(OPERATOR)?));
 
     // A server that is stopped accepts connections and answers none.
@@ -125,13 +126,21 @@ fn both(first: &Plane, second: &Plane) -> Result<Value> {
     Ok(all)
 }
 
-/// Starts the drain of [`DRAINED`], which a budget holds up.
-fn start_drain(terminal: &mut Terminal) {
+/// Returns a node with a pod that the budget covers.
+async fn node_of_web(client: &Client) -> Result<String> {
+    let pods =
+        Api::<Pod>::default_namespaced(client.clone()).list(&ListParams::default().labels("app=web")).await?;
+    let node = pods.items.into_iter().find_map(|pod| pod.spec?.node_name);
+    node.context("no pod of web is on a node")
+}
+
+/// Starts the drain of a node, which a budget holds up.
+fn start_drain(terminal: &mut Terminal, node: &str) {
     terminal.type_in(":enforce\r");
     terminal.wait("ENFORCE");
-    terminal.type_in(&format!("2/{DRAINED}\rr"));
+    terminal.type_in(&format!("2/{node}\rr"));
     terminal.wait("2 Plan");
-    terminal.type_once_listed("A", OVERRIDE);
+    terminal.type_once_ready("A", OVERRIDE);
     terminal.agree(OVERRIDE);
     terminal.wait("2 Progress");
 }
@@ -151,11 +160,11 @@ fn is_responsive(terminal: &mut Terminal) {
     terminal.wait_gone("Esc closes");
 }
 
-async fn is_drained(client: &Client) -> Result<()> {
-    let node = nodes(client).await?.into_iter().find(|node| node.metadata.name.as_deref() == Some(DRAINED));
-    ensure!(is_cordoned(&node.context("it is there")?), "{DRAINED} is not cordoned");
-    let pods = pods_on(client, DRAINED).await?;
-    ensure!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_some()), "pods are left on {DRAINED}");
+async fn is_drained(client: &Client, name: &str) -> Result<()> {
+    let node = nodes(client).await?.into_iter().find(|node| node.metadata.name.as_deref() == Some(name));
+    ensure!(is_cordoned(&node.context("it is there")?), "{name} is not cordoned");
+    let pods = pods_on(client, name).await?;
+    ensure!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_some()), "pods are left on {name}");
     Ok(())
 }
 

@@ -340,7 +340,7 @@ async fn the_program_that_is_killed_in_a_drain_offers_it_when_it_starts_again() 
         terminal.wait_until("no pods", shows_pods);
         terminal.type_in(":enforce 1h\r");
         terminal.wait("ENFORCE");
-        terminal.type_once_listed("R", "here");
+        terminal.type_once_ready("R", "here");
         terminal.agree("here");
         terminal.wait("done after");
         terminal.wait_gone("was interrupted");
