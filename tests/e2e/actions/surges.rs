@@ -128,12 +128,12 @@ async fn kill_while_scaled_up(shell: &UserShell, node: &str, deployments: &Api<D
     Ok(())
 }
 
-fn granted(plane: &plane::Plane) -> Result<usize> {
+fn granted(plane: &Plane) -> Result<usize> {
     Ok(plane.audit_of(OPERATOR)?.iter().filter(|line| is_granted_eviction(line)).count())
 }
 
 /// Returns the replicas of the granted writes of the operator to scales, in order.
-fn scaled(plane: &plane::Plane) -> Result<Vec<i64>> {
+fn scaled(plane: &Plane) -> Result<Vec<i64>> {
     let is_scale = |line: &&Value| {
         line["verb"] == "patch"
             && line["objectRef"]["subresource"] == "scale"
