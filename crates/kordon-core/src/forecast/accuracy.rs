@@ -56,7 +56,7 @@ pub struct Accuracy {
     counts: BTreeMap<EventKind, EventCounts>,
     /// Error of each prediction: the predicted time minus the time at which the event happened.
     errors: VecDeque<Span>,
-    /// Largest number of nodes of which any could have had the event that was predicted for one of them.
+    /// Largest number of nodes that competed for the token of one predicted event.
     most_among: usize,
     misses: VecDeque<Miss>,
     outcomes: OutcomeRecord,
@@ -98,7 +98,7 @@ struct Surprise {
 pub struct EventCounts {
     /// Events that a forecast predicted at least [`NOTICE`] in advance and for about the right time.
     pub on_time: usize,
-    /// Events predicted as well as those in `on_time`, but chance decided which of several nodes got the token.
+    /// Events that were on time, although chance decided which of several nodes got the token.
     pub by_chance: usize,
     /// Events caused by a change that the compared forecast may not include.
     pub unforeseeable: usize,
@@ -238,8 +238,7 @@ pub struct AccuracyReport {
     pub earliest: Option<Span>,
     /// Largest time by which an event happened later than predicted; none if no event was late.
     pub latest: Option<Span>,
-    /// Largest number of nodes of which any could have had the event that was predicted for one of them; zero if no
-    /// event depended on chance.
+    /// Largest number of nodes that competed for the token of one predicted event; zero if no event depended on chance.
     pub most_among: usize,
     /// The last events that were missed, oldest first.
     pub misses: Vec<Miss>,

@@ -61,9 +61,9 @@ pub struct Forecast {
     pub zones: Vec<ZoneView>,
     /// The nodes that are down at the end of the forecast: not Ready, without heartbeats, or removed.
     pub down: BTreeSet<NodeName>,
-    /// Those of them whose objects are deleted.
+    /// The nodes whose objects are deleted within the forecast.
     pub removed: BTreeSet<NodeName>,
-    /// The nodes that are down within the forecast, but not at its end, with the time since when they take pods again.
+    /// The nodes that are down within the forecast, but not at its end, with the time from which they take pods again.
     pub recovered: BTreeMap<NodeName, Timestamp>,
     /// The deletions after the end of the forecast whose timers run already, by pod.
     pub later: BTreeMap<Key, Timestamp>,
@@ -260,7 +260,7 @@ pub(crate) struct Run {
     cluster: Cluster,
     now: Timestamp,
     applied: Vec<Applied>,
-    /// When nodes that took no pods do again.
+    /// Nodes that have come back during the run, with the time from which they take pods again.
     recovered: BTreeMap<NodeName, Timestamp>,
     cancellation: Cancellation,
 }
@@ -395,7 +395,7 @@ impl Run {
     }
 }
 
-/// Whether a node is not Ready, or still has the NoSchedule taint of that.
+/// Whether a node is not Ready, or still has the NoSchedule taint of a node that is not Ready.
 fn takes_no_pods(node: &Node) -> bool {
     let is_of_failure = |key: &&str| node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoSchedule));
     !node.is_ready() || [NOT_READY, UNREACHABLE].iter().any(is_of_failure)

@@ -240,7 +240,7 @@ impl Forecast {
     }
 
     /// The pods on nodes that are down at the end, the pods that are deleted on other nodes, and the removed
-    /// terminating pods for whose end a replacement waits.
+    /// terminating pods whose replacements wait for their end.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
         let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
@@ -251,8 +251,9 @@ impl Forecast {
         pods
     }
 
-    /// Returns how each of these pods leaves. Under assumptions, as in N-1, the creation times of the replacements stay
-    /// unset, so that the order of their creation stays open; unless a node comes back, which later replacements find.
+    /// Returns how each of these pods leaves. Under assumptions, the creation times of the replacements stay unset, as
+    /// in N-1, so that their order stays open. If a node comes back, the times are set, because only later replacements
+    /// can land on it.
     fn leaving(
         &self,
         pods: Vec<Arc<Pod>>,
@@ -330,7 +331,7 @@ impl Forecast {
         let incidents = assumptions.incidents.iter().filter(|incident| incident.node == *node);
         let last = incidents.filter(|incident| incident.at <= leaves).max_by_key(|incident| incident.at);
         if last.is_some_and(|incident| incident.kind == IncidentKind::Recovers) {
-            // Whatever its node is now, the kubelet is back by then.
+            // The kubelet is back by then, whatever the state of its node is now.
             let pod = Pod { node: None, ..pod.clone() };
             return Some(leaves + environment.time_to_terminate(&pod, pod.grace).likely?);
         }

@@ -31,7 +31,8 @@ impl Forecast {
         &self.steps[self.steps.partition_point(|step| step.at <= now)..]
     }
 
-    /// Numbers of the events that have not happened at `now`. What was overdue when the forecast was made is among them.
+    /// Numbers of the events that have not happened at `now`. Includes events that were overdue when the forecast was
+    /// made.
     pub fn totals(&self, now: Timestamp) -> ForecastTotals {
         let mut totals = ForecastTotals::default();
         let is_ahead = |step: &&ForecastStep| step.at > now || step.at <= self.made;

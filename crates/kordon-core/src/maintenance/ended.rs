@@ -1,4 +1,4 @@
-//! How a maintenance ended, or stopped, and what is told until then.
+//! The end of a maintenance, and the news that it sends until then.
 
 use super::MaintenanceOutcome;
 use crate::{
@@ -8,25 +8,25 @@ use crate::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// How a maintenance ended, or stopped.
+/// The end of a maintenance. A maintenance that only stopped can be resumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenanceEnd {
     pub operation: OperationId,
-    /// When it started, or went on.
+    /// Time at which the maintenance started or was resumed.
     pub began: Timestamp,
     pub ended: Timestamp,
     pub kind: MaintenanceEndKind,
-    /// Why it ended so, and what to do; empty if it is done.
+    /// Why the maintenance ended in this way, and what to do; empty if all nodes are done.
     pub says: String,
     pub outcome: MaintenanceOutcome,
 }
 
-/// News of a maintenance that is carried out.
+/// News of a maintenance in progress.
 #[derive(Clone, Debug)]
 pub enum MaintenanceNews {
-    /// For the operator. The journal has it already.
+    /// A message for the operator. It is already in the journal.
     Notice(OperationNotice),
-    /// A wave was planned or started, or a node has got further.
+    /// A wave was planned or started, or a node has reached another stage.
     Progress(Box<MaintenanceOutcome>),
 }
 
@@ -36,11 +36,11 @@ pub enum MaintenanceEndKind {
     Done,
     /// Some nodes are in no wave.
     Partly,
-    /// Something failed. It can be resumed.
+    /// Something failed. The maintenance can be resumed.
     Paused,
     /// Something failed, and the nodes that were not drained are uncordoned.
     RolledBack,
-    /// The operator interrupted it. It can be resumed.
+    /// The operator interrupted the maintenance. It can be resumed.
     Cancelled,
 }
 
@@ -56,7 +56,7 @@ impl MaintenanceEndKind {
         }
     }
 
-    /// The end in the journal; none for a maintenance that can be resumed.
+    /// How the journal records the end; `None` for a maintenance that can be resumed.
     pub const fn journaled(self) -> Option<OperationEnd> {
         match self {
             Self::Done | Self::Partly => Some(OperationEnd::Done),
@@ -67,13 +67,13 @@ impl MaintenanceEndKind {
 }
 
 impl MaintenanceEnd {
-    /// `12 nodes done in 38m, 96 pods moved`.
+    /// A summary of the end: `12 nodes done in 38m, 96 pods moved`.
     pub fn in_short(&self) -> String {
         in_short(self.outcome.done(), self.ended.since(self.began), self.outcome.moves)
     }
 }
 
-/// `12 nodes done in 38m, 96 pods moved`.
+/// A summary of progress: `12 nodes done in 38m, 96 pods moved`.
 pub fn in_short(done: usize, took: Span, moves: usize) -> String {
     let (nodes, pods) = (counted(done, "node", "nodes"), counted(moves, "pod", "pods"));
     format!("{nodes} done in {}, {pods} moved", Span::from_secs(took.as_secs()))

@@ -7,13 +7,13 @@ use crate::cluster::{Cluster, Key, Namespace, Pod};
 /// What has to hold before a maintenance goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gate {
-    /// The verdict on the cluster is no worse.
+    /// The verdict on the cluster is no worse than before the start.
     Verdict,
-    /// No controller has more pods without a node.
+    /// No controller has more pods without a node than before the start.
     Pending,
-    /// No controller has more pods that are not Ready.
+    /// No controller has more unready pods than before the start.
     Ready,
-    /// Every budget allows as many disruptions.
+    /// Every budget allows at least as many disruptions as before the start.
     Budgets,
     /// A command of the operator succeeds.
     Command,
@@ -31,10 +31,10 @@ impl fmt::Display for Gate {
     }
 }
 
-/// A controller with its namespace, as in `web ReplicaSet/api-7d`.
+/// A controller with its namespace, for example `web ReplicaSet/api-7d`.
 type Controller = (Namespace, String);
 
-/// What the gates compare, at one moment.
+/// The state that the gates compare, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GateReading {
     pending: BTreeMap<Controller, usize>,
@@ -59,7 +59,8 @@ impl GateReading {
         reading
     }
 
-    /// The gates that do not hold, because this reading is worse than the one before, each with the reason.
+    /// Returns the gates that do not hold, each with the reason. A gate does not hold if this reading is worse than the
+    /// one before.
     pub fn worse_than(&self, before: &Self) -> Vec<(Gate, String)> {
         let more = |gate, now: &BTreeMap<Controller, usize>, then: &BTreeMap<Controller, usize>, what| {
             let is_more = |(controller, pods): &(&Controller, &usize)| {

@@ -6,8 +6,8 @@
 //! finds a place, and no zone loses too many. Between waves the loss of any node or zone must be no worse than before the
 //! start.
 //!
-//! A pod should move once. So nodes that are still to be done are cordoned beforehand, and replacements land on others; but
-//! only where there is room for that.
+//! A pod should move only once. Therefore the nodes of later waves are cordoned in advance if there is room elsewhere,
+//! so that replacements land on other nodes.
 
 mod ended;
 mod gate;
@@ -38,7 +38,7 @@ pub use work::{WaitFor, not_back};
 /// Number of nodes up to which the loss of each node and zone is simulated between waves.
 pub const HEADROOM_UP_TO: usize = 1_000;
 
-/// What is to be done, and how.
+/// Settings of a maintenance: its nodes, limits and times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceOptions {
     /// The nodes. Their order does not matter.
@@ -49,16 +49,16 @@ pub struct MaintenanceOptions {
     pub parallel: Option<usize>,
     /// Most nodes of a zone at a time; `None` for no limit.
     pub max_per_zone: Option<usize>,
-    /// Whether pods may leave that find no other node: they wait until theirs is back.
+    /// Whether pods may leave that no other node takes. They stay Pending until their node is back.
     pub allows_pending: bool,
-    /// How long the work on an empty node takes, until the node is back. It is assumed, not known.
+    /// Assumed time that the work on an empty node takes, until the node is back.
     pub work: Span,
-    /// How long a node has to be well before it counts as done.
+    /// How long a node has to be healthy before it counts as done.
     pub settle: Span,
     /// Whether the loss of a node or zone must be no worse between waves than before. That takes a simulation of each loss for
     /// each wave.
     pub keeps_headroom: bool,
-    /// The loss that must not become worse; `None` for what the worst loss strands now.
+    /// The loss that must not become worse; `None` for the loss that the worst case strands now.
     pub before: Option<WorstLoss>,
     /// Limits that no wave may break.
     pub guards: Guards,
@@ -70,16 +70,16 @@ pub struct MaintenanceOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenancePlan {
     pub made: Timestamp,
-    /// What the worst loss strands before the start; `None` if that is not worked out.
+    /// Number of pods that the worst loss strands before the start; `None` if not computed.
     pub before: Option<WorstLoss>,
     pub waves: Vec<MaintenanceWave>,
     /// Nodes that are in no wave, with the reason.
     pub left_out: Vec<(NodeName, LeftOutReason)>,
-    /// The same nodes one after the other, by name, without anything cordoned beforehand.
+    /// The cost of maintaining the same nodes one after the other, in order of name, without cordoning any in advance.
     pub by_name: MaintenanceCost,
 }
 
-/// How many pods the worst loss of a node strands, and of a zone.
+/// Number of pods that the loss of one node strands in the worst case, and the same for one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorstLoss {
     pub node: usize,
@@ -123,7 +123,7 @@ pub struct MaintenanceWave {
     pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<WorkloadDown>,
-    /// How many pods the worst loss of a node or zone strands after the wave; `None` if that is not worked out.
+    /// Number of pods that the worst loss of a node or zone strands after the wave; `None` if not computed.
     pub stranded: Option<usize>,
 }
 
@@ -142,7 +142,7 @@ pub struct PodMove {
 /// A workload without a Ready pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadDown {
-    /// Its last Ready pod.
+    /// The last Ready pod of the workload.
     pub pod: Key,
     pub from: Timestamp,
     /// When the replacement is likely Ready; `None` if never or unknown.
@@ -154,19 +154,19 @@ pub struct WorkloadDown {
 /// Why a node is in no wave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LeftOutReason {
-    /// Its drain does not complete, even if no other node is drained. The text says why.
+    /// The drain of the node does not complete, even if no other node is drained. The text says why.
     Drain(String),
     /// These pods would have nowhere to run.
     NoRoom { pods: usize },
-    /// The loss of a node or zone would be worse afterwards.
+    /// The loss of a node or zone would be worse after the wave.
     Headroom { after: WorstLoss, before: WorstLoss },
-    /// Its drain would break a guard rail. The text says which.
+    /// The drain of the node would break a guard rail. The text says which.
     Guard(String),
     /// The wave fits into no window.
     NoWindow { takes: Span },
 }
 
-/// What maintenance costs.
+/// The cost of a maintenance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaintenanceCost {
     /// Number of nodes that are maintained.
@@ -199,9 +199,9 @@ impl fmt::Display for LeftOutReason {
 }
 
 impl MaintenancePlan {
-    /// Works out the waves.
+    /// Computes the waves.
     ///
-    /// Nodes that do not exist are ignored. `rules` are those of the drains.
+    /// Nodes that do not exist are ignored. `rules` are the rules of the drains.
     pub fn new(
         cluster: &Cluster,
         options: &MaintenanceOptions,
@@ -211,7 +211,7 @@ impl MaintenancePlan {
         schedule::plan(cluster, options, rules, now)
     }
 
-    /// What it costs.
+    /// Returns the cost of the maintenance.
     pub fn cost(&self) -> MaintenanceCost {
         MaintenanceCost::new(&self.waves)
     }

@@ -7,19 +7,19 @@ use crate::cluster::{
 };
 use kordon_time::Timestamp;
 
-/// The nodes that a maintenance has left to do.
+/// The nodes that a maintenance has not completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaintenanceNotes {
     pub operation: OperationId,
-    /// Who runs it, as in `alice@desk`.
+    /// Who runs the maintenance, for example `alice@desk`.
     pub by: String,
     pub nodes: BTreeMap<NodeName, MaintenanceNote>,
-    /// The claims of its drains. While nodes are drained, only these are renewed.
+    /// The claims of the maintenance's drains. While nodes are drained, only these claims are renewed.
     pub claims: Vec<DrainClaim>,
 }
 
 impl MaintenanceNotes {
-    /// A maintenance of which no node is known.
+    /// A maintenance without known nodes.
     pub const fn blank(operation: OperationId, by: String) -> Self {
         Self { operation, by, nodes: BTreeMap::new(), claims: Vec::new() }
     }
@@ -43,7 +43,7 @@ impl MaintenanceNotes {
         Self::all(cluster).into_iter().find(|notes| notes.operation == *operation)
     }
 
-    /// Whose maintenance runs and has one of these nodes, in words; `None` if there is none.
+    /// Names the running maintenance that has one of these nodes, with its owner; `None` if there is none.
     pub fn running_on(cluster: &Cluster, nodes: &[NodeName], now: Timestamp) -> Option<String> {
         Self::all(cluster).into_iter().find_map(|notes| {
             let node = nodes.iter().find(|node| notes.nodes.contains_key(*node))?;
@@ -52,7 +52,8 @@ impl MaintenanceNotes {
         })
     }
 
-    /// Whether it runs: a running maintenance renews one of its notes again and again, or the claims of its drains.
+    /// Whether the maintenance is running. A running maintenance keeps renewing one of its notes, or the claims of its
+    /// drains.
     pub fn is_running(&self, now: Timestamp) -> bool {
         self.nodes.values().any(|note| note.is_fresh(now))
             || self.claims.iter().any(|claim| claim.is_fresh(now))
@@ -64,8 +65,8 @@ impl MaintenanceNotes {
         self.nodes.iter().filter(is_in).map(|(node, _)| node.clone()).collect()
     }
 
-    /// A copy of the cluster in which the nodes that this maintenance has cordoned until their turn are schedulable. Waves are
-    /// worked out over it.
+    /// A copy of the cluster from which waves are computed. Nodes that this maintenance has cordoned until their turn
+    /// are schedulable in it.
     pub fn without_cordons(&self, cluster: &Cluster) -> Cluster {
         let mut copy = cluster.clone();
         let is_ours = |node: &&Node| {

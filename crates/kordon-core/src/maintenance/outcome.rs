@@ -1,4 +1,4 @@
-//! How far a maintenance has come: its waves as they went, and what has become of each node.
+//! Progress of a maintenance: its waves so far, and the state of each node.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 use kordon_time::Timestamp;
 
-/// How far a maintenance has come.
+/// Progress of a maintenance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MaintenanceOutcome {
     pub nodes: BTreeMap<NodeName, NodeRecord>,
@@ -31,7 +31,7 @@ struct StartedWave {
     planned: Option<(Timestamp, Timestamp)>,
 }
 
-/// What has become of a node.
+/// The progress of a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeRecord {
     /// Number of its wave, from 1.
@@ -42,18 +42,18 @@ pub struct NodeRecord {
     pub failed: Option<String>,
 }
 
-/// Something that has become of a node.
+/// A new result for a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeResult {
     Drained,
-    /// The work on its machine is done.
+    /// The work on the node's machine is done.
     Worked,
-    /// It is back in service.
+    /// The node is back in service.
     Done,
     Failed(String),
 }
 
-/// A wave as it went so far.
+/// The course of a wave so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PastWave {
     pub nodes: Vec<NodeName>,
@@ -62,7 +62,8 @@ pub struct PastWave {
     pub drained: Option<Timestamp>,
     /// When the last of its nodes was back in service; `None` if one is not.
     pub ends: Option<Timestamp>,
-    /// When its nodes were planned to be empty and to be back, from its start; `None` if it was not planned here.
+    /// Planned times, counted from the start of the wave, at which its nodes are empty and at which they are back;
+    /// `None` if this process did not plan the wave.
     pub planned: Option<(Timestamp, Timestamp)>,
     /// Whether the drain or the work of a node has failed.
     pub has_failed: bool,
@@ -135,7 +136,7 @@ impl MaintenanceOutcome {
 
     fn wave(&self, number: usize, StartedWave { starts, planned }: StartedWave) -> PastWave {
         let of_wave = || self.nodes.iter().filter(move |(_, record)| record.wave == number);
-        // The last of these times, once all nodes have one.
+        // The latest of these times, once all nodes have one.
         let last = |time: fn(&NodeRecord) -> Option<Timestamp>| {
             of_wave().map(|(_, record)| time(record)).reduce(|one, other| Some(one?.max(other?))).flatten()
         };

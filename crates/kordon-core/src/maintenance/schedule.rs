@@ -1,4 +1,4 @@
-//! Which nodes go in which wave, and when.
+//! Computes which nodes are in which wave, and when each wave runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,27 +35,28 @@ pub(super) fn plan(
     }
 }
 
-/// The waves so far, and what is left.
+/// The waves so far, and the remaining nodes.
 struct Schedule<'a> {
     options: &'a MaintenanceOptions,
     rules: EvictionRules,
     state: WaveState,
     now: Timestamp,
-    /// Nodes that are not done, those with fewest pods first: what they lose moves again if it lands on another of them.
+    /// Nodes that are not done, those with the fewest pods first. A pod that lands on another of these nodes has to
+    /// move again.
     left: Vec<NodeName>,
-    /// Loss of a node or zone before the start; `None` if it does not matter.
+    /// Loss of a node or zone before the start; `None` if it may become worse.
     before: Option<WorstLoss>,
     waves: Vec<MaintenanceWave>,
     left_out: Vec<(NodeName, LeftOutReason)>,
 }
 
-/// What the worst loss of a node or zone strands; `None` if not all is known.
+/// Number of pods that the worst loss of a node or zone strands; `None` if not everything is known.
 fn worst_loss(cluster: &Cluster, rules: EvictionRules) -> Option<WorstLoss> {
     let snapshot = Snapshot::new(cluster, rules.version);
     headroom(cluster, &snapshot, || true).map(|headroom| WorstLoss::from(&headroom))
 }
 
-/// A wave that may be, with the state after it.
+/// A possible wave, with the state after it.
 struct Found {
     wave: MaintenanceWave,
     after: WaveState,
@@ -82,7 +83,7 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    /// Adds the next wave. Returns false if no node is left that can be in one; those that remain are left out.
+    /// Adds the next wave. Returns false if no remaining node can be in a wave; these nodes are then left out.
     fn next_wave(&mut self) -> bool {
         if self.left.is_empty() {
             return false;
@@ -107,8 +108,8 @@ impl<'a> Schedule<'a> {
         true
     }
 
-    /// The nodes that are cordoned ahead: all that are left, but for the last one of each zone that has no other node that
-    /// is Ready and schedulable, if zones must keep such a node.
+    /// The nodes to cordon in advance: all remaining nodes. If each zone must keep a node that is Ready and
+    /// schedulable, a zone that has only remaining nodes keeps one of them.
     fn ahead(&self) -> BTreeSet<NodeName> {
         let mut open: BTreeMap<ZoneKey, Vec<&NodeName>> = BTreeMap::new();
         for node in self.state.cluster.nodes().iter().filter(|node| node.is_ready() && !node.unschedulable) {
@@ -126,7 +127,8 @@ impl<'a> Schedule<'a> {
         self.left.iter().filter(|node| !kept.contains(node)).cloned().collect()
     }
 
-    /// Finds the largest wave that may be: with later nodes cordoned, or else without. Returns also why nodes are in none.
+    /// Finds the largest possible wave: first with later nodes cordoned, then without. If there is none, returns why
+    /// each node cannot be in a wave.
     fn find(&self) -> (Option<Found>, Vec<(NodeName, LeftOutReason)>) {
         let mut reasons = BTreeMap::new();
         for ahead in [self.ahead(), BTreeSet::new()] {
@@ -154,7 +156,8 @@ impl<'a> Schedule<'a> {
         (None, self.left.iter().map(reason).collect())
     }
 
-    /// Adds node after node to a wave, as long as nothing speaks against it. Nodes that were rejected alone are in none.
+    /// Adds nodes to a wave one by one, as long as nothing forbids it. Skips nodes that were rejected as a wave of one
+    /// node.
     fn largest(
         &self,
         trial: &Trial,
@@ -177,7 +180,7 @@ impl<'a> Schedule<'a> {
             };
             let nodes = before.nodes.iter().chain([node]).cloned().collect();
             let Some(together) = trial.drain(nodes, self.options, self.now) else { continue };
-            // No pod waits for a budget because of another node of the wave.
+            // No pod may wait for a budget because of another node of the wave.
             if self.objection(trial, &together).is_none()
                 && together.waiting() <= before.waiting() + alone.waiting()
             {
@@ -187,7 +190,7 @@ impl<'a> Schedule<'a> {
         wave
     }
 
-    /// Why these drains may not be; `None` if they may.
+    /// Why these drains are not allowed; `None` if they are.
     fn objection(&self, trial: &Trial, wave: &WavePlan) -> Option<LeftOutReason> {
         let breach = || trial.breach(wave, &self.state, &self.options.guards).map(LeftOutReason::Guard);
         wave.objection(self.options.allows_pending).or_else(breach)
@@ -200,7 +203,7 @@ impl<'a> Schedule<'a> {
         if wave.nodes.is_empty() { None } else { trial.drain(wave.nodes, self.options, self.now) }
     }
 
-    /// Whether a node may be down at the same time as these, by the limits that were given.
+    /// Whether a node may be down at the same time as these nodes, by the limits of the maintenance.
     fn may_join(&self, nodes: &[NodeName], node: &NodeName) -> bool {
         let zones = by_zone(&self.state.cluster, nodes.iter().chain([node]));
         self.options.parallel.is_none_or(|most| nodes.len() < most)
@@ -222,7 +225,7 @@ impl<'a> Schedule<'a> {
         Ok(Found { wave, after })
     }
 
-    /// When a wave that takes so long can start; `None` if it fits into no window.
+    /// When a wave of this length can start; `None` if it fits into no window.
     fn start_of(&self, takes: Span) -> Option<Timestamp> {
         if self.options.windows.is_empty() {
             return Some(self.now);
@@ -245,7 +248,8 @@ impl MaintenanceWave {
     }
 }
 
-/// What these nodes cost one after the other, by name, with nothing cordoned beforehand and at any time.
+/// The cost of maintaining these nodes one after the other, in order of name and at any time, without cordoning any in
+/// advance.
 fn by_name(
     cluster: &Cluster,
     mut nodes: Vec<NodeName>,

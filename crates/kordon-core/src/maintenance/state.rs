@@ -1,4 +1,4 @@
-//! The cluster between waves: replacements run where the plan of a wave put them.
+//! The predicted cluster between waves. Replacements run where the plan of a wave has placed them.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -59,7 +59,7 @@ impl WaveState {
             if let Some(node) = new_node(row) {
                 after.add_replacement(&pod, node, row.ready_again.is_some());
             } else if let Some(own) = row.node.as_ref().filter(|_| is_pending(row)) {
-                // It waits until its node is back.
+                // The replacement waits until its node is back.
                 after.add_replacement(&pod, own, pod.is_ready());
             }
             row.preempted().for_each(|preempted| after.move_preempted(preempted));
@@ -78,8 +78,8 @@ impl WaveState {
         }
     }
 
-    /// Removes the pods whose kubelets likely end them between two times, and adds those that their owners create then.
-    /// Pods that are replaced when their deletion starts have been replaced before.
+    /// Removes the pods whose kubelets likely end them between two times, and adds the replacements that their owners
+    /// create then. Replacements that owners create at the start of a deletion already exist.
     fn end_terminations(&mut self, rules: EvictionRules, from: Timestamp, until: Timestamp) {
         let cluster = self.cluster.clone();
         let ended: Vec<&Arc<Pod>> =
@@ -109,7 +109,7 @@ impl WaveState {
         }
     }
 
-    /// Makes the pods Ready that likely are at `until`, because they were starting at `from`.
+    /// Makes the pods Ready that were starting at `from` and are likely Ready at `until`.
     fn end_starts(&mut self, from: Timestamp, until: Timestamp) {
         let cluster = self.cluster.clone();
         let environment = TypicalEnvironment { cluster: &cluster, now: from };
@@ -129,7 +129,7 @@ impl WaveState {
         self.apply(Change::Pod(ObjectEvent::Deleted(pod.key.clone())));
     }
 
-    /// Adds a replacement of a pod on this node. One that is not Ready has the trouble of the pod.
+    /// Adds a replacement of a pod on this node. A replacement that is not Ready gets the trouble of the old pod.
     fn add_replacement(&mut self, pod: &Arc<Pod>, node: &NodeName, is_ready: bool) {
         self.made += 1;
         let name = if SchedulingRequest::keeps_name_of(pod) {
@@ -165,7 +165,7 @@ impl WaveState {
 fn new_node(row: &PodPlan) -> Option<&NodeName> {
     match (&row.outcome, &row.landing) {
         (PodOutcome::Moves { node, .. }, _) => Some(node),
-        // It was terminating before, and is created again when it is gone.
+        // The pod was terminating before, and its owner creates it again once it is gone.
         (PodOutcome::WaitsForOldPod, Some(Landing::Node { node, .. })) => Some(node),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! One wave as it is tried: the plan of its drains, and whether it may be.
+//! A trial of one wave: the plan of its drains, and whether the wave is allowed.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl Trial {
         Self { cluster, snapshot, rules, ahead }
     }
 
-    /// Plans the drains of these nodes at the same time; `None` if a node is gone, or not all is known.
+    /// Plans the drains of these nodes at the same time; `None` if a node is gone, or if not everything is known.
     pub fn drain(
         &self,
         nodes: Vec<NodeName>,
@@ -55,14 +55,16 @@ impl Trial {
         Some(WavePlan { nodes, plan })
     }
 
-    /// The limit that these drains would break, with the nodes that are cordoned ahead; `None` if they break none.
+    /// The guard rail that these drains break together with the nodes that are cordoned in advance; `None` if they
+    /// break none.
     pub fn breach(&self, wave: &WavePlan, state: &WaveState, guards: &Guards) -> Option<String> {
         guards.breaches_beside(&wave.plan, &state.cluster, &self.ahead).first().map(ToString::to_string)
     }
 }
 
 impl WavePlan {
-    /// Why the drains may not be; `None` if they may. `allows_pending` is whether pods may wait for their node.
+    /// Why the drains are not allowed; `None` if they are. `allows_pending` is whether pods may stay Pending until
+    /// their node is back.
     pub fn objection(&self, allows_pending: bool) -> Option<LeftOutReason> {
         let prospect = self.plan.prospect();
         if prospect != Prospect::Completes {
@@ -81,7 +83,7 @@ impl WavePlan {
     }
 
     /// Number of pods that leave or are preempted and have nowhere to run, although a controller recreates them. With
-    /// `allows_pending`, those that leave may be Pending until their node is back.
+    /// `allows_pending`, pods that leave and stay Pending until their node is back are not counted.
     fn stranded(&self, allows_pending: bool) -> usize {
         let is_allowed = |kind: &OutcomeKind| allows_pending && *kind == OutcomeKind::Pending;
         let own = self.plan.pods.iter().map(|row| row.outcome.kind()).filter(|kind| !is_allowed(kind));
@@ -147,7 +149,7 @@ const fn may_time_out(warning: &Warning) -> usize {
     }
 }
 
-/// Whether a drain does not end because of this pod, or may not.
+/// Whether this pod prevents the end of a drain, or may prevent it.
 fn holds_up(row: &PodPlan) -> bool {
     row.outcome.kind() == OutcomeKind::Blocked || matches!(row.verdict, Verdict::Undecided { .. })
 }

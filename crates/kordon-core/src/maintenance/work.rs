@@ -1,10 +1,10 @@
-//! The work on a machine: how it shows that it is done, and when its node is well again.
+//! The work on a machine: how to detect that it is done, and that the node is healthy again.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use crate::cluster::{Cluster, Name, Node, NodeName, Pod, Uid};
 
-/// What shows that somebody else has done the work on a machine.
+/// The sign by which kordon detects that somebody else has done the work on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaitFor {
     /// The machine has been started again: `status.nodeInfo.bootID` has changed.
@@ -24,7 +24,7 @@ pub enum WaitFor {
 }
 
 impl WaitFor {
-    /// What a machine shows before its work. The work is done once it shows something else.
+    /// The state of a machine before its work. The work is done once the state differs.
     pub fn before(&self, node: &Node) -> String {
         match self {
             Self::Boot => node.boot_id.to_string(),
@@ -35,7 +35,8 @@ impl WaitFor {
         }
     }
 
-    /// What is still awaited of a node; `None` if the work is done. `before` is what the machine showed before.
+    /// Describes the sign that a node does not show yet; `None` if the work is done. `before` is the state before the
+    /// work.
     pub fn awaits(&self, node: Option<&Node>, before: &str) -> Option<String> {
         let Some(node) = node else { return Some("a node of that name".into()) };
         let is_done = match self {
@@ -50,7 +51,7 @@ impl WaitFor {
         (!is_done).then(|| self.to_string())
     }
 
-    /// The value of `--wait-for`, from which it is parsed.
+    /// The `--wait-for` argument that stands for this sign.
     pub fn flag(&self) -> String {
         match self {
             Self::Boot => "boot".into(),
@@ -110,8 +111,8 @@ impl FromStr for WaitFor {
     }
 }
 
-/// Why a node is not well again after its work; `None` if it is: Ready, with all pods of DaemonSets Ready. `replaces` is the
-/// uid of a Node object that must be another one now.
+/// Why a node is not healthy after its work; `None` if it is healthy: Ready, with all pods of DaemonSets Ready. If
+/// `replaces` is given, the Node object must have another uid than this.
 pub fn not_back(cluster: &Cluster, name: &NodeName, replaces: Option<&Uid>) -> Option<String> {
     let Some(node) = cluster.node(name).filter(|node| replaces != Some(&node.uid)) else {
         return Some("there is no such node".into());

@@ -22,7 +22,7 @@ pub struct Agreed {
     /// The pods that the action names; empty for an action on nodes.
     pods: BTreeSet<(Key, Uid)>,
     risks: BTreeSet<Risk>,
-    /// The Deployments that are scaled up meanwhile.
+    /// The Deployments that are scaled up during the drain.
     surges: BTreeSet<Uid>,
     confirmation: Option<Confirmation>,
 }

@@ -128,8 +128,8 @@ fn is_grave(plan: &Plan) -> bool {
     let ignores_budgets = match &plan.action {
         Action::Drain { options, .. } => options.disable_eviction || options.grace == Some(Span::ZERO),
         Action::Evict { options, .. } | Action::Delete { options, .. } => options.grace == Some(Span::ZERO),
-        // The machine of a node that is deleted should be gone, or its pods. What the owner of a finalizer does with a
-        // node that is deleted is not known: Karpenter drains it and ends its machine.
+        // The machine of a deleted node, or its pods, should be gone. A finalizer's controller may do more to the node
+        // than kordon knows: Karpenter drains it and terminates its machine.
         Action::DeleteNode { .. } => plan.warnings.iter().any(|warning| {
             matches!(warning, Warning::MachineRuns { pods: 1.., .. } | Warning::NodeHeld { .. })
         }),

@@ -39,7 +39,7 @@ impl Default for Guards {
 }
 
 impl Guards {
-    /// Returns what both allow: the lower limits, and everything that either protects.
+    /// Combines two sets of guard rails: the lower limits, and everything that either set protects.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.max_nodes = lower(self.max_nodes, other.max_nodes);
@@ -72,7 +72,7 @@ impl Guards {
     }
 }
 
-/// The lower of two limits, of which each may be missing.
+/// The lower of two limits. Either limit may be missing.
 fn lower<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
@@ -148,7 +148,8 @@ impl Guards {
         breaches
     }
 
-    /// Like [`Guards::breaches`], if these nodes are also cordoned, though not drained. `cluster` is the one before that.
+    /// Like [`Guards::breaches`], with these nodes also cordoned, though not drained. `cluster` is the state before
+    /// these cordons.
     pub fn breaches_beside(&self, plan: &Plan, cluster: &Cluster, ahead: &BTreeSet<NodeName>) -> Vec<Breach> {
         let drained = closed(plan);
         let mut breaches: Vec<Breach> = self.of_nodes(&drained).into_iter().collect();

@@ -1,4 +1,4 @@
-//! What a maintenance writes to a node: how far it is, a cordon until its turn, and in the end the release.
+//! Writes of a maintenance to a node: its stage, a cordon until its turn, and the release at the end.
 
 use super::{
     NodeIncomplete, NodePatch, Operation, RequestKind, Severity,
@@ -12,7 +12,7 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Operation {
-    /// Returns why this maintenance may not have the node: another one has it. `None` if it may.
+    /// Returns why this maintenance may not claim the node: another maintenance has it. `None` if it may.
     pub(super) fn maintained_by_other(
         &mut self,
         place: NodeIndex,
@@ -32,8 +32,8 @@ impl Operation {
         None
     }
 
-    /// Decides what to write to a node of a maintenance. The write fails if the node has changed since it was read, so that
-    /// only one of two maintenances gets a node.
+    /// Decides what to write to a node of a maintenance. The write fails if the node has changed since it was read, so
+    /// that only one of two maintenances can claim a node.
     pub(super) fn write_maintenance(
         &mut self,
         place: NodeIndex,

@@ -6,7 +6,7 @@ use crate::cluster::MaintenanceStage;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaintenanceWrite {
     /// Notes the stage on the node. `cordoned` says whether the node is to be cordoned; a cordon of somebody else is left
-    /// alone. `before` is what the machine shows before its work.
+    /// alone. `before` is the state of the machine before its work.
     Mark { stage: MaintenanceStage, cordoned: bool, before: String },
     /// Removes the note, and uncordons the node if this maintenance cordoned it.
     Release,

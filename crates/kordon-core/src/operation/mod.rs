@@ -211,7 +211,8 @@ impl Operation {
         operation
     }
 
-    /// Starts to write how far the nodes of a maintenance are. The id of the options is that of the maintenance.
+    /// Starts to write to nodes which stage of a maintenance they have reached. The id in the options is the id of the
+    /// maintenance.
     pub fn maintain(
         writes: Vec<(NodeName, Uid, MaintenanceWrite)>,
         options: OperationOptions,
@@ -225,7 +226,7 @@ impl Operation {
         operation
     }
 
-    /// Makes an operation that changes nodes and removes no pod.
+    /// Creates an operation that changes nodes and removes no pods.
     fn of_nodes(
         goals: impl Iterator<Item = (NodeName, Uid, NodeGoal)>,
         options: OperationOptions,

@@ -122,7 +122,7 @@ impl NodeTask {
         }
     }
 
-    /// Whether the operation writes how far the maintenance of the node is.
+    /// Whether the operation writes the stage of a maintenance to the node.
     pub(super) const fn is_maintained(&self) -> bool {
         matches!(self.goal, NodeGoal::Maintain(_))
     }
@@ -271,7 +271,7 @@ impl Operation {
             },
             NodeGoal::Delete => "deleted",
             NodeGoal::Maintain(MaintenanceWrite::Release) => "back in service",
-            // The maintenance itself says how far its nodes are.
+            // A maintenance reports the stages of its nodes itself.
             NodeGoal::Maintain(MaintenanceWrite::Mark { .. }) => return,
             NodeGoal::Undo(_) | NodeGoal::Nothing { .. } => "undone",
         };

@@ -75,7 +75,8 @@ const ROUNDS: u32 = 5;
 /// Retry delay for a stale budget, if the server gives no delay.
 const STALE: Span = Span::from_secs(10);
 
-/// Time after which a pod is evicted that waits for the new pod of a surge, if its budget is not seen to allow it before.
+/// Maximum time for which a pod waits for the new pod of a surge. The pod is then evicted, even if its budget does not
+/// seem to allow it.
 const SURGE: Span = Span::from_secs(30);
 
 /// Delay before the next list, if a list and the watch differ on a pod.
@@ -487,7 +488,7 @@ impl Operation {
         self.report(place, level, now);
     }
 
-    /// Lets a pod wait for its budget, which the new pod of a surge makes room in.
+    /// Lets a pod wait until the new pod of a surge gives its budget room for the eviction.
     pub(super) fn wait_for_surge(&mut self, cluster: &Cluster, place: PodIndex, why: &str, now: Timestamp) {
         let task = &mut self.pods[place];
         if task.stage == PodProgressStage::Waiting {

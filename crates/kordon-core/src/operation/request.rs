@@ -37,7 +37,7 @@ pub enum RequestKind {
     ListPods {
         node: NodeName,
     },
-    /// Reads the scale of a Deployment from the server, and whether an autoscaler is over it.
+    /// Reads the scale of a Deployment from the server, and whether an autoscaler controls it.
     ReadScale {
         deployment: Key,
     },
@@ -53,7 +53,7 @@ pub struct DeploymentScale {
     pub version: Version,
     /// `spec.replicas`
     pub replicas: i32,
-    /// The autoscaler over the Deployment, if there is one.
+    /// The autoscaler that controls the Deployment, if there is one.
     pub autoscaler: Option<Name>,
 }
 

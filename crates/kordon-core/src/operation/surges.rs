@@ -54,7 +54,8 @@ impl SurgeTask {
         Self { surge, stage, request, is_sent: false, is_recorded: false, tries: 0 }
     }
 
-    /// Goes on with the surge of an operation that was interrupted. The server says whether it has scaled the Deployment.
+    /// Resumes the surge of an interrupted operation. The server shows whether the interrupted run has scaled the
+    /// Deployment.
     fn adopted(undo: &ScaleUndo) -> Self {
         let ScaleUndo { deployment, uid, before, .. } = undo.clone();
         let surge = Surge { deployment, uid, version: Version(0), replicas: before };
@@ -149,7 +150,7 @@ impl Operation {
         }
     }
 
-    /// The surges as the claims of this operation name them.
+    /// The surges, in the form in which this operation's claims list them.
     pub(super) fn claimed_surges(&self) -> Vec<ClaimedSurge> {
         let open = self.surges.iter().filter(|task| !task.is_settled());
         let claimed = |task: &SurgeTask| {
@@ -159,7 +160,7 @@ impl Operation {
         open.map(claimed).collect()
     }
 
-    /// Notes of which surge each pod is. Pods of no surge are evicted at once.
+    /// Assigns each pod its surge. Pods without a surge are evicted at once.
     pub(super) fn assign_surges(&mut self, cluster: &Cluster) {
         if self.surges.iter().next().is_none() {
             return;
@@ -199,7 +200,7 @@ impl Operation {
     fn is_next_of_surge(&self, place: SurgeIndex) -> bool {
         let task = &self.surges[place];
         if self.is_over(place) {
-            // It may have been scaled up, or it never will be.
+            // Scale it back if it is or may be scaled up. Otherwise it never will be scaled up.
             return task.is_up() || task.is_sent;
         }
         !task.is_up() && self.has_running_pods(place)
@@ -349,7 +350,7 @@ impl Operation {
         self.notify(now, Severity::Info, subject, text);
     }
 
-    /// Lets the pods of Deployments that were scaled up wait for their budgets, instead of trying at once.
+    /// Makes the pods of scaled-up Deployments wait for their budgets before the first attempt to evict them.
     fn release_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
         for pod in self.pods.indices() {
             let Some(surge) = self.pods[pod].surge.map(|surge| &self.surges[surge]) else { continue };
@@ -361,7 +362,7 @@ impl Operation {
         }
     }
 
-    /// Ends a surge whose Deployment is not as expected. It is left as it is.
+    /// Ends a surge whose Deployment is not as expected. The Deployment is left as it is.
     fn settle_surge(&mut self, place: SurgeIndex, why: String, now: Timestamp) {
         let task = &mut self.surges[place];
         let is_up = task.is_up();
@@ -417,7 +418,7 @@ impl Operation {
         }
     }
 
-    /// The surges that have not scaled their Deployments up yet, as far as the cluster shows.
+    /// The surges that have not scaled their Deployments up yet, according to the cluster.
     pub(super) fn surges_left(&self, cluster: &Cluster) -> Vec<Surge> {
         let is_ahead = |task: &&SurgeTask| {
             let key = (WorkloadKind::Deployment, task.surge.deployment.clone());
@@ -428,7 +429,8 @@ impl Operation {
     }
 }
 
-/// The scale of a Deployment in a dry run, which reads nothing: as the watch knows it, with the writes so far.
+/// The scale of a Deployment in a dry run, which reads nothing from the server: the scale in the watched cluster,
+/// changed by the writes so far.
 fn recorded(cluster: &Cluster, task: &SurgeTask) -> DeploymentScale {
     let Surge { deployment, uid, version, replicas } = task.surge.clone();
     let replicas = if task.is_up() { task.surge.raised() } else { replicas };

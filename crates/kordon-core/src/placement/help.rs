@@ -202,7 +202,7 @@ impl Snapshot {
         }
         lifts.sort_by_key(|lift| (std::cmp::Reverse(lift.nodes.len()), lift.constraint));
         let node = self.required_node(request);
-        // Where nodes exist that would do, "a new node" of any kind says nothing.
+        // If existing nodes can help, the advice "a new node" without any requirement is of no use.
         let node = node.filter(|node| lifts.is_empty() || *node != RequiredNode::default());
         Help { lifts, nearest: self.nearest(request, closed), node }
     }
@@ -224,7 +224,7 @@ impl Snapshot {
                 None => common = Some(zones),
             }
         }
-        // A node is in one zone, so none helps where two volumes are in different ones.
+        // A node is in one zone, so no node helps if two volumes are in different zones.
         match common {
             Some(zones) if zones.is_empty() => None,
             zones => Some(RequiredNode { zones: zones.unwrap_or_default(), ..required }),
@@ -272,7 +272,7 @@ impl SchedulingRequest {
 }
 
 impl Snapshot {
-    /// Returns what a node lacks. What devices stand for is left out.
+    /// Returns what a node lacks. Leaves out resources that devices provide.
     fn lacks(&self, resources: &NodeResources, requests: &Requests) -> Vec<(Name, i64)> {
         let basic = [
             ("cpu", resources.cpu_milli, requests.cpu_milli),

@@ -6,7 +6,7 @@
 //! is the answer.
 //!
 //! Ties are reported as ties: the scheduler takes any of [`Placement::best`]. Not modelled: custom profiles, extenders,
-//! device claims, group scheduling, storage capacity; see [`Caveat`].
+//! group scheduling, storage capacity; see [`Caveat`].
 
 mod affinity_classes;
 mod cluster_snapshot;

@@ -33,7 +33,7 @@ pub struct SchedulerRules {
     pub claims_get_devices: bool,
     /// Requests for extended resources that a node does not have are requests for devices of a DeviceClass.
     pub classes_back_resources: bool,
-    /// Device taints keep claims off (on by default from 1.36).
+    /// Device taints prevent allocation (on by default from 1.36).
     pub device_taints: bool,
     /// DeviceTaintRules set device taints (on by default from 1.37).
     pub device_taint_rules: bool,

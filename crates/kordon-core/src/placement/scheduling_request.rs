@@ -12,7 +12,7 @@ use crate::cluster::{
 pub struct SchedulingRequest {
     /// Name of the pod; empty if the pod does not exist yet.
     pub name: Name,
-    /// Uid of the pod, by which its own resource claims are found; of a new pod, that of the pod which it replaces.
+    /// Uid of the pod, by which its own resource claims are found. For a new pod, the uid of the pod that it replaces.
     pub uid: Uid,
     /// Whether the pod is new, so that it gets new claims like those of the pod which it replaces.
     pub replaces: bool,

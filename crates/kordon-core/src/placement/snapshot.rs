@@ -198,7 +198,7 @@ impl Snapshot {
     }
 
     /// Returns why the kubelet of a node rejects a pod that is bound to the node without the scheduler; empty if it runs
-    /// the pod. Its terminating pods are left out: their controllers try again until they are gone.
+    /// the pod. Terminating pods on the node do not count, because the controller tries again until they are gone.
     pub fn kubelet_refusal(&mut self, request: &SchedulingRequest, node: &NodeName) -> Vec<Reason> {
         let Some(number) = self.number(node) else { return Vec::new() };
         self.prepare(request);
@@ -245,7 +245,7 @@ impl Snapshot {
         true
     }
 
-    /// Removes a pod from its node, because it is gone. Returns the pod if it was there. The node may be gone before.
+    /// Removes a pod from its node, because it is gone. Returns the pod if it was there. The node may already be gone.
     pub fn remove(&mut self, pod: &Key, node: &NodeName) -> Option<Arc<Pod>> {
         let pod = self.take(pod, node).or_else(|| self.take_stray(pod, node))?;
         self.devices.on_remove(&pod.key);
@@ -257,7 +257,7 @@ impl Snapshot {
         self.devices.concern(pod)
     }
 
-    /// Gives a new pod the devices that it finds on a node. The pod is added afterwards.
+    /// Gives a new pod the free devices of a node. The pod is added to the node afterwards.
     pub fn allocate_devices(&mut self, request: &SchedulingRequest, pod: &Key, node: &NodeName) {
         let Some(node) = self.node_named(node).cloned() else { return };
         let needs = PodDevices::new(&self.devices, request, &self.rules);

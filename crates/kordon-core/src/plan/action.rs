@@ -68,7 +68,7 @@ pub struct DrainOptions {
     pub disable_eviction: bool,
     /// `--skip-wait-for-delete-timeout`; `None` if the drain waits for every pod.
     pub skip_wait_for_delete: Option<Span>,
-    /// `--surge`: Deployments whose budgets can never allow an eviction are scaled up by one meanwhile.
+    /// `--surge`: Deployments whose budgets can never allow an eviction are scaled up by one during the drain.
     pub surge: bool,
     /// Number of nodes to drain at a time; 0 counts as 1.
     pub parallel: usize,
@@ -97,8 +97,8 @@ pub enum Retry {
     /// At multiples of this period after the start of the pod's group. A group has the pods of one node, or all pods
     /// that the action names.
     Every(Span),
-    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's client first makes ten
-    /// retries without kubectl.
+    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's HTTP client first retries
+    /// ten times by itself.
     Kubectl,
     /// As soon as the budget allows the eviction.
     OnRecovery,

@@ -21,9 +21,9 @@ pub struct BlockedDrain {
     pub budgets: Vec<Key>,
     /// Pods whose eviction is refused.
     pub pods: Vec<Key>,
-    /// Pods of the budgets that are not healthy. If they were, each of these budgets would allow an eviction. Sorted.
+    /// Unhealthy pods of the budgets, sorted. Each of these budgets would allow an eviction if its pods were healthy.
     pub unhealthy: Vec<Key>,
-    /// Whether more than one budget protects one of the pods, so that its eviction fails whatever they allow.
+    /// Whether one of the pods has more than one budget. The API server never evicts such a pod.
     pub has_double: bool,
 }
 
@@ -98,8 +98,8 @@ impl fmt::Display for BlockedDrain {
     }
 }
 
-/// Returns the pods that are not healthy, of budgets that would allow an eviction if they were. More replicas would not
-/// help all of these: a StatefulSet creates none while a pod of a lower ordinal is not Ready.
+/// Returns the unhealthy pods of the budgets that would allow an eviction if all their pods were healthy. More replicas
+/// do not always help: a StatefulSet creates none while a pod of a lower ordinal is not Ready.
 fn unhealthy<'a>(
     cluster: &Cluster,
     states: impl Iterator<Item = &'a BudgetState>,
@@ -121,15 +121,14 @@ fn unhealthy<'a>(
     found.into_iter().collect()
 }
 
-/// Returns when the drain of a node began: when a component of another project said so, or else when the node was
-/// cordoned. `None` if neither has the time.
+/// Returns when the drain of a node began: the time that a component of another project noted on the node, or else the
+/// time of the cordon. `None` if neither time is known.
 pub fn drain_began(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let foreign = ForeignDrain::find(cluster, node).and_then(|drain| drain.since);
     foreign.or_else(|| cordoned_at(cluster, node))
 }
 
-/// Returns when the node was cordoned, as kordon's note or the taint of the cordon shows; `None` if neither has the
-/// time.
+/// Returns when the node was cordoned, by kordon's note or by the taint of the cordon. `None` if neither has a time.
 pub fn cordoned_at(cluster: &Cluster, node: &Node) -> Option<Timestamp> {
     let noted = node.cordon().map(|note| note.at);
     let tainted = || node.cordon_taint()?.time_added;

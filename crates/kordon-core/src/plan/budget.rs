@@ -290,7 +290,8 @@ impl BudgetState {
         self.numbers = self.synced();
     }
 
-    /// Returns the numbers after the next sync; a status that fails to sync, or is of an older spec, keeps its own.
+    /// Returns the numbers after the next sync. They stay the same if the sync fails or if the status is of an older
+    /// spec.
     fn synced(&self) -> BudgetNumbers {
         if self.sync_failure.is_none() && !self.stale { self.numbers.with_allowed() } else { self.numbers }
     }

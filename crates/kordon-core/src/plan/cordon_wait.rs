@@ -20,8 +20,8 @@ pub struct CordonWait {
     pub pod: Key,
     /// Cordoned nodes that would take the pod, sorted; at least one, and never `node` itself.
     pub nodes: Vec<NodeName>,
-    /// The one of `nodes` whose own drain waits, perhaps by way of others, for the uncordon of `node`; `None` if there is
-    /// none.
+    /// The node among `nodes` whose own drain waits, directly or through other drains, for the uncordon of `node`.
+    /// `None` if there is no such node.
     pub waits_in_turn: Option<NodeName>,
 }
 
@@ -100,7 +100,8 @@ fn held_pods(
     held
 }
 
-/// Whether one gets from a node to another by going from each node to those for which its drain waits.
+/// Returns whether a chain of waiting drains leads from one node to another. Each drain in the chain waits for the
+/// uncordon of the next node.
 fn reaches(
     from: &NodeName,
     to: &NodeName,

@@ -1,4 +1,4 @@
-//! Pods that leave at known times, whatever their budgets are.
+//! Pods that leave at known times. Their budgets have no influence.
 
 use std::sync::Arc;
 
@@ -13,6 +13,6 @@ pub struct Departure {
     pub leaves: Timestamp,
     /// Time at which the pod's object is gone; `None` means never.
     pub gone: Option<Timestamp>,
-    /// Time at which its node becomes Unknown and the pod with it not ready, if that is predicted.
+    /// Predicted time at which the pod's node becomes Unknown, which makes the pod not Ready; `None` if not predicted.
     pub unready: Option<Timestamp>,
 }

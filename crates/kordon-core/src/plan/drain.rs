@@ -71,7 +71,7 @@ pub(super) fn plan<E: Environment>(
     Ok(plan)
 }
 
-/// Simulates a drain; with the surges that help, if it may surge.
+/// Simulates a drain. If surges are allowed, the simulation includes those that help.
 fn predict<'a, E: Environment>(
     context: &'a PlanContext<'a, E>,
     input: SimulationInput,
@@ -224,7 +224,7 @@ fn drain_warnings(cluster: &Cluster, node: &NodeName, drain: &NodeDrain, pods: &
 }
 
 /// Returns the warning that replacements stay Pending. It names the first pod, in order of departure, whose replacement
-/// does.
+/// stays Pending.
 fn capacity_exhausted(pods: &[PodPlan]) -> Option<Warning> {
     let pending = pods.iter().filter_map(|pod| match &pod.landing {
         Some(Landing::Pending { why }) => Some((pod.leaves.likely, pod, why)),

@@ -259,14 +259,14 @@ pub fn has_running_kubelet(cluster: &Cluster, node: &NodeName) -> bool {
     ready.is_some_and(|ready| ready.status != ConditionStatus::Unknown)
 }
 
-/// Time to Ready of a replacement that is not expected to be Ready: the pod that it replaces fails again and again, or
-/// none of its siblings is Ready and one of them does.
+/// Time to Ready of a replacement that probably never becomes Ready: the pod that it replaces keeps failing, or none of
+/// its siblings is Ready and one keeps failing.
 const NOT_EXPECTED: Estimate =
     Estimate { soonest: Some(Span::from_secs(1)), likely: None, latest: None, quality: Quality::Guess };
 
-/// Returns how long the pods of the same owner took until they were Ready, since their kubelets accepted them: minimum,
-/// median and maximum. How long they were Pending before says nothing of another pod. If the pod fails again and again, or
-/// none is Ready and one does, another is not expected to be Ready.
+/// Returns how long the pods of the same owner took to become Ready after their kubelets accepted them: minimum, median
+/// and maximum. The time for which they were Pending before says nothing about another pod. A replacement is not
+/// expected to become Ready if the pod keeps failing, or if no sibling is Ready and one keeps failing.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {
     if pod.trouble().is_some() {
         return NOT_EXPECTED;

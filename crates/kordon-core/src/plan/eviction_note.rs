@@ -17,7 +17,7 @@ pub enum EvictionNote {
     BudgetIgnored { budget: Key },
     /// The pod's owner creates no replacement until the old pod is gone.
     WaitsForOldPod,
-    /// The same, where the pod's kubelet ends it.
+    /// The pod's owner creates no replacement until the pod's kubelet has ended the pod.
     WaitsForItsEnd,
     /// The volume of this claim is still attached to the old node, and only one node at a time can use it.
     VolumeAttached { claim: Name },
@@ -135,7 +135,8 @@ pub fn attached_once(cluster: &Cluster, pod: &Pod) -> Option<Name> {
 }
 
 /// Returns the claim of a pod whose volume another pod still uses on another node, with that pod. Only one node at a time
-/// can use the volume, so the pod starts once the volume is detached there. `None` also if that is not known.
+/// can use the volume, so the pod starts once the volume is detached there. `None` if there is no such claim, or if it
+/// is not known.
 pub fn held_volume<'a>(cluster: &'a Cluster, pod: &Pod) -> Option<(Name, &'a Arc<Pod>)> {
     let claim = attached_once(cluster, pod)?;
     let uses = |other: &&Arc<Pod>| {

@@ -21,8 +21,8 @@ use kordon_time::Span;
 /// 3. Pods whose eviction uses a disruption of their budget, or is refused.
 /// 4. Critical pods that have not finished.
 ///
-/// Within each of these classes, pods whose replacement takes longest come first. But those that are not replaced come
-/// last in the third class: what they take from their budget never comes back.
+/// Within each of these classes, pods whose replacement takes longest come first. Exception: in the third class, pods
+/// that are not replaced come last, because the disruptions that they use never come back.
 pub(super) fn sort_for_eviction<E: Environment>(
     pods: &mut [Arc<Pod>],
     budgets: &BTreeMap<Key, BudgetState>,

@@ -32,11 +32,11 @@ pub struct LeavingPod {
     pub created: Option<Timestamp>,
 }
 
-/// Nodes that take no more pods, from before the first replacement is placed.
+/// Nodes that take no pods from the start, even before the first replacement is placed.
 #[derive(Clone, Debug, Default)]
 pub struct LostNodes {
-    /// Nodes that fail and do not come back. They are still there, and so are those of their pods that nothing removes:
-    /// a failed node stays a domain of spread constraints.
+    /// Nodes that fail and do not come back. Their objects remain, and so do those of their pods that nothing removes.
+    /// A failed node remains a domain of spread constraints.
     pub failed: Arc<BTreeSet<NodeName>>,
     /// Nodes whose objects are deleted.
     pub removed: BTreeSet<NodeName>,
@@ -138,7 +138,7 @@ fn leave(
         .into_iter()
         .map(|pod| LeavingPod { departing: departing(cluster, &pod, is_known), pod, created: None })
         .collect();
-    // The pods leave together, at whatever time.
+    // All pods leave at the same time, so the time has no influence.
     let leaves = Timestamp::EPOCH;
     let departures = leaving.iter().filter(|leaving| leaving.departing.is_deleted).map(|leaving| Departure {
         pod: leaving.pod.clone(),
@@ -200,9 +200,9 @@ pub struct FailoverRun<E> {
     /// Pods that are still to be deleted. All pods are deleted before the first replacement is placed.
     running: VecDeque<LeavingPod>,
     lost: LostNodes,
-    /// Nodes that are not back, with the time at which they are; the latest first.
+    /// Nodes that are not back yet, with the time at which they come back; the latest first.
     recoveries: Vec<(Timestamp, NodeName)>,
-    /// Pods of nodes that are not back. Each is gone once its node is.
+    /// Pods of nodes that are not back yet. Each pod is gone once its node is back.
     hanging: Vec<Arc<Pod>>,
     /// Pods whose kubelets end them after their replacements were created. They keep what they use until then.
     ending: Vec<Arc<Pod>>,
@@ -284,7 +284,7 @@ impl<E: Environment> FailoverRun<E> {
                     self.environment.on_gone(pod);
                 }
             }
-            // Its replacement is created when its deletion starts, while it still runs.
+            // The replacement is created when the pod's deletion starts, while the pod still runs.
             Some(_) if leaving.departing.recreation == Recreation::Immediately => {
                 self.environment.on_deletion(pod);
                 self.ending.push(pod.clone());

@@ -40,10 +40,10 @@ pub fn keeps_pods(cluster: &Cluster, node: &NodeName) -> bool {
 /// When the volumes of a pod that is gone are detached from its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detachment {
-    /// Its kubelet has unmounted them, or its node is out of service.
+    /// At once: the kubelet has unmounted the volumes, or the node is out of service.
     AtOnce,
-    /// Nobody has unmounted them: after [`FORCED_DETACH`], unless the node is out of service (upstream
-    /// `attachdetach/reconciler`).
+    /// [`FORCED_DETACH`] after the pod is gone, because no kubelet unmounts the volumes; at once if the node is out of
+    /// service (upstream `attachdetach/reconciler`).
     ByForce,
 }
 

@@ -72,7 +72,7 @@ impl fmt::Display for PlanGap {
     }
 }
 
-/// Returns the gaps of the scopes that have the pods of these nodes.
+/// Returns the gaps of the scopes that contain the pods of these nodes.
 pub(super) fn of_pods_on(cluster: &Cluster, nodes: &[NodeName]) -> Gaps {
     cluster.gaps_in(nodes.iter().cloned().map(Scope::PodsOn))
 }
@@ -103,8 +103,8 @@ pub(super) fn of_removal<'a>(
     }
 }
 
-/// Returns the gaps that leave open whether a pod leaves. Empty for a terminating pod, and for a pod that is deleted
-/// without eviction.
+/// Returns the gaps because of which it is unknown whether a pod leaves. Empty for a terminating pod, and for a pod
+/// that is deleted without eviction.
 pub(super) fn undecided(cluster: &Cluster, mode: RemovalMode, pod: &Arc<Pod>) -> Gaps {
     of_removal(cluster, mode, [pod]).unknown()
 }

@@ -44,7 +44,7 @@ struct JobRecord {
     recent: i32,
     last_failure: Timestamp,
     indexes: BTreeMap<i32, IndexRecord>,
-    /// Indexes that failed, beside those in the status of the Job.
+    /// Failed indexes that are not in the status of the Job yet.
     failed_indexes: BTreeSet<i32>,
     failure: Option<JobFailure>,
 }
@@ -60,8 +60,8 @@ struct IndexRecord {
 }
 
 impl JobLedger {
-    /// Counts a pod of a Job as failed. `is_disrupted` says whether it has the condition DisruptionTarget. Other pods
-    /// do not count. `finished` is the time from which the back-off counts ([`finished`]).
+    /// Counts a pod of a Job as failed. `is_disrupted` says whether it has the condition DisruptionTarget. Pods of no
+    /// Job are ignored. `finished` is the time from which the back-off counts ([`finished`]).
     pub fn on_failure(&mut self, cluster: &Cluster, pod: &Pod, is_disrupted: bool, finished: Timestamp) {
         let Some(workload) = job_of(cluster, pod).filter(|_| !pod.is_finished()) else { return };
         let Some(job) = &workload.job else { return };
@@ -140,8 +140,8 @@ impl JobRecord {
         record
     }
 
-    /// Counts a failed pod. `of_index` are the limit of failures and the index of a pod whose Job counts by index. Its
-    /// index must have a record.
+    /// Counts a failed pod. `of_index` has the failure limit and the index of the pod, if its Job counts failures by
+    /// index. The index must have a record.
     fn count(&mut self, action: PodFailureAction, of_index: Option<(i32, i32)>) {
         let counts = action != PodFailureAction::Ignore;
         self.recent = self.recent.saturating_add(1);
@@ -209,7 +209,7 @@ impl IndexRecord {
     }
 }
 
-/// Returns whether a pod of a Job terminates, and counts as failed later, when its kubelet has ended it. The Job
+/// Returns whether a terminating pod of a Job counts as failed only later, when its kubelet has ended it. The Job
 /// controller removes its finalizer from a pod that it has counted.
 fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
     pod.termination.is_some()
@@ -218,8 +218,8 @@ fn will_fail(cluster: &Cluster, pod: &Pod) -> bool {
         && pod.node.as_ref().is_some_and(|node| environment::has_running_kubelet(cluster, node))
 }
 
-/// Returns the failures of a Job so far (upstream `syncJob`). A failed pod without the finalizer is counted in the status,
-/// or the policy of the Job ignores it.
+/// Returns the failures of a Job so far (upstream `syncJob`). A failed pod without the finalizer is already counted in
+/// the status, or the policy of the Job ignores it.
 fn count_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits) -> i32 {
     let is_new = |pod: &&Arc<Pod>| {
         let codes: Vec<i32> = exits(pod).map(|exit| exit.code).collect();
@@ -233,8 +233,9 @@ fn count_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits) -> i3
     job.failed.saturating_add(beside)
 }
 
-/// Returns the failures of a Job since its last success, which decide the back-off: ignored ones, too (upstream
-/// `newBackoffRecord`). The Job controller remembers them; here, the times of the finished pods tell.
+/// Returns the failures of a Job since its last success. They decide the back-off, and ignored failures count too
+/// (upstream `newBackoffRecord`). The Job controller keeps this number in memory; this function derives it from the
+/// times of the finished pods.
 fn recent_failures(cluster: &Cluster, workload: &Workload, job: &JobLimits, failures: i32) -> i32 {
     let finished = |phase: Phase| {
         let pods = cluster.pods_owned_by(&workload.uid).filter(move |pod| pod.phase == phase);
@@ -261,7 +262,7 @@ fn back_off(failures: i32) -> Span {
     (BACK_OFF * i64::from(1_u32 << doublings)).min(MAX_BACK_OFF)
 }
 
-/// The action of the first rule that matches a failed pod whose containers ended with these codes (upstream
+/// Returns the action of the first rule that matches a failed pod whose containers ended with these codes (upstream
 /// `matchPodFailurePolicy`).
 fn action(rules: &[PodFailureRule], is_disrupted: bool, codes: &[i32]) -> PodFailureAction {
     let matches = |rule: &ExitCodes| codes.iter().any(|code| rule.matches(*code));
@@ -279,16 +280,18 @@ fn job_of(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
-/// Returns whether the Job controller keeps the object of a deleted pod until its phase is Failed or Succeeded, which only
-/// a kubelet or the pod garbage collector sets: with `podReplacementPolicy: Failed`.
+/// Returns whether the pod is unfinished and its Job has `podReplacementPolicy: Failed`. The Job controller then keeps
+/// the object of the deleted pod until its phase is Failed or Succeeded. Only a kubelet or the pod garbage collector
+/// sets this phase.
 pub(super) fn keeps_unfinished(cluster: &Cluster, pod: &Pod) -> bool {
     !pod.is_finished()
         && pod.is_tracked_by_job()
         && job_of(cluster, pod).is_some_and(|workload| workload.replaces_only_failed)
 }
 
-/// Returns whether the back-off of a pod's replacement counts from the end of its containers, if a kubelet ends them:
-/// with `backoffLimitPerIndex`, the Job controller works it out anew from the failed pod.
+/// Returns whether the back-off of a pod's replacement counts from the end of the pod's containers, if a kubelet ends
+/// them. It does with `backoffLimitPerIndex`, because the Job controller then recomputes the back-off from the failed
+/// pod.
 pub(super) fn waits_for_end(cluster: &Cluster, pod: &Pod) -> bool {
     let counts_by_index = |workload: Arc<Workload>| {
         workload.job.as_ref().is_some_and(|job| job.backoff_limit_per_index.is_some())
@@ -296,8 +299,8 @@ pub(super) fn waits_for_end(cluster: &Cluster, pod: &Pod) -> bool {
     index(pod).is_some() && job_of(cluster, pod).is_some_and(counts_by_index)
 }
 
-/// Returns the time from which the back-off of a Job counts after the deletion of a pod that no kubelet has ended:
-/// since when it is not Ready, else the start of the deletion (upstream `getFinishedTime`).
+/// Returns when the back-off of a Job starts, after the deletion of a pod that no kubelet has ended. This is when the
+/// pod became not Ready, else the start of the deletion (upstream `getFinishedTime`).
 pub(super) fn finished(cluster: &Cluster, pod: &Pod, deleted: Timestamp) -> Timestamp {
     let unready = pod.ready.as_ref().filter(|ready| ready.status == ConditionStatus::False);
     let since = unready.and_then(|ready| ready.last_transition);
@@ -309,7 +312,7 @@ fn index(pod: &Pod) -> Option<i32> {
     pod.labels.get(INDEX)?.parse().ok()
 }
 
-/// What becomes of the pods of Jobs that leave at known times.
+/// Consequences for Jobs whose pods leave at known times.
 #[derive(Clone, Debug, Default)]
 pub struct JobConsequences {
     /// Why these pods are not replaced.
@@ -528,7 +531,7 @@ mod tests {
         assert_eq!(of_limit(2, 1, 2), Ok(Some(80)), "ignored failures prolong the back-off");
     }
 
-    /// Kubernetes 1.37 `job_controller.go`, `syncJob`: `exceedsBackoffLimit` does not ask for `backoffLimitPerIndex`.
+    /// Kubernetes 1.37 `job_controller.go`, `syncJob`: `exceedsBackoffLimit` does not depend on `backoffLimitPerIndex`.
     #[test]
     fn the_limit_of_the_job_holds_beside_the_limit_of_each_index() {
         let job = JobLimits {

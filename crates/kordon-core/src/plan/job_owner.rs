@@ -1,4 +1,4 @@
-//! What a Job that fails takes with it, and what its owner does then.
+//! Consequences of the failure of a Job, for its pods and for its owner.
 
 use std::{fmt, sync::Arc};
 
@@ -11,14 +11,15 @@ use crate::cluster::{Cluster, Name, OwnerKind, Pod, Workload, WorkloadKind};
 /// The owner of a Job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JobOwner {
-    /// It starts another Job at its next time.
+    /// The owner starts another Job at its next scheduled time.
     CronJob { name: Name },
-    /// It restarts all its Jobs or this one, or fails: its failure policy decides. `others` is the number of live pods of its other
-    /// Jobs. Read in `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`.
+    /// The owner restarts all its Jobs, restarts only this Job, or fails, as its failure policy says. `others` is the
+    /// number of live pods of its other Jobs. Read in `kubernetes-sigs/jobset/pkg/controllers/failure_policy.go`.
     JobSet { name: Name, others: usize },
-    /// It fails with the Job of its launcher. Read in `kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go`.
+    /// The owner fails if the Job of its launcher fails. Read in
+    /// `kubeflow/mpi-operator/pkg/controller/mpi_job_controller.go`.
     MpiJob { name: Name },
-    /// What it does is not known.
+    /// It is not known what the owner does.
     Other { kind: Name, name: Name },
 }
 
@@ -69,7 +70,7 @@ impl fmt::Display for JobOwner {
     }
 }
 
-/// What a Job that fails takes with it.
+/// Consequences of the failure of a Job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FailedJob {
     /// Number of live pods of the Job on other nodes than the pod. The Job controller deletes them.
@@ -78,7 +79,7 @@ pub struct FailedJob {
 }
 
 impl FailedJob {
-    /// Returns what the Job of a pod takes with it.
+    /// Returns the consequences of a failure of the pod's Job.
     pub fn new(cluster: &Cluster, pod: &Pod) -> Self {
         let job = pod.owner.as_ref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::Job));
         let found = job.map(|owner| owner::find(cluster, &pod.key.namespace, owner));

@@ -9,9 +9,9 @@ use crate::cluster::{Key, NodeName, OwnerKind, WorkloadKind};
 /// A difference between what kubectl does and what the plan says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KubectlDifference {
-    /// kubectl drains one node after the other, and waits for one for ever or ends with an error there.
+    /// kubectl drains one node after the other. At one of the nodes, it waits for ever or ends with an error.
     StopsAt { node: NodeName, next: NodeName },
-    /// kubectl ends with success, although pods are back on the node: it only waits for the old ones.
+    /// kubectl reports success although new pods run on the node, because it only waits for the old pods.
     EndsWithPodsBack { node: NodeName },
     /// kubectl evicts by name, so it also evicts a pod of the same name that was created meanwhile on another node.
     FollowsName { pod: Key },

@@ -15,8 +15,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Returns whether `--force` accepts the loss, as with kubectl: of a pod without a controller that the plan removes.
-    /// No flag accepts that a Job fails, or that pods on other nodes are lost.
+    /// Returns whether `--force` accepts the loss. As with kubectl, it accepts that the plan removes a pod without a
+    /// controller. No flag accepts that a Job fails, or that pods on other nodes are lost.
     pub const fn is_accepted_by_force(&self) -> bool {
         matches!(self.why, NotRecreated::NoOwner) && self.preempted_for.is_none()
     }

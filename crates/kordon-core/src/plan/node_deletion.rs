@@ -22,9 +22,9 @@ use super::{
 use crate::cluster::{Key, Name, Node, NodeName, Pod};
 use kordon_time::Span;
 
-/// Time from the deletion of a Node until the pod garbage collector removes its pods by force. It looks every 20 s, and leaves
-/// a missing node in quarantine for 40 s (`gcOrphaned`). The look at the end of the quarantine may come a moment too early; then
-/// it is the next one.
+/// Time from the deletion of a Node until the pod garbage collector removes its pods by force. The collector runs every
+/// 20 s, and leaves a missing node in quarantine for 40 s (`gcOrphaned`). A run just before the end of the quarantine
+/// is too early; the next run then removes the pods.
 const COLLECTED: Estimate = Estimate {
     soonest: Some(Span::from_secs(40)),
     likely: Some(Span::from_secs(50)),
@@ -74,8 +74,8 @@ pub(super) fn plan<E: Environment>(
 }
 
 /// Returns the warning that finalizers keep a node; `None` if it has none. The API server only marks such an object as
-/// being deleted (apiserver `registry/generic/registry/store.go`, `Delete`), and what its controller does before it
-/// removes the finalizer is not modelled.
+/// being deleted (apiserver `registry/generic/registry/store.go`, `Delete`), and kordon does not model what the
+/// finalizer's controller does before it removes the finalizer.
 fn node_held(node: &Node) -> Option<Warning> {
     let finalizers = node.finalizers.to_vec();
     (!finalizers.is_empty()).then(|| Warning::NodeHeld { node: node.name.clone(), finalizers })

@@ -1,4 +1,4 @@
-//! Why nothing is created in the place of a pod that leaves, although nothing is missing then.
+//! Reasons why a pod that leaves gets no replacement, and needs none.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::{
     engine::{Tolerance, no_execute, tolerance},
 };
 
-/// The reason why nothing is created in the place of a pod, although its controller or its kubelet recreates pods.
+/// The reason why a pod gets no replacement, although its controller or its kubelet usually recreates pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotNeeded {
     /// The pod's controller has enough pods without it.

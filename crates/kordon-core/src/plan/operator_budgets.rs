@@ -27,12 +27,13 @@ pub enum OperatorNeeds {
     Nothing,
 }
 
-/// What an operator asks of the other instances before it moves a role.
+/// What an operator requires of the other instances before it moves a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleMove {
-    /// All are ready on other nodes than the primary, and one of them on a schedulable node.
+    /// All instances are ready on other nodes than the primary, and one of them is on a schedulable node.
     AllInstances,
-    /// One is ready. The operator moves it to a schedulable node first, and deletes a pod that is the only instance.
+    /// One instance is ready. The operator first moves it to a schedulable node. If the pod is the only instance, the
+    /// operator deletes the pod.
     OneReplica,
 }
 
@@ -44,9 +45,9 @@ pub struct OperatorBudget {
     pub by: Recognised,
     /// What the operator does once the node is cordoned or drained: one sentence for the screen.
     pub does: &'static str,
-    /// What it needs for that.
+    /// What the operator needs before it acts.
     pub needs: OperatorNeeds,
-    /// Whether it denies the eviction itself, by a webhook, and moves the pod in its own way.
+    /// Whether the operator denies the eviction itself, by a webhook, and moves the pod in its own way.
     pub denies_evictions: bool,
     /// Owner, repository and path of a file on GitHub, or the URL of a document.
     pub reference: &'static str,

@@ -64,9 +64,9 @@ pub enum PodOutcome {
     Stuck(StuckReason),
     /// No controller recreates the pod.
     Lost,
-    /// The run of this owner fails, because its controller creates no second pod.
+    /// The run of the pod's owner fails, because the owner's controller creates no second pod.
     FailsRun { owner: Name },
-    /// The pod counts as a failure of its Job, which is not replaced: the Job fails, or the index of the pod does.
+    /// The pod counts as a failure of its Job and is not replaced: the Job fails, or the pod's index fails.
     FailsJob { job: Name, why: JobFailure, takes: Box<FailedJob> },
     /// A budget, or a missing flag of the drain, keeps the pod from leaving.
     Blocked { why: String },
@@ -83,7 +83,7 @@ pub enum PodOutcome {
         /// Whether the old pod stays Terminating, because its kubelet is down.
         hangs: bool,
     },
-    /// The replacement is created once the pod's object is gone, which its kubelet or the pod garbage collector sees to.
+    /// The replacement is created once the kubelet or the pod garbage collector has removed the pod's object.
     WaitsForOldPod,
     /// Required objects are not known, or another scheduler decides.
     Unknown { why: Name },
@@ -121,7 +121,7 @@ pub enum StuckReason {
     NotEvicted,
     /// The volume of this claim stays attached to the old node.
     Volume { claim: Name },
-    /// The replacement waits on its node, because another replacement uses the volume of this claim on this other node.
+    /// The replacement waits on its node, because another replacement uses the volume of its claim on another node.
     SharedVolume { claim: Name, node: NodeName },
     /// The pod's StatefulSet creates it only once this pod of a lower ordinal is Ready.
     LowerOrdinal { pod: Name },
@@ -317,7 +317,7 @@ pub struct Departing {
     pub unknown: Name,
     /// What the replacement requests.
     pub resources: Arc<PodResources>,
-    /// What the Job of the pod takes with it, if it fails.
+    /// Consequences of the failure of the pod's Job, if the Job fails.
     pub failed_job: FailedJob,
 }
 
@@ -369,7 +369,7 @@ impl Departing {
         .with_recreation(cluster, pod, recreation)
     }
 
-    /// Returns the departure with what the pod's controller does.
+    /// Adds what the pod's controller does to the departure.
     #[must_use]
     pub fn with_recreation(self, cluster: &Cluster, pod: &Pod, recreation: Recreation) -> Self {
         let failed_job = match recreation {
@@ -396,7 +396,7 @@ impl Departing {
     /// Returns the outcome, by the precedence of docs/outcomes.md. `replacement` is `None` if the controller has enough
     /// pods or if [none is created](Self::is_replaced).
     pub fn decide(&self, pod: &Pod, replacement: Option<PlacedReplacement<'_>>) -> PodOutcome {
-        // The pod alone shows these.
+        // These outcomes follow from the pod alone.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
             Recreation::OnSameNode => return PodOutcome::on_same_node(self.not_needed),
@@ -560,18 +560,19 @@ impl PodOutcome {
         }
     }
 
-    /// Returns the outcome of a pod that its DaemonSet or its kubelet recreates on its node, unless nothing does.
+    /// Returns the outcome of a pod of a DaemonSet, or of a static pod. It is recreated on its node unless it is not
+    /// needed.
     fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
         not_needed.map_or(Self::SameNode, Self::NotRecreated)
     }
 
-    /// Returns the outcome of a pod whose Node object is deleted by what is planned or assumed.
+    /// Returns the outcome if the plan or the forecast deletes the pod's Node object.
     #[must_use]
     pub(super) fn without_node(self) -> Self {
         self.unless_on_same_node(NotNeeded::NodeGone)
     }
 
-    /// Returns the outcome if this keeps a pod from coming back to its node.
+    /// Returns the outcome if `why` keeps the pod from coming back to its own node. Other outcomes stay.
     #[must_use]
     pub(super) fn unless_on_same_node(self, why: NotNeeded) -> Self {
         match self {

@@ -53,7 +53,7 @@ impl Outlook<'_> {
         verdict
     }
 
-    /// Returns the verdict without what the policy of the budget for unhealthy pods would change.
+    /// Returns the verdict, leaving out the effect of the budget's policy for unhealthy pods.
     fn on_block(&self, pod: &Pod, block: &EvictionBlock) -> Verdict {
         let result = self.result;
         match block {
@@ -76,7 +76,7 @@ impl Outlook<'_> {
         }
     }
 
-    /// Returns what becomes of a pod whose budget allows nothing now.
+    /// Returns the verdict on a pod whose budget currently allows no disruption.
     fn exhausted(&self, pod: &Pod, state: &BudgetState) -> Verdict {
         let Self { cluster, result, rules, .. } = *self;
         let numbers = state.numbers;
@@ -99,7 +99,7 @@ impl Outlook<'_> {
         {
             return never(BlockPattern::AllHealthy { needs: numbers.desired });
         }
-        // A pod that is not Ready uses no disruption where enough others are (upstream `EvictionREST.Create`).
+        // A pod that is not Ready uses no disruption if enough other pods are Ready (upstream `EvictionREST.Create`).
         let spare = i32::from(pod.is_ready() || numbers.desired <= 0);
         let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(spare).max(1);
         let is_pending = |key: &Key| cluster.pod(key).is_some_and(|pod| pod.is_unscheduled());
@@ -108,8 +108,8 @@ impl Outlook<'_> {
         Verdict::Waits { budget: state.key.clone(), numbers, recoveries, unhealthy, pending, terminating }
     }
 
-    /// Returns what becomes of a budget that no other pod can relieve, if a known operator lifts the budget or moves the
-    /// pod; other verdicts stay.
+    /// Replaces the verdict on a pod whose budget no other pod can relieve, if a known operator lifts the budget or
+    /// moves the pod. Returns any other verdict unchanged.
     fn with_operator(&self, pod: &Pod, verdict: Verdict) -> Verdict {
         let has_acted = self.result.pods.get(&pod.key).is_some_and(|pod| pod.operator.is_some());
         let Some(operator) = operator_of_pod(pod).filter(|_| !has_acted) else { return verdict };
@@ -167,7 +167,8 @@ fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
     Verdict::Blocked { budget: budget.clone(), numbers, pattern, frees_unhealthy: false }
 }
 
-/// Returns why a budget that allows nothing now never will, whatever becomes of its pods; `None` if it may.
+/// Returns why a budget that allows no disruption now never will, whatever becomes of its pods; `None` if it may allow
+/// one.
 pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     let numbers = state.numbers;
     if state.unspecified {
@@ -183,7 +184,7 @@ pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     Some(BlockPattern::CannotBeMet { needs: numbers.desired, max_healthy, scaling_helps: !state.needs_all })
 }
 
-/// Returns the pattern of a budget all of whose pods that could recover are not going to be healthy.
+/// Returns a block pattern if none of these unhealthy pods is expected to recover; `None` if one may.
 fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     let trouble = |key: &Key| cluster.pod(key).and_then(|pod| pod.trouble().cloned());
     let why = trouble(unhealthy.first()?)?;
@@ -191,9 +192,9 @@ fn never_healthy(cluster: &Cluster, unhealthy: &[Key]) -> Option<BlockPattern> {
     unhealthy.iter().all(|key| trouble(key).is_some()).then_some(BlockPattern::Unhealthy { pods, why })
 }
 
-/// Returns whether all pods of a budget are healthy at the end of a run, and none of them is missing: as many pods are
-/// there as their owners want, and as the Deployments above these want, which scale them (upstream `scale` in
-/// `pkg/controller/deployment/sync.go`). Owners whose scale is not known are taken to have all their pods.
+/// Returns whether all pods of a budget are healthy at the end of a run, and none is missing. None is missing if each
+/// owner, and the Deployment above it, has as many pods as it wants (upstream `scale` in
+/// `pkg/controller/deployment/sync.go`). Owners whose scale is not known are assumed to have all their pods.
 fn are_all_healthy(cluster: &Cluster, budget: &Budget, state: &BudgetState, rules: &EvictionRules) -> bool {
     let lives = |pod: &&Arc<Pod>| pod.lives();
     let is_complete = |pod: &Arc<Pod>| {

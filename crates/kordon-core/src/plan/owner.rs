@@ -113,7 +113,7 @@ pub fn named<'a>(
     cluster.workloads(kind).get(&(kind, key))
 }
 
-/// Returns the workload by which users know the pod: not the ReplicaSet, but its Deployment.
+/// Returns the workload by which users know the pod: the Deployment instead of its ReplicaSet.
 pub fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     workload_of(cluster, &pod.key.namespace, pod.owner.as_ref()?)
 }
@@ -279,7 +279,8 @@ pub fn recreation(cluster: &Cluster, pod: &Pod) -> Recreation {
         other @ OwnerKind::Other { .. } => return recreation_by_operator(other),
     };
     let found = find(cluster, &pod.key.namespace, owner);
-    // Their controllers delete finished pods, and create them again under the same name or on the same node.
+    // The controllers of DaemonSets and StatefulSets delete finished pods and create them again, on the same node or
+    // under the same name.
     let returns_finished = match kind {
         WorkloadKind::DaemonSet => true,
         WorkloadKind::StatefulSet => found != OwnerLookup::Gone,
@@ -332,8 +333,8 @@ fn recreation_by_operator(kind: &OwnerKind) -> Recreation {
     }
 }
 
-/// Returns whether the controller of a pod is one of these other pods: the garbage collector deletes it with that pod, as
-/// the executors of a Spark driver (upstream `attemptToDeleteItem`).
+/// Returns whether one of `others` is the controller of the pod. The garbage collector then deletes the pod with it,
+/// for example a Spark driver's executors (upstream `attemptToDeleteItem`).
 pub fn is_owned_by_any<'a>(pod: &Pod, others: impl IntoIterator<Item = &'a Arc<Pod>>) -> bool {
     let Some(owner) = &pod.owner else { return false };
     let is_pod = matches!(&owner.kind, OwnerKind::Other { kind, .. } if **kind == *"Pod");

@@ -31,8 +31,8 @@ pub struct OwnerKindRow {
     pub note: &'static str,
 }
 
-/// The known kinds, sorted by kind. A kind that kordon watches and another project also defines, such as Job, stands
-/// for the other project's.
+/// The known kinds, sorted by kind. If kordon watches a kind of the same name, such as Job, the row is about the other
+/// project's kind.
 pub const OWNER_KINDS: &[OwnerKindRow] = &[
     row(
         "BackingImageManager",

@@ -49,7 +49,8 @@ pub struct PlacingState {
     failed: BTreeSet<NodeName>,
     /// Nodes that are back after a failure.
     back: BTreeSet<NodeName>,
-    /// Nodes to which volumes that only one node at a time can use are attached for replacements, by their claims.
+    /// For each claim whose volume only one node at a time can use: the node to which the volume is attached for a
+    /// replacement.
     attached: BTreeMap<Key, NodeName>,
     /// Landings of an earlier run, which this run repeats.
     fixed: BTreeMap<Key, (Landing, Arc<PlacementTrace>)>,
@@ -194,7 +195,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     /// Attaches the volume that only one node at a time can use. If an earlier replacement uses it on another node,
     /// returns its claim and that node: the attach/detach controller attaches it to no second node (upstream
-    /// `reportMultiAttachError`), and the scheduler does not ask.
+    /// `reportMultiAttachError`), and the scheduler does not check this.
     fn attach(&mut self, pod: &Pod, node: &NodeName) -> Option<(Name, NodeName)> {
         let claim = attached_once(self.typical.cluster, &successor::successor(self.typical.cluster, pod))?;
         let key = Key { namespace: pod.key.namespace.clone(), name: claim.clone() };
@@ -292,7 +293,8 @@ impl<'a> PlacingEnvironment<'a> {
         JobConsequences::new(cluster, &victims.iter().map(departure).collect::<Vec<_>>())
     }
 
-    /// Adds a replacement to the node that its template names, without the scheduler; unless no kubelet runs it there.
+    /// Adds a replacement to the node that its template names, without the scheduler. The replacement stays Pending if
+    /// the kubelet there does not run it.
     fn land_on(&mut self, pod: &Pod, node: NodeName) -> Landing {
         match self.obstacle_on(pod, &node) {
             Some(obstacle) => {
@@ -305,8 +307,8 @@ impl<'a> PlacingEnvironment<'a> {
         }
     }
 
-    /// Returns why a replacement does not run on the node that its template names: nothing but the kubelet of the node
-    /// decides.
+    /// Returns why a replacement does not run on the node that its template names. Only the kubelet of the node decides
+    /// this.
     fn obstacle_on(&mut self, pod: &Pod, node: &NodeName) -> Option<String> {
         let PlacingState { snapshot, failed, back, .. } = &mut self.state;
         if snapshot.node_named(node).is_none() {
@@ -366,8 +368,8 @@ fn cordoned(node: &Node) -> Node {
 }
 
 /// Returns a node as the scheduler sees it after its failure: the node lifecycle controller has tainted it (upstream
-/// `processTaintBaseEviction`, `doNoScheduleTaintingPass`), and it is still a domain of spread constraints. It has no
-/// room, so that no replacement lands there whatever it tolerates: it would not run.
+/// `processTaintBaseEviction`, `doNoScheduleTaintingPass`), and it is still a domain of spread constraints. The
+/// returned node has no room, because no replacement would run there, whatever taints it tolerates.
 fn failed(node: &Node) -> Node {
     let missing = [TaintEffect::NoSchedule, TaintEffect::NoExecute].into_iter().filter(|effect| {
         !CONDITION_TAINTS.iter().any(|key| node.taints.iter().any(|taint| taint.is(key, *effect)))
@@ -427,7 +429,7 @@ impl Environment for PlacingEnvironment<'_> {
         self.typical.stragglers()
     }
 
-    /// The time also includes the termination of preempted pods, because the new pod starts after them.
+    /// The time includes the termination of preempted pods, because the new pod starts after they end.
     fn time_to_ready(&self, pod: &Pod, landing: &Landing) -> Estimate {
         if self.state.detail == TraceDetail::OutcomesOnly {
             return Estimate::NEVER;
@@ -435,7 +437,7 @@ impl Environment for PlacingEnvironment<'_> {
         let start = self.typical.time_to_ready(pod, landing);
         let trace = self.state.placements.get(&pod.key);
         if trace.is_some_and(|trace| matches!(trace.obstacle, Some(Obstacle::Gated(_)))) {
-            // Nothing says when somebody removes its gates.
+            // It is not known when somebody removes the pod's scheduling gates.
             return Estimate::NEVER;
         }
         if trace.is_some_and(|trace| trace.shared_volume.is_some()) {

@@ -125,7 +125,7 @@ impl PodPlan {
                 self.outcome_of_leaving(cluster, pod).unless_on_same_node(NotNeeded::NodeTainted)
             }
             Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
-            // Without its node, nothing recreates it there.
+            // The node is deleted, so nothing recreates the pod on it.
             Verdict::Orphaned => self.outcome_of_orphan(cluster, pod).without_node(),
         }
     }
@@ -137,7 +137,7 @@ impl PodPlan {
         self.outcome_of_leaving(cluster, pod)
     }
 
-    /// For a pod that was terminating before the plan: returns whether its end leads to no replacement.
+    /// For a pod that was terminating before the plan: returns whether it gets no replacement when it ends.
     fn is_replaced_before(&self) -> bool {
         self.landing.is_none() && self.quota.is_none() && self.waits_for.is_none()
     }

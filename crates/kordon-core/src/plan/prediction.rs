@@ -246,7 +246,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         warnings
     }
 
-    /// Returns the warning that the operator of a pod acts when its node is drained, or does not.
+    /// Returns a warning about the operator of a pod: whether the operator acts when the pod's node is drained.
     fn operator_warning(&self, pod: &Pod, verdict: &Verdict) -> Option<PodWarning> {
         if self.input.mode == RemovalMode::Delete {
             return None;
@@ -348,7 +348,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         }
     }
 
-    /// Returns when the pods of all groups are gone, whether others take their place on the nodes or not.
+    /// Returns when the pods of all groups are gone, even if new pods run on the nodes then.
     pub fn removed(&self) -> Window {
         Window { soonest: self.soonest.ended, likely: self.likely.ended, latest: self.latest.ended }
     }
@@ -379,7 +379,7 @@ impl<'a, E: Environment> Prediction<'a, E> {
         plan.finish_nodes();
     }
 
-    /// Warns of pods that likely leave before the timeout, but may not: those that use up their grace period.
+    /// Warns of pods that likely leave before the timeout, but not if they use up their grace period.
     fn may_time_out(&self) -> Option<Warning> {
         let timeout = self.input.timeout?;
         let times_out = |run: &RunResult, pod: &Key| {
@@ -390,7 +390,8 @@ impl<'a, E: Environment> Prediction<'a, E> {
         (pods > 0).then_some(Warning::MayTimeOut { timeout, pods })
     }
 
-    /// Warns of drained nodes that pods come back to, because their template names the node or they tolerate its cordon.
+    /// Warns of drained nodes to which pods come back, because the pods' template names the node or they tolerate its
+    /// cordon.
     fn returning(&self) -> impl Iterator<Item = Warning> {
         let cluster = self.context.cluster;
         self.input.groups.iter().filter_map(move |group| {

@@ -11,7 +11,7 @@ use kordon_time::{Span, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuotaRefusal {
     pub quota: Key,
-    /// The resource of which the quota has too little left. `used`, `hard` and `needed` are amounts of this resource.
+    /// The resource that the quota has too little of. `used`, `hard` and `needed` are amounts of this resource.
     pub resource: Name,
     pub used: String,
     pub hard: String,

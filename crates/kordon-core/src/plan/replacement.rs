@@ -1,7 +1,7 @@
 //! Replacements of pods: when a controller creates them, where they land and when they are Ready.
 //!
-//! [`replacements`] computes the replacements of pods that leave at known times whatever their budgets are (taints). A
-//! simulated eviction ([`super::simulation`]) creates one replacement at a time. For lost nodes see
+//! [`replacements`] computes the replacements of pods that leave at known times because of taints, which ignore
+//! budgets. A simulated eviction ([`super::simulation`]) creates one replacement at a time. For lost nodes see
 //! [`super::failover()`].
 
 use std::{
@@ -87,7 +87,7 @@ impl Replacement {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LivePods {
     by_owner: BTreeMap<Uid, i32>,
-    /// Pods that owners want in addition, because they are scaled up for a while.
+    /// Additional pods that owners want, because a surge has scaled them up.
     surges: BTreeMap<Uid, i32>,
 }
 
@@ -113,7 +113,7 @@ impl LivePods {
         }
     }
 
-    /// Scales the owner of a pod up, which then creates more pods; or back, if the number is negative.
+    /// Scales the owner of a pod up, so that it creates more pods, or down if the number is negative.
     pub fn surge(&mut self, cluster: &Cluster, pod: &Pod, replicas: i32) {
         let Some(owner) = &pod.owner else { return };
         *self.surges.entry(owner.uid.clone()).or_default() += replicas;
@@ -140,7 +140,7 @@ impl LivePods {
 #[derive(Clone, Debug, Default)]
 pub struct PlacedReplacements {
     pub by_pod: BTreeMap<Key, Replacement>,
-    /// The pods of lower ordinals for which StatefulSets wait with the replacements of others.
+    /// Pods of lower ordinals that must be available before StatefulSets create the replacements of other pods.
     pub waits_for: BTreeMap<Key, Key>,
     pub trace: RunTrace,
 }
@@ -310,8 +310,8 @@ impl<'a, E: Environment> ReplacementRun<'a, E> {
         }
     }
 
-    /// Returns the first pod that is not available and for which a pod's StatefulSet waits, and when it is available, if it
-    /// is Ready.
+    /// Returns the first pod that is not available and for which a pod's StatefulSet waits. The time is when this pod
+    /// becomes available, if it is Ready.
     fn unavailable_below(&self, pod: &Pod, now: Timestamp) -> Option<(Key, Option<Timestamp>)> {
         let ready_since = |lower: &LowerPod<'_>| match self.found.by_pod.get(&lower.key) {
             Some(new) => new.ready.filter(|at| *at <= now),

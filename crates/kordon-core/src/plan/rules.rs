@@ -14,7 +14,7 @@ pub struct EvictionRules {
     pub empty_selector_protects: bool,
     /// The eviction subresource honours `unhealthyPodEvictionPolicy` (beta, on, from 1.27).
     pub unhealthy_policy: bool,
-    /// The message of a refused eviction has other texts than "needs … has …" too (from 1.35).
+    /// The message of a refused eviction may have a text other than "needs … has …" (from 1.35).
     pub reports_failed_sync: bool,
     /// A change of a pod updates every budget that selects the pod (from 1.38). In older releases it updates an
     /// arbitrary one of these budgets.

@@ -58,7 +58,7 @@ pub struct SimulationInput {
 }
 
 impl SimulationInput {
-    /// Returns whether the controller of a pod is a pod that is removed, too.
+    /// Returns whether the controller of a pod is a pod that is also removed.
     pub fn removes_owner_of(&self, pod: &Pod) -> bool {
         owner::is_owned_by_any(pod, self.groups.iter().flat_map(|group| &group.pods))
     }
@@ -106,7 +106,7 @@ impl RunResult {
     }
 }
 
-/// Returns the key by which the new pod of a surge is known in a run, as if it replaced a pod of that name.
+/// Returns the key of a surge's new pod in a run, as if the new pod replaced a pod of that name.
 pub(super) fn stand_in_key(deployment: &Key) -> Key {
     Key { name: format!("{}-surge", deployment.name).into(), ..deployment.clone() }
 }
@@ -139,7 +139,8 @@ pub struct PodResult {
     /// Number of pods that became Ready under the budget between this pod's first refusal and its eviction.
     pub recoveries: u32,
     pub replacement: Option<Replacement>,
-    /// The Deployment of the pod, if the pod is the last one to leave of a surge: its replacement is the surge's new pod.
+    /// The Deployment of the pod, if the pod is the last one of its surge to leave. Its replacement is then the surge's
+    /// new pod.
     pub last_of_surge: Option<Key>,
     /// The pod of a lower ordinal that must be available before the pod's StatefulSet creates its replacement.
     pub waits_for: Option<Key>,
@@ -179,7 +180,7 @@ pub struct Simulation<'a> {
 #[derive(Clone, Debug)]
 struct SimulatedSurge {
     surge: Surge,
-    /// A pod like the one that the Deployment gets.
+    /// A pod that is like the surge's new pod.
     pod: Arc<Pod>,
     tasks: Vec<usize>,
     /// Budgets whose numbers include the new pod and the replicas of the Deployment.
@@ -195,7 +196,7 @@ enum SurgeStage {
     ScaledBack,
 }
 
-/// The removal of one pod, or the return of a pod that terminates already and that the input does not remove.
+/// The removal of one pod, or the return of a terminating pod that the input does not remove.
 #[derive(Clone, Debug)]
 struct Task {
     pod: Arc<Pod>,
@@ -217,7 +218,7 @@ struct Task {
     /// Value of [`SimulationRun::recoveries`] for the budget when this pod was first refused.
     recoveries_before: u32,
     gone_at: Option<Timestamp>,
-    /// Whether the pod has ended, and its owner, which waits for that, knows. Its object may still be there.
+    /// Whether the pod has ended and its owner, which waits for the end, has noticed. The pod's object may still exist.
     has_failed: bool,
     /// Whether quotas still count the pod.
     counts: bool,
@@ -354,8 +355,8 @@ impl<'a> Simulation<'a> {
         });
     }
 
-    /// Prepares what the operator of a pod does once the pod's node is drained, if its budgets do not let it go. Returns
-    /// the operator, if it deletes the pod itself.
+    /// Prepares what the operator of a pod does once the pod's node is drained, if its budgets forbid the eviction.
+    /// Returns the operator if the operator deletes the pod itself.
     fn expect_operator(
         &mut self,
         pod: &Arc<Pod>,

@@ -1,4 +1,4 @@
-//! Pods that soon count as healthy for the budgets of a removal, although it does not remove them: starting pods, which
+//! Pods that a removal does not remove but that soon count as healthy for its budgets. These are starting pods, which
 //! usually replace pods that left shortly before, and terminating pods that are created again.
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -33,7 +33,7 @@ pub(super) struct Awaited<'a> {
 }
 
 impl<'a> Awaited<'a> {
-    /// Returns the starting pods of the budgets, and those for which StatefulSets wait before they create removed pods
+    /// Returns the starting pods of the budgets, and the pods that StatefulSets need before they create removed pods
     /// again.
     pub fn starting(&self) -> Vec<StartingPod> {
         let mut starting: BTreeMap<&Key, StartingPod> = BTreeMap::new();
@@ -51,7 +51,8 @@ impl<'a> Awaited<'a> {
         pods.map(|pod| (&pod.key, pod.clone())).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
-    /// Returns the pods that the removal does not remove: those of each budget, and lower ordinals, with no budget.
+    /// Returns the pods that are not removed: those of each budget, and those of lower ordinals, which have no budget
+    /// here.
     fn others(&self) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a Key>)> {
         let Self { cluster, removed, budgets, rules } = *self;
         let of_budget = move |budget: &'a Arc<Budget>| {

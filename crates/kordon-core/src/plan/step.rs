@@ -45,7 +45,7 @@ pub enum PlanStep {
         node: NodeName,
         uid: Uid,
     },
-    /// Scales a Deployment. `version` is `None` in a plan that has scaled it before.
+    /// Scales a Deployment. `version` is `None` if an earlier step of the plan has scaled it.
     Scale {
         deployment: Key,
         uid: Uid,
@@ -145,7 +145,8 @@ pub fn scale_path(deployment: &Key) -> String {
     format!("/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale")
 }
 
-/// Returns the API path of the autoscalers of a namespace, or of all, in the version that every server serves.
+/// Returns the API path of the autoscalers of a namespace, or of all namespaces, in the API version that every server
+/// serves.
 pub fn autoscalers_path(namespace: Option<&Namespace>) -> String {
     let encoded = |name: &Namespace| format!("namespaces/{}/", utf8_percent_encode(name, &UNRESERVED));
     let within = namespace.map(encoded).unwrap_or_default();

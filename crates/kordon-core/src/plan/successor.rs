@@ -1,4 +1,4 @@
-//! The pod that an owner creates in place of another one: made of its template, as admission completes it.
+//! The pod that an owner creates in place of another one: the owner's template after admission.
 
 use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
@@ -9,10 +9,11 @@ use crate::cluster::{
     stateful_set::ordinal, workload::TEMPLATE_HASH,
 };
 
-/// Returns the pod that the owner of a pod creates in its place: by the owner's template, which may differ from the pod
-/// (a rollout, a resize in place, a changed label). What admission adds is that of the pod: what the template leaves
-/// open, and, if the pod was made of this template, what it has beyond it. Its volumes are those of the pod, because
-/// claims of a StatefulSet are not in the template. Without a known template, it is the pod itself.
+/// Returns the pod that the owner of a pod creates in its place. The new pod follows the owner's template, which may
+/// differ from the old pod (after a rollout, a resize in place, a changed label). Where the template has no value, the
+/// old pod's value is used, which admission has set. If the old pod was made of this template, its additions are kept
+/// too. Volumes are always those of the old pod, because claims of a StatefulSet are not in the template. If the
+/// template is not known, returns the old pod.
 pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     let Some(workload) = workload(cluster, pod) else { return Cow::Borrowed(pod) };
     let Some(template) = &workload.template else { return Cow::Borrowed(pod) };
@@ -39,8 +40,8 @@ pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
     })
 }
 
-/// Returns the key by which pods are sorted whose replacements are created at the same time: the scheduler tries those
-/// of high priority first.
+/// Returns the sort key of pods whose replacements are created at the same time. The scheduler tries those of high
+/// priority first.
 pub(super) fn by_priority(cluster: &Cluster, pod: &Pod) -> Reverse<i32> {
     let of_template =
         |workload: Arc<Workload>| Some(priority(cluster, pod, workload.template.as_ref()?).value);
@@ -55,8 +56,8 @@ fn workload(cluster: &Cluster, pod: &Pod) -> Option<Arc<Workload>> {
     }
 }
 
-/// Returns whether a StatefulSet creates a pod again at its current revision: that of the pod, unless the pod is of
-/// another one, whose template is not read.
+/// Returns whether a StatefulSet creates a pod again at the StatefulSet's current revision. It does if the pod is of
+/// this revision; templates of other revisions are not read.
 fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
     let below = workload.stateful.as_ref().map_or(0, |rules| rules.keeps_revision_below);
     ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
@@ -87,7 +88,7 @@ const ADDED_LABELS: [&str; 4] = [
 fn labels(pod: &Pod, template: &Pod) -> Labels {
     let own = pod.labels.iter().filter(|(key, _)| ADDED_LABELS.contains(&key.as_str()));
     let entry = |(key, value): (&Name, &Name)| (key.clone(), value.clone());
-    // A template without labels is not valid: they were not recorded.
+    // A template without labels is invalid, so an empty map means that the labels were not recorded.
     if template.labels.is_empty() {
         return pod.labels.clone();
     }
@@ -98,8 +99,8 @@ fn labels(pod: &Pod, template: &Pod) -> Labels {
 /// Keys of the tolerations that the API server adds to each pod.
 const ADMITTED: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/// Returns the tolerations of the template, with those that admission adds: for the taints of dead nodes always, others by
-/// the RuntimeClass, the namespace or the quality of service (upstream `podtolerationrestriction`).
+/// Returns the tolerations of the template, with those that admission adds. It always adds those for the taints of dead
+/// nodes. It adds others by RuntimeClass, namespace or quality of service (upstream `podtolerationrestriction`).
 fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleration> {
     let is_added = |toleration: &&Toleration| {
         (is_of_template || ADMITTED.contains(&toleration.key.as_str()))
@@ -108,8 +109,8 @@ fn tolerations(pod: &Pod, template: &Pod, is_of_template: bool) -> Vec<Toleratio
     template.tolerations.iter().chain(pod.tolerations.iter().filter(is_added)).cloned().collect()
 }
 
-/// Returns the node selector of the template, with what admission adds by the RuntimeClass or the namespace (upstream
-/// `runtimeclass`, `podnodeselector`).
+/// Returns the node selector of the template, with the entries that admission adds for the RuntimeClass or the
+/// namespace (upstream `runtimeclass`, `podnodeselector`).
 fn node_selector(pod: &Pod, template: &Pod, is_of_template: bool) -> Box<[(Name, Name)]> {
     let (old, new) = (&pod.scheduling.node_selector, &template.scheduling.node_selector);
     let is_added = |(key, _): &&(Name, Name)| is_of_template && new.iter().all(|(known, _)| known != key);
@@ -124,13 +125,14 @@ struct Priority {
     never_preempts: bool,
 }
 
-/// Whether the PriorityClasses are known. Every cluster has two for its system: where there are none, files left them out.
+/// Whether the PriorityClasses are known. They are unknown if there are none, because every cluster has two system
+/// classes: the input files then left them out.
 fn knows_classes(cluster: &Cluster) -> bool {
     cluster.known(FeedKind::PriorityClasses).is_known() && !cluster.priority_classes().is_empty()
 }
 
-/// Returns the PriorityClass that the template of a pod's owner names although the cluster does not have it: the API server
-/// refuses pods of this template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
+/// Returns the PriorityClass that the template of a pod's owner names but the cluster does not have. The API server
+/// refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
 pub(super) fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let workload = workload(cluster, pod)?;
     let name = &workload.template.as_ref()?.resources.quota.priority_class;
@@ -139,9 +141,9 @@ pub(super) fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     is_missing.then(|| name.clone())
 }
 
-/// Returns the priority that admission gives the new pod (upstream `plugin/pkg/admission/priority`, `admitPod`): that of the
-/// class which the template names, else of the default class of the cluster, else 0. It is that of the old pod while
-/// classes are not known, or if the named class is gone ([`missing_class`]).
+/// Returns the priority that admission gives the new pod (upstream `plugin/pkg/admission/priority`, `admitPod`). This
+/// is the priority of the class that the template names, else of the cluster's default class, else 0. If classes are
+/// not known, or the named class is gone ([`missing_class`]), it is the old pod's priority.
 fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     let old = Priority {
         value: pod.priority,
@@ -168,8 +170,9 @@ fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     }
 }
 
-/// Returns the resources of the template. Requests that it leaves open are those of the pod, by a LimitRange (upstream
-/// `plugin/pkg/admission/limitranger`). The overhead of a RuntimeClass and injected containers are those of the pod.
+/// Returns the resources of the template. Requests that the template leaves out are those of the old pod, which a
+/// LimitRange has set (upstream `plugin/pkg/admission/limitranger`). The overhead of a RuntimeClass and injected
+/// containers are also those of the old pod.
 fn resources(pod: &Pod, template: &Pod, is_of_template: bool) -> Arc<PodResources> {
     let (old, new) = (&pod.resources, &template.resources);
     if new.kubelet.containers.is_empty() {
@@ -226,7 +229,7 @@ fn new_scalars(template: &Pod) -> &[(Name, i64)] {
     &template.resources.requests.scalars
 }
 
-/// Returns the containers of a template as they are admitted: a request that one lacks is that of the container with its
+/// Returns the containers of a template after admission. A missing request is copied from the container of the same
 /// name in the old pod. Containers that only the old pod has were injected, if the pod was made of this template.
 fn containers(new: &KubeletSpec, old: &KubeletSpec, is_of_template: bool) -> Box<[ContainerResources]> {
     let named = |containers: &[ContainerResources], name: &Name| {

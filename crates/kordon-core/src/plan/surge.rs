@@ -1,9 +1,9 @@
 //! Surges: Deployments that a drain scales up by one while their pods leave, because their budgets can never allow an
 //! eviction.
 //!
-//! [`assess`] says whether a Deployment can be scaled up at all. Whether its new pod finds a node and is Ready, and whether
-//! the old pods then leave, is what a simulated run shows: `drain` makes the plan again without the surges that are of no
-//! use.
+//! [`assess`] says whether a Deployment can be scaled up at all. A simulated run then shows whether the new pod finds a
+//! node and becomes Ready, and whether the old pods leave. `drain` makes the plan again without the surges that do not
+//! help.
 //!
 //! A Deployment is scaled back as soon as its last pod is evicted. The ReplicaSet then has as many pods as it wants, so
 //! the new pod stays. If the ReplicaSet was faster and has created one more, it deletes that one: pods that are not Ready
@@ -60,7 +60,7 @@ impl fmt::Display for Surge {
 pub struct SurgePlan {
     pub kind: Name,
     pub workload: Key,
-    /// The pods of the plan that the budget holds, in the order of the plan.
+    /// The pods of the plan whose eviction the budget forbids, in the order of the plan.
     pub pods: Vec<Key>,
     pub fate: SurgeFate,
 }
@@ -88,11 +88,11 @@ pub struct SurgeRun {
 /// Why a workload is not scaled up.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SurgeRefusal {
-    /// The pod is of no Deployment.
+    /// The pod does not belong to a Deployment.
     NoDeployment {
         kind: Name,
     },
-    /// The Deployment, or the ReplicaSet between, is not known.
+    /// The Deployment, or the ReplicaSet that it owns, is not known.
     Unknown,
     Deleted,
     /// The controller of the Deployment would scale it back.
@@ -113,11 +113,11 @@ pub enum SurgeRefusal {
     AutoscalersUnknown {
         why: Option<Name>,
     },
-    /// The budget needs all its pods however many there are.
+    /// The budget requires all pods of its selector, however many there are.
     NeedsAll {
         budget: Key,
     },
-    /// The budget allows nothing with one pod more either.
+    /// The budget would allow no disruption even with one more pod.
     NotEnough {
         budget: Key,
     },
@@ -131,7 +131,7 @@ pub enum SurgeRefusal {
         node: NodeName,
     },
     NeverReady,
-    /// The pods would not leave all the same.
+    /// The pods would stay even with the surge.
     StillHeld {
         verdict: String,
     },
@@ -197,8 +197,8 @@ impl fmt::Display for SurgeRefusal {
     }
 }
 
-/// Says why the Deployment of an autoscaler is not scaled up, and what to do instead. An autoscaler sets the replicas that
-/// its metrics ask for, between its bounds, whatever they were before (upstream `pkg/controller/podautoscaler/horizontal.go`,
+/// Says why the Deployment of an autoscaler is not scaled up, and what to do instead. An autoscaler overwrites the
+/// replicas with a number from its metrics, between its bounds (upstream `pkg/controller/podautoscaler/horizontal.go`,
 /// `reconcileAutoscaler`): within 15 s, by default.
 fn autoscaled(autoscaler: &Autoscaler) -> String {
     let Autoscaler { key, min, max, owner, .. } = autoscaler;
@@ -212,18 +212,18 @@ fn autoscaled(autoscaler: &Autoscaler) -> String {
     format!("autoscaler {}{by} ({min} to {max} replicas) would scale it back: {help}", key.name)
 }
 
-/// Pods that a budget holds for good, and their workload.
+/// Pods whose eviction a budget never allows, and their workload.
 struct Held {
     kind: Name,
     workload: Key,
-    /// The first of them, by which the others are made.
+    /// The first of these pods. The others have the same owner.
     pod: Arc<Pod>,
     budgets: BTreeSet<Key>,
     pods: Vec<Key>,
 }
 
-/// Returns the surges that may help against budgets that can never allow an eviction: for each workload of pods that they
-/// hold, the surge or why there is none. `budgets` are the states of the pods' budgets now.
+/// Returns the surges that may help if budgets can never allow an eviction. For each workload whose pods such budgets
+/// protect, returns the surge, or why there is none. `budgets` are the present states of the pods' budgets.
 pub(super) fn candidates(
     rows: &[PodPlan],
     cluster: &Cluster,
@@ -238,7 +238,8 @@ pub(super) fn candidates(
             None => assess(cluster, &held.pod),
         })
         .collect();
-    // A budget may select the pods of several Deployments. Each that is not scaled up leaves less for the others.
+    // A budget may select the pods of several Deployments. Each Deployment that is not scaled up lowers the chance of
+    // the others.
     while let Some((place, budget)) = unhelped(&held, &found, cluster, budgets, rules) {
         found[place] = Err(SurgeRefusal::NotEnough { budget });
     }
@@ -254,7 +255,7 @@ pub(super) fn candidates(
     held.into_iter().zip(found).map(plan).collect()
 }
 
-/// Returns the pods that budgets hold for good, by their workloads.
+/// Returns the pods whose eviction budgets never allow, by workload.
 fn held(rows: &[PodPlan], cluster: &Cluster) -> Vec<Held> {
     let mut found: BTreeMap<(Name, Key), Held> = BTreeMap::new();
     for row in rows {
@@ -291,7 +292,7 @@ fn named_workload(cluster: &Cluster, pod: &Pod) -> (Name, Key) {
     }
 }
 
-/// Returns the place of a workload whose budget allows nothing with the surges so far, with the budget.
+/// Returns the index of a workload whose budget allows no disruption with the surges so far, and the budget.
 fn unhelped(
     held: &[Held],
     found: &[Result<Surge, SurgeRefusal>],
@@ -344,7 +345,7 @@ pub fn assess(cluster: &Cluster, pod: &Pod) -> Result<Surge, SurgeRefusal> {
     })
 }
 
-/// Returns the Deployment of a pod that no rollout changes.
+/// Returns the Deployment of a pod, if no rollout is changing the Deployment.
 fn deployment(cluster: &Cluster, pod: &Pod) -> Result<Arc<Workload>, SurgeRefusal> {
     let none = |kind: &str| SurgeRefusal::NoDeployment { kind: kind.into() };
     let owner = pod.owner.as_ref().ok_or_else(|| none("pod without a controller"))?;
@@ -420,8 +421,8 @@ impl SurgePlan {
         }
     }
 
-    /// Takes over what a simulated run shows. The surge is refused if the run shows that it is of no use. `rows` are the
-    /// pods of the plan with the surges, and `closed` its nodes.
+    /// Adds what a simulated run shows. Refuses the surge if the run shows that it does not help. `rows` are the pods
+    /// of the plan with the surges; `closed` are its nodes.
     pub(super) fn settle(
         &mut self,
         runs: &BTreeMap<Key, SurgeRun>,

@@ -20,11 +20,11 @@ use kordon_time::{Span, Timestamp};
 /// elsewhere. Measured with CloudNativePG.
 pub const SWITCHOVER: Span = Span::from_secs(11);
 
-/// Time within which an operator acts, if it does. It is much longer than [`SWITCHOVER`], because an operator may try
-/// several times.
+/// Time within which an operator acts, if it acts at all. It is much longer than [`SWITCHOVER`], because an operator
+/// may try several times.
 const PATIENCE: Span = Span::from_secs(300);
 
-/// Keys of the taints that CloudNativePG takes for the drain of a node, as a cordon (upstream `DefaultDrainTaints`).
+/// Keys of the taints that CloudNativePG treats as the start of a drain, like a cordon (upstream `DefaultDrainTaints`).
 const DRAIN_TAINTS: [&str; 4] = [
     "node.kubernetes.io/unschedulable",
     "ToBeDeletedByClusterAutoscaler",
@@ -35,19 +35,19 @@ const DRAIN_TAINTS: [&str; 4] = [
 /// What an operator does with the role of a pod whose node is cordoned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Switchover {
-    /// It moves the role once these pods are Ready on other nodes; at once if there are none. `moves_them` is true if
-    /// the operator moves these pods itself, by deleting them.
+    /// The operator moves the role once these pods are Ready on other nodes; at once if there are none. `moves_them` is
+    /// true if the operator moves these pods itself, by deleting them.
     Moves { after: BTreeSet<Key>, moves_them: bool },
-    /// It deletes the pod, the only one, so that the pod starts on another node.
+    /// The operator deletes the pod, which is the only instance, so that the pod starts on another node.
     Restarts,
-    /// It has no other pod that could take the role.
+    /// The operator has no other pod that could take the role.
     NoReplica,
-    /// It could have moved the role since this time, and has not. Nothing says that it still will.
+    /// The operator could have moved the role since this time, but has not. It may never do so.
     Overdue { since: Timestamp },
 }
 
-/// Returns what the operator of a pod does with the role of the pod; `None` if it moves no role of this pod, or does not
-/// take the node of the pod for cordoned. `closed` nodes are cordoned too.
+/// Returns what the operator of a pod does with the role of the pod; `None` if it moves no role of this pod, or does
+/// not regard the pod's node as cordoned. `closed` nodes are cordoned too.
 pub fn switchover(
     cluster: &Cluster,
     pod: &Pod,
@@ -102,7 +102,7 @@ struct Instances<'a> {
 }
 
 impl<'a> Instances<'a> {
-    /// Returns the other instances, if the operator takes the node of the pod for cordoned.
+    /// Returns the other instances, if the operator regards the pod's node as cordoned.
     fn new(
         cluster: &'a Cluster,
         pod: &'a Pod,
@@ -115,7 +115,7 @@ impl<'a> Instances<'a> {
         instances.is_closed(own_node).then_some(instances)
     }
 
-    /// Returns whether the operator takes a node for cordoned.
+    /// Returns whether the operator regards a node as cordoned.
     fn is_closed(&self, name: &NodeName) -> bool {
         let is_drained = |node: &Node| match self.role.operator_needs {
             RoleMove::AllInstances => {
@@ -132,7 +132,7 @@ impl<'a> Instances<'a> {
     }
 
     /// Upstream `setPrimaryOnSchedulableNode`: all instances are ready, all but the primary on other nodes, and one of
-    /// them on a schedulable node. If a pod has failed or is Pending, only the last of these counts.
+    /// them on a schedulable node. If a pod has failed or is Pending, only the last condition counts.
     fn switched_by_cloud_native_pg(&self) -> Switchover {
         let runs = |pod: &&&Arc<Pod>| pod.is_ready() && pod.termination.is_none();
         let is_elsewhere = |pod: &&&Arc<Pod>| pod.node.as_ref() != Some(self.own_node);
@@ -154,7 +154,7 @@ impl<'a> Instances<'a> {
         Switchover::Moves { after, moves_them: false }
     }
 
-    /// Upstream `MigrateMasterPod`: one replica, which the operator first moves if it is on a cordoned node, too.
+    /// Upstream `MigrateMasterPod`: one replica. If the replica is on a cordoned node too, the operator first moves it.
     fn switched_by_postgres_operator(&self) -> Switchover {
         let owner = self.pod.owner.as_ref();
         let replicas =

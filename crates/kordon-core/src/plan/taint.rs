@@ -179,7 +179,7 @@ impl Plan {
         (pods > 0).then(|| Warning::EvictedAgain { node: node.clone(), pods })
     }
 
-    /// Orders the pods that leave whatever their budgets are, and adds their times, warnings and numbers.
+    /// Sorts the pods that leave because of taints, and adds their times, warnings and numbers.
     pub(super) fn complete_removals(&mut self, cluster: &Cluster) {
         let leaves = |pod: &PodPlan| pod.leaves.likely.unwrap_or(Timestamp::MAX);
         self.pods.sort_by_cached_key(|pod| (leaves(pod), pod.node.clone(), pod.pod.clone()));
@@ -311,7 +311,8 @@ fn add_deletion<E: Environment>(
     plan.warnings.extend(warning::of_pod(cluster, pod, &leaving, true));
     // The replacement cannot land on the same node even if it tolerates cordons, because of the taint.
     plan.warnings.remove(&PodWarning::MayReturn);
-    // With a limited toleration, its DaemonSet creates it again at once (upstream `nodeShouldRunDaemonPod`).
+    // If the pod tolerates the taint for a limited time, its DaemonSet creates it again at once (upstream
+    // `nodeShouldRunDaemonPod`).
     let is_tolerated = !matches!(tolerance(&pod.tolerations, &node.after), Tolerance::NotTolerated(_));
     if warning::is_of_existing_daemonset(cluster, pod) && !is_tolerated {
         plan.warnings.insert(PodWarning::NotRecreatedWhileTainted);
@@ -335,7 +336,7 @@ fn verdict(cluster: &Cluster, pod: &Pod, before: &[Taint], after: &[Taint], now:
     match tolerance(&pod.tolerations, after) {
         Tolerance::NotTolerated(taint) => Verdict::Deleted { at: now, taint: taint.key.clone() },
         Tolerance::For { span, taint } => {
-            // If a timer already runs for the pod, the change of taints neither extends nor shortens it.
+            // If a timer already runs for the pod, the change of taints neither extends nor shortens the timer.
             let at = scheduled.unwrap_or(now + span).max(now);
             Verdict::Deleted { at, taint: taint.key.clone() }
         }

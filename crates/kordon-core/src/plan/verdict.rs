@@ -24,8 +24,8 @@ pub enum Verdict {
     Terminating,
     /// The pod leaves at the first attempt.
     Leaves(LeaveReason),
-    /// The pod waits until its budget allows a disruption again. Until then, pods that leave earlier in this plan use
-    /// all of them. Or it waits until its operator acts.
+    /// The pod waits until its budget allows a disruption again, because pods that leave earlier in this plan use them
+    /// all. Or it waits until its operator acts.
     LeavesAfter { budget: Key, recoveries: u32, behind: Vec<Key>, operator: Option<OperatorAct> },
     /// The pod waits until other pods, which the plan does not touch, are healthy again: pods that are not Ready, Pending
     /// pods, and terminating pods that are created again. The budget then allows the eviction.
@@ -37,8 +37,8 @@ pub enum Verdict {
         pending: Vec<Key>,
         terminating: Vec<Key>,
     },
-    /// The pod waits until its operator lifts the budget, or moves the pod itself. It needs these pods to be Ready on
-    /// other nodes first.
+    /// The pod waits until its operator lifts the budget, or moves the pod itself. The operator first needs these pods
+    /// to be Ready on other nodes.
     WaitsForOperator {
         budget: Key,
         numbers: BudgetNumbers,
@@ -52,8 +52,8 @@ pub enum Verdict {
     WaitsForNamespace,
     /// The pod stays on its node, whose object is kept by this finalizer after its deletion.
     WaitsForFinalizer { finalizer: Name },
-    /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: with `unhealthyPodEvictionPolicy:
-    /// AlwaysAllow` it would allow it, because the pod is not Ready.
+    /// The pod's budget never allows the eviction during this plan. `frees_unhealthy`: the budget would allow it with
+    /// `unhealthyPodEvictionPolicy: AlwaysAllow`, because the pod is not Ready.
     Blocked { budget: Key, numbers: BudgetNumbers, pattern: BlockPattern, frees_unhealthy: bool },
     /// More than one budget protects the pod. The eviction subresource responds with an error.
     TwoBudgets { budgets: Vec<Key> },
@@ -63,9 +63,9 @@ pub enum Verdict {
     /// It is unknown whether the pod leaves, because kordon does not know all objects that decide this. The pod leaves
     /// unless one of these objects forbids it.
     Undecided { gaps: Gaps },
-    /// A NoExecute taint deletes the pod at this time, whatever its budgets are.
+    /// A NoExecute taint deletes the pod at this time. Its budgets have no influence.
     Deleted { at: Timestamp, taint: Name },
-    /// The pod garbage collector removes the pod, because its node is deleted; whatever its budgets are.
+    /// The pod garbage collector removes the pod, because its node is deleted. Its budgets have no influence.
     Orphaned,
     /// The pod tolerates the taints for an unlimited time.
     Tolerates,
@@ -73,7 +73,7 @@ pub enum Verdict {
     DeletionCancelled,
 }
 
-/// What lets a pod leave that its budget protects: an act of its operator.
+/// The act of an operator that lets a pod leave although its budget protects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorAct {
     /// The operator moves the role of the pod to another pod, so that the budget protects that one.
@@ -112,7 +112,7 @@ pub enum BlockPattern {
     NoReplica { operator: &'static str },
     /// The pod's operator moves the role of the pod only if the node of the pod is cordoned.
     NotCordoned { operator: &'static str },
-    /// The pod's operator could have moved the role of the pod for so long, and has not.
+    /// The pod's operator could have moved the role of the pod for this long, but has not.
     NotMoved { operator: &'static str, since: Span },
     /// Replacements of pods that left stay Pending.
     ReplacementPending { of: Vec<Key>, why: Name },
@@ -122,7 +122,7 @@ pub enum BlockPattern {
     StuckTerminating { pods: Vec<Key> },
     /// Replacements of pods that left never become Ready.
     NeverReady { of: Vec<Key> },
-    /// Pods of the budget are not going to be healthy, for this reason.
+    /// The unhealthy pods of the budget will not become healthy, for this reason.
     Unhealthy { pods: Vec<Key>, why: Name },
     /// The server refuses the eviction of all pods of the budget.
     Broken { what: &'static str },

@@ -36,7 +36,8 @@ pub enum PodWarning {
     HostPathData,
     /// The pod has a generic ephemeral volume, whose claim and data are deleted with the pod.
     EphemeralVolume,
-    /// A claim of the pod is being deleted, and no pod that stays uses it: it goes with the pod.
+    /// A claim of the pod is being deleted, and no remaining pod uses it. The claim and its data are deleted once the
+    /// pod leaves.
     ClaimDeleted,
     /// The pod tolerates the cordon, so its replacement may land on the same node.
     MayReturn,
@@ -143,11 +144,11 @@ impl fmt::Display for PodWarning {
 /// What an operator does with pods of a node that is cordoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CordonAct {
-    /// It moves their role to other pods.
+    /// The operator moves their role to other pods.
     MovesRole,
-    /// It deletes them, the only instances of theirs.
+    /// The operator deletes them. Each is the only instance of its cluster.
     Restarts,
-    /// It does nothing, because no other instance can take their role now.
+    /// The operator does nothing, because no other instance can take their role now.
     Nothing,
 }
 
@@ -212,7 +213,7 @@ pub enum Warning {
     },
     /// The drain of a node does not end before another node is uncordoned.
     WaitsForUncordon(CordonWait),
-    /// The operator of these pods moves their roles to other nodes once the node is cordoned, or cannot.
+    /// The operator of these pods moves their roles to other nodes once the node is cordoned, or cannot do so.
     Switchover {
         node: NodeName,
         operator: &'static str,
@@ -232,9 +233,9 @@ pub enum Warning {
     },
     /// Replacements preempt pods on other nodes that then have nowhere to run. Budgets do not prevent a preemption.
     Preempts {
-        /// The first of these pods, by name.
+        /// The first of the preempted pods, by name.
         pod: Key,
-        /// Outcomes of all of them.
+        /// Outcomes of all preempted pods.
         outcomes: OutcomeCounts,
     },
     /// Pods of a group of a LeaderWorkerSet leave, and its other pods restart with them.
@@ -266,16 +267,16 @@ pub enum Warning {
     OutOfService {
         node: NodeName,
     },
-    /// The node that is deleted is Ready: its machine runs on.
+    /// The deleted node is Ready. Its machine keeps running.
     MachineRuns {
         node: NodeName,
-        /// Number of its workload pods.
+        /// Number of workload pods on the node.
         pods: usize,
     },
     /// The pod owns pods that stay, which the garbage collector deletes once it is gone.
     OwnedPodsDeleted {
         pod: Key,
-        /// Number of these pods.
+        /// Number of pods that the garbage collector deletes.
         pods: usize,
     },
     /// Finalizers keep the object of the node after its deletion.
@@ -512,7 +513,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// Returns what operators do with the pods of these nodes once they are cordoned, if these pods have roles.
+/// Returns what operators do with the pods of these nodes once the nodes are cordoned, if these pods have roles.
 pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timestamp) -> Vec<Warning> {
     let closed: BTreeSet<NodeName> = nodes.iter().map(|node| node.name.clone()).collect();
     let mut acts: BTreeMap<(&NodeName, &'static str, CordonAct), usize> = BTreeMap::new();
@@ -543,7 +544,7 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
     acts.into_iter().map(warning).collect()
 }
 
-/// The finalizer by which Karpenter drains a deleted node and ends its machine before the object goes
+/// The finalizer by which Karpenter drains a deleted node and terminates its machine before the object is removed
 /// (`pkg/controllers/node/termination/controller.go`, `finalize`).
 const KARPENTER: &str = "karpenter.sh/termination";
 
@@ -596,8 +597,8 @@ pub fn of_pod(
     found
 }
 
-/// Returns whether a claim of the pod is being deleted, and is kept only by pods that leave (upstream
-/// `podUsesPVCForDeletion`: a pod without a node does not keep it).
+/// Returns whether a claim of the pod is being deleted, and only pods that leave still use it (upstream
+/// `podUsesPVCForDeletion`, which ignores a pod without a node).
 fn loses_claim(cluster: &Cluster, pod: &Pod, leaving: &BTreeSet<Key>) -> bool {
     let namespace = &pod.key.namespace;
     let key = |name: &Name| Key { namespace: namespace.clone(), name: name.clone() };

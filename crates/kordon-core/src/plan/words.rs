@@ -2,8 +2,8 @@
 
 use kordon_time::Span;
 
-/// Describes when an action ends, to stand behind a verb. `likely` and `latest` are its likely and latest duration.
-/// `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end.
+/// Describes when an action ends, as words that follow a verb. `likely` and `latest` are its likely and latest
+/// duration. `likely` is `None` if the action is not expected to end, `latest` is `None` if it may never end.
 pub fn ends(likely: Option<Span>, latest: Option<Span>) -> String {
     match (likely, latest) {
         (None, _) => "with no ETA".into(),

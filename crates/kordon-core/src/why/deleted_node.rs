@@ -13,7 +13,8 @@ use crate::{
 use kordon_time::Timestamp;
 
 impl Explainer<'_> {
-    /// Explains a node that does not exist. Returns `None` if no pod is bound to its name: then nothing is left of it.
+    /// Explains a node that does not exist. Returns `None` if no pod is bound to its name, because nothing is left to
+    /// explain then.
     pub fn deleted_node(&self, name: &NodeName) -> Option<Vec<Step>> {
         let pods: Vec<&Arc<Pod>> = self.cluster.pods_on(name).collect();
         if pods.is_empty() || self.cluster.node(name).is_some() {
@@ -38,7 +39,8 @@ impl Explainer<'_> {
         Some(in_order(steps))
     }
 
-    /// When the pods of a missing node are deleted. Until the collector has noticed the node, that is a prediction.
+    /// When the pods of a missing node are deleted. The time is a prediction until the collector has noticed that the
+    /// node is missing.
     fn collection(&self, name: &NodeName, pods: &[&Arc<Pod>]) -> Step {
         let count = counted(pods.len(), "pod", "pods");
         let text =

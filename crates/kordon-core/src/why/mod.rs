@@ -197,7 +197,7 @@ impl Explainer<'_> {
         explanation
     }
 
-    /// Adds who cordoned the node, and when. Adds nothing if nothing says who.
+    /// Adds who cordoned the node, and when. Adds nothing if it is not known who.
     fn explain_cordon(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(CordonOrigin { by: Some(by), at, is_latest }) = CordonOrigin::find(self.cluster, node)
         else {
@@ -207,11 +207,11 @@ impl Explainer<'_> {
         explanation.push(Step { at, ..step }.estimated(is_latest));
     }
 
-    /// Adds the drain of the node and what blocks it, or another stage of the work of another project.
+    /// Adds the drain of the node and what blocks it, or the stage of another project's work on the node.
     fn explain_drain(&self, node: &Node, explanation: &mut Vec<Step>) {
         let claim = node.drain_claim.as_ref().filter(|claim| claim.is_fresh(self.now));
         let foreign = ForeignDrain::find(self.cluster, node).filter(|_| claim.is_none());
-        // By whom, or by which mark, in words that follow a noun.
+        // Who drains the node, or the mark that shows a drain, as words that follow a noun.
         let by = match (claim, &foreign) {
             (Some(claim), _) => format!("by {}", claim.by),
             (None, Some(ForeignDrain { by: Some(by), evidence, .. })) => format!("by {by} ({evidence})"),
@@ -250,7 +250,7 @@ impl Explainer<'_> {
         self.cluster.knows(&Scope::PodsOn(node.name.clone()))
     }
 
-    /// Adds the maintenance of the node, and how far it is.
+    /// Adds the maintenance of the node, and its stage.
     fn explain_maintenance(&self, node: &Node, explanation: &mut Vec<Step>) {
         let Some(note) = &node.maintenance else { return };
         let MaintenanceNote { by, operation, stage, .. } = &**note;
@@ -261,7 +261,7 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
     }
 
-    /// Adds what other projects say of the node, or plan for it.
+    /// Adds what other projects report about the node, or plan for it.
     fn explain_plans(&self, node: &Node, explanation: &mut Vec<Step>) {
         for ForeignNote { text, at } in ForeignNote::all(self.cluster, node) {
             let tense = if at.is_some_and(|at| at > self.now) { Tense::Future } else { Tense::Present };

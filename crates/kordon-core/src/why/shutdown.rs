@@ -26,7 +26,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// `7 pods within their grace periods, 30s at most`.
+    /// Describes the group: `7 pods within their grace periods, 30s at most`.
     fn words(&self) -> String {
         let kind = if self.is_critical { "critical " } else { "" };
         let (one, many) = (format!("{kind}pod"), format!("{kind}pods"));
@@ -73,7 +73,8 @@ impl Explainer<'_> {
         explanation.push(self.ended_by(text, *by));
     }
 
-    /// A step about pods that end at the latest at this time; without a time if the start of the shutdown is not known.
+    /// A step about pods that end by this time at the latest. The step has no time if the start of the shutdown is not
+    /// known.
     fn ended_by(&self, text: String, by: Option<Timestamp>) -> Step {
         let tense = if by.is_some_and(|by| by <= self.now) { Tense::Past } else { Tense::Future };
         Step { at: by, ..Step::new(tense, Topic::Termination, text) }.estimated(by.is_some())
@@ -96,7 +97,7 @@ impl Explainer<'_> {
         groups.collect()
     }
 
-    /// When the shutdown began, by the condition that shows it.
+    /// When the shutdown began, according to the condition that shows it.
     fn shutdown_began(&self, node: &Node) -> Option<Timestamp> {
         let ready = node.ready().filter(|ready| ready.status == ConditionStatus::False);
         let condition = ready.or_else(|| node.condition("GracefulNodeShutdownInProgress"))?;

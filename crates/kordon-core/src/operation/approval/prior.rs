@@ -51,7 +51,7 @@ impl PriorOperation {
         self.undo.nodes.iter().filter(cordons).map(|undo| undo.node.clone()).collect()
     }
 
-    /// The permissions to scale back what the operation may have left scaled up.
+    /// The permissions to scale back Deployments that the operation may have left scaled up.
     pub(super) fn scale_permissions(&self) -> Vec<Permission> {
         let scales = Undo { scales: self.run.surges.clone(), ..Undo::default() };
         of_steps(&scales.writes(&Cluster::default()).0)
@@ -76,7 +76,7 @@ pub struct UndoProposal {
 impl UndoProposal {
     pub fn new(mut prior: PriorOperation, cluster: &Cluster) -> Self {
         if prior.undone {
-            // Nothing but the server knows whether a Deployment is scaled back, and the undo has seen to that.
+            // The watch does not show whether a Deployment was scaled back, and the earlier undo has done that.
             prior.undo.scales.clear();
         }
         let (steps, kept) = prior.undo.writes(cluster);

@@ -39,7 +39,7 @@ pub(super) struct Inventory {
     matches: BTreeMap<Box<[Name]>, OnceLock<Arc<Matches>>>,
 }
 
-/// A device, and where it stands.
+/// A published device, with its pool, its slice and its index in the slice.
 #[derive(Debug)]
 pub(super) struct PublishedDevice {
     pub pool: u32,
@@ -65,7 +65,7 @@ pub(super) struct Pool {
     /// Whether the pool contradicts itself: it has a device twice, or a device consumes a counter that does not exist.
     is_invalid: bool,
     pub devices: Vec<u32>,
-    /// What its counters have in total, in thousandths, by set and counter.
+    /// Total of each counter, in thousandths, by counter set and counter.
     pub counters: BTreeMap<(Name, Name), i64>,
 }
 
@@ -79,8 +79,8 @@ impl Pool {
 #[derive(Debug, Default)]
 pub(super) struct Matches {
     pub devices: FixedBitSet,
-    /// Why an expression cannot be evaluated, or a device that satisfies all of them cannot be judged; empty if nothing
-    /// is in the way.
+    /// Why it is not known which devices satisfy the list: an expression cannot be evaluated, or a device that
+    /// satisfies all of them has unknown properties. Empty if it is known.
     pub trouble: Name,
 }
 
@@ -166,7 +166,8 @@ impl Inventory {
         }
     }
 
-    /// Prepares the lists of expressions that requests of the cluster's claims and of extended resources have.
+    /// Prepares the lists of expressions of all requests, those of the cluster's claims and those for extended
+    /// resources.
     fn prepare_matches(&mut self, tables: &DeviceTables) {
         let mut lists: BTreeSet<Box<[Name]>> =
             self.classes.values().map(|class| class.selectors.clone()).collect();
@@ -243,14 +244,15 @@ impl Inventory {
         (pool, &self.pools[pool as usize])
     }
 
-    /// Whether these tolerations tolerate every taint of a device that keeps claims off (upstream
+    /// Whether these tolerations tolerate every taint of a device that prevents allocation (upstream
     /// `taintPreventsAllocation`).
     pub fn is_tolerated(&self, number: u32, tolerations: &[DeviceToleration]) -> bool {
         let taints = &self.devices[number as usize].taints;
         taints.iter().all(|taint| tolerations.iter().any(|toleration| toleration.tolerates(taint)))
     }
 
-    /// Returns the devices that a node can use, by number, those of unusable pools included (upstream `GatherPools`).
+    /// Returns the devices that a node can use, by number, including devices of unusable pools (upstream
+    /// `GatherPools`).
     pub fn usable_by(&self, node: &Node) -> Vec<u32> {
         let local = self.local.get(&node.name.0).into_iter().flatten();
         let mut usable = Vec::new();
@@ -282,7 +284,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the class whose devices stand for an extended resource.
+    /// Returns the class whose devices provide an extended resource.
     pub fn class_of_resource(&self, resource: &Name) -> Option<&Name> {
         let implicit = || {
             let name = resource.strip_prefix(CLASS_PREFIX)?;

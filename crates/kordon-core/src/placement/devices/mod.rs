@@ -29,7 +29,7 @@ pub(super) struct Devices {
     inventory: Arc<Inventory>,
     /// Why the objects of devices are not known; empty if they are.
     unknown: Name,
-    /// Extended resources that some node of the cluster has; empty if the objects of devices are known.
+    /// Extended resources that nodes of the cluster offer. Only filled while the objects of devices are not known.
     on_nodes: Arc<[Name]>,
     state: Arc<DeviceState>,
 }
@@ -61,15 +61,15 @@ struct ClaimState {
 struct Allocation {
     /// Devices that no other claim can use, by number. Devices that are not published any more are left out.
     devices: Box<[u32]>,
-    /// Terms of which a node must match one; none if all nodes can use the devices.
+    /// Terms, one of which a node must match; `None` if all nodes can use the devices.
     nodes: Option<Box<[NodeTerm]>>,
 }
 
-/// The claims that are reserved for a pod, with the devices that they have through it.
+/// The claims that are reserved for a pod, with the devices that they got for it.
 #[derive(Clone, Debug, Default)]
 struct Holding {
     claims: Vec<(Key, Option<Arc<Allocation>>)>,
-    /// Whether the pod has left, and its claims with it.
+    /// Whether the pod has left and released its claims.
     is_released: bool,
 }
 
@@ -103,7 +103,7 @@ impl Devices {
         pod.scheduling.claims_devices || extended_resources(pod).any(|resource| self.back(resource))
     }
 
-    /// Whether devices of a class may stand for a resource that a node does not have; true if that is not known and no
+    /// Whether devices of a class may provide a resource that a node does not have; true if that is not known and no
     /// node has the resource.
     pub fn back(&self, resource: &Name) -> bool {
         if self.unknown.is_empty() {
@@ -113,22 +113,22 @@ impl Devices {
         }
     }
 
-    /// A pod was put on a node. A pod that is put back gets its devices again.
+    /// Handles a pod that was put on a node. A pod that is put back gets its devices again.
     pub fn on_add(&mut self, pod: &Key) {
         if self.state.holdings.get(pod).is_some_and(|holding| holding.is_released) {
             Arc::make_mut(&mut self.state).take_back(pod);
         }
     }
 
-    /// A pod is gone. Claims that are reserved for no other pod lose their devices (upstream's resource claim
-    /// controller).
+    /// Handles a pod that is gone. Claims that are reserved for no other pod lose their devices (upstream's resource
+    /// claim controller).
     pub fn on_remove(&mut self, pod: &Key) {
         if self.state.holdings.get(pod).is_some_and(|holding| !holding.is_released) {
             Arc::make_mut(&mut self.state).release(pod);
         }
     }
 
-    /// Gives a new pod the devices that it finds on a node.
+    /// Gives a new pod the free devices of a node.
     pub fn allocate(&mut self, needs: &PodDevices, pod: &Key, node: &crate::cluster::Node) {
         // Claims that do not exist yet get a name that no other claim has.
         let named = |(key, spec, allocation): (Key, _, _)| {
@@ -143,8 +143,8 @@ impl Devices {
     }
 }
 
-/// Returns the kinds on which the scheduler's allocation rests. Rules that set taints do not bear on it where the release
-/// has none.
+/// Returns the kinds of objects that the scheduler's allocation depends on. Leaves out DeviceTaintRules if the release
+/// does not have them.
 fn needed(rules: &SchedulerRules) -> impl Iterator<Item = FeedKind> {
     let has_rules = rules.device_taint_rules;
     let kinds = FeedKind::DEVICES.into_iter();

@@ -30,13 +30,13 @@ pub(in crate::placement) struct PodDevices {
     state: Arc<DeviceState>,
     /// Claims that need devices. Those for extended resources are needed only on nodes that do not have the resource.
     wanted: Vec<Wanted>,
-    /// Claims of other pods, too, that have their devices already.
+    /// Claims that already have their devices. Other pods may use these claims too.
     reserved: Vec<Key>,
     /// The nodes that can use the devices of these claims: for each claim, terms of which one must match.
     pins: Vec<Box<[NodeTerm]>>,
     /// Why no node takes the pod.
     refusal: Option<Reason>,
-    /// Why it cannot be judged which nodes take the pod.
+    /// Why it is not known which nodes take the pod.
     obstacle: Option<Name>,
     /// Whether a search has given up.
     gave_up: Cell<bool>,
@@ -119,7 +119,7 @@ impl PodDevices {
         self.pins.extend(allocation.nodes.clone());
     }
 
-    /// Adds the request for devices that stand for an extended resource (upstream `createRequestsAndMappings`).
+    /// Adds the request for devices that provide an extended resource (upstream `createRequestsAndMappings`).
     fn add_resource(&mut self, resource: &Name, amount: i64) {
         let Some(class) = self.inventory.class_of_resource(resource).cloned() else { return };
         let amount = u32::try_from(amount).map_or(DeviceAmount::Unknown, DeviceAmount::Exact);
@@ -163,13 +163,13 @@ impl PodDevices {
         self.wanted.is_empty() && self.pins.is_empty() && self.refusal.is_none() && self.obstacle.is_none()
     }
 
-    /// Returns why it cannot be judged which nodes take the pod; none if all checks so far could be.
+    /// Returns why it is not known which nodes take the pod; `None` if all checks so far had a result.
     pub fn unknown(&self) -> Option<Name> {
         let gave_up = || "there are too many combinations of devices".into();
         self.obstacle.clone().or_else(|| self.gave_up.get().then(gave_up))
     }
 
-    /// Checks a node. A node of which it cannot be judged is not refused: see [`PodDevices::unknown`].
+    /// Checks a node. A node for which the result is not known is not refused: see [`PodDevices::unknown`].
     pub fn check<R: FilterRefusal>(&self, node: &Node) -> Result<(), R> {
         if let Some(reason) = &self.refusal {
             return Err(R::explained(|| refusal(vec![reason.clone()])));
@@ -205,7 +205,7 @@ impl PodDevices {
         search(&self.inventory, &self.state, node, &wanted)
     }
 
-    /// Returns why a node does not have the devices: the extended resources if the pod needs nothing else.
+    /// Returns why a node does not have the devices. If the pod needs only extended resources, the reason names them.
     fn reasons(&self, node: &Node) -> Vec<Reason> {
         let wanted = self.wanted_on(node);
         let resources: Option<Vec<Reason>> =

@@ -36,7 +36,7 @@ pub(super) enum Found {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub device: u32,
-    /// Whether others may use the device, too.
+    /// Whether other claims may use the device too.
     pub admin: bool,
     request: usize,
     alternative: usize,
@@ -81,12 +81,12 @@ struct Search<'a> {
     /// The devices chosen so far, by claim.
     chosen: Vec<Vec<Choice>>,
     steps: usize,
-    /// What the counters of each pool have left beside the devices in use, once it was asked for.
+    /// For each pool whose counters were needed: what the devices in use leave of the counters.
     available: BTreeMap<u32, BTreeMap<(Name, Name), i64>>,
 }
 
 impl Search<'_> {
-    /// Satisfies this request of a claim and all that follow.
+    /// Satisfies this request of a claim and all requests that follow.
     fn request(&mut self, claim: usize, request: usize) -> Result<bool, GaveUp> {
         let Some(wanted) = self.claims.get(claim).copied() else { return Ok(true) };
         let Some(asked) = wanted.spec.requests.get(request) else { return self.request(claim + 1, 0) };
@@ -162,7 +162,8 @@ impl Search<'_> {
             && self.has_counters(device)
     }
 
-    /// Whether a device goes with those that its claim has already (upstream `constraint.add`).
+    /// Whether a device satisfies the constraints of its claim beside the devices chosen so far (upstream
+    /// `constraint.add`).
     fn meets_constraints(&self, claim: usize, choice: &Choice) -> bool {
         let spec = &self.claims[claim].spec;
         spec.constraints.iter().filter(|constraint| concerns(constraint, spec, choice)).all(|constraint| {

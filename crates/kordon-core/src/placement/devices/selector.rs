@@ -25,7 +25,8 @@ use crate::cluster::{
 /// A compiled selector.
 pub(super) struct DeviceSelector {
     program: Program,
-    /// Texts in the expression. One that names a domain of which the device has nothing stands for an empty map there.
+    /// String literals in the expression. A literal that names a domain in which the device has no values selects an
+    /// empty map.
     texts: BTreeSet<String>,
     expression: Name,
 }

@@ -47,8 +47,8 @@ fn check_all<R: FilterRefusal>(
     }))
 }
 
-/// Returns each insufficient resource: its name, the amount that the pod requests, and the [`Share`] of the node. A
-/// resource that the node does not have and devices may have is left to [`super::PodDevices`].
+/// Returns each insufficient resource: its name, the amount that the pod requests, and the [`Share`] of the node.
+/// Leaves out a resource that the node does not have but devices may provide: [`super::PodDevices`] checks it.
 fn insufficient<'r>(
     requests: &'r Requests,
     resources: &'r NodeResources,
@@ -68,7 +68,7 @@ fn insufficient<'r>(
     all.filter(move |(_, requested, share)| *requested > share.free() && !(*requested == 0 && zero_fits))
 }
 
-/// Whether devices may stand for a resource on a node, because the node itself has nothing of it.
+/// Whether devices may provide a resource on a node, because the node itself offers none of it.
 pub(in super::super) fn is_left_to_devices(
     resource: &Name,
     resources: &NodeResources,

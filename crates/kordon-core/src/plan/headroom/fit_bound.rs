@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns whether the replacements of all these pods are certain to find a node without preemption. False if it is not
-/// known whether one of them does. In `snapshot` their nodes must have failed, and those of the pods that are deleted
+/// known whether one of them does. In `snapshot`, the nodes of the pods must have failed, and the pods that are deleted
 /// must be terminating.
 pub(super) fn all_fit(snapshot: &mut Snapshot, cluster: &Cluster, pods: &[LeavingPod]) -> bool {
     let replaced = pods.iter().filter(|leaving| leaving.departing.is_replaced());
@@ -35,7 +35,7 @@ fn fits(snapshot: &mut Snapshot, cluster: &Cluster, pod: &Arc<Pod>, pods: &[&Arc
     request.obstacle().is_none() && snapshot.has_nodes_for(&request, pods.len())
 }
 
-/// Returns whether `other` can make nodes infeasible for `pod` on which `other` is not placed. Ignores namespaces, so
+/// Returns whether placing `other` on one node can make other nodes infeasible for `pod`. Ignores namespaces, so
 /// the result can be true for pods that do not affect each other.
 fn may_exclude(pod: &Pod, other: &Pod) -> bool {
     let (spec, others) = (&pod.scheduling, &other.scheduling);

@@ -40,7 +40,7 @@ pub struct HeadroomLosses<T> {
     pub most_pending: usize,
     /// The loss that strands most pods; `None` if no loss is known to strand pods.
     pub worst: Option<HeadroomLoss<T>>,
-    /// Number of losses of which it is not known whether they strand pods, or more pods than counted.
+    /// Number of losses that may strand pods, or more pods than counted, because not everything is known.
     pub uncertain: usize,
     /// Of the losses that are not known to strand pods, the one with most pods of unknown outcome; `None` if there are
     /// no such pods.
@@ -191,7 +191,7 @@ impl Headroom {
         ((nodes.done + zones.done) * 100).checked_div(all).unwrap_or(0)
     }
 
-    /// Returns whether the outcomes of all pods are known, of the losses that have been computed.
+    /// Returns whether the outcomes of all pods in the computed losses are known.
     pub const fn is_certain(&self) -> bool {
         self.nodes.uncertain == 0 && self.zones.uncertain == 0
     }

@@ -376,9 +376,9 @@ impl State {
 /// How the replacements of a loss were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placements {
-    /// One after the other.
+    /// Simulated, one replacement after the other.
     Computed,
-    /// On nodes that were not computed, because all of them are certain to fit.
+    /// Not simulated: all replacements are certain to find a node.
     AllFit,
 }
 

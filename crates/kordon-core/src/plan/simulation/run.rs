@@ -187,7 +187,8 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         self.result
     }
 
-    /// Records why Jobs fail, for all their pods that left: those that were replaced before are deleted with the others.
+    /// Records why Jobs fail, for all their pods that left. This includes pods that were already replaced, because
+    /// their replacements are deleted with the Job.
     fn fail_jobs(&mut self) {
         for Task { pod, .. } in &self.tasks {
             let new = self.result.pods.get(&pod.key).and_then(|result| result.replacement.as_ref());
@@ -277,7 +278,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         first..first + self.input.groups[group].pods.len()
     }
 
-    /// Returns the tasks that remove pods. The others are of pods that terminate anyway.
+    /// Returns the tasks that remove pods. The other tasks are of pods that are already terminating.
     fn removed(&self) -> Range<usize> {
         0..self.tasks.partition_point(|task| task.group < self.input.groups.len())
     }
@@ -440,7 +441,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             self.result_of(task).behind = self.evicted.get(budget).cloned().unwrap_or_default();
             self.tasks[task].recoveries_before = self.recoveries.get(budget).copied().unwrap_or(0);
         }
-        // The eviction of a pod is not tried before the new pod of its surge is there.
+        // The eviction of a pod is tried only after the new pod of its surge exists.
         if self.surge_of(task).is_none() {
             let pod = self.tasks[task].pod.key.clone();
             self.record(PlanEvent::Refused { pod, budget: block.budget().cloned() });
@@ -578,7 +579,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
     }
 
-    /// Returns the grace period with which a task deletes its pod; `None` if it leaves that to the pod.
+    /// Returns the grace period with which a task deletes its pod; `None` for the pod's own grace period.
     fn given_grace(&self, task: usize) -> Option<Span> {
         self.input.grace.filter(|_| self.removed().contains(&task))
     }

@@ -315,7 +315,7 @@ impl Clues {
 }
 
 impl Clue {
-    /// Whether this clue makes it doubtful that the departure is of the kind which the best clue suggests.
+    /// Whether this clue casts doubt on the kind that the best clue suggests.
     fn contradicts(&self, best: &Self) -> bool {
         use DepartureKind::{GarbageCollection, OutOfService};
         // Garbage collection and out-of-service deletion only complete a departure that has another cause, so other

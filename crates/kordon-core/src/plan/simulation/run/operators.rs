@@ -12,11 +12,12 @@ use crate::{
 };
 use kordon_time::Span;
 
-/// Time until an operator that deletes the pod of a cordoned node does so.
+/// Time from the cordon of a node until an operator deletes its pod there.
 pub(super) const DELAY: Span = Span::from_secs(1);
 
 impl<E: Environment> SimulationRun<'_, E> {
-    /// Starts the move of a role: at once, or by moving the pods that it waits for.
+    /// Starts the move of a role. The move happens at once, or after the operator has moved the pods for which it
+    /// waits.
     pub(super) fn start_move(&mut self, role: usize) {
         let MovedRole { after, moves_them, .. } = self.moves[role].clone();
         if after.is_empty() {
@@ -48,7 +49,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         }
     }
 
-    /// The budget of the role now protects another pod, and counts that one instead.
+    /// Updates the budgets of a role that has moved: they now protect and count the new pod.
     pub(super) fn on_switched_over(&mut self, role: usize) {
         let MovedRole { task, operator, budgets, .. } = self.moves[role].clone();
         if self.tasks[task].state.terminating {

@@ -31,8 +31,8 @@ impl<E: Environment> SimulationRun<'_, E> {
         true
     }
 
-    /// Returns the first pod that is not available and for which a pod's StatefulSet waits, and when it is available, if it
-    /// is Ready.
+    /// Returns the first pod that is not available and for which a pod's StatefulSet waits. The time is when this pod
+    /// becomes available, if it is Ready.
     fn unavailable_below(&self, pod: &Pod) -> Option<(Key, Option<Timestamp>)> {
         let mut below = owner::created_after(self.cluster, pod).map(|lower| {
             let available = self.ready_since(&lower).map(|since| since + lower.min_ready);

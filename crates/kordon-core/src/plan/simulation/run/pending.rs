@@ -8,7 +8,8 @@ use crate::plan::{environment::Environment, simulation::RemovalGroup, successor,
 pub(super) enum Occasion {
     /// A pod has been placed.
     Placed,
-    /// A pod has been placed, and has preempted others. They may leave more room than it takes.
+    /// A pod has been placed, and has preempted others. The preempted pods may free more room than the placed pod
+    /// takes.
     Preempted,
     /// Pods are gone.
     Gone,
@@ -48,8 +49,7 @@ impl<E: Environment> SimulationRun<'_, E> {
         is_placed
     }
 
-    /// Returns whether a Pending replacement may find a node on this occasion. The room that pods leave behind on cordoned
-    /// nodes is of no use.
+    /// Returns whether a Pending replacement may find a node on this occasion. Room on cordoned nodes does not help.
     fn may_fit(&self, task: usize, occasion: Occasion) -> bool {
         let new = successor::successor(self.cluster, &self.tasks[task].pod);
         let spec = &new.scheduling;
