@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers: which workloads are scaled by somebody else.
+//! HorizontalPodAutoscalers, and which workloads they scale.
 
 use super::{
     names::{Key, Name},
@@ -17,7 +17,7 @@ pub struct Autoscaler {
     pub min: i32,
     /// `spec.maxReplicas`
     pub max: i32,
-    /// The object that made it, such as a ScaledObject of KEDA; `None` if none is named.
+    /// The object that created the autoscaler, such as a ScaledObject of KEDA; `None` if none is named.
     pub owner: Option<Owner>,
 }
 
@@ -26,7 +26,7 @@ pub struct Autoscaler {
 pub enum KnownAutoscalers {
     #[default]
     NotRead,
-    /// They cannot be read, for this reason.
+    /// The autoscalers cannot be read, for this reason.
     Unreadable(Name),
     Read(Vec<Autoscaler>),
 }

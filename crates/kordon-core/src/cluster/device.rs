@@ -42,7 +42,8 @@ pub struct ResourceClaim {
     pub key: Key,
     #[n(1)]
     pub version: Version,
-    /// The pod for which the claim was made, from a template or for an extended resource. It is deleted with the pod.
+    /// The pod for which the claim was made, from a template or for an extended resource. The claim is deleted with the
+    /// pod.
     #[n(2)]
     pub owner: Option<ClaimOwner>,
     #[cbor(n(3), with = "encoding::inline")]
@@ -84,8 +85,8 @@ pub struct DeviceClaimSpec {
 pub struct DeviceRequest {
     #[n(0)]
     pub name: Name,
-    /// What would satisfy the request, the best first: one for `exactly`, several for `firstAvailable`. Empty for a
-    /// kind of request that kordon does not know.
+    /// Alternatives that satisfy the request, the preferred one first: one for `exactly`, several for `firstAvailable`.
+    /// Empty for a kind of request that kordon does not know.
     #[n(1)]
     pub alternatives: Box<[DeviceAlternative]>,
 }
@@ -104,7 +105,7 @@ pub struct DeviceAlternative {
     pub selectors: Box<[Name]>,
     #[n(3)]
     pub amount: DeviceAmount,
-    /// Whether devices may be used that others use (`adminAccess`).
+    /// Whether the request may use devices that other claims use (`adminAccess`).
     #[n(4)]
     pub admin: bool,
     #[n(5)]
@@ -177,7 +178,7 @@ pub struct DeviceAllocation {
 pub struct AllocatedDevice {
     #[n(0)]
     pub id: DeviceId,
-    /// Whether others may use the device, too: by `adminAccess`, or because the claim got only a share of it.
+    /// Whether other claims may use the device too, by `adminAccess` or because this claim got only a share of it.
     #[n(1)]
     pub leaves_free: bool,
     #[n(2)]
@@ -234,7 +235,7 @@ pub enum DeviceNodes {
     Matching(#[n(0)] Box<[NodeTerm]>),
     #[n(2)]
     All,
-    /// Each device says it itself (`perDeviceNodeSelection`).
+    /// Each device names its nodes itself (`perDeviceNodeSelection`).
     #[n(3)]
     PerDevice,
     /// A way to name nodes that kordon does not know. The scheduler ignores the devices of such a slice.
@@ -328,7 +329,7 @@ pub enum DeviceTaintEffect {
     /// No claim gets the device.
     #[n(1)]
     NoSchedule,
-    /// As NoSchedule, and pods that have the device are deleted.
+    /// Like NoSchedule; pods that have the device are also deleted.
     #[n(2)]
     NoExecute,
     /// An effect that kordon does not know. The scheduler ignores it, too.

@@ -103,7 +103,7 @@ impl DeviceTables {
     }
 }
 
-/// What the unfinished pods of a cluster ask for that devices may satisfy.
+/// Requests of the unfinished pods of a cluster that devices may satisfy.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeviceDemand {
     /// Number of pods with `spec.resourceClaims`.
@@ -134,7 +134,7 @@ impl DeviceDemand {
     }
 
     /// Whether a pod has a resource claim, or requests an extended resource that some node does not have: on each such
-    /// node, devices may stand for it (upstream `noderesources/fit.go`).
+    /// node, devices may provide it (upstream `noderesources/fit.go`).
     pub(super) fn needs_devices(&self, nodes: &Table<Node>) -> bool {
         let is_missing = |resource: &Name| !nodes.iter().all(|node| node.has_extended(resource));
         self.claiming > 0 || self.extended.keys().any(is_missing)
@@ -157,7 +157,7 @@ impl Claimants {
     }
 }
 
-/// Returns the extended resources that a pod requests more than nothing of. Huge pages are none.
+/// Returns the extended resources of which a pod requests more than zero. Huge pages are not extended resources.
 pub fn extended_resources(pod: &Pod) -> impl Iterator<Item = &Name> {
     let requests = pod.resources.requests.scalars.iter();
     requests.filter(|(name, amount)| *amount > 0 && is_extended(name)).map(|(name, _)| name)
@@ -170,5 +170,5 @@ pub fn is_extended(resource: &str) -> bool {
     !is_native && !resource.starts_with("requests.")
 }
 
-/// The prefix of the resource names that stand for a DeviceClass by its name.
+/// The prefix of the names of resources that a DeviceClass provides by its own name.
 pub const CLASS_PREFIX: &str = "deviceclass.resource.kubernetes.io/";

@@ -22,7 +22,7 @@ pub enum DrainStage {
     Drained,
 }
 
-/// What a mark says of its node.
+/// The meaning of a mark on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
     Stage(DrainStage),
@@ -56,7 +56,7 @@ pub(super) struct DrainMarker {
     place: Place,
     /// Key of the taint, label or annotation; type of the condition; name of the manager.
     key: &'static str,
-    /// Whether the value says so, on this node.
+    /// Whether this value of the mark has this meaning on this node.
     test: fn(&Node, &str) -> bool,
     pub meaning: Meaning,
 }
@@ -67,7 +67,8 @@ impl DrainMarker {
         MARKERS.iter().filter(|marker| marker.is_on(node))
     }
 
-    /// Returns the project whose controllers set fields under the name `manager`; `None` if any may do so.
+    /// Returns the project whose controllers set fields under the name `manager`; `None` if any project may use this
+    /// name.
     pub fn project_of_manager(manager: &str) -> Option<&'static str> {
         let is_it = |marker: &&Self| marker.place == Place::Manager && marker.key == manager;
         MARKERS.iter().find(is_it).map(|marker| marker.project)

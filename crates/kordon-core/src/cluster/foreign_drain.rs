@@ -27,7 +27,7 @@ impl ForeignDrain {
         Some(Self { by: named(marker.project), stage, evidence: marker.evidence(), since })
     }
 
-    /// How far the drain of the node is; `None` if no component of another project drains it.
+    /// The stage of the node's drain; `None` if no component of another project drains it.
     pub fn stage(node: &Node) -> Option<DrainStage> {
         marker(node).map(|(stage, _)| stage)
     }
@@ -77,9 +77,9 @@ impl ForeignNote {
 /// Who cordoned a node, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CordonOrigin {
-    /// Who did, in words that follow `cordoned by`; `None` if nothing says so.
+    /// Who cordoned the node, in words that follow `cordoned by`; `None` if unknown.
     pub by: Option<String>,
-    /// When; `None` if nothing says so.
+    /// When the node was cordoned; `None` if unknown.
     pub at: Option<Timestamp>,
     /// Whether the cordon may be older: only the manager's latest write is known.
     pub is_latest: bool,

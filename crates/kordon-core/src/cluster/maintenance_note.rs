@@ -1,7 +1,7 @@
-//! The annotation of a node that is in a maintenance: whose, and how far it is.
+//! The annotation of a node that is in a maintenance. It names the maintenance and the stage of the node.
 //!
-//! A maintenance keeps its state there, so that it can be continued from another machine. The note of a node is removed
-//! when the node is done.
+//! A maintenance keeps its state in these annotations, so that it can be continued from another machine. The note of a
+//! node is removed when the node is done.
 
 use minicbor::{Decode, Encode};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub const RENEW_NOTE_EVERY: Span = Span::from_secs(60);
 /// Time for which a maintenance counts as running without a renewal.
 const LASTS: Span = Span::from_secs(180);
 
-/// Whose maintenance a node is in, and how far it is.
+/// The maintenance of a node, and the stage of the node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct MaintenanceNote {
@@ -33,27 +33,27 @@ pub struct MaintenanceNote {
     pub stage: MaintenanceStage,
     #[n(3)]
     pub renewed: Timestamp,
-    /// What the machine showed before its work, as in a boot id; empty if nothing is compared.
+    /// The state of the machine before its work, for example a boot id; empty if nothing is compared.
     #[cbor(n(4), with = "encoding::text")]
     pub before: String,
 }
 
-/// How far the maintenance of a node is.
+/// The stage of a node in its maintenance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum MaintenanceStage {
-    /// Its wave has not started.
+    /// The node's wave has not started.
     #[default]
     #[n(0)]
     Waiting,
     #[n(1)]
     Draining,
-    /// It is empty, and the work on the machine has begun.
+    /// The node is empty, and the work on the machine has begun.
     #[n(2)]
     Working,
-    /// The command for it has ended, and the machine has to show that the work is done.
+    /// The command for the node has ended. The machine has not shown yet that the work is done.
     #[n(4)]
     Awaited,
-    /// The work is done, and the node has to become well again.
+    /// The work is done. The node is not healthy again yet.
     #[n(3)]
     Returning,
 }

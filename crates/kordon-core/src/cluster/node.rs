@@ -149,8 +149,9 @@ impl Node {
         self.marks.iter().find(|(known, _)| *known == *key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether the machine is being shut down, and its kubelet ends the pods before that: the kubelet says so in the
-    /// Ready condition (`nodeshutdown_manager_linux.go`, `setters.go`), another client in a condition of its own.
+    /// Whether the machine is shutting down, so that its kubelet ends the pods. The kubelet reports this in the Ready
+    /// condition (`nodeshutdown_manager_linux.go`, `setters.go`); another client may report it in a condition of its
+    /// own.
     pub fn is_shutting_down(&self) -> bool {
         let says_kubelet = self.ready().is_some_and(|ready| {
             ready.status == ConditionStatus::False && ready.message.contains("node is shutting down")

@@ -1,4 +1,4 @@
-//! What nodes have besides CPU and memory: extended resources, and the devices that drivers publish for them.
+//! Extended resources of nodes, and the devices that drivers publish for nodes.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct ExtendedResource {
     pub name: Name,
     /// Amount in `status.allocatable`; zero while its device plugin is gone.
     pub allocatable: i64,
-    /// What the unfinished pods on the node request of it, as far as pods are known.
+    /// Amount that the unfinished pods on the node request, as far as pods are known.
     pub requested: i64,
 }
 
@@ -29,11 +29,11 @@ pub struct NodeDevices {
     pub published: usize,
     /// Whether slices of a pool are missing, so that the driver may have more devices there.
     pub is_partial: bool,
-    /// How many of the devices claims have; none if claims are unknown.
+    /// The devices that claims have; none if claims are unknown.
     pub allocated: Option<AllocatedCount>,
 }
 
-/// How many devices claims have.
+/// Number of devices that claims have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AllocatedCount {
     /// Devices that a claim has for itself.
@@ -43,7 +43,7 @@ pub struct AllocatedCount {
 }
 
 impl Node {
-    /// Whether the node has extended resources. Huge pages are none.
+    /// Whether the node has extended resources. Huge pages do not count.
     pub fn has_extended_resources(&self) -> bool {
         self.extended.iter().any(|(name, _)| is_extended(name))
     }

@@ -101,7 +101,7 @@ pub struct IndexFailures {
     /// `batch.kubernetes.io/job-index-failure-count`: failures that count towards `backoffLimitPerIndex`.
     #[n(0)]
     pub counted: i32,
-    /// `batch.kubernetes.io/job-index-ignored-failure-count`: those that a `podFailurePolicy` ignores.
+    /// `batch.kubernetes.io/job-index-ignored-failure-count`: failures that a `podFailurePolicy` ignores.
     #[n(1)]
     pub ignored: i32,
 }
@@ -140,8 +140,8 @@ impl Pod {
         self.ending.as_ref().map_or(&[], |ending| &ending.unmet_gates)
     }
 
-    /// Whether a finalizer can keep the pod's object after its containers have ended. That of the Job controller does
-    /// not: it is removed then.
+    /// Whether a finalizer can keep the pod's object after its containers have ended. The Job controller removes its
+    /// own finalizer then, so that one does not count.
     pub fn is_held(&self) -> bool {
         self.holding_finalizers().next().is_some()
     }
@@ -186,7 +186,7 @@ impl Pod {
         self.owner.as_ref().is_some_and(|owner| owner.kind == daemon_set)
     }
 
-    /// Whether the Job controller has yet to count the pod: it then removes its finalizer.
+    /// Whether the Job controller still has to count the pod. It removes its finalizer from a pod that it has counted.
     pub fn is_tracked_by_job(&self) -> bool {
         self.finalizers.iter().any(|finalizer| **finalizer == *JOB_TRACKING)
     }
@@ -321,7 +321,7 @@ pub struct PodEnding {
     /// other pods.
     #[n(3)]
     pub trouble: Option<Name>,
-    /// The failures of the pod's predecessors, of a Job that limits the failures of each index; none if there are none.
+    /// The failures of the pod's predecessors, in a Job that limits the failures of each index; none if there are none.
     #[n(4)]
     pub index_failures: Option<IndexFailures>,
     /// The types of the conditions in `spec.readinessGates` that are not True, of a pod that has not finished.

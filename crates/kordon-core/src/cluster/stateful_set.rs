@@ -7,7 +7,7 @@ use minicbor::{Decode, Encode};
 use super::{encoding::EncodingContext, names::Name};
 use kordon_time::Span;
 
-/// The fields of a StatefulSet that decide when and as what its pods are created again.
+/// The fields of a StatefulSet that decide when, and at which revision, its pods are created again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub struct StatefulRules {

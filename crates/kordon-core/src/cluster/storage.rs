@@ -78,8 +78,8 @@ pub struct Volume {
     /// The CSI driver, and the driver's handle of the volume.
     #[n(9)]
     pub handle: Option<(Name, Name)>,
-    /// Whether no controller attaches the volume to nodes: it is local, of NFS or alike. False in recordings of earlier
-    /// formats.
+    /// Whether no controller attaches the volume to nodes: for example a local or NFS volume. False in recordings of
+    /// earlier formats.
     #[cbor(n(10), default)]
     pub needs_no_attachment: bool,
 }

@@ -14,7 +14,7 @@ use super::{
     uid::Uid,
 };
 
-/// Label by which the pods of a Deployment's template are told from those of its other templates.
+/// Label that distinguishes the pods of different templates of a Deployment.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// A ReplicaSet, Deployment, StatefulSet, ReplicationController, DaemonSet or Job, cut down to the fields that plans
@@ -46,7 +46,8 @@ pub struct Workload {
     /// The limits and counts of a Job; none for other kinds.
     #[n(9)]
     pub job: Option<Box<JobLimits>>,
-    /// `spec.template` as a pod without a name, of a kind that creates pods itself and wants some; none otherwise.
+    /// `spec.template` as a pod without a name; none for a kind that creates no pods itself, and for a workload that
+    /// wants none.
     #[n(10)]
     pub template: Option<Box<Pod>>,
     /// How a StatefulSet creates its pods; none for other kinds.

@@ -55,7 +55,7 @@ impl TaintRulePreview {
 }
 
 /// Returns the pods that a taint of their devices evicts, in the order of their names. Pods that are being deleted
-/// already are left out, as are pods whose devices stand for an extended resource: the controller looks at
+/// already are left out, as are pods whose devices provide an extended resource, because the controller looks at
 /// `spec.resourceClaims` only.
 pub fn device_evictions(cluster: &Cluster, version: ServerVersion) -> Vec<DeviceEviction> {
     let devices = cluster.devices();
@@ -128,9 +128,9 @@ fn taints_of_slices(cluster: &Cluster) -> BTreeMap<DeviceId, Vec<(Name, DeviceTa
 
 /// The taints that evict pods.
 struct EvictingTaints<'a> {
-    /// Those of slices, with the name of the slice.
+    /// Taints of slices, with the name of the slice.
     of_slices: BTreeMap<DeviceId, Vec<(Name, DeviceTaint)>>,
-    /// The rules; each counts as if its effect were NoExecute.
+    /// Taints of DeviceTaintRules. Each rule counts as if its effect were NoExecute.
     rules: Vec<&'a DeviceTaintRule>,
 }
 
@@ -145,7 +145,7 @@ struct ClaimEviction {
 }
 
 impl EvictingTaints<'_> {
-    /// Returns the pods that are evicted, each with the taint that does it first.
+    /// Returns the pods that are evicted, each with the taint that evicts it first.
     fn evictions(&self, cluster: &Cluster) -> BTreeMap<Key, (Arc<Pod>, ClaimEviction)> {
         let mut evictions: BTreeMap<Key, (Arc<Pod>, ClaimEviction)> = BTreeMap::new();
         if self.of_slices.is_empty() && self.rules.is_empty() {

@@ -31,7 +31,7 @@ pub struct NodeHealth {
     pub ready_transition: Timestamp,
     /// The node's conditions as the controller last read or wrote them.
     conditions: Arc<[Condition]>,
-    /// The saved Lease: the last one that counted as newer. A status post drops it
+    /// The saved Lease: the last Lease that counted as renewed. A status post drops it
     /// (docs/upstream/node-lifecycle.md#12.3).
     lease: Option<Arc<Lease>>,
     zone: NodeZone,
@@ -122,7 +122,7 @@ impl NodeHealth {
         let local = |time| clock.local(time).min(now);
         let mut record = Self::fresh(node, HeartbeatSource::Created, local(node.created));
         record.certainty = Certainty::Estimated;
-        // The kubelet writes both by the same clock.
+        // The kubelet writes the status and the Lease by the same clock.
         let ahead =
             lease.and_then(|lease| lease.clock_difference()).map_or(Span::ZERO, ClockDifference::span);
         let posted = node.ready().and_then(|ready| ready.last_heartbeat);
@@ -208,8 +208,8 @@ impl NodeHealth {
         (!self.assumed_alive).then(|| self.probe + self.grace(settings))
     }
 
-    /// Moves the time at which the last renewal of the Lease was noticed to the first pass after `renewed`. Passes are
-    /// at `pass` and at whole periods before it.
+    /// Recomputes when the last renewal of the Lease was noticed: by the first pass after `renewed`. Passes are at
+    /// `pass` and at whole periods before it.
     ///
     /// The time stays unchanged if it would move by a period or more, because then the kubelet's clock must be wrong.
     pub fn move_to_pass(&mut self, renewed: Timestamp, pass: Timestamp, period: Span) {
@@ -249,7 +249,7 @@ impl NodeHealth {
 
     /// The node's zone.
     pub fn zone(&mut self, node: &Node) -> &NodeZone {
-        // A calm node's zone is up to date: the pass that found the node calm has read it.
+        // The zone of a calm node is up to date, because the pass that found the node calm has read it.
         if !self.is_calm(node) {
             self.zone.refresh(node);
         }

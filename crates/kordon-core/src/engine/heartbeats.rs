@@ -112,9 +112,9 @@ pub fn arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp 
     }
 }
 
-/// Corrects the time of a renewal that arrives now. A renewal that would be older than `LIVE_LAG` although the watches
-/// are live was written by a kubelet whose clock is off, so its arrival is all that is known: as upstream, which never
-/// compares renewTime with its own clock.
+/// Corrects the time of a renewal that arrives now. If the watches are live and the renewal seems older than
+/// `LIVE_LAG`, the kubelet's clock is off, and the time of arrival is used. Upstream never compares renewTime with its
+/// own clock either.
 fn renewal_arrived(at: Timestamp, health: WatchHealth, now: Timestamp) -> Timestamp {
     match health {
         WatchHealth::Live if at < now - LIVE_LAG => now,

@@ -166,7 +166,7 @@ impl Engine {
         self.scope = PassScope::Unsettled(unsettled);
     }
 
-    /// Whether a pass that follows without any change in between would find the same and request nothing.
+    /// Whether the next pass would find the same and request nothing, if nothing changes in between.
     fn is_settled(&self, node: &Node, assessment: &NodeAssessment) -> bool {
         let Some(ready) = node.ready().map(|ready| ready.status) else { return false };
         let is_alive = || self.records.get(&node.name).is_some_and(|record| record.assumed_alive);
@@ -431,8 +431,8 @@ impl Engine {
 
     /// When the tainting loop next finds a token and a waiting node; none if no node waits.
     pub(super) fn tainting_due(&self) -> Option<Timestamp> {
-        // Nodes are queued at the end of a pass, so a tick at its start does not find them. While a shadow waits for
-        // the last writes of a pass, it does not know yet whether that pass stops a zone.
+        // Nodes are queued at the end of a pass, so a tick at the start of the pass does not find them. While a shadow
+        // waits for the last writes of a pass, it does not know yet whether that pass stops a zone.
         let is_following = self.shadow.as_ref().is_some_and(|shadow| shadow.followed_pass_ended().is_some());
         let pass_ended = if is_following {
             self.next_pass

@@ -109,9 +109,9 @@ pub struct Settings {
 /// What happens to a zone in which no node is ready, while other zones have ready nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FullDisruptionPolicy {
-    /// Its nodes get their NoExecute taint at the normal rate, as upstream does.
+    /// The zone's nodes get their NoExecute taint at the normal rate, as upstream does.
     Evict,
-    /// It is not emptied: its nodes get no NoExecute taint, and lose those that they have.
+    /// The zone is not emptied: its nodes get no NoExecute taint, and lose those that they have.
     Pause,
 }
 
@@ -344,7 +344,7 @@ impl Settings {
     }
 }
 
-/// The flag of kordon's own.
+/// The flag that only kordon has.
 const FULL_DISRUPTION: &str = "full-disruption";
 
 /// The first release without legacy mode.

@@ -35,7 +35,7 @@ pub(super) struct Inventory {
     classes: BTreeMap<Name, Arc<DeviceClass>>,
     /// Names of the classes by `spec.extendedResourceName`.
     by_resource: BTreeMap<Name, Name>,
-    /// The devices that satisfy a list of expressions, for each list that a request can have. Worked out on first use.
+    /// The devices that satisfy a list of expressions, for each list that a request can have. Computed on first use.
     matches: BTreeMap<Box<[Name]>, OnceLock<Arc<Matches>>>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct PublishedDevice {
     pub pool: u32,
     slice: u32,
     place: u32,
-    /// Taints that keep claims off: of the slice and of rules.
+    /// Taints that prevent allocation, of the slice and of DeviceTaintRules.
     taints: Vec<DeviceTaint>,
 }
 

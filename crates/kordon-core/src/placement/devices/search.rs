@@ -120,7 +120,7 @@ impl Search<'_> {
         self.choose(Step { claim, request, place, alternative, selected: &selected, from: 0, count })
     }
 
-    /// Chooses so many more of the selected devices, and satisfies the requests that follow.
+    /// Chooses `count` more of the selected devices, then satisfies the requests that follow.
     fn choose(&mut self, step: Step<'_>) -> Result<bool, GaveUp> {
         let Step { claim, request, place, alternative, selected, from, count } = step;
         if count == 0 {

@@ -58,7 +58,7 @@ impl DeviceSelector {
     /// Whether the selector holds for a device.
     ///
     /// # Errors
-    /// The expression cannot be evaluated: it fails, or uses what kordon does not know; the reason in words.
+    /// The expression cannot be evaluated: it fails, or uses something that kordon does not know; the reason in words.
     pub fn selects(&self, driver: &Name, device: &Device) -> Result<bool, String> {
         let bad = |why: &str| format!("the selector {} cannot be evaluated: {why}", self.expression);
         let mut context = Context::with_env(ENV.clone());
