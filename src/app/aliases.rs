@@ -1,8 +1,8 @@
-//! Other names of commands: those that k9s and kubectl have, and the user's own.
+//! Aliases of commands: names from k9s and kubectl, and the user's own.
 
 use std::collections::BTreeMap;
 
-/// Names that hands know from k9s and kubectl, with the command that they stand for.
+/// Names of commands in k9s and kubectl, each with kordon's command.
 const BUILT_IN: &[(&str, &str)] = &[
     ("no", "nodes"),
     ("node", "nodes"),
@@ -37,10 +37,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("screendump", "export"),
 ];
 
-/// Other names of commands.
+/// Aliases of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
-    /// The user's own, with a command and its arguments.
+    /// The user's own aliases, each with a command and its arguments.
     own: BTreeMap<String, String>,
 }
 
@@ -49,7 +49,7 @@ impl Aliases {
         Self { own }
     }
 
-    /// Replaces an alias at the start of a text with what it stands for. What follows the alias follows that too.
+    /// Replaces an alias at the start of a text with its command. The rest of the text stays.
     pub fn resolve(&self, text: &str) -> String {
         let (head, rest) = text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()));
         let built_in = || BUILT_IN.iter().find(|(name, _)| *name == head).map(|(_, meant)| *meant);

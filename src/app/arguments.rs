@@ -76,7 +76,7 @@ impl App {
         sheet.request.set(option, argument)
     }
 
-    /// Shows a pane with a filter. What is in the place of the nodes is closed for them.
+    /// Shows a pane with a filter. If the pane is that of the nodes, closes whatever is shown in its place.
     pub(super) fn filter_pane(&mut self, pane: Pane, filter: &str) {
         let pane = match pane {
             Pane::Events => {
@@ -132,8 +132,8 @@ impl App {
         }
     }
 
-    /// Completes the last word of the argument that is being typed, as far as it is clear. Returns whether an argument is
-    /// typed; its candidates are named in the footer.
+    /// Completes the last word of the argument that is being typed, as far as it is unambiguous. Returns whether an
+    /// argument is typed. The footer names the candidates.
     pub(super) fn complete_argument(&mut self) -> bool {
         let Some(palette) = self.screen.overlays.palette() else { return false };
         let text = palette.input.value().to_owned();
@@ -170,7 +170,7 @@ impl App {
     }
 }
 
-/// The longest start that all texts have in common.
+/// The longest common prefix of these texts.
 fn common_start(texts: &[String]) -> Option<&str> {
     let (first, rest) = texts.split_first()?;
     let length = first.char_indices().map(|(at, letter)| at + letter.len_utf8());

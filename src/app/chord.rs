@@ -124,7 +124,7 @@ impl FromStr for Chord {
         }
         chord.code = code(name).ok_or_else(fault)?;
         if let (KeyCode::Char(letter), true) = (chord.code, chord.ctrl) {
-            // Terminals do not tell Ctrl with a capital letter from Ctrl with a small one.
+            // Terminals do not distinguish Ctrl with a capital letter from Ctrl with a small one.
             chord.code = KeyCode::Char(letter.to_ascii_lowercase());
         }
         Ok(chord)

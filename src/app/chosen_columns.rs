@@ -60,9 +60,9 @@ const AUDIT: &[&str] = &["object", "cause", "pods", "nodes", "what"];
 /// The columns of a list, as the configuration has them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaneColumns {
-    /// The columns in their order; empty for the usual ones.
+    /// The columns in their order; empty for the default columns.
     pub show: Vec<ChosenColumn>,
-    /// Widths in cells of columns that do not have their usual one.
+    /// Widths in cells, of columns that do not have their default width.
     pub widths: BTreeMap<ChosenColumn, u16>,
 }
 

@@ -136,9 +136,9 @@ pub enum TypedCommand {
     Group,
     /// Show a saved view.
     View,
-    /// Keep what is shown as a view.
+    /// Save the shown list as a view.
     SaveView,
-    /// Keep the sizes and places of the panes.
+    /// Save the sizes and places of the panes.
     SaveLayout,
     /// Go to another context.
     Context,

@@ -45,7 +45,7 @@ pub struct Vocabulary {
     words: Words,
 }
 
-/// What the words of a text are.
+/// Kind of the words in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Words {
     /// Labels or annotations, separated by spaces outside of quotes.

@@ -19,7 +19,7 @@ use kordon_time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Elsewhere {
     pub context: String,
-    /// Number of operations that run there.
+    /// Number of operations that run in the context.
     pub running: Arc<AtomicUsize>,
 }
 
@@ -102,11 +102,11 @@ impl App {
         (screen.nodes.sort, screen.wide, screen.zoomed, screen.recent) = (sort, wide, zoomed, recent);
         screen.layout = layout;
         screen.group_by(grouping);
-        // The terminal has not lost a theme since.
+        // The theme was in use before on this terminal, so it exists.
         let _ = screen.use_theme(theme.name());
     }
 
-    /// Says that operations run in another context, which quitting would stop.
+    /// Shows that operations run in another context, which quitting would stop.
     pub fn warn_of_operations(&mut self, context: &str) {
         self.screen.message = Some(format!(
             "operations run in {context} (:ctx {context}); quitting again stops them, and they can be resumed"

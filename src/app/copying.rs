@@ -14,7 +14,7 @@ use super::{
 /// Maximum number of bytes that are copied. Terminals and tmux drop longer sequences.
 pub const MOST_COPIED: usize = 72 * 1024;
 
-/// What a user takes along of the focused pane.
+/// The part of the focused pane that a user copies or saves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TakenAlong {
     /// The selected row, to the clipboard.

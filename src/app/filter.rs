@@ -133,7 +133,7 @@ impl Filter {
         fields.iter().map(|field| field.name).filter(|name| name.starts_with(word) && *name != word).collect()
     }
 
-    /// Each condition as it was typed, with the filter that has all others.
+    /// Each condition as it was typed, with a filter made of all other conditions.
     pub fn without_each(&self) -> Vec<(String, Self)> {
         let words = words(&self.text);
         let without = |place: usize| {
@@ -239,7 +239,7 @@ fn words(text: &str) -> Vec<String> {
         match (word.as_str(), words.as_slice()) {
             ("-l", [selector, ..]) => conditions.extend(selector.split(',').map(str::to_owned)),
             ("-f", [letters, ..]) => conditions.push(format!("~{letters}")),
-            // What follows is not typed yet.
+            // The user has not typed the value yet.
             ("-l" | "-f", []) => {}
             _ => {
                 conditions.push(word);
@@ -282,7 +282,7 @@ impl Term {
 }
 
 impl Test {
-    /// Reads a test, and whether it is to be negated.
+    /// Reads a test, and whether it is negated.
     fn parse(word: &str) -> Result<Option<(bool, Self)>, String> {
         if let Some(pattern) = word.strip_prefix('/') {
             let pattern = pattern.strip_suffix('/').unwrap_or(pattern);

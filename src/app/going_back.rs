@@ -9,7 +9,7 @@ use super::{
 use kordon_core::cluster::NodeName;
 
 impl Screen {
-    /// Records where the user is. Plans, the progress of operations and Events are no places to come back to.
+    /// Records where the user is. Plans, the progress of operations and Events are not recorded.
     pub(super) fn record_place(&mut self) {
         if !matches!(self.focus, Pane::Plan | Pane::Progress | Pane::Events) {
             let detail = self.overlays.detail().map(|detail| detail.subject.clone());

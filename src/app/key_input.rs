@@ -1,4 +1,4 @@
-//! What a key means after the keys before it: digits repeat the next move, a letter after the sort key names a column.
+//! Keys whose meaning depends on earlier keys: digits repeat the next move, a letter after the sort key names a column.
 
 use crossterm::event::KeyEvent;
 
@@ -41,8 +41,8 @@ impl App {
         }
     }
 
-    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because no other may
-    /// follow.
+    /// Adds a digit to the number that is being typed. The first digit also focuses its pane, because it may be typed
+    /// for that only.
     fn on_digit(
         &mut self,
         key: KeyEvent,
@@ -105,7 +105,7 @@ impl App {
         reaction
     }
 
-    /// Says which letters choose a column, as the next key.
+    /// Shows which letters choose a column as the next key.
     fn offer_columns(&mut self) {
         let pane = self.screen.focus;
         let Some(sort) = self.screen.sort(pane) else { return };

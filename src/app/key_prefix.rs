@@ -1,9 +1,9 @@
-//! What the keys typed before mean for the next one.
+//! The effect of earlier keys on the next key.
 
 use super::pane::Pane;
 use kordon_time::Timestamp;
 
-/// What the keys before mean for the next one.
+/// The effect of earlier keys on the next key.
 #[derive(Clone, Debug, Default)]
 pub struct KeyPrefix {
     pub(super) count: Option<Count>,

@@ -1,4 +1,4 @@
-//! Presets of keys: kordon's own, and those for hands used to k9s or vim.
+//! Presets of keys: kordon's own, and those for users of k9s or vim.
 
 use crossterm::event::KeyCode;
 use schemars::JsonSchema;

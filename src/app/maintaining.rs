@@ -164,7 +164,7 @@ impl App {
         self.screen.shows_maintenance() && self.operations.running_maintenance().is_some()
     }
 
-    /// Pauses the maintenance that runs here, or resumes it. Commands that run go on.
+    /// Pauses the maintenance that runs here, or resumes it. Running commands continue.
     pub(in crate::app) fn pause_or_resume_maintenance(&mut self) {
         let Some(entry) = self.operations.running_maintenance_mut() else { return };
         let input = match entry.state {

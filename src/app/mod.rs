@@ -119,7 +119,7 @@ pub struct App {
     pub wanted_context: Option<String>,
     /// Operations in contexts that were left.
     pub elsewhere: Vec<Elsewhere>,
-    /// What the user wants to copy or write that only drawing knows.
+    /// Request to copy or write something that is only known when it is drawn.
     pub taken_along: Option<TakenAlong>,
     /// File to save the history to.
     pub save_to: Option<PathBuf>,

@@ -67,7 +67,7 @@ impl App {
         self.screen.after_key();
     }
 
-    /// Reacts to the mouse being moved with its left button down: a border that was clicked goes with it.
+    /// Reacts to the mouse being moved with its left button down: a border that was clicked moves with the mouse.
     pub fn on_drag(&mut self, at: Position) {
         if let Some(index) = self.screen.dragged {
             self.screen.drag_border(index, at);

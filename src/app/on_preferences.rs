@@ -5,8 +5,8 @@ use kordon_core::engine::Severity;
 use kordon_time::Timestamp;
 
 impl App {
-    /// Applies preferences that were read again, or reports why they could not be read; those in force then stay.
-    /// Writing can be forbidden that way, but not allowed again.
+    /// Applies preferences that were read again. If they could not be read, reports why and keeps the preferences in
+    /// force. New preferences can forbid writing, but cannot allow it again.
     pub fn on_preferences(&mut self, read: Result<Preferences, String>, now: Timestamp) {
         let text = match read {
             Ok(preferences) => self.apply(preferences, now),
@@ -20,14 +20,14 @@ impl App {
         self.arrange(now);
     }
 
-    /// Applies preferences. Returns what to say of it.
+    /// Applies preferences. Returns a message about them.
     fn apply(&mut self, preferences: Preferences, now: Timestamp) -> String {
         let themed = match preferences
             .theme
             .as_ref()
             .filter(|theme| Some(*theme) != self.preferences.theme.as_ref())
         {
-            // The terminal is asked at the next start.
+            // The terminal is asked for its theme at the next start.
             Some(theme) if theme == "auto" => Ok(()),
             Some(theme) => self.screen.use_theme(theme),
             None => Ok(()),

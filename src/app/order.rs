@@ -234,7 +234,7 @@ fn arrange_views(screen: &mut Screen, shown: &Model, operations: &Operations, no
 /// Sort value of a row. All values of one column have the same variant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// The row's place, for a column by which rows are sorted already: their names.
+    /// The row's place, for the column of names, by which rows are already sorted.
     Place,
     Number(i64),
     Text(Name),

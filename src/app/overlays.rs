@@ -46,7 +46,7 @@ pub enum Overlay {
     Info(usize),
     /// The timing of this cluster and of the profiles.
     Timing(Box<TimingSheet>),
-    /// In which waves nodes would be maintained, or how far a maintenance is.
+    /// The maintenance sheet: the waves of a maintenance, or its progress.
     Maintenance(Box<MaintenanceSheet>),
     /// A step of the tour.
     Tour(TourStep),
@@ -341,7 +341,7 @@ impl Overlays {
         self.iter().rfind(|overlay| overlay.pane().is_some())
     }
 
-    /// The step of the tour, while it has the keys.
+    /// The step of the tour, if the tour gets the keys.
     pub fn tour(&self) -> Option<TourStep> {
         match self.top()? {
             Overlay::Tour(step) => Some(*step),
@@ -372,7 +372,7 @@ impl Overlays {
     /// Opens an overlay and closes those that it replaces. At most one plan or progress and one question are open. A
     /// detail opened from a plan, progress or Events lies over it; any other detail closes it.
     pub(super) fn open(&mut self, overlay: Overlay) {
-        // The maintenance sheet stays below what is asked, typed or looked up for it.
+        // The maintenance sheet stays open below questions, inputs and help that belong to it.
         let keeps_sheet = matches!(overlay, Overlay::Question(_) | Overlay::Palette(_) | Overlay::Help(_));
         let gives_way = |other: &Overlay| match other {
             Overlay::Help(_) | Overlay::Info(_) | Overlay::Timing(_) | Overlay::Tour(_) => true,

@@ -28,7 +28,7 @@ pub enum Pane {
     Departures,
     /// PodDisruptionBudgets, and which drains they hold up.
     Budgets,
-    /// What drains would meet, by cause.
+    /// The audit: what would hinder drains, by cause.
     Audit,
 }
 

@@ -10,11 +10,11 @@ use serde_json::json;
 
 use super::pane::Pane;
 
-/// Sizes and places of the panes. What is not set is as usual.
+/// Sizes and places of the panes. Values that are not set have their default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PaneLayout {
-    /// Height of the panes above the nodes, in lines with their frame; by default as the zones need.
+    /// Height of the panes above the nodes, in lines with their frame; by default as many as the zones need.
     #[schemars(with = "u16", extend("minimum" = 4, "maximum" = 100))]
     pub above: Option<u16>,
     /// Height of the panes below the nodes while they have rows, in percent; by default 40 and at most 20 lines.
@@ -32,7 +32,7 @@ pub struct PaneLayout {
     /// Share of the width below the nodes that the right panes have.
     #[schemars(with = "u16", extend("minimum" = 1, "maximum" = 1000))]
     pub right: Option<u16>,
-    /// Places of panes that are not where they usually are.
+    /// Places of panes that are not at their default place.
     #[schemars(with = "BTreeMap<String, PanePlace>", extend("propertyNames" = json!({"enum": pane_names()})))]
     pub places: BTreeMap<Pane, PanePlace>,
 }
@@ -62,10 +62,11 @@ impl PanePlace {
 /// The columns below the nodes, from left to right.
 pub const COLUMNS: [PanePlace; 3] = [PanePlace::Left, PanePlace::Middle, PanePlace::Right];
 
-/// What the last draw knows of the panes.
+/// Borders and places of panes at the last draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DrawnLayout {
-    /// Borders that can be moved; of two that a pane has in one direction, the one that its size belongs to is last.
+    /// Borders that can be moved. If a pane has two borders in one direction, the border that determines its size is
+    /// last.
     pub borders: Vec<PaneBorder>,
     /// Places that panes can be moved to, in their order; none if all panes are tabs of one slot.
     pub places: Vec<PanePlace>,
@@ -83,16 +84,16 @@ pub struct PaneBorder {
     pub second: Vec<Pane>,
 }
 
-/// What a border separates.
+/// The parts that a border separates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BorderKind {
-    /// The panes above from the nodes.
+    /// The panes above the nodes, and the nodes.
     Above,
-    /// The nodes from the panes below.
+    /// The nodes, and the panes below them.
     Below,
-    /// The nodes from a detail or plan.
+    /// The nodes, and a detail or plan beside them.
     Beside,
-    /// Two columns below the nodes. `widths` are those of all columns, in cells.
+    /// Two columns below the nodes. `widths` has the widths of all columns, in cells.
     Columns { widths: [u16; 3] },
 }
 
@@ -103,14 +104,15 @@ pub enum PaneSide {
     Width,
 }
 
-/// What becomes of the size of a pane.
+/// A change of the size of a pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaneSize {
     Larger,
     Smaller,
 }
 
-/// Which way a pane is moved among its places: above the nodes, then the columns below them from left to right.
+/// Direction in which a pane is moved among its places: above the nodes, then the columns below them from left to
+/// right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PaneMove {
     Back,
@@ -133,7 +135,8 @@ impl PaneBorder {
         self.side() == PaneSide::Height
     }
 
-    /// The cells by which the mouse takes the border: the first line of what is below it, or the frames at both sides.
+    /// The cells at which the mouse can grab the border: the first line below the border, or the frames on both sides
+    /// of it.
     pub fn line(&self) -> Rect {
         match self.side() {
             PaneSide::Height => Rect { y: self.at, height: 1, ..self.area },
@@ -164,7 +167,7 @@ impl DrawnLayout {
 }
 
 impl PaneLayout {
-    /// This layout with what is set in another one.
+    /// This layout, overridden by the values that are set in another one.
     #[must_use]
     pub fn overridden_with(mut self, own: Self) -> Self {
         self.places.extend(own.places);
@@ -185,7 +188,7 @@ impl PaneLayout {
         Some(self.places.get(&pane).copied().unwrap_or(usual))
     }
 
-    /// Whether the columns below the nodes have other shares than usual.
+    /// Whether the columns below the nodes have other shares than the defaults.
     pub fn has_shares(&self) -> bool {
         self.left.or(self.middle).or(self.right).is_some()
     }
@@ -200,7 +203,7 @@ impl PaneLayout {
         }
     }
 
-    /// What is set, as keys and values of TOML.
+    /// The values that are set, as keys and values of TOML.
     pub fn to_toml(&self) -> Vec<String> {
         let numbers = [
             ("above", self.above),
@@ -259,7 +262,7 @@ impl PaneLayout {
     }
 }
 
-/// Where a pane is unless it was moved; `None` for what is always in the middle.
+/// The default place of a pane; `None` for a pane that is always in the middle.
 const fn usual_place(pane: Pane) -> Option<PanePlace> {
     Some(match pane {
         Pane::Zones => PanePlace::Above,

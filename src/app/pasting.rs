@@ -13,7 +13,7 @@ const MOST_PASTED: usize = 4_096;
 
 impl App {
     /// Inserts pasted text where something is typed; line breaks and other invisible characters become spaces. A
-    /// question takes what is typed only.
+    /// question ignores pasted text.
     pub fn on_paste(&mut self, text: &str, now: Timestamp) {
         self.screen.message = None;
         self.screen.before_key(now);

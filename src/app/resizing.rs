@@ -8,7 +8,7 @@ use super::{
     pane_layout::{PaneMove, PanePlace, PaneSide, PaneSize},
 };
 
-/// Lines, and cells, by which a key moves a border.
+/// Number of lines or cells by which a key moves a border.
 const STEP: (i16, i16) = (2, 5);
 
 impl Screen {

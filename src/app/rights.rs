@@ -104,7 +104,8 @@ impl App {
         self.rights.is_asking.then_some(wanted)
     }
 
-    /// Rights on the pods that a command would act on, where the user has them not in all namespaces.
+    /// Rights on the pods that a command would act on. Only asked for rights that the user does not have in all
+    /// namespaces.
     fn rights_of_namespaces(&self) -> Vec<Permission> {
         if !self.rights.lacks_any() {
             return Vec::new();

@@ -61,7 +61,7 @@ pub struct Screen {
     pub targets: Vec<MouseTarget>,
     /// Place and time of the last click.
     pub(super) last_click: Option<(Position, Timestamp)>,
-    /// What the keys before mean for the next one.
+    /// The effect of earlier keys on the next key.
     pub(super) key_prefix: KeyPrefix,
     /// Names of the commands that were typed, the latest first.
     pub(super) used: Vec<&'static str>,

@@ -24,14 +24,14 @@ pub enum ScreenPart {
         pane: Pane,
         column: &'static str,
     },
-    /// A line of cells behind `indent`. The first stands for `nodes_a_cell` nodes from the one at the index `first` on, in
-    /// the order of the zones.
+    /// A line of cells that begins after `indent` cells. The first of them stands for the `nodes_a_cell` nodes from the
+    /// index `first` on, in the order of the zones.
     NodeCells {
         first: usize,
         nodes_a_cell: usize,
         indent: u16,
     },
-    /// Rows of a list, one a line, from the row with this index.
+    /// Rows of a list, one per line, from the row with this index on.
     Rows {
         pane: Pane,
         first: usize,

@@ -30,7 +30,7 @@ pub trait PaneSort {
     }
     /// Title of the column that the list is sorted by.
     fn title(&self) -> &'static str;
-    /// Whether the order is the one at the start.
+    /// Whether the order is the initial one.
     fn is_default(&self) -> bool;
     fn is_reversed(&self) -> bool;
     /// Titles and letters of all columns.

@@ -13,7 +13,7 @@ pub struct ThemeChooser {
     found: Vec<usize>,
     /// Index of the chosen one among those.
     cursor: usize,
-    /// Index of the theme before.
+    /// Index of the theme that was active before.
     before: usize,
 }
 
@@ -33,12 +33,12 @@ impl ThemeChooser {
         self.cursor
     }
 
-    /// Index of the theme before, which is shown again if nothing is chosen.
+    /// Index of the theme that was active before. It is shown again if nothing is chosen.
     pub(super) const fn before(&self) -> usize {
         self.before
     }
 
-    /// Index of the theme under the cursor; while no name matches, of the one before.
+    /// Index of the theme under the cursor. While no name matches, index of the theme that was active before.
     pub(super) fn shown(&self) -> usize {
         self.found.get(self.cursor).copied().unwrap_or(self.before)
     }

@@ -102,10 +102,10 @@ impl App {
 }
 
 impl App {
-    /// Asks for the focused list to be kept as a view of this name.
+    /// Asks the loop to save the focused list as a view of this name.
     ///
     /// # Errors
-    /// The name is no name, or taken; or the focused pane is no list.
+    /// The name is invalid or taken, or the focused pane is not a list.
     fn save_view(&mut self, name: &str) -> Result<(), String> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
         if name.is_empty() || !name.chars().all(is_plain) {

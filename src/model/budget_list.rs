@@ -76,13 +76,13 @@ pub struct DrainUnderBudget {
 pub enum BudgetRoom {
     /// The budget never lets a pod go.
     Never(BlockPattern),
-    /// The budget lets no pod go until so many more are healthy.
+    /// The budget lets no pod go until this many more pods are healthy.
     After(i32),
     /// The disruption controller has not computed the budget since it was changed.
     NotComputed,
     /// Pods or budgets are not known.
     Unknown(Gaps),
-    /// The budget lets so many pods go.
+    /// The budget lets this many pods go.
     Now(i32),
     /// The budget selects no pod.
     NoPods,

@@ -115,8 +115,9 @@ impl Feeds {
     }
 
     /// Returns whether the watches of nodes and Leases are live. While a watch reconnects, the result is the previous
-    /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`. Leases that files do not
-    /// have do not: such files still show the states of the nodes and what evicts their pods.
+    /// one, `before`. A forbidden or disabled watch counts as disconnected since `started_at`. Leases that are missing
+    /// from files do not count as disconnected, because such files still show the states of the nodes and what evicts
+    /// their pods.
     fn watch_health_after(&self, before: WatchHealth) -> WatchHealth {
         let mut pending = false;
         let mut missing = None;

@@ -48,7 +48,7 @@ struct DepartureLoop {
 /// A loop that goes on or is about to begin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionLoop {
-    /// The workload by which users know the pods: not the ReplicaSet, but its Deployment.
+    /// The workload by which users know the pods: the Deployment instead of its ReplicaSet.
     pub workload: Key,
     pub node: NodeName,
     /// Why the node evicts or rejects the pods: `DiskPressure`, `taint maintenance`.
@@ -109,7 +109,7 @@ impl DepartureLoops {
         }
     }
 
-    /// Returns the loops that go on, and those that the evictions of pods with these outcomes begin.
+    /// Returns the loops that continue, and the loops that begin with evictions of these outcomes.
     pub fn going_on<'a>(
         &self,
         cluster: &Cluster,

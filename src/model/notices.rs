@@ -159,8 +159,8 @@ impl NoticeFinder {
         }
     }
 
-    /// Returns the changes since the last call that the rules ask for. The first call returns none: what is already so
-    /// has not changed. The model must be refreshed at `now`.
+    /// Returns the changes since the last call that the rules ask for. The first call returns none, because there is
+    /// nothing to compare with. The model must be refreshed at `now`.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Vec<ChangeNotice> {
         // While lists arrive, the verdict changes although the cluster does not.
         let is_loading = || model.feeds.iter().any(|(kind, _)| !model.feeds.has_answered(kind));

@@ -39,11 +39,11 @@ pub struct Predictions {
     pending: Option<Arc<PendingPods>>,
     /// All budgets, while they are shown.
     budgets: Option<Arc<BudgetList>>,
-    /// What drains would meet, while that is shown.
+    /// The audit of drains, while it is shown.
     audit: Option<Arc<KnownAudit>>,
-    /// What the cluster can lose.
+    /// The headroom: which nodes and zones the cluster can lose.
     headroom: Option<HeadroomSnapshot>,
-    /// How right the forecasts of this session were.
+    /// Accuracy of the forecasts of this session.
     accuracy: Accuracy,
     /// Number of results, headroom excepted.
     results: ChangeCount,
@@ -125,7 +125,7 @@ impl Predictions {
         self.budgets.replace(Arc::new(budgets))
     }
 
-    /// What drains would meet; `None` while that is being computed.
+    /// The audit of drains; `None` while it is being computed.
     pub fn audit(&self) -> Option<&KnownAudit> {
         self.audit.as_deref()
     }
@@ -157,7 +157,7 @@ impl Predictions {
         self.headroom.as_ref()
     }
 
-    /// How right the forecasts of this session were.
+    /// Accuracy of the forecasts of this session.
     pub fn accuracy(&self) -> AccuracyReport {
         self.accuracy.report()
     }

@@ -274,7 +274,7 @@ impl NodeWatchlist {
         self.zones.range(..zone).map(|(_, nodes)| nodes.names.len()).sum()
     }
 
-    /// The worst of `count` nodes from an index on, in the order of [`zones`](Self::zones).
+    /// The worst of `count` nodes, starting at an index in the order of [`zones`](Self::zones).
     pub fn worst_from(&self, first: usize, count: usize) -> Option<&NodeName> {
         let nodes = self.zones.values().flat_map(|nodes| nodes.states.iter().zip(&nodes.names));
         let worst = nodes.skip(first).take(count).min_by_key(|(state, _)| **state);

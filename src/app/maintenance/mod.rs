@@ -1,4 +1,4 @@
-//! The maintenance sheet: how far maintenances are, in which waves the marked nodes could be maintained, and how.
+//! The maintenance sheet: the progress of maintenances, and the options and waves of a maintenance of the marked nodes.
 
 mod request;
 mod running;
@@ -23,12 +23,12 @@ pub use running::{
 /// The open maintenance sheet.
 #[derive(Clone, Debug)]
 pub struct MaintenanceSheet {
-    /// What would be done; its nodes are those that were marked or selected when the sheet was opened.
+    /// The proposed maintenance. Its nodes are those that were marked or selected when the sheet was opened.
     pub request: MaintenanceRequest,
     pub scrolled: usize,
     /// The line in which the value of an option is typed.
     pub line: Option<OptionLine>,
-    /// The latest waves, with the request that they are of.
+    /// The latest waves, with the request for which they were computed.
     worked_out: Option<(MaintenanceRequest, MaintenancePlan)>,
 }
 
@@ -41,7 +41,7 @@ pub struct OptionLine {
     pub fault: Option<String>,
 }
 
-/// Works out the waves of a sheet.
+/// A job that computes the waves of a sheet.
 #[derive(Debug)]
 pub struct MaintenanceJob {
     cluster: Cluster,
@@ -50,7 +50,7 @@ pub struct MaintenanceJob {
     now: Timestamp,
 }
 
-/// The waves of a sheet.
+/// The result of a job: the waves of a sheet.
 #[derive(Debug)]
 pub struct MaintenanceResult {
     request: MaintenanceRequest,
@@ -62,7 +62,7 @@ impl MaintenanceSheet {
         Self { request, scrolled: 0, line: None, worked_out: None }
     }
 
-    /// The waves; `None` until they are worked out.
+    /// The waves; `None` until they are computed.
     pub fn plan(&self) -> Option<&MaintenancePlan> {
         let wanted = self.request.of_waves();
         self.worked_out.as_ref().filter(|(request, _)| *request == wanted).map(|(_, plan)| plan)
@@ -102,14 +102,14 @@ impl MaintenanceSheet {
 }
 
 impl MaintenanceRequest {
-    /// The same request without what does not bear on the waves.
+    /// The request without the fields that do not affect the waves.
     fn of_waves(&self) -> Self {
         Self { exec: String::new(), wait_for: None, ..self.clone() }
     }
 }
 
 impl MaintenanceJob {
-    /// Works out the waves within the guard rails.
+    /// Computes the waves within the guard rails.
     pub fn work(self, guards: Guards) -> MaintenanceResult {
         let Self { cluster, request, rules, now } = self;
         let options = request.options(guards, cluster.nodes().len(), now);
@@ -118,8 +118,8 @@ impl MaintenanceJob {
 }
 
 impl App {
-    /// Returns the job that works out the waves of the open sheet; `None` if they are there, or not all is known that they
-    /// depend on.
+    /// Returns the job that computes the waves of the open sheet; `None` if the waves are up to date, or if not all of
+    /// their inputs are known.
     pub fn next_maintenance_job(&self, now: Timestamp) -> Option<MaintenanceJob> {
         let sheet = self.screen.overlays.maintenance().filter(|sheet| sheet.plan().is_none())?;
         let shown = self.shown();

@@ -1,4 +1,4 @@
-//! What is chosen on the maintenance sheet: the nodes, how they are maintained, and the work on their machines.
+//! The request of the maintenance sheet: the nodes, how they are maintained, and the work on their machines.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// A maintenance as it is chosen on screen. The defaults are those of `kordon maintenance`.
+/// A maintenance as it is configured on screen. The defaults are those of `kordon maintenance`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MaintenanceRequest {
     pub nodes: Vec<NodeName>,
@@ -27,17 +27,17 @@ pub struct MaintenanceRequest {
     pub max_per_zone: Option<usize>,
     /// The assumed time of the work on an empty node.
     pub work_takes: Span,
-    /// How long a node has to be well before it counts as done.
+    /// How long a node has to be healthy before it counts as done.
     pub settle: Span,
     /// Times of day at which waves may run; `None` for any time.
     pub window: Option<DailyWindow>,
     pub force: bool,
     pub delete_emptydir_data: bool,
-    /// Whether pods may leave that find no other node.
+    /// Whether pods may leave although no other node takes them.
     pub allow_pending: bool,
     /// The command line of the work on an empty node; empty if others do it.
     pub exec: String,
-    /// What shows that others have done the work.
+    /// The sign that others have done the work.
     pub wait_for: Option<WaitFor>,
 }
 
@@ -74,7 +74,7 @@ impl MaintenanceOption {
         Self::AllowPending,
     ];
 
-    /// The option of a maintenance that is also one of plans; `None` if it is not.
+    /// The maintenance option that corresponds to an option of plans; `None` if there is none.
     pub const fn from_plan(option: PlanOption) -> Option<Self> {
         match option {
             PlanOption::Parallel => Some(Self::Parallel),
@@ -146,7 +146,7 @@ impl MaintenanceRequest {
         }
     }
 
-    /// Whether it is said what the work on the machines is.
+    /// Whether the request says how the work on the machines is done.
     pub fn has_work(&self) -> bool {
         !self.exec.is_empty() || self.wait_for.is_some()
     }
@@ -227,7 +227,7 @@ impl MaintenanceRequest {
         Ok(())
     }
 
-    /// What is to be done. `count` is the number of nodes of the cluster.
+    /// The options of the maintenance. `count` is the number of nodes of the cluster.
     pub fn options(&self, guards: Guards, count: usize, now: Timestamp) -> MaintenanceOptions {
         MaintenanceOptions {
             nodes: self.nodes.clone(),
@@ -250,8 +250,8 @@ impl MaintenanceRequest {
         }
     }
 
-    /// The command that carries it out. Options with their default value are left out, except the work: without any, the
-    /// command has a place to fill in.
+    /// The command that carries out the maintenance. Options with their default value are left out. If no work is
+    /// given, the command has a placeholder for it.
     pub fn command(&self) -> String {
         let mut words = vec!["kordon".to_owned(), "maintenance".into()];
         words.extend(self.nodes.iter().map(ToString::to_string));

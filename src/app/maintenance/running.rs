@@ -1,4 +1,4 @@
-//! Maintenances that were started from the dashboard, and what leads to one.
+//! Maintenances that were started from the dashboard, and the steps before their start.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use kordon_time::Timestamp;
 /// Maximum number of notices that are kept of an operation or a maintenance.
 pub(in crate::app) const NOTICES: usize = 200;
 
-/// A maintenance that the operator is asked about.
+/// A maintenance that waits for the operator's confirmation.
 #[derive(Clone, Debug)]
 pub struct MaintenanceProposal {
     pub request: MaintenanceRequest,
@@ -32,11 +32,11 @@ pub struct MaintenanceStart {
 /// A maintenance that was started from this dashboard.
 #[derive(Clone, Debug)]
 pub struct MaintenanceEntry {
-    /// Number of the job that started it.
+    /// Number of the job that started the maintenance.
     pub(in crate::app) number: u64,
     pub id: OperationId,
     pub began: Timestamp,
-    /// When it was planned to end, at its start.
+    /// Planned end of the maintenance, as of its start.
     pub planned_end: Option<Timestamp>,
     pub outcome: MaintenanceOutcome,
     /// Notices, newest last.
@@ -44,16 +44,16 @@ pub struct MaintenanceEntry {
     pub state: MaintenanceState,
 }
 
-/// Where a maintenance stands.
+/// The state of a maintenance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MaintenanceState {
     Running,
     Paused,
-    /// It stops after the commands that run.
+    /// The maintenance stops once the running commands end.
     Cancelling,
-    /// It has ended, or stopped.
+    /// The maintenance has ended or stopped.
     Ended {
-        /// How; `None` if it could not record its end.
+        /// The end; `None` if it could not be recorded.
         kind: Option<MaintenanceEndKind>,
         at: Timestamp,
         says: String,
@@ -63,12 +63,12 @@ pub enum MaintenanceState {
 /// An event of a maintenance that runs beside the loop.
 #[derive(Clone, Debug)]
 pub enum MaintenanceEvent {
-    /// It did not start; the text says why.
+    /// The maintenance did not start; the text says why.
     NotStarted(String),
-    /// Its start is in the journal.
+    /// The start of the maintenance is in the journal.
     Started(OperationId, Box<MaintenancePlan>),
     News(MaintenanceNews),
-    /// It has ended, or its end could not be recorded.
+    /// The maintenance has ended, or its end could not be recorded.
     Ended(Result<Box<MaintenanceEnd>, String>),
 }
 
@@ -82,7 +82,7 @@ impl MaintenanceEntry {
         format!("{} {}", self.id, self.state_in_words())
     }
 
-    /// `runs`, `is paused` and so on.
+    /// The state as words that follow the title: `runs`, `is paused`.
     pub const fn state_in_words(&self) -> &'static str {
         match self.state {
             MaintenanceState::Running => "runs",

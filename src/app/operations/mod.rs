@@ -226,8 +226,8 @@ impl OperationEntry {
 }
 
 impl Operations {
-    /// Returns no operations. `read_only` is why the configuration forbids writing: it makes any mode read-only that could
-    /// be unlocked.
+    /// Creates an empty list of operations. `read_only` is the reason why the configuration forbids writing. If it is
+    /// given, every mode that could be unlocked becomes read-only.
     pub fn new(mode: Mode, read_only: Option<String>) -> Self {
         let mode = if read_only.is_some() && mode != Mode::Replay { Mode::ReadOnly } else { mode };
         Self { mode, read_only, ..Self::default() }

@@ -68,8 +68,8 @@ impl App {
         is_over
     }
 
-    /// Ends enforce mode. No new operation can start, but those in progress continue: half a drain is worse than a
-    /// whole one.
+    /// Ends enforce mode. No new operation can start, but operations in progress continue, because half a drain is
+    /// worse than a complete one.
     fn lock(&mut self, now: Timestamp, why: &str) {
         self.operations.mode = Mode::DryRun;
         self.operations.enforced_until = None;
@@ -88,8 +88,8 @@ impl App {
         }
     }
 
-    /// Forbids writing if the configuration does so now. A configuration that does not forbid it any more changes nothing
-    /// until the next start. Returns what to say of it.
+    /// Forbids writing if the configuration forbids it now. A configuration that no longer forbids writing has no
+    /// effect until the next start. Returns a message about the change.
     pub(in crate::app) fn tighten(&mut self, read_only: Option<String>, now: Timestamp) -> Option<String> {
         match (read_only, self.operations.mode) {
             (_, Mode::Replay) => None,

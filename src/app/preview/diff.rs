@@ -78,7 +78,8 @@ impl Preview {
         }
     }
 
-    /// Works the diff out again, if it is shown and the nodes have been read. The operation would have these options.
+    /// Works the diff out again, if it is shown and the nodes have been read. `options` are the options that the
+    /// operation would have.
     pub(in crate::app) fn work_out_diff(
         &mut self,
         options: OperationOptions,

@@ -12,8 +12,8 @@ use kordon_core::{
     },
 };
 
-/// Returns the causes in the plan of a drain, a finding for each pod and cause. Without a snapshot, nothing is said of
-/// replacements that find no node, and of volumes.
+/// Returns the causes in the plan of a drain, a finding for each pod and cause. Without a snapshot, causes about
+/// volumes and about replacements that find no node are missing.
 pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) -> Vec<Finding> {
     let mut found = Vec::new();
     for row in plan.pods.iter().filter(|row| leaves_or_should(&row.verdict)) {
@@ -54,7 +54,7 @@ fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> O
     Some(Finding::new(kind, subject, text))
 }
 
-/// Whether the drain is about this pod: it does not stay with its node.
+/// Whether the drain concerns this pod, because the pod does not stay with its node.
 const fn leaves_or_should(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::Skipped(_) | Verdict::Tolerates | Verdict::DeletionCancelled)
 }
@@ -272,7 +272,7 @@ fn workload_of(cluster: &Cluster, pod: &Pod) -> FindingSubject {
     }
 }
 
-/// What an audit says of an index of a Job: the same for all of its indexes.
+/// The text about an index of a Job. It is the same for all indexes of the Job.
 const INDEX_FAILS: &str = "an index of it fails for good; the Job goes on";
 
 /// Why a budget blocks an eviction, with its numbers.

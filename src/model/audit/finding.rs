@@ -1,4 +1,4 @@
-//! Causes because of which a drain does not end, or something is lost by it.
+//! Causes that prevent the end of a drain, or because of which something is lost.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -262,7 +262,7 @@ impl Fix {
 pub struct Finding {
     pub kind: FindingKind,
     pub subject: FindingSubject,
-    /// What is the case, in words.
+    /// The cause, in words.
     pub text: String,
     pub pods: BTreeSet<Key>,
     pub nodes: BTreeSet<NodeName>,
@@ -296,8 +296,8 @@ impl Finding {
         (self.severity(), self.kind, std::cmp::Reverse(self.nodes.len()), &self.subject)
     }
 
-    /// Adds the pods and nodes of the same cause. A Job may fail for one reason by the drain of one node, and for another
-    /// by that of another: each is named once.
+    /// Adds the pods and nodes of the same cause. If a Job fails for different reasons in the drains of different
+    /// nodes, each reason is named once.
     pub(super) fn absorb(&mut self, other: Self) {
         if self.kind == FindingKind::JobFails && !self.text.split(OR).any(|text| text == other.text) {
             self.text = format!("{}{OR}{}", self.text, other.text);
@@ -307,10 +307,10 @@ impl Finding {
     }
 }
 
-/// Stands between the reasons of one cause that differ from node to node.
+/// Separator between the reasons of one cause that differ from node to node.
 const OR: &str = "; by another drain: ";
 
-/// Findings with the same key are one.
+/// Key of a finding. Findings with equal keys are merged.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FindingKey(FindingKind, FindingSubject);
 

@@ -16,8 +16,8 @@ impl From<Suggestion> for Fix {
     }
 }
 
-/// Returns what would help against a cause, the smallest change first; empty if there is no more to say than the plan
-/// did.
+/// Returns what would help against a cause, the smallest change first; empty if there is nothing to add to the plan's
+/// own advice.
 pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules, now: Timestamp) -> Vec<Fix> {
     let pod = finding.pods.iter().find_map(|pod| cluster.pod(pod));
     let from = |find: fn(&Cluster, &Arc<Pod>, &EvictionRules, Timestamp) -> Vec<Suggestion>| -> Vec<Fix> {
@@ -65,7 +65,8 @@ pub(super) fn fixes(finding: &Finding, cluster: &Cluster, rules: &EvictionRules,
     }
 }
 
-/// Returns a drain that scales the pod's Deployment up meanwhile, if that is possible: it changes nothing for good.
+/// Returns a drain that scales the pod's Deployment up for the time of the drain, if that is possible. The drain leaves
+/// no permanent change.
 fn surge(finding: &Finding, cluster: &Cluster, pod: &Pod) -> Option<Fix> {
     let unless = match assess(cluster, pod) {
         Ok(_) => "",

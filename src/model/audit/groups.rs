@@ -54,7 +54,7 @@ impl AuditGroup {
     }
 }
 
-/// What is said if nothing was found, by the number of nodes without an answer.
+/// The text if nothing was found, depending on the number of nodes without an answer.
 pub const fn nothing_found(unknown: usize) -> &'static str {
     match unknown {
         0 => "nothing holds up a drain, and nothing is lost",

@@ -1,5 +1,5 @@
-//! The audit: what a drain of each node would meet today. Every drain is planned alone, over the cluster as it is, with
-//! all flags of kubectl drain; what holds it up or is lost is grouped by cause.
+//! The audit: what would hinder a drain of each node now, and what would be lost. Each drain is planned alone, in the
+//! present state of the cluster, with all flags of kubectl drain. The results are grouped by cause.
 //!
 //! [`AuditWork`] plans one node at a time, so that it can show its progress and be interrupted.
 
@@ -32,16 +32,16 @@ use kordon_core::{
 };
 use kordon_time::{Span, Timestamp};
 
-/// What drains would meet, in the whole cluster.
+/// The audit of the whole cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DrainAudit {
     /// The nodes, by name.
     pub nodes: Vec<AuditedNode>,
-    /// The causes: the most severe first, among them those that concern most nodes.
+    /// The causes, the most severe first. Of equally severe causes, those that concern most nodes come first.
     pub findings: Vec<Finding>,
 }
 
-/// What a drain of one node would meet, if only this node were drained.
+/// What would happen in a drain of one node, if only this node were drained.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditedNode {
     pub node: NodeName,
@@ -58,7 +58,7 @@ pub struct AuditedNode {
     pub totals: PlanTotals,
     /// What is not known, because of which there is no answer; empty if there is one.
     pub gaps: Gaps,
-    /// Places of its causes in [`DrainAudit::findings`].
+    /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,
 }
 
@@ -228,13 +228,13 @@ impl AuditWork {
                 }
             }
             Err(PlanError::Unknown(gaps)) => audited.gaps = gaps,
-            // The node was there a moment ago, in the same copy of the cluster.
+            // The node exists in this copy of the cluster, so this cannot happen.
             Err(PlanError::NoSuchNode { .. } | PlanError::NoSuchPod { .. }) => return,
         }
         self.nodes.push(audited);
     }
 
-    /// The flags without which kubectl drain refuses to start, `--ignore-daemonsets` excepted: no drain goes without it.
+    /// The flags without which kubectl drain refuses to start, except `--ignore-daemonsets`, which every drain needs.
     fn needs(&self, node: &NodeName) -> BTreeSet<DrainFlag> {
         let options = DrainOptions { ignore_daemonsets: true, ..DrainOptions::default() };
         let screen = |pod: &Arc<Pod>| filter::screen(&self.cluster, pod, &options, &self.rules, self.now);

@@ -37,7 +37,7 @@ pub(super) fn blocked_drains(model: &Model, now: Timestamp) -> Vec<Finding> {
     // The advice has the same level as the findings about drains. A stable sort by level therefore keeps it after them.
     let wait = |node: &NodeName| model.views.cordon_waits.iter().find(|wait| wait.node == *node);
     let advice = model.views.blocked_drains.iter().filter_map(|drain| match wait(&drain.node) {
-        // One of the drains that wait for each other goes first: its advice is enough.
+        // Of two drains that wait for each other, the advice for one is enough. It is added below.
         Some(CordonWait { waits_in_turn: Some(_), .. }) => None,
         Some(wait) => Some(wait.advice()),
         None => Some(drain.advice()),
@@ -58,8 +58,8 @@ fn mutual(model: &Model) -> impl Iterator<Item = &CordonWait> {
     model.views.cordon_waits.iter().filter(|wait| wait.waits_in_turn.is_some())
 }
 
-/// Findings about maintenances that were stopped, and keep their nodes: `maintenance of alice@desk was stopped with 3 nodes
-/// left · kordon maintenance --resume goes on`.
+/// Findings about maintenances that were stopped and still have nodes:
+/// `maintenance of alice@desk was stopped with 3 nodes left · kordon maintenance --resume goes on`.
 pub(super) fn stopped_maintenances(model: &Model, now: Timestamp) -> impl Iterator<Item = Finding> {
     let stopped =
         MaintenanceNotes::all(&model.cluster).into_iter().filter(move |notes| !notes.is_running(now));

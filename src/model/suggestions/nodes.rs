@@ -59,7 +59,7 @@ impl NodeCase {
             NodeState::Pressure => vec![Wait, Cordon, Drain],
             NodeState::Starting => vec![Wait, RestartKubelet, DeleteNode],
             NodeState::ShuttingDown | NodeState::Rebooting | NodeState::Draining => vec![Wait],
-            // Another project will uncordon it, or delete it.
+            // Another project will uncordon or delete the node.
             NodeState::Drained if ForeignDrain::stage(&self.node).is_some() => vec![Wait, Uncordon],
             NodeState::Drained => vec![Uncordon, DeleteNode],
             NodeState::Cordoned if self.is_cordon_in_time(now) => vec![Wait, Uncordon, Drain],
