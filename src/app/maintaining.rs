@@ -159,7 +159,7 @@ impl App {
         self.operations.maintenances.iter_mut().find(|entry| entry.number == number)
     }
 
-    /// Whether the key that pauses is for the maintenance that runs here.
+    /// Whether the pause key applies to the maintenance that runs here.
     pub(in crate::app) fn pauses_maintenance(&self) -> bool {
         self.screen.shows_maintenance() && self.operations.running_maintenance().is_some()
     }

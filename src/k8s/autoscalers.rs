@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers, read by one request: which workloads somebody else scales.
+//! HorizontalPodAutoscalers, all of which are read with one request.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ use kordon_time::{Span, Timestamp};
 pub struct BudgetList {
     /// Number of changes that may alter the list, at the time of the computation.
     changes: u64,
-    /// The drains from which it was made. A drain can become a blocked one without a change.
+    /// The drains from which the list was made. Time alone can turn a drain into a blocked one, without any change.
     drains: KnownDrains,
     rows: BTreeMap<Key, BudgetRow>,
 }

@@ -17,7 +17,7 @@ impl ChangeCount {
         self.0
     }
 
-    /// Adds one if something has changed.
+    /// Increases the count if something has changed.
     pub fn count(&mut self, has_changed: bool) {
         self.0 += u64::from(has_changed);
     }

@@ -76,7 +76,7 @@ impl Views {
             && self.zones.iter().zip(zones).all(|(zone, other)| zone.says_the_same(other))
     }
 
-    /// Stores what leaves, unless something newer is known. Returns what was known before. `outcomes` is the revision
+    /// Stores the leaving pods, unless newer ones are known. Returns the previous ones. `outcomes` is the revision
     /// of the outcomes.
     pub(super) fn set_leaving(&mut self, counted: CountedLeaving, outcomes: u64) -> Option<Arc<Leaving>> {
         let CountedLeaving { leaving, counts } = counted;

@@ -18,7 +18,7 @@ impl PlannedAutoscalers {
         Self { server, is_wanted: false, reading: None }
     }
 
-    /// Reads them if a plan needs them from now on.
+    /// Reads the autoscalers once a plan needs them.
     pub fn follow(&mut self, is_wanted: bool) {
         if is_wanted
             && !self.is_wanted
@@ -30,7 +30,7 @@ impl PlannedAutoscalers {
         self.is_wanted = is_wanted;
     }
 
-    /// Waits for them. Waits forever if they are not being read. May be dropped and awaited again.
+    /// Waits for the autoscalers. Waits forever if they are not being read. May be dropped and awaited again.
     pub async fn next(&mut self) -> KnownAutoscalers {
         let Some(reading) = &mut self.reading else { return std::future::pending().await };
         let read = reading.await;

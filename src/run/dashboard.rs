@@ -83,7 +83,7 @@ const TURN: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub struct Dashboard {
     pub app: App,
-    /// None if a recording is shown.
+    /// The session's connections to the cluster; none if a recording is shown.
     pub links: Option<Links>,
     pub clock: Clock,
     /// Access to the cluster for operations; none if they cannot write.
@@ -260,7 +260,7 @@ struct Loop {
     opening: ContextOpening,
     /// File of the configuration, to which views are added; none if there is no place for it.
     preferences: Option<PathBuf>,
-    /// Reads that file again when it changes.
+    /// Reads the configuration again when its file changes.
     reader: Option<PreferencesReader>,
     /// Number of operations that run.
     running: RunningCount,
@@ -442,7 +442,7 @@ impl Loop {
         self.display.draw_soon();
     }
 
-    /// Sends the notice of a test, if one was asked for.
+    /// Sends a test notice, if the user asked for one.
     fn test_notice(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
         let Display { app, clock, .. } = &mut self.display;
         if !std::mem::take(&mut app.test_notice) {

@@ -49,8 +49,8 @@ pub struct OperationsDriver {
     jobs: Vec<Background<DoneJob>>,
     running: BTreeMap<OperationId, RunningOperation>,
     maintenances: MaintenanceTasks,
-    /// The strictest guard rails that were read in this session: rails that are relaxed meanwhile stay as they were. None if
-    /// they could not be read at the start.
+    /// The strictest guard rails that were read in this session. Guard rails that are relaxed during the session have
+    /// no effect. None if they could not be read at the start.
     guards: Option<Guards>,
 }
 
@@ -322,8 +322,8 @@ async fn next_of_any(running: impl Iterator<Item = &mut RunningOperation>) -> Jo
 
 const NO_CONTEXT: &str = "nothing can be applied here";
 
-/// Asks the API server which permissions the user does not have, and reads the guard rails. Returns also these, with what
-/// was in force earlier.
+/// Asks the API server which permissions the user does not have, and reads the guard rails. Also returns the guard
+/// rails, combined with those that were in force earlier.
 async fn check(
     context: &WriteContext,
     earlier: Option<Guards>,
@@ -338,7 +338,7 @@ async fn check(
     }
 }
 
-/// What both guard rails allow, of which each may be missing.
+/// Combines two sets of guard rails, either of which may be missing.
 fn stricter(one: Option<Guards>, other: Option<Guards>) -> Option<Guards> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.and(&other)),

@@ -33,7 +33,7 @@ use kordon_core::{
 pub(super) struct MaintenanceTasks(Vec<MaintenanceTask>);
 
 struct MaintenanceTask {
-    /// Number of the job that started it.
+    /// Number of the job that started the maintenance.
     number: u64,
     input: mpsc::Sender<OperatorInput>,
     events: mpsc::UnboundedReceiver<MaintenanceEvent>,
@@ -182,7 +182,7 @@ impl Starting {
         Ok(self.start.request.options(guards, cluster.nodes().len(), self.clock.now()))
     }
 
-    /// Takes the lock of a new maintenance, and records its start. It goes on by the same command line.
+    /// Takes the lock of a new maintenance, and records its start. The recorded command line also resumes it.
     async fn lock(&self, context: &WriteContext, cluster: &Cluster) -> Result<OperationLock, String> {
         let MaintenanceStart { request, reason } = &self.start;
         let uid = |name: &NodeName| -> Option<(NodeName, Uid)> {

@@ -11,7 +11,7 @@ use kordon_core::placement::ClusterSnapshot;
 /// The slices of headroom, one at a time, and the progress from one to the next.
 pub struct HeadroomSlices {
     slice: Background<(HeadroomProgress, Option<HeadroomSnapshot>)>,
-    /// Default while a slice runs.
+    /// The progress between slices; a default value while a slice runs.
     progress: HeadroomProgress,
     /// Whether the last slice left more to do.
     has_more: bool,

@@ -21,7 +21,7 @@ use kordon_core::{
 /// An operation in progress, with its connections to the cluster, the executor and the journal.
 pub struct OperationRun<'a> {
     pub operation: Operation,
-    /// Model of the watched cluster. Its engine, if it has one, is not woken meanwhile.
+    /// Model of the watched cluster. Its engine, if it has one, is not woken during the operation.
     pub watched: WatchedModel<'a>,
     pub link: RequestLink,
     /// Writer of the journal; none in a dry run.

@@ -88,7 +88,7 @@ async fn follow(file: PreferencesFile, results: mpsc::Sender<ReadPreferences>) {
     }
 }
 
-/// What differs once a file was written or replaced.
+/// Properties of a file that change when it is written or replaced.
 #[derive(PartialEq)]
 struct FileState {
     modified: Option<SystemTime>,

@@ -32,7 +32,7 @@ pub struct ShownModel {
     newest: watch::Receiver<Arc<Model>>,
 }
 
-/// What has become known of the cluster.
+/// News about the cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WatchNews {
     /// The cluster may have changed.

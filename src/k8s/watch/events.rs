@@ -108,13 +108,13 @@ pub async fn read_cluster_events(
 
 /// Which Events are read.
 enum EventScope {
-    /// Those about an object.
+    /// Events about one object.
     Object(EventSubject),
-    /// Those of a namespace, or of the whole cluster.
+    /// Events of a namespace, or of the whole cluster.
     Cluster(Option<String>),
 }
 
-/// Who gets the Events.
+/// Receiver of the Events.
 enum Reports {
     Object(mpsc::Sender<ObjectEvents>),
     Cluster(mpsc::Sender<EventsOfCluster>),
@@ -259,7 +259,7 @@ impl EventFollower {
 
     async fn read_watch(&mut self, mut body: Body) -> Result<(), WatchError> {
         let mut framing = Framing::new(Encoding::Json, LONGEST);
-        // When the changes so far are reported; `None` without changes.
+        // Time at which the changes so far are reported; `None` without changes.
         let mut due: Option<Instant> = None;
         loop {
             let frame = tokio::select! {

@@ -164,7 +164,7 @@ impl AuditWork {
         !self.queue.is_empty()
     }
 
-    /// Ends the audit: works out what would help for each cause.
+    /// Ends the audit: computes what would help against each cause.
     pub fn finish(self) -> DrainAudit {
         let Self { cluster, rules, now, nodes, findings, .. } = self;
         let mut findings: Vec<Finding> = findings.into_values().collect();

@@ -1,9 +1,9 @@
-//! Goes from one context to another without leaving the terminal.
+//! Changes from one context to another without leaving the terminal.
 //!
-//! The dashboard that is shown goes on while another context is connected to, so a cluster that does not answer keeps
-//! nobody waiting. A dashboard whose operations still run is kept when it is left: they go on with their own client, and
-//! no key reaches them until its context is shown again. Any other dashboard is dropped, and what was on its screen is
-//! shown again later.
+//! The shown dashboard continues while another context is being connected, so a cluster that does not answer keeps
+//! nobody waiting. If operations of a dashboard still run when the user leaves it, the dashboard is kept. These
+//! operations continue with their own client, and no key reaches them until their context is shown again. Any other
+//! dashboard is dropped, and what was on its screen is shown again later.
 
 use std::{
     collections::BTreeMap,
@@ -34,17 +34,17 @@ impl fmt::Debug for ContextOpener {
     }
 }
 
-/// A context that is being connected to; none if no other is wanted.
+/// The context that is being connected; none if no other context is wanted.
 #[derive(Default)]
 pub(super) struct ContextOpening(Option<(String, BoxFuture<'static, Result<Dashboard, String>>)>);
 
 /// Why a loop has ended.
 pub(super) enum End {
-    /// The user quits, the keys have ended, or the time is over.
+    /// The user quits, the keys have ended, or the loop's time is over.
     Quit,
     /// Another context is ready to be shown.
     Opened(Box<Dashboard>),
-    /// A context that was left, and whose operations still run, is wanted again.
+    /// The user wants to see a context again that was left and whose operations still run.
     Back(String),
 }
 
@@ -139,7 +139,8 @@ impl Loop {
         Elsewhere { context: self.context().to_owned(), running: self.running.clone() }
     }
 
-    /// Starts to open the context that the user wants. Returns the end of this loop if it is one that was left.
+    /// Starts to open the context that the user wants. If that context was left with operations that still run, returns
+    /// the end of this loop instead.
     pub(super) fn follow_context(&mut self) -> Option<End> {
         let name = self.display.app.wanted_context.take()?;
         if self.display.app.elsewhere.iter().any(|other| other.context == name && other.is_busy()) {

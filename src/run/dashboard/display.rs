@@ -133,7 +133,7 @@ impl Display {
     /// Schedules a draw for a new result about what is shown.
     pub(super) fn show_result(&mut self) {
         if self.app.playback.is_some() {
-            // A recording has no ticks that would arrange the lists.
+            // A recording has no ticks, which otherwise bring the lists up to date.
             self.app.arrange(self.now());
             self.draw_soon();
         } else {

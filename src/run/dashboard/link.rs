@@ -54,7 +54,7 @@ impl ClusterLink {
         Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, kubelets }
     }
 
-    /// Follows what is on screen: what is read from now on is about that.
+    /// Follows what is on screen, so that the data for it is read from now on.
     pub(super) fn follow(&mut self, app: &App) {
         let wanted = app.wanted_scopes();
         self.wanted.send_if_modified(|current| {
@@ -104,7 +104,7 @@ impl ClusterLink {
         self.feeds = None;
     }
 
-    /// Closes the channels of the executor, which has ended. Returns whether that is news.
+    /// Closes the channels of the executor, which has ended. Returns whether they were open until now.
     pub(super) fn on_executor_ended(&mut self) -> bool {
         self.effects = None;
         self.outcomes.take().is_some()

@@ -110,7 +110,7 @@ impl Past {
 
     /// Closes the history, because the user does not look at it any more.
     fn close(&mut self) {
-        // The player has a hundred copies of the model and more.
+        // Dropping the player takes long, because it has a hundred or more copies of the model.
         drop_in_background(self.player.take());
         self.opening = Background::new(Duration::ZERO);
     }

@@ -1,4 +1,4 @@
-//! What a user takes along: rows for the clipboard, and what is shown as a file.
+//! Copies rows to the clipboard, and writes what is shown to a file.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Loop {
-    /// Copies or writes what the user has asked for, and says so in the footer.
+    /// Copies or writes what the user has asked for, and reports it in the footer.
     pub(super) fn take_along(&mut self, surface: &mut impl Surface) -> Result<(), RunError> {
         let Some(wanted) = self.display.app.taken_along.take() else { return Ok(()) };
         let rows = ui::shown_rows(&self.display.app, self.display.now());
@@ -86,7 +86,7 @@ fn append(file: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// Writes a layout into a configuration, in place of the one that is there. Returns what to say.
+/// Writes a layout into a configuration, in place of the one that is there. Returns a message for the user.
 ///
 /// # Errors
 /// The file cannot be read or written, or its layout is not a table that can be replaced; the text says why.
@@ -103,8 +103,8 @@ fn keep_layout(file: &Path, layout: &PaneLayout) -> Result<String, String> {
     Ok(format!("the layout is in {}", file.display()))
 }
 
-/// The text of a configuration with this layout; `None` if it has one in another form than a table of its own. The comments
-/// of the table stay.
+/// The text of a configuration with this layout; `None` if the configuration has a layout that is not a table of its
+/// own. The comments of the table stay.
 fn with_layout(text: &str, layout: &PaneLayout) -> Option<String> {
     let is_header = |line: &str| line.trim_start().starts_with('[');
     let lines: Vec<&str> = text.lines().collect();
@@ -128,7 +128,7 @@ fn with_layout(text: &str, layout: &PaneLayout) -> Option<String> {
     Some(kept.map(|line| format!("{line}\n")).collect())
 }
 
-/// Copies a text. Returns what to say.
+/// Copies a text. Returns a message for the user.
 fn copy(surface: &mut impl Surface, text: Result<String, &str>, what: &str) -> Result<String, RunError> {
     match text {
         Ok(text) if text.len() > MOST_COPIED => {

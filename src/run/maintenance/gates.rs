@@ -4,7 +4,7 @@ use crate::{model::VerdictLevel, run::watched_model::WatchedModel};
 use kordon_clock::Clock;
 use kordon_core::maintenance::{Gate, GateReading};
 
-/// What must not be worse than at the start.
+/// The gates, with the state at the start, which must not become worse.
 pub struct Gates {
     reading: GateReading,
     verdict: VerdictLevel,
@@ -12,7 +12,7 @@ pub struct Gates {
 }
 
 impl Gates {
-    /// Reads how the cluster is before the start.
+    /// Reads the state of the cluster before the start.
     pub fn new(left_out: Vec<Gate>, watched: &mut WatchedModel<'_>, clock: Clock) -> Self {
         Self { reading: GateReading::new(watched.cluster()), verdict: watched.verdict(clock).level, left_out }
     }
@@ -21,7 +21,7 @@ impl Gates {
     pub fn failures(&self, watched: &mut WatchedModel<'_>, clock: Clock) -> Vec<String> {
         let mut failures = GateReading::new(watched.cluster()).worse_than(&self.reading);
         let verdict = watched.verdict(clock);
-        // The maintenance itself may be worth a notice.
+        // The maintenance itself may raise the verdict to Notice.
         if verdict.level > self.verdict && verdict.level >= VerdictLevel::Warning {
             failures.push((Gate::Verdict, verdict.text()));
         }

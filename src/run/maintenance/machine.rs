@@ -1,4 +1,4 @@
-//! The work on one machine, as far as it has come.
+//! Progress of the work on one machine.
 
 use tokio::task::JoinHandle;
 
@@ -8,7 +8,7 @@ use kordon_time::Timestamp;
 /// A machine whose node is empty.
 pub struct MachineWork {
     pub name: NodeName,
-    /// What it showed before its work.
+    /// The state of the machine before its work.
     pub before: String,
     pub stage: WorkStage,
     pub begun: Timestamp,
@@ -18,11 +18,11 @@ pub struct MachineWork {
 pub type RunningHook = JoinHandle<Result<(), String>>;
 
 pub enum WorkStage {
-    /// The command is to run, or runs.
+    /// The command waits for its start, or runs.
     Command(Option<RunningHook>),
-    /// Others work on it.
+    /// Somebody else does the work on the machine.
     Awaited,
-    /// The work is done. `since` is when the node was found well; `None` while it is not.
+    /// The work is done. `since` is the time from which the node has been healthy; `None` while it is not healthy.
     Returning {
         since: Option<Timestamp>,
     },
@@ -30,7 +30,7 @@ pub enum WorkStage {
 }
 
 impl MachineWork {
-    /// A machine that is at this stage of its maintenance.
+    /// Creates a machine that is at this stage of its maintenance.
     pub const fn new(name: NodeName, before: String, stage: MaintenanceStage, now: Timestamp) -> Self {
         let stage = match stage {
             MaintenanceStage::Waiting | MaintenanceStage::Draining | MaintenanceStage::Working => {

@@ -1,4 +1,4 @@
-//! The machines of a wave: the work on each, until its node is well again and back in service.
+//! The machines of a wave: the work on each, until its node is healthy again and back in service.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl MaintenanceRun<'_> {
         self.tick().await
     }
 
-    /// Waits for the commands that run. What they do to a machine is not interrupted halfway.
+    /// Waits for the commands that run. The work on a machine is not interrupted halfway.
     async fn finish_commands(&mut self, machines: Vec<MachineWork>) -> Result<(), Stop> {
         let running: BTreeMap<NodeName, (String, RunningHook)> = machines
             .into_iter()
@@ -69,7 +69,7 @@ impl MaintenanceRun<'_> {
         Err(Stop::Cancelled)
     }
 
-    /// Moves a machine on as far as it goes now. Returns what is to be written to its node.
+    /// Advances a machine as far as is possible now. Returns what to write to its node.
     async fn advance(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let awaits = match &mut machine.stage {
@@ -103,7 +103,8 @@ impl MaintenanceRun<'_> {
         Some(self.staged(&machine.name, MaintenanceStage::Returning, &machine.before))
     }
 
-    /// Starts the command of a machine, or looks whether it has ended. Without a command, nothing has to end.
+    /// Starts the command of a machine, or checks whether it has ended. Returns true if the command has ended or there
+    /// is none.
     async fn run_command(&self, machine: &mut MachineWork) -> Result<bool, String> {
         let Some(hook) = self.terms.exec.clone() else { return Ok(true) };
         let WorkStage::Command(running) = &mut machine.stage else { return Ok(true) };
@@ -117,13 +118,13 @@ impl MaintenanceRun<'_> {
         }
     }
 
-    /// What is still awaited of a machine by `--wait-for`.
+    /// Describes the sign of `--wait-for` that a machine does not show yet.
     fn awaits(&self, machine: &MachineWork) -> Option<String> {
         let node = self.watched.cluster().node(&machine.name);
         self.terms.wait_for.as_ref()?.awaits(node.map(|node| &**node), &machine.before)
     }
 
-    /// Looks whether the node of a machine has been well for long enough. If so, returns its release.
+    /// Checks whether the node of a machine has been healthy for long enough. If so, returns the release of the node.
     async fn bring_back(&mut self, machine: &mut MachineWork) -> Option<(NodeName, MaintenanceWrite)> {
         let now = self.now();
         let old =

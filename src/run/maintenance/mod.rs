@@ -45,20 +45,20 @@ use machine::{MachineWork, RunningHook, WorkStage};
 pub use stop::Stop;
 pub use terms::{MaintenanceTerms, OnFailure};
 
-/// A maintenance that is carried out.
+/// A maintenance that is being carried out.
 pub struct MaintenanceRun<'a> {
     watched: WatchedModel<'a>,
     context: WriteContext,
     lock: OperationLock,
     clock: Clock,
     terms: MaintenanceTerms,
-    /// What is left to do. Its nodes become fewer.
+    /// The options of the maintenance. Nodes that are done are removed from them.
     options: MaintenanceOptions,
     operator: OperatorRequests,
     is_paused: bool,
     gates: Gates,
     outcome: MaintenanceOutcome,
-    /// Lines that commands print.
+    /// Lines that commands have printed.
     lines: (mpsc::Sender<HookLine>, mpsc::Receiver<HookLine>),
     /// When one of the notes is renewed next.
     renews_at: Timestamp,
@@ -73,21 +73,21 @@ pub struct NewMaintenance {
     pub options: MaintenanceOptions,
     pub outcome: MaintenanceOutcome,
     pub operator: OperatorRequests,
-    /// What hears of the progress.
+    /// Receives news of the progress.
     pub tell: Tell,
 }
 
-/// Hears of the progress of a maintenance.
+/// Receives news of the progress of a maintenance.
 pub type Tell = Box<dyn FnMut(MaintenanceNews) + Send + Sync>;
 
 /// Interval at which the cluster is looked at while nothing is written.
 const LOOK: Span = Span::from_secs(1);
 
-/// Lines of commands that may wait to be told.
+/// Maximum number of lines of commands that wait to be reported.
 const LINES: usize = 1_000;
 
 impl<'a> MaintenanceRun<'a> {
-    /// Reads how the cluster is before the start.
+    /// Reads the state of the cluster before the start.
     pub fn new(new: NewMaintenance, mut watched: WatchedModel<'a>, clock: Clock) -> Self {
         let NewMaintenance { context, lock, terms, options, outcome, operator, tell } = new;
         let gates = Gates::new(terms.without_gates.clone(), &mut watched, clock);
@@ -145,7 +145,7 @@ impl<'a> MaintenanceRun<'a> {
         Ok(end)
     }
 
-    /// Gives back nodes of a maintenance that was stopped, and records in the journal that it is over.
+    /// Releases the nodes of a maintenance that was stopped, and records in the journal that the maintenance is over.
     ///
     /// # Errors
     /// It stopped before all nodes were released; or the journal cannot be written.
@@ -173,7 +173,8 @@ impl<'a> MaintenanceRun<'a> {
         self.clock.now()
     }
 
-    /// Works out the waves of the nodes that are left, and returns the first. `None` if none of them can be in a wave.
+    /// Computes the waves of the remaining nodes, and returns the first wave. `None` if none of the nodes can be in a
+    /// wave.
     async fn next_wave(&mut self) -> Result<Option<MaintenanceWave>, Stop> {
         let id = self.lock.id.clone();
         let cluster = match MaintenanceNotes::find(self.watched.cluster(), &id) {
@@ -348,7 +349,7 @@ impl<'a> MaintenanceRun<'a> {
         (self.tell)(MaintenanceNews::Progress(Box::new(self.outcome.clone())));
     }
 
-    /// Drives an operation to its end. It has not ended if the operator asked twice to stop.
+    /// Drives an operation to its end. If the operator asks twice to stop, returns the operation before its end.
     async fn drive(&mut self, operation: Operation, from: InputFrom) -> Operation {
         let (link, journal) = (self.context.start_executor(&self.lock), Some(self.lock.writer.clone()));
         let watched = self.watched.reborrow();
@@ -375,7 +376,7 @@ impl<'a> MaintenanceRun<'a> {
         operation
     }
 
-    /// Writes how far nodes are. Nodes that are gone are left out.
+    /// Writes the stages of nodes. Nodes that are gone are left out.
     async fn write(&mut self, writes: Vec<(NodeName, MaintenanceWrite)>) -> Result<(), Stop> {
         let cluster = self.watched.cluster();
         let is_due = |node: &Node, write: &MaintenanceWrite| match (write, &node.maintenance) {
@@ -427,7 +428,7 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// What a machine shows before its work.
+    /// The state of a machine before its work.
     fn shown_before(&self, name: &NodeName) -> String {
         let node = self.watched.cluster().node(name);
         let before = |wait: &WaitFor| node.map(|node| wait.before(node));
@@ -479,8 +480,8 @@ impl<'a> MaintenanceRun<'a> {
         Ok(end_of_hook(&mut running).await)
     }
 
-    /// Starts a command of the operator; without a node for the whole cluster. It holds the lock of the maintenance, so that
-    /// nobody goes on while it runs.
+    /// Starts a command of the operator, for one node or, without a node, for the whole cluster. The command holds the
+    /// lock of the maintenance, so that nobody resumes the maintenance while the command runs.
     fn start_hook(&self, hook: Hook, node: Option<NodeName>) -> Result<RunningHook, String> {
         let lock = &self.lock;
         let input = lock.as_input().map_err(|error| error.to_string())?;
@@ -540,7 +541,7 @@ impl<'a> MaintenanceRun<'a> {
         self.write_to(vec![(name, uid, write)]).await
     }
 
-    /// Gives back the nodes that are in no wave.
+    /// Releases the nodes that are in no wave.
     async fn release_left_out(&mut self) -> Result<(), Stop> {
         let nodes = std::mem::take(&mut self.options.nodes);
         self.release(nodes).await
@@ -551,8 +552,8 @@ impl<'a> MaintenanceRun<'a> {
         self.write(nodes.into_iter().map(|name| (name, MaintenanceWrite::Release)).collect()).await
     }
 
-    /// Uncordons the nodes that are not drained, if that was asked for when something fails. Returns whether the maintenance is
-    /// over.
+    /// Uncordons the nodes that are not drained, if the operator chose this for failures. Returns whether the
+    /// maintenance is over.
     async fn roll_back(&mut self) -> bool {
         if self.terms.on_failure == OnFailure::Pause {
             return false;
@@ -563,7 +564,7 @@ impl<'a> MaintenanceRun<'a> {
         self.release(nodes).await.is_ok()
     }
 
-    /// Tells the operator and the journal.
+    /// Reports a message to the operator and to the journal.
     async fn tell(&mut self, level: Severity, subject: &str, text: String) {
         let notice = OperationNotice { at: self.now(), level, subject: subject.into(), text };
         (self.tell)(MaintenanceNews::Notice(notice.clone()));
@@ -572,7 +573,7 @@ impl<'a> MaintenanceRun<'a> {
         }
     }
 
-    /// Tells what commands have printed.
+    /// Reports the lines that commands have printed.
     async fn tell_lines(&mut self) {
         while let Ok(HookLine { node, text }) = self.lines.1.try_recv() {
             let subject = node.map_or_else(|| "gate".into(), |node| format!("node/{node}"));
@@ -581,16 +582,16 @@ impl<'a> MaintenanceRun<'a> {
     }
 }
 
-/// Whose input an operation gets while it runs.
+/// Who can control an operation while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InputFrom {
     /// The operator can pause and cancel it.
     Operator,
-    /// It is short; the operator's input waits for its end.
+    /// Nobody, because the operation is short. The operator's input waits for its end.
     Nobody,
 }
 
-/// Works out waves, while the cluster is watched.
+/// Computes waves in the background, while the cluster is watched.
 ///
 /// # Errors
 /// The work panicked.
@@ -606,7 +607,7 @@ pub async fn plan(
     watched.while_watching(clock, work).await
 }
 
-/// How a command has ended; waits for it.
+/// Waits for the end of a command, and returns its result.
 async fn end_of_hook(running: &mut RunningHook) -> Result<(), String> {
     running.await.unwrap_or_else(|_| Err("it ended by a fault of kordon".into()))
 }

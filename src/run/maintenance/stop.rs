@@ -3,10 +3,10 @@
 /// Why a maintenance stops before its end.
 #[derive(Debug)]
 pub enum Stop {
-    /// Something failed, or a gate does not hold. It can be resumed.
+    /// Something failed, or a gate does not hold. The maintenance can be resumed.
     Failed(String),
-    /// The operator interrupted it. It can be resumed.
+    /// The operator interrupted the maintenance. It can be resumed.
     Cancelled,
-    /// The operator interrupted it twice.
+    /// The operator interrupted the maintenance twice.
     Killed,
 }

@@ -1,4 +1,4 @@
-//! How a maintenance is carried out.
+//! Options for carrying out a maintenance.
 
 use clap::ValueEnum;
 
@@ -9,19 +9,19 @@ use kordon_core::{
 };
 use kordon_time::Span;
 
-/// How a maintenance is carried out, beside its waves.
+/// Options for carrying out a maintenance, besides its waves.
 #[derive(Clone, Debug)]
 pub struct MaintenanceTerms {
     /// The work on an empty node; none if others do it.
     pub exec: Option<Hook>,
-    /// What shows that others have done the work; none if the command is all.
+    /// The sign that others have done the work; none if the command is all of the work.
     pub wait_for: Option<WaitFor>,
     /// A further gate between waves.
     pub gate: Option<Hook>,
     pub without_gates: Vec<Gate>,
-    /// How long to wait for a gate.
+    /// Maximum time to wait for a gate.
     pub gate_timeout: Span,
-    /// How long the work on a node may take, until the node is well again.
+    /// Maximum time for the work on a node, until the node is healthy again.
     pub work_timeout: Span,
     pub on_failure: OnFailure,
     pub reason: String,
@@ -38,8 +38,8 @@ pub enum OnFailure {
 }
 
 impl MaintenanceTerms {
-    /// How long a gate is waited for unless the operator says otherwise.
+    /// Default of the maximum time to wait for a gate.
     pub const GATE_TIMEOUT: Span = Span::from_secs(30 * 60);
-    /// How long the work on a node may take unless the operator says otherwise.
+    /// Default of the maximum time for the work on a node.
     pub const WORK_TIMEOUT: Span = Span::from_secs(60 * 60);
 }

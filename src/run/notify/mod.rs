@@ -70,8 +70,8 @@ impl Notifier {
         }
     }
 
-    /// Changes who is notified of what. What was known of the cluster, and what was sent within the rate, stays known, so
-    /// that no change is lost and none is told twice.
+    /// Changes who is notified of what. What was known of the cluster, and what was sent within the rate, stays known,
+    /// so that no change is lost and none is reported twice.
     pub fn change(&mut self, options: NotifyOptions) {
         self.finder.set_rules(options.on.clone());
         self.limit.set_rate(options.at_most);
@@ -85,7 +85,7 @@ impl Notifier {
     /// for the terminal; `None` if nothing has changed, or if it was looked at less than a second ago.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Option<String> {
         if self.options.on.is_empty() || !self.options.has_receiver() {
-            // What changes meanwhile is not told once somebody is notified again.
+            // Changes are not reported later that happen while nobody is notified.
             self.finder.forget();
             return None;
         }

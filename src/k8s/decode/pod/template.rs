@@ -1,12 +1,12 @@
-//! Pod templates. The API server completes a pod when it is created, but not the template that it is made of (upstream
-//! `SetDefaults_Pod`).
+//! Pod templates. The API server completes a pod when it is created, but not the template from which the pod is made
+//! (upstream `SetDefaults_Pod`).
 
 use super::{Container, SharedParts, Spec, WirePod, WireResources, pod};
 use crate::k8s::decode::leaf::{Amounts, LenientList};
 use kordon_core::cluster::Pod;
 
-/// Returns a pod template as the pod that is created of it, without a name. The defaults are set as on a pod: requests
-/// are those of the limits, the ports of a pod in the host's network are host ports, and label keys of affinities have
+/// Returns the pod that is created from a template, without a name. It has the defaults of pods: missing requests are
+/// those of the limits, the ports of a pod in the host's network are host ports, and label keys of affinities have
 /// become requirements.
 pub fn template(wire: &mut WirePod<'_>, pool: &mut SharedParts) -> Pod {
     wire.spec.set_defaults();
@@ -27,8 +27,8 @@ impl Spec<'_> {
         }
     }
 
-    /// Sets the requests of the pod as a whole that only its limits name. If a container requests CPU or memory, the sum of
-    /// the containers counts (upstream `defaultPodRequests`).
+    /// Adds the missing requests of the pod as a whole from its limits. If a container requests CPU or memory, the sum
+    /// of the containers counts (upstream `defaultPodRequests`).
     fn set_pod_level_defaults(&mut self) {
         let containers = || self.containers.iter().chain(self.init_containers.iter());
         let is_requested = |resource: &str| {
