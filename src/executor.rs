@@ -25,7 +25,7 @@ pub trait WorkItem: Sized + Send + 'static {
     type Outcome: Send;
     /// Items of one lane run one after the other, in the order in which they were sent.
     type Lane: Clone + Ord + Send;
-    /// What is needed to write an item.
+    /// Context that is needed to write an item.
     type Writer: Send + Sync + 'static;
     const LIMITS: Limits;
 
@@ -49,7 +49,7 @@ pub struct Limits {
     pub outcomes: usize,
 }
 
-/// Executes items. The owner sees a difference between the two only in the outcomes.
+/// Executes items. The owner sees the difference between the variants only in the outcomes.
 #[derive(Debug)]
 pub enum Executor<I: WorkItem> {
     /// Writes nothing: every item is recorded.

@@ -47,7 +47,7 @@ struct BudgetsReport {
     schema: &'static str,
     /// When the report was made.
     taken_at: Timestamp,
-    /// The budgets: those that refuse evictions first, the most urgent first among them.
+    /// The budgets, the most urgent first. Budgets that refuse evictions come before all others.
     budgets: Vec<BudgetReport>,
     #[serde(flatten)]
     unknown: UnknownReport,

@@ -85,7 +85,8 @@ impl ConnectionArgs {
         }
     }
 
-    /// The connection to another context of the same kubeconfig, with what only the flags say: none of them is for it.
+    /// The connection to another context of the same kubeconfig. Flags that describe the first cluster or its user are
+    /// left out.
     pub fn for_context(&self, name: String) -> Self {
         Self {
             kubeconfig: self.kubeconfig.clone(),

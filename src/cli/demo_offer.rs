@@ -44,7 +44,7 @@ async fn is_demo_wanted(looked: &str) -> Result<bool, CliError> {
     }
     let looked = visible::text(looked);
     let answer = {
-        // Before the question, so that an answer to it is read as keys.
+        // Raw mode is entered before the question, so that the answer is read key by key.
         let _raw = RawMode::enable()?;
         print(&format!(
             "No kubeconfig found (looked for {looked}).\r\nPress Enter for the demo, q to quit: "

@@ -190,7 +190,8 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     if let Subject::Node { name, placement: false, .. } = &args.subject
         && waits_for_pending_pods(&shot.model, &name.as_str().into(), shot.at)
     {
-        // Where these pods could run shows what the drain waits for, and takes all that decides placements.
+        // Finding what the drain waits for means to compute where these pods could run. This needs everything that
+        // decides placements.
         shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     }
     if let Subject::Node { name, pressure: true, .. } = &args.subject

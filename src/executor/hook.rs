@@ -28,7 +28,7 @@ pub struct HookLine {
 }
 
 impl Hook {
-    /// Splits a command line into words as a shell does. Nothing else of a shell is understood.
+    /// Splits a command line into words as a shell does. No other syntax of shells is understood.
     ///
     /// # Errors
     /// A quote is not closed, or there is no word.
@@ -37,10 +37,12 @@ impl Hook {
         if words.is_empty() { Err("the command is empty".into()) } else { Ok(Self(words)) }
     }
 
-    /// Runs the command to its end; without a node for the whole cluster. Its output goes to `lines`. The names of the node
-    /// and the maintenance are in its arguments and its environment. `input` is its standard input.
+    /// Runs the command to its end, for one node or, without a node, for the whole cluster. Its output goes to `lines`.
+    /// The names of the node and the maintenance are in its arguments and its environment. `input` is its standard
+    /// input.
     ///
-    /// It is in a process group of its own, so that an interrupt at the terminal does not stop the work on a machine halfway.
+    /// The command runs in its own process group, so that an interrupt at the terminal does not stop the work on a
+    /// machine halfway.
     ///
     /// # Errors
     /// The program does not start or fails; the text says how.

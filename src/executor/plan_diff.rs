@@ -47,7 +47,8 @@ pub enum DiffLineKind {
 const CONTEXT: usize = 3;
 
 /// Returns the diff of a plan, line by line. `options` are those with which the operation would be started, and `nodes`
-/// the nodes of the plan as they are now. Times and the id of the operation are those of the moment, and of none.
+/// the nodes of the plan as they are now. Times in the diff are the present, and the id is that of an operation that
+/// has not started.
 pub fn plan_diff(
     plan: &Plan,
     options: OperationOptions,
@@ -73,7 +74,7 @@ pub fn plan_diff(
 /// Answers the requests of an operation from copies of the nodes, which each write changes. Every pod leaves at once.
 struct RehearsedServer {
     nodes: WholeNodes,
-    /// The removals so far, and the Deployments that are scaled meanwhile, one line each.
+    /// The removals so far, and the Deployments that are scaled during the operation, one line each.
     removals: Vec<String>,
 }
 

@@ -162,7 +162,7 @@ impl WriteContext {
         Ok(lock)
     }
 
-    /// Locks a maintenance that was interrupted on this machine, and records that it goes on.
+    /// Locks a maintenance that was interrupted on this machine, and records that it continues.
     ///
     /// # Errors
     /// Another process runs it, or the journal cannot be read or written.

@@ -26,7 +26,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct NamedFile {
     pub name: String,
     pub bytes: Vec<u8>,
-    /// Whether it is one of many. A single file must have objects.
+    /// Whether the file is one of many. A single file must contain objects.
     pub is_one_of_many: bool,
 }
 

@@ -50,8 +50,9 @@ pub enum ObjectsError {
 }
 
 /// Connects to the objects of a file, folder or archive; the path `-` is standard input. The files in `with` are laid
-/// over them. If they are complete, kinds that are missing have no objects; Leases excepted, without which every node
-/// would be dead. The clock stands at the time that `at` returns for the newest time in the objects.
+/// over them. If the files are complete, kinds that are missing have no objects. Leases are the exception, because
+/// without them every node would be dead. The clock stands at the time that `at` returns for the newest time in the
+/// objects.
 ///
 /// # Errors
 /// The files cannot be read, have no objects, or there is no time.
@@ -95,7 +96,7 @@ fn serve(set: &ObjectSet, clock: Clock, version: ServerVersion) -> Api {
         set.objects(kind).for_each(|object| api.load(kind.plural, object.clone()));
     }
     let absent = Fault::always(FaultAnswer::Refused(NOT_IN_FILES));
-    // A fault is for a resource of every group that has one of this name, as core and events.k8s.io have Events.
+    // A fault applies to the resource of this name in every group: core and events.k8s.io both have Events.
     let knows = |kind: &Kind| KINDS.iter().any(|other| other.plural == kind.plural && set.knows(other));
     for kind in KINDS.iter().filter(|kind| !knows(kind)) {
         api.inject(absent.clone().on(&[], kind.plural));

@@ -88,7 +88,7 @@ pub async fn overlaid(mut connection: Connection, files: &[PathBuf]) -> Result<C
 #[derive(Default)]
 struct Overlay {
     objects: Vec<LaidOver>,
-    /// Kinds of objects that kordon does not read, with their numbers: a folder of manifests has such as well.
+    /// Kinds that kordon does not read, with the number of objects of each. Folders of manifests often have some.
     others: BTreeMap<String, usize>,
 }
 
@@ -188,17 +188,18 @@ impl LaidOver {
     }
 }
 
-/// Removes the revisions from the status of a changed StatefulSet: its pods may not be of its template any more.
+/// Removes the revisions from the status of a changed StatefulSet: its pods may no longer match its template.
 fn forget_revisions(stateful_set: &mut Value) {
     for revision in ["currentRevision", "updateRevision"] {
         stateful_set["status"][revision] = Value::Null;
     }
 }
 
-/// Value of the label by which the pods of a Deployment's template are told from those of another one. No pod has it.
+/// Value of the label that distinguishes the pods of different templates of a Deployment. No existing pod has this
+/// value.
 const CHANGED: &str = "changed";
 
-/// Gives taints of devices the time at which the API server would say that they were added (upstream of 1.37,
+/// Sets the time at which taints of devices were added, as the API server would (upstream of 1.37,
 /// `SetDefaults_DeviceTaint` in `pkg/apis/resource/v1/defaults.go`, and `PrepareForUpdate` in
 /// `pkg/registry/resource/devicetaintrule/strategy.go`): now, if there is none, or if the effect of a rule changes.
 fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp) {

@@ -10,7 +10,7 @@ use crate::{
 };
 use kordon_core::cluster::Pod;
 
-/// The chosen columns of a list; none if the list has its usual ones.
+/// The chosen columns of a list; none if the list has its default columns.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnChoice<'a> {
     /// Names of all columns of the table.
@@ -32,7 +32,7 @@ impl<'a> ColumnChoice<'a> {
         self.chosen.map(|chosen| chosen.show.as_slice()).filter(|show| !show.is_empty())
     }
 
-    /// The columns to show, of all columns of the table. The last ones give way first.
+    /// The columns to show, of all columns of the table. If space is short, the last columns are dropped first.
     pub fn columns(&self, all: Vec<Column>) -> Vec<Column> {
         let Some(shown) = self.shown() else {
             return all

@@ -253,7 +253,7 @@ impl Paper<'_> {
         lines
     }
 
-    /// What a maintenance does before it starts: its waves, and the work on the machines.
+    /// Lines about a maintenance that is about to start: its waves, and the work on the machines.
     fn maintenance(&self, proposal: &MaintenanceProposal) -> Vec<Line<'static>> {
         let MaintenanceProposal { request, plan, prompt: _ } = proposal;
         let mut lines = vec![self.line(&summary(plan), Role::Strong)];

@@ -232,7 +232,7 @@ fn widths(width: u16, columns: &[LowerColumn], screen: &Screen) -> Vec<u16> {
             .iter()
             .map(|column| column.places.iter().map(|place| layout.share(*place)).sum())
             .collect();
-        // However small its share, a column can be seen.
+        // A column stays visible, however small its share is.
         let least = shares.iter().sum::<u16>() / 10;
         return divided(width, &shares.iter().map(|share| *share.max(&least)).collect::<Vec<_>>());
     }
@@ -275,7 +275,7 @@ fn below(area: Rect, at: u16, nodes: Pane, panes: Vec<Pane>) -> PaneBorder {
     PaneBorder { kind: BorderKind::Below, area, at, first: vec![nodes], second: panes }
 }
 
-/// Height of the panes above the nodes: as the zones need, if they are there, unless it was chosen.
+/// Height of the panes above the nodes: the chosen height, or else the lines that the zones need, if they are shown.
 fn above_height(body: Rect, screen: &Screen, above: &[Pane], zones: usize) -> u16 {
     let most = if body.height < 44 { 4 } else { 8 };
     let usual = || match above.contains(&Pane::Zones) {

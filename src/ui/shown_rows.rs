@@ -27,7 +27,7 @@ impl ShownRows {
         self.rows.get(self.selected?)?.get(column).map(String::as_str)
     }
 
-    /// All rows below their headings, one a line, their cells separated by tabs.
+    /// All rows below their headings, one per line, with cells separated by tabs.
     pub fn tabbed(&self) -> String {
         let heads = (!self.heads.is_empty()).then(|| self.heads.join("\t"));
         let rows = self.rows.iter().map(|row| row.join("\t").trim_end().to_owned());
@@ -46,7 +46,8 @@ impl ShownRows {
             .text(format)
     }
 
-    /// The rows as JSON: an object each, with the headings as names; an array each for a list without headings.
+    /// The rows as JSON: an object for each row, with the headings as names. In a list without headings, an array for
+    /// each row.
     pub fn json(&self) -> Value {
         let object = |row: &Vec<String>| -> Value {
             let fields = self.heads.iter().zip(row).map(|(head, cell)| (head.clone(), cell.clone().into()));

@@ -159,7 +159,7 @@ fn words(scene: &Scene, step: TourStep, layout: &ScreenLayout) -> String {
     }
 }
 
-/// How the tour is started: its key, or else what is typed.
+/// How to start the tour: its key, or else the command to type.
 fn tour_command(scene: &Scene) -> String {
     match scene.app.preferences.keymap.key_for(UserAction::Typed(TypedCommand::Tour)) {
         key if key.is_empty() => ":tour".into(),

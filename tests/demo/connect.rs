@@ -42,7 +42,7 @@ async fn groups_and_uid_of_the_impersonated_user_reach_the_server() {
         impersonate_uid: Some("u-42".into()),
         ..bare(address)
     };
-    // The server is none of Kubernetes; only what it was asked matters.
+    // The server is not a Kubernetes server; only the request that it received matters.
     connect(&options).await.err().expect("no API server");
     let request = requests.recv().await.expect("a request");
     let mut headers: Vec<&str> =
@@ -163,7 +163,7 @@ fn bare(address: SocketAddr) -> ConnectOptions {
     ConnectOptions { server: Some(format!("http://{address}")), ..ConnectOptions::default() }
 }
 
-/// Starts a server that passes on what it is asked, and answers nothing.
+/// Starts a server that reports the requests that it receives, and answers none.
 async fn overheard() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("bound");

@@ -1,4 +1,4 @@
-//! `kordon audit` beside what `kubectl drain` then does to each node, one family of causes after the other.
+//! Compares `kordon audit` with what `kubectl drain` then does to each node, one family of causes after the other.
 //!
 //! With `KORDON_DUMPS=FOLDER` it also writes the objects of each family to `audit-FAMILY.json`, and what kubectl did to
 //! each node to `audit-FAMILY.drains.json`: the inputs of `tests/program/audit.rs`.
@@ -261,9 +261,9 @@ async fn drains_as_audited(plane: &mut Plane, family: &Family) -> Result<()> {
 /// What kubectl drain did to a node.
 #[derive(Debug)]
 struct Drained {
-    /// What it says without `--force` and `--delete-emptydir-data`; empty if it does not refuse.
+    /// The refusal of kubectl without `--force` and `--delete-emptydir-data`; empty if kubectl does not refuse.
     refused: String,
-    /// Whether it ended in time, with these flags.
+    /// Whether kubectl ended in time, with these flags.
     ends: bool,
     /// Whether the node is empty afterwards.
     is_empty: bool,
@@ -280,7 +280,7 @@ impl Drained {
 }
 
 async fn drain(plane: &Plane, node: &str) -> Result<Drained> {
-    // Nothing leaves if it refuses, and a dry run says whether it would.
+    // If kubectl refuses, no pod leaves. A dry run shows whether it would refuse.
     let dry = plane.kubectl(&["drain", node, "--ignore-daemonsets", "--dry-run=client"]).await;
     let refused = dry.err().map(|error| error.to_string()).unwrap_or_default();
     let flags = ["drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", PATIENCE];
@@ -302,7 +302,7 @@ fn phase(pod: &Pod) -> Option<&str> {
     pod.status.as_ref()?.phase.as_deref()
 }
 
-/// Compares what the audit said of a node with what kubectl did.
+/// Compares the audit of a node with what kubectl did to it.
 fn check(said: &Value, done: &Drained) -> Result<()> {
     let needs: Vec<&str> = said["needs"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     ensure!(needs.is_empty() == done.refused.is_empty(), "what kubectl refuses");
@@ -315,7 +315,7 @@ fn check(said: &Value, done: &Drained) -> Result<()> {
     Ok(())
 }
 
-/// The parts of a report that are the same live and over a dump: no times.
+/// The parts of a report that are the same for a live cluster and for its dump. Times are left out.
 fn said(report: &Value) -> Value {
     let nodes = report["nodes"].as_array().into_iter().flatten();
     let nodes: Vec<Value> = nodes
@@ -357,7 +357,7 @@ async fn settle(plane: &Plane, wanted: usize) -> Result<()> {
     Ok(())
 }
 
-/// Brings back what a drain has lost, and sends workloads back to the nodes that they prefer.
+/// Recreates the pods that a drain has lost, and sends workloads back to the nodes that they prefer.
 async fn restore(plane: &Plane, family: &Family) -> Result<()> {
     let client = plane.client();
     plane.kubectl(&["delete", "jobs", "--all", "--cascade=foreground"]).await?;

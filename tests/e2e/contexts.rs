@@ -1,5 +1,6 @@
-//! Two contexts of one dashboard, each a real API server, one of which stops answering and then dies: going from one to
-//! the other never hangs, and an operation of the first goes on, out of reach of the keys of the second.
+//! One dashboard with two contexts, each of a real API server. One of the servers stops answering, and later dies.
+//! Changing the context never hangs. An operation of the first context continues, and the keys of the second do not
+//! reach it.
 
 use std::fs;
 
@@ -89,7 +90,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     is_drained(&client, &drained).await?;
     ensure!(writes(&second.audit_of(OPERATOR)?).is_empty(), "{:?}", writes(&second.audit_of(OPERATOR)?));
 
-    // A server that is stopped accepts connections and answers none.
+    // A stopped server accepts connections, but answers none.
     terminal.type_in(&format!(":ctx {FIRST}\r"));
     terminal.wait(&format!("context {FIRST}"));
     second.pause_api_server()?;

@@ -1,5 +1,5 @@
-//! What kordon says of many small clusters, beside what the real control plane then does: Jobs, StatefulSets, templates,
-//! pods that are never healthy, spread constraints, preemption, devices, dead nodes, volumes.
+//! Compares kordon's answers about many small clusters with what the real control plane then does: Jobs, StatefulSets,
+//! templates, pods that are never healthy, spread constraints, preemption, devices, dead nodes, volumes.
 //!
 //! Each variant (`kinds/*.yaml`) has nodes and a namespace of its own on one control plane, and all run at once. Its
 //! question is put to kordon first. Then the same is done for real, by kubectl or to the kubelets. What has become of each
@@ -76,7 +76,7 @@ async fn what_happens_is_what_is_said() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Needs no control plane.
+/// This test needs no control plane.
 #[test]
 fn every_variant_has_a_name_of_its_own_and_objects_of_known_kinds() {
     let mut names = BTreeSet::new();
@@ -90,7 +90,7 @@ fn every_variant_has_a_name_of_its_own_and_objects_of_known_kinds() {
     }
 }
 
-/// Tries all variants. Returns what differs.
+/// Tries all variants. Returns the differences.
 async fn all(plane: &mut Plane, variants: &[Variant]) -> Result<Vec<String>> {
     let client = plane.client();
     let heartbeats = Heartbeats { every: Span::from_secs(3), status_each: 5 };
@@ -141,7 +141,7 @@ fn is_not_initialized(node: &Node) -> bool {
     taints.iter().any(|taint| taint.key == "node.kubernetes.io/not-ready")
 }
 
-/// One control plane, and what every variant needs of it.
+/// One control plane, and everything that the variants share.
 struct Trial<'a> {
     plane: &'a Plane,
     client: Client,
@@ -211,7 +211,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// Cordons all nodes of a variant but one, or none of a place that is no node.
+    /// Cordons all nodes of a variant except this one. If `place` is not a node, uncordons all nodes.
     async fn open_only(&self, variant: &Variant, place: &str) -> Result<()> {
         for node in variant.nodes.keys() {
             let is_closed = variant.nodes.contains_key(place) && node != place;
@@ -310,7 +310,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Looks on until nothing has changed for a while.
+    /// Watches until nothing has changed for a while.
     async fn observe(&self, variant: &Variant, since: Timestamp, at_least: Span) -> Result<()> {
         let clock = Clock::system();
         let (mut last, mut changed) = (self.history.of(&variant.name), clock.now());
@@ -379,7 +379,7 @@ impl Trial<'_> {
     }
 }
 
-/// Returns what an answer says that the variant does not expect.
+/// Returns the parts of an answer that differ from what the variant expects.
 fn unexpected(variant: &Variant, answer: &Value) -> Vec<String> {
     let mut found = Vec::new();
     let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();

@@ -190,7 +190,7 @@ fn refused_evictions(plane: &Plane) -> Result<usize> {
     Ok(plane.audit()?.iter().filter(|entry| is_refused(entry)).count())
 }
 
-/// Nothing is left: no cordon, no note, every pod Ready.
+/// Checks that nothing is left: no cordon, no note, and every pod Ready.
 async fn ensure_clean(plane: &Plane) -> Result<()> {
     settle(plane).await?;
     for node in Api::<Node>::all(plane.client()).list(&ListParams::default()).await? {
@@ -265,7 +265,7 @@ async fn killed(plane: &mut Plane) -> Result<()> {
                 }
             }
             if notes(plane).await?.is_empty() {
-                // It was killed before it had begun, or the last node was just done.
+                // kordon was killed before the maintenance had begun, or just after the last node was done.
                 if !machines.asked()?.is_empty() {
                     return Ok(());
                 }
@@ -315,7 +315,7 @@ async fn deleted(plane: &mut Plane) -> Result<()> {
     .await?;
     let took = begun.elapsed().as_secs();
     println!("pods of a deleted node gone after {took} s, planned 40 to 80; {planned} planned to move");
-    // What the program and a busy machine take comes on top.
+    // The limits allow for the time that the program takes, and for a busy machine.
     ensure!((38..=90).contains(&took), "gone after {took} s");
     eventually("replacements", Span::from_secs(30), async || {
         let listed = pods.list(&ListParams::default()).await?.items;

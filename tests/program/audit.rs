@@ -1,5 +1,5 @@
-//! `kordon audit`: over dumps of a real control plane, beside what `kubectl drain` then did to each of their nodes
-//! (`tests/e2e/audit.rs` made both); over the cases; and in pipelines.
+//! `kordon audit` over dumps of a real control plane, compared with what `kubectl drain` then did to each of their
+//! nodes (`tests/e2e/audit.rs` made both). Also over the cases, and in pipelines.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -64,7 +64,7 @@ fn texts(list: &Value) -> BTreeSet<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// What is right for a case stands in its own test.
+/// The expected answer for a case is in the case's own test.
 #[tokio::test]
 async fn causes_of_the_cases_are_found() {
     let expected = [
@@ -233,7 +233,7 @@ fn lines(script: &Value) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Runs a script where a budget that can never allow an eviction, and a Service, are to be merged.
+/// Runs a script of a pipeline, for a merge that adds a Service and a budget that can never allow an eviction.
 async fn merge_request(script: &str) -> (i32, Shell) {
     let server = Server::start(ApiOptions { is_empty: true, ..ApiOptions::default() }).await;
     for object in Objects::of("audit-budgets").0 {
@@ -283,7 +283,7 @@ fn three_nodes() -> Objects {
     Objects(vec![node("n1"), node("n2"), node("n3"), namespace])
 }
 
-/// A Ready pod that asks for so many CPUs, and for what `more` gives it.
+/// A Ready pod that requests this many CPUs. `more` adds fields to the pod.
 fn pod(name: &str, node: &str, cpu: u32, owner: &Value, more: Value) -> Value {
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -391,7 +391,7 @@ async fn pods_that_replacements_preempt_are_causes_and_counted() {
     assert_eq!(waves["waves"][0]["lost"], json!(["s/tool"]), "{waves:#}");
 }
 
-/// Both try again as soon as a budget has room, here when web-1 is Ready.
+/// Both pods are tried again as soon as the budget has room, which is when web-1 is Ready.
 #[tokio::test]
 async fn an_audit_and_a_plan_give_a_drain_the_same_time() {
     let mut objects = three_nodes();

@@ -1,4 +1,4 @@
-//! The objects of a case as a cluster, and what commands say of it.
+//! The objects of a case as a cluster, and the answers of commands about it.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +44,7 @@ impl Objects {
         json!({"apiVersion": "v1", "kind": "List", "items": self.0}).to_string()
     }
 
-    /// Returns the exit code and the JSON of a command on the objects, which are all that their cluster has.
+    /// Returns the exit code and the JSON of a command on the objects. The cluster has no other objects.
     pub async fn run(&self, command: &str) -> (i32, Value) {
         let shell = Shell::new();
         let file = shell.file("objects.json", &self.list());

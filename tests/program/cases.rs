@@ -1,5 +1,5 @@
-//! Cases from public reports, as objects of a real control plane at the moment at which the question was put. What is
-//! right was measured there: what it then did when it was let happen.
+//! Cases from public reports, as objects of a real control plane at the time of the question. The expected answers were
+//! measured there: they are what the control plane did afterwards.
 
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ async fn a_drain_that_waits_for_a_pod_without_any_node_is_told_to_uncordon_none(
     assert!(plan["pods"][0]["text"].to_string().contains("Pending: c5/kas"), "{plan:#}");
 }
 
-/// Every eviction failed with 500.
+/// Every eviction failed with status 500.
 #[tokio::test]
 async fn two_budgets_over_one_pod_fail_its_eviction_whatever_happens() {
     let why = answer("05-two-budgets-why", "why pod web-6bdcc6b974-mkj9n -n c3", DONE).await.to_string();

@@ -1,4 +1,4 @@
-//! What the cells of nodes and pods say, and by which labels these are filtered.
+//! The texts of cells of nodes and pods, and the labels by which they are filtered.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -48,7 +48,7 @@ pub fn add_gpus(fixture: &mut DashboardFixture, node: &str, pod: &str) {
     fixture.run(1);
 }
 
-/// Publishes four devices of a node, and lists claims that have one of them; without the claims if these are unknown.
+/// Publishes four devices of a node, and lists claims that have one of them. If claims are unknown, lists no claims.
 pub fn add_devices(fixture: &mut DashboardFixture, node: &str, knows_claims: bool) {
     let driver = || Name::from("gpu.example.com");
     let device = |number: usize| Device { name: format!("g{number}").into(), ..Device::default() };

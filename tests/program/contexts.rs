@@ -1,5 +1,5 @@
-//! Going to another context: without leaving, without waiting for one that does not answer, and without losing an
-//! operation.
+//! Changing the context: without leaving the dashboard, without waiting for a context that does not answer, and without
+//! losing an operation.
 
 use std::{sync::Arc, time::Duration};
 

@@ -125,7 +125,8 @@ async fn the_devices_of_a_claim_are_free_once_its_last_pod_is_gone() {
     assert!(infer.all(|new| new["landing"] == "node"), "{removed:#}");
 }
 
-/// Upstream of 1.36, `noderesources/fit.go`: each node for itself leaves the resource to DynamicResources, if it has none.
+/// Upstream of 1.36, `noderesources/fit.go`: if a node has none of the resource, the resource is left to
+/// DynamicResources for that node.
 #[tokio::test]
 async fn devices_stand_for_a_resource_on_the_nodes_that_do_not_have_it_themselves() {
     let mut objects = Objects::of(CLAIMS);

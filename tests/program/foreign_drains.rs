@@ -1,5 +1,5 @@
 //! Marks that other projects leave on nodes, each on a Node object as the project writes it: the state of the node, and
-//! what `kordon why` says of it. The sources of the marks are in `cluster/drain_markers.rs`, too.
+//! its explanation by `kordon why`. The sources of the marks are in `cluster/drain_markers.rs`, too.
 
 use serde_json::{Map, Value, json};
 
@@ -11,12 +11,12 @@ const NOW: &str = "2026-11-29T10:00:00Z";
 /// When the nodes were cordoned, two hours before.
 const CORDONED: &str = "2026-11-29T08:00:00Z";
 
-/// A node with a mark, and what kordon says of it.
+/// A node with a mark, and the expected output of kordon.
 struct Case {
     name: &'static str,
     /// Fields of the Node object, over those of a Ready node.
     node: Value,
-    /// The state as the table has it, up to the end of the cell.
+    /// The state as it is shown in the table, up to the end of the cell.
     state: &'static str,
     /// Steps of the explanation.
     why: &'static [&'static str],
@@ -412,14 +412,14 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by kubectl (server-side apply)"],
         ),
-        // The API server merged the entry of who cordoned it into this one.
+        // The API server has merged the entry of the client that cordoned the node into this one.
         case("forgotten", cordoned("ancient-changes"), "Cordoned 2h", &[]),
     ]
 }
 
 fn objects(cases: &[Case]) -> Objects {
     let mut objects: Vec<Value> = cases.iter().map(node).collect();
-    // A pod that a drain removes keeps the Node Maintenance Operator from being done.
+    // As long as the node has a pod that a drain removes, the Node Maintenance Operator is not done.
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web", "namespace": "shop", "uid": "web", "resourceVersion": "1",
             "creationTimestamp": "2026-11-01T00:00:00Z"},

@@ -39,7 +39,7 @@ impl Runs {
         self.folder.path().join("runs")
     }
 
-    /// A command that notes the node, when it begins and when it ends, and takes so long.
+    /// A command that records the node when it begins and when it ends, and takes this long.
     pub fn command(&self, seconds: &str) -> String {
         let file = self.path().display().to_string();
         format!("sh -c 'echo begins $1 >>{file}; sleep {seconds}; echo ends $1 >>{file}' - {{node}}")
@@ -195,7 +195,7 @@ async fn what_was_killed_goes_on_from_another_machine_and_two_cannot_have_it() {
     assert!(output.code == CLAIMED && output.err.contains("--take-over"), "{}", output.err);
 
     first.kill().await.expect("killed");
-    // The command that ran may go on for a moment.
+    // The command that was running may continue for a moment.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let output = run(&["maintenance", "--resume", "--take-over"]).await;
     assert!(output.code == USAGE && output.err.contains("give its --exec"), "{}", output.err);

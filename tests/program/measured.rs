@@ -1,5 +1,6 @@
-//! Drains on a real control plane 1.37.1: objects of the moment before, and what became of each pod. Kubelets were
-//! played: they ended a container 3 s after its deletion, and started one in 1 s unless the row says otherwise.
+//! Drains on a real control plane 1.37.1: the objects just before each drain, and what became of each pod. The kubelets
+//! were simulated: they ended a container 3 s after its deletion, and started one within 1 s unless the row says
+//! otherwise.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use super::case_objects::Objects;
 /// second, first to end and then to start them.
 const TOLERANCE: f64 = 2.0;
 
-/// A drain, and what happened then.
+/// A drain, and the measured result.
 struct Measured {
     case: &'static str,
     node: &'static str,
@@ -123,7 +124,7 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("moves", 1), ("pending", 1)],
         ready: &[("db-0", 4.9)],
     },
-    // Its replacements crash, too: they land, and are never Ready.
+    // Its replacements crash too: they get a node, but are never Ready.
     Measured {
         case: "crash-loop-always-allowed",
         node: "b04-n1",
@@ -131,7 +132,7 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("moves", 2)],
         ready: &[],
     },
-    // Of three priorities, each takes the place of the next, and the lowest has none left.
+    // There are three priorities. Each preempts pods of the next lower priority, and no room is left for the lowest.
     Measured {
         case: "preemption-in-turn",
         node: "j01-n1",
@@ -212,7 +213,7 @@ async fn a_drain_does_not_empty_a_node_whose_pods_tolerate_the_cordon() {
     assert!(back["text"].as_str().expect("a text").contains("they tolerate its cordon"), "{back}");
 }
 
-/// The replacement of the pod that `mid` preempts is Pending, and that of `mid` is not.
+/// The replacement of the pod that `mid` preempts stays Pending. The replacement of `mid` does not.
 #[tokio::test]
 async fn a_preempted_pod_preempts_in_turn() {
     let plan = json("preemption-in-turn", "plan drain j01-n1").await;

@@ -48,8 +48,8 @@ fn configure(shell: &Shell, text: &str) {
     fs::write(folder.join("config.toml"), format!("[notify]\n{text}")).expect("written");
 }
 
-/// Configures this `[notify]` while the program runs, and marks the node as schedulable or unschedulable, in turns, until
-/// the command has been told of it. Returns its title, text, kind and object.
+/// Configures this `[notify]` while the program runs, and marks the node as schedulable or unschedulable, in turns,
+/// until the command has received a notice about it. Returns its title, text, kind and object.
 async fn told(server: &Server, shell: &Shell, text: &str) -> Vec<String> {
     let file = shell.home.path().join("notices");
     let nodes: Objects<Node> = Objects::all(server.api.client());
@@ -61,7 +61,7 @@ async fn told(server: &Server, shell: &Shell, text: &str) -> Vec<String> {
             let patch = Patch::Merge(json!({"spec": {"unschedulable": on}}));
             nodes.patch(NODE, &PatchParams::default(), &patch).await.expect("patched");
             on = !on;
-            // Changes are looked at once a second.
+            // The program looks for changes once a second.
             tokio::time::sleep(Duration::from_secs(2)).await;
             let lines: Vec<String> =
                 fs::read_to_string(&file).unwrap_or_default().lines().map(str::to_owned).collect();

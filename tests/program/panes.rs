@@ -114,7 +114,7 @@ fn borders_are_dragged_with_the_mouse() {
     let before = areas(&mut fixture, SIZE);
     let (evictions, now) = (before[&Pane::Evictions], fixture.now);
     let at = |x: u16, y: u16| Position::new(x, y);
-    // In the rule of the pane, behind its title and before its notes.
+    // This position is on the line of the pane's title, between the title and the notes.
     let rule = at(evictions.x + evictions.width - 2, evictions.y);
     fixture.app.on_drag(at(5, 5));
     assert_eq!(areas(&mut fixture, SIZE), before, "nothing was clicked");

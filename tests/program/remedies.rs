@@ -1,4 +1,4 @@
-//! What would help, and what would not: remedies for refused evictions, by the objects of cases.
+//! Remedies for refused evictions, tested with the objects of cases: what would help, and what would not.
 
 use serde_json::{Value, json};
 

@@ -22,9 +22,9 @@ const CHILD: &str = "KORDON_TERMINAL_KEYS";
 /// A recording.
 #[derive(Deserialize)]
 struct Recording {
-    /// What was pressed, and what arrived.
+    /// The pressed keys or buttons, and the bytes that arrived.
     pressed: Vec<(String, String)>,
-    /// Keys that this terminal sends as others, and what those are.
+    /// Keys that this terminal sends as other keys, and these other keys.
     others: BTreeMap<String, String>,
 }
 
@@ -95,7 +95,7 @@ fn expected(label: &str) -> Vec<String> {
         "paste" => list(&["paste a b⏎c:q"]),
         "focus-out" => list(&["no focus"]),
         "focus-in" => list(&["focus"]),
-        // Shift is not told from its absence with the arrows.
+        // With arrow keys, Shift is not distinguished from no Shift.
         key => vec![key.trim_start_matches("Shift-").parse::<Chord>().map_or_else(
             |_| "Shift-Tab".to_owned(),
             |chord| if key == "Shift-Tab" { "Shift-Tab".into() } else { chord.to_string() },
@@ -117,7 +117,8 @@ fn every_key_that_was_recorded_is_understood() {
         for (label, sent) in recording.pressed.iter().filter(|(_, sent)| !sent.is_empty()) {
             let other = recording.others.get(label);
             let expected = other.map_or_else(|| expected(label), |other| vec![other.clone()]);
-            // Each waits for the one before: Esc is told from the start of a sequence by what follows at once.
+            // Each event waits for the one before. The Esc key differs from the start of a sequence only by what
+            // follows at once.
             terminal.type_in(sent);
             for event in expected {
                 number += 1;

@@ -131,7 +131,7 @@ fn without_controller(fixture: &mut DashboardFixture) {
     fixture.run(60);
 }
 
-/// Notes on a node that it is in a maintenance, which renewed its note so long ago.
+/// Adds a note to a node that it is in a maintenance, which renewed the note this long ago.
 fn maintained(fixture: &mut DashboardFixture, seconds: i64) {
     let note = MaintenanceNote {
         by: "alice@desk".into(),

@@ -77,7 +77,7 @@ pub struct HowArgs {
     try_blocked: bool,
 }
 
-/// What the operator agrees to, and the limits that hold all the same.
+/// Flags for the confirmation of an operation, and its guard rails.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Applying it")]
 pub struct AgreementArgs {

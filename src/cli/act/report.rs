@@ -96,7 +96,7 @@ pub struct OperationPodReport {
     pub namespace: String,
     /// The pod's name.
     pub pod: String,
-    /// The uid of the pod of the plan, also where a newer pod has its name.
+    /// The uid of the pod of the plan, even if a newer pod now has its name.
     pub uid: String,
     /// The node that the pod was to leave; `null` where pods were named.
     pub node: Option<NodeName>,

@@ -262,7 +262,7 @@ impl OperationSession {
         Ok((report::OperationReport::new(&progress, end, clock.now()), end))
     }
 
-    /// Carries out an operation. It has not ended if a second signal stopped the program.
+    /// Carries out an operation. If a second signal stops the program, returns the operation before its end.
     pub async fn carry_out(&mut self, operation: Operation, signals: &mut OperatorRequests) -> Operation {
         let lock = self.lock.as_ref().expect("an operation that was approved has its lock");
         let (link, journal) = (self.context.start_executor(lock), Some(lock.writer.clone()));

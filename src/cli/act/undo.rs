@@ -22,7 +22,7 @@ use kordon_core::{
     plan::Action,
 };
 
-/// What `kordon undo` takes.
+/// Arguments of `kordon undo`.
 #[derive(Args, Debug)]
 pub struct UndoArgs {
     /// The operation, by its id in the journal; without one the last that changed a node

@@ -119,7 +119,7 @@ impl AuditArgs {
 /// Time between two lines of progress.
 const PROGRESS: Span = Span::from_millis(500);
 
-/// Does the work. On a terminal, says how far it is.
+/// Does the audit. On a terminal, shows its progress.
 fn with_progress(mut work: AuditWork) -> DrainAudit {
     let mut terminal = std::io::stderr();
     let clock = Clock::system();

@@ -33,7 +33,7 @@ pub struct AuditReport {
     pub pools: Vec<NamedGroupReport>,
     /// The audited nodes, by name.
     pub nodes: Vec<AuditedNodeReport>,
-    /// The causes: the most severe first, among them those that concern most nodes.
+    /// The causes, the most severe first; of equally severe ones, those that concern most nodes come first.
     pub findings: Vec<FindingReport>,
     /// Number of findings that are left out, because the report of `--baseline` has them.
     pub known: usize,
@@ -73,7 +73,7 @@ pub struct NamedGroupReport {
     pub counts: AuditGroupReport,
 }
 
-/// What a drain of one node would meet, if only this node were drained.
+/// What would happen in a drain of one node, if only this node were drained.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -111,7 +111,7 @@ pub struct AuditedNodeReport {
     pub stuck: usize,
     /// Identities of the node's findings, the most severe first.
     pub findings: Vec<String>,
-    /// What is not known, because of which there is no answer.
+    /// What is not known, so that there is no answer.
     pub unknown: Vec<GapReport>,
     /// Whether the drain ends.
     #[serde(skip)]
@@ -139,7 +139,7 @@ pub struct FindingReport {
     namespace: Option<String>,
     /// Name of the object; several names are separated by commas.
     name: String,
-    /// What is the case; text, not for parsing.
+    /// The cause in words; text, not for parsing.
     pub says: String,
     /// Nodes that the cause concerns.
     pub nodes: Vec<NodeName>,

@@ -62,7 +62,7 @@ fn groups(what: &str, groups: &[NamedGroupReport], out: &mut Page) {
     }
 }
 
-/// A finding in a few lines: what it concerns, what is the case, and what would help. Commands are whole.
+/// A finding in a few lines: what it concerns, the cause, and what would help. Commands are whole.
 fn block(finding: &FindingReport, out: &mut Page) {
     let pods = match finding.pods.len() {
         0 => String::new(),

@@ -30,7 +30,7 @@ pub struct NotifyFile {
     at_most: Option<String>,
 }
 
-/// A way to tell.
+/// A way to notify the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NotifyWay {
     Terminal(TerminalNotice),

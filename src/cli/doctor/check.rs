@@ -5,12 +5,12 @@ use serde::Serialize;
 use super::super::exit::Exit;
 use kordon_time::Timestamp;
 
-/// What a check found out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CheckResult {
     Ok,
-    /// Not found out.
+    /// The check has no result.
     Unknown,
     /// kordon works, but not with everything.
     Warning,
@@ -29,15 +29,15 @@ impl CheckResult {
     }
 }
 
-/// A part of what kordon depends on, and how it is.
+/// The state of one thing that kordon depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DoctorCheck {
     /// Area and name of the check, as in `connection.tls`. Checks are added, never renamed.
     pub id: &'static str,
-    /// What was found out: `ok`, `warning` (kordon works, but not with everything), `problem` (kordon does not work, or
-    /// an important part of it) or `unknown` (not found out).
+    /// The result: `ok`, `warning` (kordon works, but not with everything), `problem` (kordon does not work, or an
+    /// important part of it) or `unknown` (no result).
     #[cfg_attr(test, schemars(with = "String"))]
     pub result: CheckResult,
     /// What was found, for people.

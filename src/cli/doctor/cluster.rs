@@ -42,7 +42,7 @@ pub const CHECKS: [&str; 7] = [
 /// The oldest release whose rules kordon follows.
 const OLDEST: ServerVersion = ServerVersion::new(1, 19);
 
-/// Difference of the clocks that is not worth a warning.
+/// Largest difference of the clocks that gets no warning.
 const SMALL: Span = Span::from_secs(2);
 
 /// Number of pods from which on leaving pods out is proposed.

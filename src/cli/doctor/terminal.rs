@@ -7,7 +7,7 @@ use super::{super::glyphs::is_utf8, check::DoctorCheck};
 /// Smallest size in columns and rows at which every pane has its place.
 const SMALLEST: (u16, u16) = (80, 24);
 
-/// What the environment says of the terminal.
+/// Properties of the terminal, according to the environment.
 struct TerminalView<V> {
     variable: V,
     /// Columns and rows; `None` if standard output is not a terminal.
@@ -90,7 +90,7 @@ impl<V: Fn(&str) -> Option<String>> TerminalView<V> {
         }
     }
 
-    /// What stands between the terminal and kordon.
+    /// Programs between the terminal and kordon, such as tmux.
     fn between(&self) -> DoctorCheck {
         let programs = [("TMUX", "tmux"), ("STY", "screen"), ("SSH_CONNECTION", "SSH")];
         let inside = programs.into_iter().filter(|(name, _)| (self.variable)(name).is_some());

@@ -65,7 +65,7 @@ pub struct ForecastReport {
     /// Same gaps as in `unknown`, for the table.
     #[serde(skip)]
     pub gaps: Gaps,
-    /// Whether what replaces the pods would be the same if everything were known; otherwise it is likely at best.
+    /// Whether the replacements would be the same if everything were known; otherwise they are likely at best.
     pub definite: bool,
     pub totals: ForecastTotalsReport,
     /// Counts of outcomes, for the table; `None` if pods are unknown.
@@ -76,8 +76,8 @@ pub struct ForecastReport {
     pub steps: Vec<ForecastStepReport>,
     /// Taints that depend on upstream's own timing. They are not in `steps`.
     pub uncertain_taints: Vec<UncertainTaintsReport>,
-    /// What each DeviceTaintRule whose effect is None, so that it does nothing, would do with NoExecute; `null` if pods
-    /// or devices are unknown.
+    /// For each DeviceTaintRule with effect None, which does nothing: what it would do with effect NoExecute; `null` if
+    /// pods or devices are unknown.
     pub taint_rule_previews: Option<Vec<TaintRulePreviewReport>>,
     /// Pods that are evicted from a node, or rejected by it, and come back to it again and again.
     pub loops: Vec<EvictionLoopReport>,
@@ -102,8 +102,8 @@ pub struct ForecastTotalsReport {
     pub tainted: usize,
     /// How many pods are deleted, by eviction or by the pod garbage collector.
     pub deleted: Option<usize>,
-    /// Where several nodes wait for one token: how many pods are deleted at least, whichever node gets it. Equal to
-    /// `deleted`, like the next two, where nothing is left to chance.
+    /// If several nodes wait for one token: how many pods are deleted at least, whichever node gets it. Equal to
+    /// `deleted`, like the next two, if nothing depends on chance.
     pub deleted_least: Option<usize>,
     /// How many pods are expected to be deleted.
     pub deleted_expected: Option<f64>,
@@ -111,7 +111,7 @@ pub struct ForecastTotalsReport {
     pub deleted_most: Option<usize>,
     /// How many replacements land on a node within the forecast.
     pub placed: Option<usize>,
-    /// How many pods stay Pending once all pods of what fails are deleted, preempted ones included.
+    /// How many pods stay Pending once all pods of the failed nodes are deleted, preempted ones included.
     pub pending: Option<usize>,
     /// How many replacements wait for the deletion of the old object (StatefulSets on failed nodes), and will find a
     /// node.
@@ -278,9 +278,9 @@ pub struct ReplacementReport {
     pub landing_node: Option<NodeName>,
     /// Why the replacement lands on this node, or why on none.
     pub landing_reason: Option<String>,
-    /// When the replacement is likely Ready; `null` means never. With a ReadWriteOnce volume not before that is
-    /// detached from the old node: when that is Ready or tainted out-of-service, else 6 minutes after the old pod is
-    /// gone.
+    /// When the replacement is likely Ready; `null` means never. With a ReadWriteOnce volume, this is after the volume
+    /// is detached from the old node: when the old node is Ready or tainted out-of-service, else 6 minutes after the
+    /// old pod is gone.
     pub ready_in_seconds: Option<f64>,
     /// Notes about the eviction of the old pod: the budget that taint eviction ignores, that no replacement comes until
     /// the old pod is gone, the volume that stays attached.

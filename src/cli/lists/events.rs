@@ -90,23 +90,23 @@ struct ListedEventReport {
     event_type: &'static str,
     /// The reason, as in `FailedScheduling`.
     reason: String,
-    /// The kind of the object that it is about.
+    /// The kind of the object that the Event is about.
     kind: String,
     /// The object's namespace; `null` for an object of the whole cluster.
     namespace: Option<String>,
     /// The object's name.
     name: String,
-    /// The node that it is about, or whose kubelet reported it; `null` if it names none.
+    /// The node that the Event is about, or whose kubelet reported it; `null` if the Event names none.
     node: Option<String>,
-    /// How often it happened.
+    /// How often the Event happened.
     count: u64,
-    /// When it first happened, on the cluster's clock; `null` if it does not say so.
+    /// When the Event first happened, on the cluster's clock; `null` if it does not say so.
     first: Option<Timestamp>,
-    /// When it last happened, on the cluster's clock; `null` if it does not say so.
+    /// When the Event last happened, on the cluster's clock; `null` if it does not say so.
     last: Option<Timestamp>,
-    /// The component that reported it.
+    /// The component that reported the Event.
     source: String,
-    /// The message of the last one.
+    /// The message of the last of these Events.
     message: String,
 }
 

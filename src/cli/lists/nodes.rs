@@ -102,7 +102,7 @@ struct ListedNodeReport {
 struct NodeResourceReport {
     /// What pods may request (`status.allocatable`).
     allocatable: i64,
-    /// What the pods on the node request, those that have finished excepted; `null` if the node's pods are unknown.
+    /// What the pods on the node request, without those that have finished; `null` if the node's pods are unknown.
     requested: Option<i64>,
     /// What is used, from metrics.k8s.io; `null` if that does not answer within two seconds.
     used: Option<i64>,
@@ -114,9 +114,9 @@ struct NodeResourceReport {
 struct ExtendedResourceReport {
     /// Name of the resource.
     resource: String,
-    /// What pods may request of it (`status.allocatable`).
+    /// What pods may request of the resource (`status.allocatable`).
     allocatable: i64,
-    /// What the pods on the node request, those that have finished excepted; `null` if the node's pods are unknown.
+    /// What the pods on the node request, without those that have finished; `null` if the node's pods are unknown.
     requested: Option<i64>,
 }
 

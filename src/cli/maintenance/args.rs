@@ -143,7 +143,7 @@ impl MaintenanceArgs {
     /// The chosen nodes.
     ///
     /// # Errors
-    /// None is chosen, or a named one does not exist.
+    /// No node is chosen, or a named node does not exist.
     pub fn chosen(&self, shot: &OneShot) -> Result<Vec<NodeName>, CliError> {
         if self.nodes.is_all() && !self.stale_kubelet {
             let text = "name the nodes, or choose them by -l, --pool, --zone or --stale-kubelet";
@@ -161,7 +161,7 @@ impl MaintenanceArgs {
         Ok(nodes)
     }
 
-    /// How it is carried out.
+    /// How the maintenance is carried out.
     pub fn terms(&self) -> MaintenanceTerms {
         MaintenanceTerms {
             exec: self.exec.clone(),
@@ -176,7 +176,7 @@ impl MaintenanceArgs {
         }
     }
 
-    /// What is to be done with these nodes, and how.
+    /// The options of a maintenance of these nodes.
     pub fn options(&self, nodes: Vec<NodeName>, guards: Guards, shot: &OneShot) -> MaintenanceOptions {
         let (max_per_zone, ends) = (self.max_per_zone, self.max_duration.map(|longest| shot.at + longest));
         let windows = self.window.map_or_else(Vec::new, |window| window.upcoming(shot.at));

@@ -22,22 +22,23 @@ pub struct MaintenanceOutcomeReport {
     schema: &'static str,
     /// The id of the maintenance: on the nodes, in the journal, for `--resume` and `--release`.
     operation: OperationId,
-    /// When it started, or went on.
+    /// When the maintenance started or was resumed.
     began: Timestamp,
-    /// When it ended or stopped.
+    /// When the maintenance ended or stopped.
     ended: Timestamp,
-    /// How it ended: `done`, `partly` (some nodes are in no wave), `paused` (something failed; it can be resumed), `rolledBack`
-    /// (something failed, and the nodes that were not drained are uncordoned), or `cancelled` (interrupted; it can be resumed).
+    /// How the maintenance ended: `done`, `partly` (some nodes are in no wave), `paused` (something failed; it can be
+    /// resumed), `rolledBack` (something failed, and the nodes that were not drained are uncordoned), or `cancelled`
+    /// (interrupted; it can be resumed).
     end: &'static str,
-    /// Why it ended so; empty if it is done.
+    /// Why the maintenance ended in this way; empty for `done`.
     says: String,
     /// Number of pods that left their node.
     moves: usize,
     /// Number of evictions that had to be repeated because they were refused or failed.
     repeated_evictions: usize,
-    /// Time that the plan at the start gave, in seconds; `null` after a resume.
+    /// Planned time of the maintenance, as of its start, in seconds; `null` after a resume.
     planned_seconds: Option<i64>,
-    /// Time that it took, in seconds.
+    /// Time that the maintenance took, in seconds.
     took_seconds: i64,
     /// The nodes that were in a wave, or are left out.
     nodes: Vec<MaintainedNodeReport>,
@@ -49,11 +50,11 @@ pub struct MaintenanceOutcomeReport {
 pub struct MaintainedNodeReport {
     /// The node.
     node: NodeName,
-    /// Number of its wave, from 1; `null` if it is in no wave.
+    /// Number of the node's wave, from 1; `null` if the node is in no wave.
     wave: Option<usize>,
     /// `done`, `failed`, `begun` (its wave was interrupted) or `leftOut`.
     end: &'static str,
-    /// Why it failed or is left out; empty otherwise.
+    /// Why the node failed or is left out; empty otherwise.
     says: String,
     /// When the last pod of the node was gone.
     drained: Option<Timestamp>,
@@ -64,7 +65,7 @@ pub struct MaintainedNodeReport {
 }
 
 impl MaintenanceOutcomeReport {
-    /// `planned` is how long the plan at the start took; none after a resume.
+    /// `planned` is the duration in the plan at the start; none after a resume.
     pub fn new(end: MaintenanceEnd, planned: Option<Span>) -> Self {
         let MaintenanceEnd { operation, began, ended, kind, says, outcome } = end;
         let mut nodes: Vec<MaintainedNodeReport> = outcome.nodes.into_iter().map(of_wave).collect();
@@ -93,7 +94,7 @@ impl MaintenanceOutcomeReport {
         }
     }
 
-    /// `12 nodes done in 38m, 96 pods moved (planned: 36m)`.
+    /// Summary of the end: `12 nodes done in 38m, 96 pods moved (planned: 36m)`.
     fn in_short(&self) -> String {
         let done = self.nodes.iter().filter(|node| node.end == "done").count();
         let mut text = in_short(done, Span::from_secs(self.took_seconds), self.moves);

@@ -22,15 +22,15 @@ pub struct MaintenanceReport {
     schema: &'static str,
     /// When the plan was made.
     pub taken_at: Timestamp,
-    /// What the waves cost together.
+    /// The cost of all waves together.
     pub cost: CostReport,
-    /// What the same nodes would cost one after the other, by name, with nothing cordoned beforehand and at any time.
+    /// The cost of the same nodes one after the other, by name and at any time, without cordoning any in advance.
     pub by_name: CostReport,
     /// The waves, in order.
     pub waves: Vec<WaveReport>,
     /// Nodes that are in no wave.
     pub left_out: Vec<LeftOutReport>,
-    /// What is assumed; text.
+    /// The assumptions, as text.
     pub assumptions: Vec<String>,
 }
 
@@ -63,22 +63,22 @@ pub struct WaveReport {
     pub drained: Timestamp,
     /// When all nodes are back and settled, and every moved pod that is expected to be Ready again likely is.
     pub ends: Timestamp,
-    /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands there. Each zone keeps a node
-    /// that is not, unless `--override last-ready` is given.
+    /// Whether nodes of later waves are cordoned during this wave, so that no replacement lands there. Each zone keeps
+    /// a node that is not cordoned, unless `--override last-ready` is given.
     pub cordons_ahead: bool,
     /// The pods that move, in order of their departure.
     pub moves: Vec<MoveReport>,
     /// Pods that no controller recreates, or whose Job fails, as `namespace/name`; those that replacements preempt included.
     pub lost: Vec<String>,
-    /// Why they are lost, in words, in the same order.
+    /// Why the pods in `lost` are lost, in words, in the same order.
     pub lost_because: Vec<String>,
-    /// Pods that find no node until those of the wave are back, as `namespace/name`; only with `--allow-pending`.
+    /// Pods that find no node until the nodes of the wave are back, as `namespace/name`; only with `--allow-pending`.
     pub pending: Vec<String>,
     /// Number of pods that likely leave before `--drain-timeout`, but may take longer. The maintenance then stops.
     pub may_time_out: usize,
     /// Times in which a workload has no Ready pod.
     pub down: Vec<DownReport>,
-    /// How many pods the worst loss of a node or zone strands after the wave; `null` if that is not worked out.
+    /// How many pods the worst loss of a node or zone strands after the wave; `null` if that is not computed.
     pub stranded: Option<usize>,
 }
 
@@ -88,9 +88,9 @@ pub struct WaveReport {
 pub struct MoveReport {
     /// The pod that leaves, as `namespace/name`. The name of a pod that replaces an earlier one of this plan is made up.
     pod: String,
-    /// The node that it leaves.
+    /// The node that the pod leaves.
     from: NodeName,
-    /// Where its replacement likely lands.
+    /// Where the pod's replacement likely lands.
     to: NodeName,
     /// Whether the pod has moved in an earlier wave already.
     again: bool,
@@ -102,11 +102,11 @@ pub struct MoveReport {
 pub struct DownReport {
     /// The last Ready pod of the workload, as `namespace/name`.
     pub pod: String,
-    /// When it leaves.
+    /// When the pod leaves.
     from: Timestamp,
-    /// When its replacement is likely Ready; `null` if never or unknown.
+    /// When the pod's replacement is likely Ready; `null` if never or unknown.
     until: Option<Timestamp>,
-    /// Whether nothing replaces it.
+    /// Whether nothing replaces the pod.
     pub for_good: bool,
     #[serde(skip)]
     pub lasts: Option<Span>,

@@ -1,4 +1,4 @@
-//! Starts a maintenance, goes on with one, or ends one.
+//! Starts, resumes or ends a maintenance.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ async fn begin(args: MaintenanceArgs, connection: ConnectionArgs) -> Result<(), 
     carry_out(session, args, options, outcome, None, takes).await
 }
 
-/// Goes on with a maintenance of this machine's journal, or with one that another machine has left on the nodes.
+/// Resumes a maintenance of this machine's journal, or one that another machine has left on the nodes.
 async fn resume(
     id: Option<OperationId>,
     args: MaintenanceArgs,
@@ -159,7 +159,7 @@ async fn release(id: OperationId, args: MaintenanceArgs, connection: ConnectionA
     Err(CliError::Ended { end, text })
 }
 
-/// Carries out what is left, and reports.
+/// Carries out the rest of a maintenance, and prints the report.
 async fn carry_out(
     mut session: OperationSession,
     args: MaintenanceArgs,
@@ -189,7 +189,7 @@ fn new_run<'a>(
 ) -> Result<MaintenanceRun<'a>, CliError> {
     let tell = |news| match news {
         MaintenanceNews::Notice(notice) => print_notice(&notice),
-        // The report at the end has it.
+        // The progress is in the report at the end.
         MaintenanceNews::Progress(_) => {}
     };
     let new = NewMaintenance {
@@ -205,7 +205,7 @@ fn new_run<'a>(
     Ok(MaintenanceRun::new(new, session.known.watched(), clock))
 }
 
-/// Asks the operator to agree, unless that was said in advance.
+/// Asks the operator to agree, unless the operator has agreed in advance.
 async fn confirm(session: &mut OperationSession, args: &MaintenanceArgs) -> Result<(), CliError> {
     if operator(&args.agreement) == Operator::AgreedInAdvance {
         return Ok(());
@@ -217,7 +217,7 @@ async fn confirm(session: &mut OperationSession, args: &MaintenanceArgs) -> Resu
     }
 }
 
-/// Fails if nothing says when the work on a machine is done.
+/// Fails if no flag says how the work on a machine is done, or how its end is detected.
 fn require_work(args: &MaintenanceArgs) -> Result<(), CliError> {
     if args.exec.is_some() || args.wait_for.is_some() {
         return Ok(());
@@ -253,7 +253,7 @@ fn refuse_running(
     Err(CliError::Ended { end: OperationEnd::ClaimedByOther, text })
 }
 
-/// Takes the lock of a maintenance that exists, and records in the journal that it goes on here.
+/// Takes the lock of a maintenance that exists, and records in the journal that it continues here.
 async fn lock(
     session: &mut OperationSession,
     args: &MaintenanceArgs,
@@ -271,7 +271,7 @@ async fn lock(
     Ok(())
 }
 
-/// The maintenance to go on with: the given one, or the only one that was stopped.
+/// The maintenance to resume: the given one, or the only one that was stopped.
 fn chosen(
     id: Option<OperationId>,
     session: &OperationSession,
@@ -298,7 +298,7 @@ fn chosen(
     }
 }
 
-/// The nodes of a journaled maintenance whose Node object has been made again: they only have to become well.
+/// The nodes of a journaled maintenance whose Node object has been created anew. They only have to become healthy.
 fn replaced(
     session: &OperationSession,
     past: &JournaledOperation,
@@ -323,7 +323,7 @@ fn replaced(
     past.start.nodes.iter().filter(is_new).map(note).collect()
 }
 
-/// What the journal says of a maintenance that starts on this machine. It goes on with the same command line.
+/// The journal's record of a maintenance that starts on this machine. The same command line resumes the maintenance.
 fn new_start(session: &OperationSession, args: &MaintenanceArgs, nodes: &[NodeName]) -> OperationStart {
     let uid = |name: &NodeName| Some((name.clone(), session.cluster().node(name)?.uid.clone()));
     OperationStart {

@@ -83,7 +83,7 @@ pub fn render(report: &MaintenanceReport, out: &mut Page) {
     }
 }
 
-/// `12 nodes in 38m, 96 pods move, 3 of them again`.
+/// Summary of the plan: `12 nodes in 38m, 96 pods move, 3 of them again`.
 fn text(cost: &CostReport) -> String {
     let nodes = counted(cost.nodes, "node", "nodes");
     let moves = counted(cost.moves, "pod moves", "pods move");

@@ -49,7 +49,8 @@ pub async fn preview(command: &PlanCommand, connection: ConnectionArgs) -> Resul
         PlanSource::read(&target, print, PlacementMode::Auto, connection).await?;
     let action = target.action(&shot.model.cluster, &shot.namespace);
     if let Action::Cordon { nodes } = &action {
-        // Operators may move roles away from the node. A cordon does not wait for that to be known.
+        // Operators may move roles away from the node. These warnings need the pods, but a cordon does not wait long
+        // for them.
         shot.read_near(nodes.iter().cloned().map(Scope::PodsOn).collect()).await;
     }
     if action.surges() {

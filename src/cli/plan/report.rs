@@ -33,7 +33,7 @@ pub struct PlanReport {
     pub action: &'static str,
     /// The equivalent kubectl command; `null` if there is none (`evict`).
     pub command: Option<String>,
-    /// Where that command does something else than the plan says; not for parsing.
+    /// Where the kubectl command does something else than the plan says; not for parsing.
     pub command_differences: Vec<String>,
     /// The Kubernetes release whose rules apply.
     pub server_version: String,
@@ -68,7 +68,7 @@ pub struct PlanReport {
     pub undo: Vec<UndoReport>,
     /// The assumptions, as text.
     pub assumptions: Vec<&'static str>,
-    /// What may change what happens to pods of the plan, and is [not modelled](#what-is-not-modelled).
+    /// Aspects that are [not modelled](#what-is-not-modelled), but may change what happens to pods of the plan.
     pub not_modelled: Vec<NotModelledReport>,
 }
 
@@ -81,7 +81,7 @@ pub struct NotModelledReport {
     pub r#type: &'static str,
     /// The same as text.
     pub text: String,
-    /// Number of replaced pods of the plan that it may concern.
+    /// Number of replaced pods of the plan that the aspect may concern.
     pub pods: usize,
 }
 
@@ -270,7 +270,7 @@ pub struct SurgeReport {
     pub kind: String,
     /// The name of the workload.
     pub name: String,
-    /// The pods of the plan that its budget holds.
+    /// The pods of the plan whose eviction the workload's budget can never allow.
     pub pods: Vec<String>,
     /// Whether it is scaled up: `scales` or `refused`.
     pub fate: &'static str,
@@ -423,9 +423,9 @@ pub struct PlanStepReport {
     pub body: Value,
     /// The effect and the object, as text.
     pub text: String,
-    /// With `--dry-run=server`, the server's answer to it as a dry run: `allowed`, `budgetExhausted`, `budgetStale`,
-    /// `forbidden`, `refused`, `conflict`, `otherObject`, `gone`, `namespaceTerminating`, `overloaded`, `failed`,
-    /// `unreachable` or `noResponse`; `null` if it was not sent.
+    /// With `--dry-run=server`, the server's answer to the request as a dry run: `allowed`, `budgetExhausted`,
+    /// `budgetStale`, `forbidden`, `refused`, `conflict`, `otherObject`, `gone`, `namespaceTerminating`, `overloaded`,
+    /// `failed`, `unreachable` or `noResponse`; `null` if it was not sent.
     pub dry_run_result: Option<&'static str>,
     /// The server's message; for a budget, its numbers.
     pub dry_run_message: Option<String>,

@@ -29,8 +29,7 @@ pub struct PredictionsReport {
     /// Events predicted on time while several nodes waited for one token of their zone, of which the controller takes
     /// any: the time was right, and the node could have been another.
     pub by_chance: usize,
-    /// Largest number of nodes of which any could have had the event that was predicted for one of them; 0 if no event
-    /// depended on chance.
+    /// Largest number of nodes that competed for the token of one predicted event; 0 if no event depended on chance.
     pub by_chance_among: usize,
     /// Events whose cause happened less than 5 s before them.
     pub unforeseeable: usize,
@@ -43,7 +42,7 @@ pub struct PredictionsReport {
     pub not_compared: usize,
     /// The median error of all predicted times, on time or missed, whether early or late; `null` without any.
     pub median_error_seconds: Option<f64>,
-    /// The largest of these errors.
+    /// The largest error of all predicted times.
     pub worst_error_seconds: Option<f64>,
     /// By how much an event happened earlier than predicted, at most; `null` if none did.
     pub earliest_seconds: Option<f64>,

@@ -58,8 +58,8 @@ pub struct StatusReport {
 pub struct ClusterVerdictReport {
     /// How bad it is: `healthy` (every node is Ready and heard from, or somebody works on it), `notice` (nothing needs
     /// an action yet, or N-1 is only likely), `warning` (something is wrong, or a node is silent), `critical` (nodes
-    /// are down, most of a zone is silent, or no controller is active), `disconnected` (how the cluster is now is not
-    /// known).
+    /// are down, most of a zone is silent, or no controller is active), `disconnected` (the present state of the
+    /// cluster is not known).
     pub level: &'static str,
     /// The verdict in one line: the worst thing first, then what happens next, then the consequence. The dashboard says
     /// the same. For people, not for parsing.
@@ -75,11 +75,11 @@ pub struct ClusterVerdictReport {
 pub struct HeadroomReport {
     /// The result as text.
     pub text: String,
-    /// Whether the result would be the same if everything were known: without Leases, workloads, namespaces, Services
-    /// or storage it is likely at best, and so it is with pods of which nobody knows what becomes.
+    /// Whether the result would be the same if everything were known. Without Leases, workloads, namespaces, Services
+    /// or storage, and with pods of unknown outcome, the result is likely at best.
     pub definite: bool,
-    /// Age of the oldest state of the cluster that the result depends on; `null` if nothing has changed since that
-    /// bears on it.
+    /// Age of the oldest state of the cluster that the result depends on; `null` if nothing has changed since then that
+    /// affects the result.
     pub age_seconds: Option<f64>,
     /// The loss of any one node.
     pub nodes: LossesReport,
@@ -442,8 +442,8 @@ pub struct EvictionReport {
     pub outcome_text: Option<String>,
     /// Why that node, or why none, and what would help, as text.
     pub outcome_reasons: Vec<String>,
-    /// Whether a PodDisruptionBudget would refuse the eviction if all evictions were asked for in order of time; a
-    /// taint does not ask. `null` for `terminating` and `never`, and where budgets are unknown.
+    /// Whether a PodDisruptionBudget would refuse the eviction if all evictions were requested in order of time.
+    /// Evictions by taints ignore budgets. `null` for `terminating` and `never`, and where budgets are unknown.
     pub budget_ignored: Option<bool>,
     /// The causes, as text; not for parsing.
     pub why: Why,

@@ -1,4 +1,4 @@
-//! The maintenance sheet: how far maintenances are, in which waves the marked nodes could be maintained, and how.
+//! The maintenance sheet: the progress of maintenances, and the options and waves of a maintenance of the marked nodes.
 
 mod options;
 mod own;
@@ -52,7 +52,7 @@ pub fn draw(scene: &Scene, sheet: &MaintenanceSheet, area: Rect, buf: &mut Buffe
     options::draw_line(scene, sheet, width, area, buf)
 }
 
-/// How far a maintenance is: a line for each node that it has left.
+/// Progress of a maintenance: a line for each node that is left.
 fn progress(scene: &Scene, notes: &MaintenanceNotes, width: usize) -> Vec<Runs> {
     let left = counted(notes.nodes.len(), "node", "nodes");
     let (state, role) = match notes.is_running(scene.now) {
@@ -127,7 +127,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
     lines
 }
 
-/// `3 nodes in 2 waves, 19m: 24 pods move`.
+/// Summary of the waves: `3 nodes in 2 waves, 19m: 24 pods move`.
 pub fn summary(plan: &MaintenancePlan) -> String {
     if plan.waves.is_empty() {
         return "no wave is possible now".into();

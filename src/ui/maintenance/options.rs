@@ -49,7 +49,7 @@ fn option(scene: &Scene, request: &MaintenanceRequest, option: MaintenanceOption
         .and(&shown(request, option), scene.style(role))
 }
 
-/// The value of an option, or what holds without one.
+/// The value of an option, or its effect when no value is set.
 fn shown(request: &MaintenanceRequest, option: MaintenanceOption) -> String {
     let value = request.value(option);
     if !value.is_empty() {
@@ -79,7 +79,7 @@ fn key(scene: &Scene, option: MaintenanceOption) -> String {
     command.map_or_else(String::new, |command| scene.app.preferences.keymap.first_key(command))
 }
 
-/// What starts the maintenance, or what is missing for that.
+/// The key that starts the maintenance, or what is missing before it can start.
 pub fn next_step(scene: &Scene, width: usize) -> Runs {
     let keymap = &scene.app.preferences.keymap;
     let (apply, copy) = (keymap.key_for(UserAction::Apply), keymap.key_for(UserAction::Copy));

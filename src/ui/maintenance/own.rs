@@ -1,4 +1,4 @@
-//! The maintenance that this dashboard carries out, or carried out last: its waves as they go, and its latest notices.
+//! The maintenance that this dashboard carries out, or carried out last: its waves so far, and its latest notices.
 
 use super::{Runs, Scene, WaveLane, text, waves};
 use crate::{
@@ -44,7 +44,7 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     lines
 }
 
-/// `maintenance-1 runs for 3m12s: 4 of 9 nodes done, 31 pods moved`.
+/// Progress in one line: `maintenance-1 runs for 3m12s: 4 of 9 nodes done, 31 pods moved`.
 fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     let role = match &entry.state {
         MaintenanceState::Running => Role::NodeMaintenance,
@@ -71,7 +71,7 @@ fn head(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
         .and(&progress, scene.style(Role::Base))
 }
 
-/// `p pauses it, C cancels it; planned to end at 03:20:00`.
+/// Keys and planned end: `p pauses it, C cancels it; planned to end at 03:20:00`.
 fn keys(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     let keymap = &scene.app.preferences.keymap;
     let (pause, cancel) = (keymap.key_for(UserAction::Pause), keymap.key_for(UserAction::Cancel));
@@ -83,7 +83,7 @@ fn keys(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     Runs::new(&format!("{pause} {does} it, {cancel} cancels it{planned}"), scene.style(Role::Dim))
 }
 
-/// The waves as they went, and those that are still planned, after the one that runs.
+/// The lanes of the waves that have started, followed by those of the planned waves.
 fn lanes(scene: &Scene, entry: &MaintenanceEntry) -> Vec<WaveLane> {
     let until = match &entry.state {
         MaintenanceState::Ended { at, .. } => *at,

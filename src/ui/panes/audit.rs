@@ -1,4 +1,4 @@
-//! What drains would meet today, by cause: what holds them up, what is lost, and what would help.
+//! The audit: what would hinder drains now, by cause, what would be lost, and what would help.
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -105,7 +105,7 @@ fn cells(scene: &Scene, finding: &Finding) -> Vec<Cell> {
     ]
 }
 
-/// What is the case, what would help, and where it is.
+/// The cause, what would help, and the nodes that the cause concerns.
 fn why(finding: &Finding) -> String {
     let named: Vec<String> = finding.nodes.iter().take(NAMED).map(ToString::to_string).collect();
     let more = match finding.nodes.len().saturating_sub(NAMED) {

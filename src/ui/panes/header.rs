@@ -151,7 +151,7 @@ fn in_progress_here(scene: &Scene) -> Runs {
         .and(" (o)", scene.style(Role::Faint))
 }
 
-/// How far a maintenance is: `▶ maintenance 3 of 12 nodes (m)`.
+/// Progress of a maintenance: `▶ maintenance 3 of 12 nodes (m)`.
 fn maintained(scene: &Scene, entry: &MaintenanceEntry) -> Runs {
     let words = match (&entry.state, scene.app.operations.quitting) {
         (_, true) => "maintenance stops, then quits".into(),

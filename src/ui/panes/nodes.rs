@@ -114,7 +114,7 @@ fn label_or_annotation(node: &Node, chosen: &ChosenColumn) -> Option<String> {
     }
 }
 
-/// Columns of the wide table that are left out where no node has something to show in them.
+/// Columns of the wide table that are left out if they are empty for all nodes.
 struct RareColumns {
     has_extended: bool,
     has_devices: bool,
@@ -127,7 +127,7 @@ const EXTENDED: u16 = 14;
 const DEVICES: u16 = 19;
 
 impl RareColumns {
-    /// `needs_all`: the columns are there in any case, because some of them are chosen by their place.
+    /// With `needs_all`, all columns are included, because some of them are chosen by their index.
     fn new(scene: &Scene, is_wide: bool, needs_all: bool) -> Self {
         let cluster = &scene.shown.cluster;
         let devices = is_wide.then(|| cluster.node_devices()).flatten();
@@ -145,7 +145,7 @@ impl RareColumns {
         extended.into_iter().chain(self.has_devices.then(|| column("devices", DEVICES).gives_way(8)))
     }
 
-    /// Room that the columns take, with the gaps before them. Taints have less by as much.
+    /// Width of the columns, with the gaps before them. The column of taints gets this much less.
     fn width(&self) -> u16 {
         let room = |has: bool, width: u16| if has { width + 2 } else { 0 };
         room(self.has_extended, EXTENDED) + room(self.has_devices, DEVICES)

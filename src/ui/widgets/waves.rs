@@ -9,7 +9,7 @@ use kordon_time::{Span, Timestamp};
 /// Cells of a lane.
 const CELLS: i64 = 48;
 
-/// When a wave starts, when its nodes are empty and when it ends; and what stands beside it.
+/// A lane: when the wave starts, when its nodes are empty, when it ends, and the text beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaveLane {
     pub starts: Timestamp,
@@ -37,7 +37,7 @@ impl WaveLane {
         Self { starts: *starts, drained, ends: ends.unwrap_or_else(|| planned.1.max(now).max(drained)), text }
     }
 
-    /// A lane that is later by this much.
+    /// This lane, moved to a later time by this much.
     pub fn later(self, by: Span) -> Self {
         Self { starts: self.starts + by, drained: self.drained + by, ends: self.ends + by, ..self }
     }
@@ -51,8 +51,8 @@ impl From<&MaintenanceWave> for WaveLane {
     }
 }
 
-/// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all is well again, and `┊` now, if the
-/// waves are carried out. Empty if there are none. `shown` writes a time.
+/// Draws the lanes, with a legend as the last line: `▒` the drains, `█` the work until all nodes are healthy again, and
+/// `┊` now, if the waves are carried out. Empty if there are none. `shown` writes a time.
 pub fn waves(lanes: &[WaveLane], now: Option<Timestamp>, shown: impl Fn(Timestamp) -> String) -> Vec<String> {
     let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else { return Vec::new() };
     let whole = last.ends.since(first.starts).as_secs().max(1);

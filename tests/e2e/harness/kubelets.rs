@@ -427,7 +427,7 @@ impl Kubelet {
         self.patch_pod_status(pod, status).await
     }
 
-    /// Patches the status of this very pod. That it is gone is no error.
+    /// Patches the status of the pod with this uid. It is no error if the pod is gone.
     async fn patch_pod_status(&self, pod: &Pod, status: Value) -> Result<()> {
         let patch = Patch::Strategic(json!({ "metadata": { "uid": pod.uid() }, "status": status }));
         let name = pod.name_any();

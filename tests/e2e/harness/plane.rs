@@ -537,7 +537,7 @@ impl Plane {
         self.api_server.take().context("kube-apiserver does not run")?.kill()
     }
 
-    /// Stops the API server as it is: it accepts connections and answers none.
+    /// Pauses the API server. It then accepts connections, but answers none.
     pub fn pause_api_server(&self) -> Result<()> {
         self.api_server.as_ref().context("kube-apiserver does not run")?.pause()
     }

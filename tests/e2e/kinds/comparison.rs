@@ -1,4 +1,4 @@
-//! An answer of kordon beside what happened.
+//! Compares an answer of kordon with what happened.
 //!
 //! Pods of one controller are interchangeable, so what is compared is how many of them run on which node, wait for one, or
 //! have no successor.
@@ -12,23 +12,23 @@ use super::history::Seen;
 
 /// How much sooner than predicted a replacement may be Ready.
 const SOONER: f64 = 5.0;
-/// How much later, beside twice the predicted time.
+/// How much later than twice the predicted time a replacement may be Ready.
 const LATER: f64 = 15.0;
 /// The scheduler's reason in the condition DisruptionTarget.
 const PREEMPTED: &str = "PreemptionByScheduler";
-/// Times further apart than this have an order.
+/// Two times at least this far apart must be in the predicted order.
 const APART: f64 = 3.0;
 
-/// What became of a pod, as far as others can tell.
+/// The fate of a pod, without the names of interchangeable pods.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Fate {
-    /// A pod in its place is on a node: the only possible one, if it has a name.
+    /// The pod's successor is on a node. The name is given if only one node is possible.
     Runs(Option<String>),
-    /// A pod in its place has no node.
+    /// The pod's successor has no node.
     Pending,
-    /// It is where it was.
+    /// The pod is where it was.
     Stays,
-    /// There is no pod in its place.
+    /// The pod has no successor.
     None,
 }
 
@@ -43,7 +43,7 @@ struct Predicted<'a> {
 
 /// What happened in a namespace.
 pub struct Happened<'a> {
-    /// When it began.
+    /// When the observation began.
     pub since: Timestamp,
     pub pods: &'a BTreeMap<String, Seen>,
     /// The condition `Failed` of each Job that has it: its reason, by the name of the Job.
@@ -144,7 +144,7 @@ fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Ha
     found
 }
 
-/// Whether each expected fate is that of a pod of its own.
+/// Whether each expected fate can be assigned to a pod of its own.
 fn agree(expected: &[Fate], became: &[Fate]) -> bool {
     let mut left = became.to_vec();
     let mut take =

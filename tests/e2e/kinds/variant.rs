@@ -36,7 +36,7 @@ pub struct Variant {
     /// Objects that the question lays over the cluster, and that are then created or changed for real.
     #[serde(default)]
     pub with: Vec<Value>,
-    /// What is done for real. By default what the question asks about.
+    /// The action that is carried out for real. By default, it is the one that the question asks about.
     pub then: Option<Vec<String>>,
     /// Number of pods by the word of their outcome.
     pub becomes: BTreeMap<String, u64>,
@@ -48,7 +48,7 @@ pub struct Variant {
     pub never_says: Vec<String>,
 }
 
-/// What is special of a node.
+/// Special properties of a node.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeFields {

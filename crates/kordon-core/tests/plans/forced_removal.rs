@@ -1,4 +1,4 @@
-//! Nodes out of service: their terminating pods are removed by force, and replaced then.
+//! Nodes out of service: their terminating pods are removed by force, and are replaced after that.
 
 use kordon_core::{
     cluster::{Condition, ConditionStatus, Key, READY, WorkloadKind},

@@ -1,4 +1,4 @@
-//! What a pod that leaves takes with it: the other pods of its Job, of a JobSet, or of its group.
+//! The pods that are lost with a pod that leaves: other pods of its Job, of a JobSet, or of its group.
 
 use kordon_core::{
     cluster::{

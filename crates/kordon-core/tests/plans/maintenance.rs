@@ -1,4 +1,4 @@
-//! Maintenance of many nodes: what must hold of the waves, whatever the cluster, and worked examples.
+//! Maintenance of many nodes: properties of the waves of every cluster, and worked examples.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::plan_fixture::{NEWEST, NOW, PlanFixture, least, not_ready, own, start
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
-/// Adds nodes of so many cores, in the zones a, b and c in turn.
+/// Adds nodes with this many cores, in the zones a, b and c in turn.
 fn nodes(cores: &[i64]) -> PlanFixture {
     let names: Vec<String> = (0..cores.len()).map(|number| format!("n{number}")).collect();
     let mut fixture = PlanFixture::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
@@ -34,7 +34,7 @@ fn nodes(cores: &[i64]) -> PlanFixture {
     fixture
 }
 
-/// Adds a ReplicaSet whose pods request one core each, with a budget that lets so many go.
+/// Adds a ReplicaSet whose pods request one core each, with a budget that allows this many disruptions.
 fn workload(fixture: &mut PlanFixture, name: &str, on: &[&str], may_leave: Option<i32>) {
     fixture.replica_set(name, i32::try_from(on.len()).expect("few"), on);
     for (place, node) in on.iter().enumerate() {
@@ -169,7 +169,7 @@ fn waves_run_in_windows_only() {
     );
 }
 
-/// The guard rail counts nodes that are cordoned ahead as out of service, although they are not drained yet.
+/// The guard rail counts nodes that are cordoned in advance as out of service, although they are not drained yet.
 #[test]
 fn no_wave_closes_the_last_node_of_a_zone() {
     let mut fixture = nodes(&[8, 8, 8]);
@@ -256,7 +256,7 @@ fn random_workload() -> impl Strategy<Value = RandomWorkload> {
         .prop_map(|(on, may_leave)| RandomWorkload { on, may_leave })
 }
 
-/// Where each pod runs, with its workload, as the moves of the waves say.
+/// Returns the node of each pod, with the pod's workload, after the moves of the waves.
 type Places = BTreeMap<Key, (String, NodeName)>;
 
 fn places(fixture: &PlanFixture) -> Places {

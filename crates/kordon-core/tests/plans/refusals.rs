@@ -1,4 +1,4 @@
-//! Why the API server refuses to evict one pod: the same as the plan of its eviction says.
+//! Reasons why the API server refuses to evict one pod. The plan of the eviction states the same reasons.
 
 use kordon_core::{
     cluster::{Key, Owner, OwnerKind, Requirement, Selector, SelectorOperator, Taint, WorkloadKind},

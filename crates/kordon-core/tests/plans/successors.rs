@@ -1,4 +1,4 @@
-//! The pod that replaces another one: what it is made of, and when it finds a node.
+//! The pod that replaces another one: its contents, and when it finds a node.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -148,8 +148,8 @@ fn requests_that_the_template_leaves_open_are_those_that_admission_gave_the_pod(
     assert_eq!(of(&plan, "web-0").outcome.short(), "→ Pending: no matching node has 1 CPU free");
 }
 
-/// A pod of this template on n1; `change` adds to the pod what the template does not have. n2 has 4 CPU, n3 has too, and the
-/// label `kind=kata`.
+/// A pod of this template on n1; `change` adds to the pod what the template does not have. n2 has 4 CPU. n3 also has 4
+/// CPU, and the label `kind=kata`.
 fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4), ("n3", 4)]);
     fixture.node("n3", |node| node.labels = labels(&[("kind", "kata")]));
@@ -293,7 +293,7 @@ fn the_labels_of_a_replacement_are_those_of_its_template() {
     assert_eq!(of(&drain(&fixture, &["n1"]), "web-0").outcome.kind(), OutcomeKind::Pending);
 }
 
-/// A budget counts the replacement by the labels that it will have, too.
+/// Budgets also count the replacement, by the labels that it will have.
 #[test]
 fn a_budget_counts_a_replacement_by_the_labels_of_its_template() {
     let mut fixture = roomy(&[("n1", 4), ("n2", 4)]);

@@ -1,5 +1,5 @@
-//! Deployments that are scaled up by one while their pods leave: what plans say of them, and how that is applied, undone,
-//! and gone on with.
+//! Deployments that are scaled up by one while their pods leave: what plans say of them, and how such plans are
+//! applied, undone and resumed.
 //!
 //! Facts from upstream: `pkg/controller/disruption/disruption.go` (1.36, `getExpectedPodCount`: the scale of the Deployment
 //! counts), `pkg/controller/controller_utils.go` (`ActivePodsWithRanks`: pods that are not Ready are deleted first),
@@ -89,7 +89,7 @@ fn a_single_replica_leaves_once_the_new_pod_is_ready() {
     assert_eq!((at(run.scaled_up), at(run.ready), run.scaled_back), (Some(0), Some(10), web.leaves.likely));
     assert_eq!(at(web.gone.likely), Some(40));
     assert!(matches!(&web.verdict, Verdict::LeavesAfter { recoveries: 1, .. }), "{}", web.verdict);
-    // The new pod takes its place: no second one is created.
+    // The new pod takes the place of the old one, so no second pod is created.
     assert_eq!(at(web.ready_again), Some(10));
     assert_eq!(web.landing.as_ref().and_then(|landing| landing.node()), Some(&NodeName::from("elsewhere")));
     let words: Vec<&str> = plan.timeline.iter().map(|moment| moment.event.columns().1).collect();
@@ -532,7 +532,8 @@ fn a_scale_that_cannot_be_put_back_is_named_and_not_called_done() {
     assert_eq!(stage(&operation), SurgeProgressStage::Stranded("no".into()));
 }
 
-/// The process is killed when the Deployment is scaled up; the journal knows that, or only the claim on the node.
+/// The process is killed after it has scaled the Deployment up. The scale is in the journal, or only in the claim on
+/// the node.
 #[test]
 fn a_killed_surge_is_gone_on_with_from_the_journal_or_from_the_claim() {
     let killed = || {
