@@ -63,11 +63,11 @@ pub enum Executor<I: WorkItem> {
 /// [`mpsc::Sender::reserve`] and [`mpsc::Receiver::recv`]). Otherwise the two could wait for each other.
 #[derive(Debug)]
 pub struct Link<I: WorkItem> {
-    /// When full, the owner keeps its items and continues. Once dropped, the executor finishes what it was sent and
-    /// closes `outcomes`.
+    /// Items to execute. When the channel is full, the owner keeps its items and continues. Once this end is dropped,
+    /// the executor finishes the items that it was sent and closes `outcomes`.
     pub items: mpsc::Sender<I>,
-    /// One for each item. When full, nothing starts until the owner has received some. Once dropped, the executor
-    /// finishes only what is in flight.
+    /// Outcomes, one for each item. When the channel is full, nothing starts until the owner has received some. Once
+    /// this end is dropped, the executor finishes only the items in flight.
     pub outcomes: mpsc::Receiver<(I::Id, I::Outcome)>,
 }
 

@@ -185,7 +185,7 @@ pub enum FieldKind {
 }
 
 impl FieldKind {
-    /// What the value of a comparison looks like.
+    /// The form of the value in a comparison.
     const fn example(self) -> &'static str {
         match self {
             Self::Word => "a word",

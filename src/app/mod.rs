@@ -104,7 +104,7 @@ pub struct App {
     /// The present state of the cluster.
     pub model: Model,
     pub screen: Screen,
-    /// What the configuration says for this context. `operations` knows what may be written.
+    /// Preferences of the configuration for this context. `operations` knows what may be written.
     pub preferences: Preferences,
     pub operations: Operations,
     /// What the user may not do in this context.

@@ -1,4 +1,4 @@
-//! What would match if one condition of a filter were left out, for a list without a match.
+//! For a list without a match: what would match if one condition of the filter were left out.
 
 use super::{App, Filter, Pane, Sort, order};
 use crate::model::BudgetList;
@@ -25,7 +25,7 @@ impl App {
             let matches = self.count_matches(pane, &rest).filter(|matches| *matches > 0)?;
             (!rest.is_empty()).then_some((condition, matches))
         });
-        // Of equal ones, the first.
+        // Of equally good conditions, the first one is named.
         let without = counted.reduce(|best, other| if other.1 > best.1 { other } else { best });
         Some(NearMiss { all, without })
     }

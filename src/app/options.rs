@@ -1,4 +1,4 @@
-//! What the dashboard may write, and its themes.
+//! Modes that decide what the dashboard may write, and its themes.
 
 use std::sync::Arc;
 

@@ -20,7 +20,7 @@ pub struct AppOptions {
     pub mode: Mode,
     /// Themes that `T` cycles through; the first is active at the start. Empty means the dark theme.
     pub themes: Vec<ThemeChoice>,
-    /// What the configuration says for this context.
+    /// Preferences of the configuration for this context.
     pub preferences: Preferences,
 }
 

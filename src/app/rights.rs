@@ -137,7 +137,7 @@ impl App {
         self.rights.is_asking = false;
         let is_general = asked.iter().all(|right| *right == right.everywhere());
         let Ok(missing) = missing else {
-            // Otherwise the same namespaces would be asked for again and again.
+            // Without this check, the same namespaces would be asked for again and again.
             return self.rights.answers.clear();
         };
         if is_general {

@@ -355,7 +355,7 @@ fn run_command(app: &mut App, now: Timestamp) -> Reaction {
     }
     app.screen.used.retain(|used| *used != command.name);
     app.screen.used.insert(0, command.name);
-    // What is opened must not be below the line.
+    // The line is closed first, so that it does not cover what the command opens.
     let line = app.screen.overlays.close_top();
     let ran = match command.action {
         UserAction::Typed(typed) => app.run_typed(typed, &argument, now),

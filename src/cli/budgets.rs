@@ -66,7 +66,7 @@ struct BudgetReport {
     /// Whether pods may leave: `now`, `after` (after more pods are healthy), `never`, `notComputed` (the disruption
     /// controller has not computed it since it was changed), `noPods` (it selects none), `unknown` (pods are unknown).
     room: &'static str,
-    /// The same in words; text, not for parsing.
+    /// Whether pods may leave, in words; text, not for parsing.
     says: String,
     /// Number of pods that may leave now: `disruptionsAllowed`, or fewer if the status is outdated; `null` if unknown.
     allowed: Option<i32>,
@@ -93,7 +93,7 @@ struct BudgetReport {
 struct BudgetDrainReport {
     /// The node.
     node: NodeName,
-    /// Who drains; `null` if the drain left no note.
+    /// Who drains the node; `null` if the drain left no note.
     by: Option<String>,
     /// Since when the budget blocks the drain; `null` if it does not.
     blocked_since: Option<Timestamp>,

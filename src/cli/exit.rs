@@ -248,7 +248,7 @@ impl CliError {
     }
 }
 
-/// What finds the cause of an error between here and the server; nothing if the error itself says what to do.
+/// The command that finds the cause of a connection error; empty if the error itself says what to do.
 const fn next_step(error: &ConnectError) -> &'static str {
     match error {
         ConnectError::Unreachable { .. }

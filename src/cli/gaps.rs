@@ -23,7 +23,7 @@ pub struct GapReport {
     missing_permission: Option<String>,
 }
 
-/// What an answer depends on and is not known.
+/// The unknown objects that an answer depends on.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct UnknownReport {

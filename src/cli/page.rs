@@ -24,7 +24,7 @@ pub struct Page {
     is_shortened: bool,
     /// Line for other programs whose end is not written yet.
     unfinished: String,
-    /// What is not known, if the page's format has no place for it.
+    /// Text about unknown objects, if the page's format has no place for it.
     gaps: Vec<String>,
 }
 
@@ -150,7 +150,7 @@ impl Page {
         self.line(Emphasis::Notice, line);
     }
 
-    /// What is not known, if the page's format has no place for it.
+    /// Text about unknown objects, if the page's format has no place for it.
     pub fn unprinted_gaps(&self) -> &[String] {
         &self.gaps
     }

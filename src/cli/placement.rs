@@ -54,7 +54,7 @@ pub struct PlacementReport {
 pub struct ScoredReport {
     /// The node.
     pub node: NodeName,
-    /// Its score.
+    /// The score of the node.
     pub score: i64,
     /// Weighted scores of the scheduler's plugins.
     pub plugins: PluginScoresReport,
@@ -117,7 +117,7 @@ pub struct ReceiverReport {
     pub before: LoadReport,
     /// Requests of the node's pods at the end.
     pub after: LoadReport,
-    /// What the node can allocate.
+    /// The allocatable resources of the node.
     pub allocatable: LoadReport,
 }
 

@@ -51,7 +51,7 @@ pub struct ShowArgs {
     history: HistoryArgs,
     #[command(flatten)]
     look: LookArgs,
-    /// What the configuration says for the context.
+    /// Preferences of the configuration for the context.
     #[arg(skip)]
     preferences: Box<Preferences>,
     /// The configuration, which is read again for this context when its file changes.

@@ -26,12 +26,12 @@ pub struct DiffLine {
     pub text: Arc<str>,
 }
 
-/// What a line of the diff says.
+/// The kind of a line of the diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiffLineKind {
     /// The object whose lines follow.
     Header,
-    /// Where the lines that follow are in the object.
+    /// The place in the object of the lines that follow.
     Hunk,
     Added,
     Removed,
@@ -87,7 +87,7 @@ impl RehearsedServer {
                 None => RequestOutcome::Gone,
             },
             RequestKind::ListPods { .. } => RequestOutcome::Pods(Vec::new()),
-            // As in a dry run: the operation goes by what the watch knows.
+            // As in a dry run, the operation uses the scale that the watch has reported.
             RequestKind::ReadScale { .. } => RequestOutcome::Recorded,
             RequestKind::Write(PlanStep::Scale { deployment, replicas, .. }) => {
                 self.removals.push(format!("scale deployment {deployment} to {replicas}"));

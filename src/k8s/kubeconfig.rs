@@ -139,7 +139,7 @@ pub async fn target(
 pub struct KubeconfigFiles {
     /// The files; for each value, the first file that sets it wins.
     pub paths: Vec<PathBuf>,
-    /// What names the files: a flag, a variable, or `default`.
+    /// The source of the files' names: a flag, a variable, or `default`.
     pub origin: &'static str,
 }
 

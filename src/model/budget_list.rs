@@ -65,7 +65,7 @@ pub struct BudgetRow {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainUnderBudget {
     pub node: NodeName,
-    /// Who drains; `None` if the drain left no note.
+    /// Who drains the node; `None` if the drain left no note.
     pub by: Option<String>,
     /// Since when this budget blocks the drain; `None` if it does not.
     pub blocked_since: Option<Timestamp>,

@@ -88,7 +88,7 @@ use kordon_time::{ClusterClock, Span, Timestamp};
 /// Delay after which an overdue timeout counts as a sleep of the machine.
 const ASLEEP: Span = Span::from_secs(10);
 
-/// What is known of one cluster.
+/// The knowledge of one cluster.
 ///
 /// The owner passes in events: [`Model::on_watch_event`], [`Model::on_outcome`], and time through
 /// [`Model::on_timeout`]. After each call it takes effects with [`Effects::take_next`] until there are none, and it

@@ -51,7 +51,7 @@ pub enum StateRole {
     Notice,
     /// The node is under maintenance.
     Maintenance,
-    /// There is nothing to report.
+    /// The state needs no attention.
     Ready,
 }
 
@@ -268,8 +268,8 @@ pub struct NodeStateView {
     pub since: Option<Timestamp>,
     /// Progress of the drain; `None` if there is no drain or its progress is unknown.
     pub drain: Option<DrainCount>,
-    /// The other project that drains, drained or reboots the node, as in `Karpenter`; `None` if kordon or nobody known
-    /// does.
+    /// The other project that drains, drained or reboots the node, as in `Karpenter`; `None` if kordon does, or nobody
+    /// who is known.
     pub by: Option<&'static str>,
 }
 

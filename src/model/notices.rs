@@ -72,7 +72,7 @@ pub enum ChangeKind {
     Zone,
     DrainDone,
     DrainBlocked,
-    /// Nothing changed: the user tests the delivery.
+    /// A test of the delivery. Nothing changed.
     Test,
 }
 
@@ -131,7 +131,7 @@ pub struct NoticeFinder {
     known: Option<KnownState>,
 }
 
-/// What notices are about, as known at one moment.
+/// The facts that notices are about, as known at one moment.
 #[derive(Clone, Debug)]
 struct KnownState {
     level: VerdictLevel,

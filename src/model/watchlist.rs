@@ -26,7 +26,7 @@ const LOOK_AHEAD: Span = Span::from_secs(1);
 /// Maximum time between two searches. Until the next search, a new node has its own time at which it is examined.
 const LOOK_AHEAD_EVERY: Span = Span::from_secs(10);
 
-/// One nanosecond. At the time `late_from` a node is not late yet; it is late after this time.
+/// One nanosecond, which is added to `late_from`: a node is late only after this time.
 const MOMENT: Span = Span::from_nanos(1);
 
 /// The abnormal nodes, and the state of every node.

@@ -14,7 +14,8 @@ pub enum RateReason {
     SmallZonePartlyDown,
     /// No node of the zone is ready, but nodes of other zones are.
     OtherZonesHealthy,
-    /// The same, and its nodes get no NoExecute taint: by `--full-disruption=pause`, or at an eviction rate of 0.
+    /// No node of the zone is ready, but nodes of other zones are. The zone's nodes get no NoExecute taint, because of
+    /// `--full-disruption=pause` or an eviction rate of 0.
     ZonePaused,
     NotDisrupted,
 }
@@ -32,7 +33,7 @@ impl RateReason {
         }
     }
 
-    /// What the rate is: `paused`, `reduced`, `stopped` or `normal`.
+    /// The kind of rate: `paused`, `reduced`, `stopped` or `normal`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::AllZonesDown | Self::ZonePaused => "paused",

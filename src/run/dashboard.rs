@@ -94,7 +94,7 @@ pub struct Dashboard {
     pub history: Option<History>,
     /// File of the preferences, which is read again when it changes; none if there is no place for it.
     pub preferences: Option<PreferencesFile>,
-    /// Who is notified of what in the cluster.
+    /// The receivers of notifications, and the changes that they are notified of.
     pub notify: NotifyOptions,
     /// Opens other contexts; none if there are none.
     pub opener: Option<ContextOpener>,

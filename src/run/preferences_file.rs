@@ -17,7 +17,7 @@ use crate::app::Preferences;
 /// Interval at which the file is looked at.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// What a running program takes from a configuration that was read again.
+/// The parts of a configuration that a running program applies when the file was read again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadConfiguration {
     pub preferences: Preferences,
@@ -42,7 +42,7 @@ impl fmt::Debug for PreferencesFile {
 
 /// Follows the file in a task of its own.
 pub struct PreferencesReader {
-    /// Its capacity is one: while the loop has not taken a result, the file is not looked at.
+    /// Receives results. The capacity is one: while the loop has not taken a result, the file is not checked.
     results: mpsc::Receiver<ReadPreferences>,
     _task: AbortOnDropHandle<()>,
 }

@@ -75,7 +75,7 @@ impl WatchedModel<'_> {
         self.model().feeds.for_approval()
     }
 
-    /// The same model, for a shorter time.
+    /// Borrows the same model for a shorter time.
     pub fn reborrow(&mut self) -> WatchedModel<'_> {
         match self {
             Self::Own { model, feeds } => WatchedModel::Own { model, feeds },

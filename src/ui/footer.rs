@@ -39,7 +39,8 @@ pub fn draw(scene: &Scene, area: Rect, buf: &mut Buffer) -> Option<(u16, u16)> {
     let hints = COMMANDS.iter().filter(|command| !command.hint.is_empty() && scene.app.offers(command));
     for (place, command) in hints.enumerate() {
         let key = scene.app.preferences.keymap.first_key(command);
-        // A key whose right is missing does not stand out; the help and the key itself name the right.
+        // If the user lacks the right for a key, the key is not highlighted. The help, and pressing the key, name the
+        // missing right.
         let is_missing = scene.app.missing_right(command.action).is_some();
         let role = if is_missing { Role::Dim } else { Role::Key };
         let runs = Runs::new(&key, scene.style(role)).and(" ", scene.style(Role::Dim));

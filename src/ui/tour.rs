@@ -109,7 +109,7 @@ fn cells_with(wanted: &str, line: Rect, buf: &Buffer) -> Rect {
     starts.next_back().map_or(line, |x| Rect { x, width, ..line })
 }
 
-/// What a step says, with the keys of this session.
+/// The text of a step, with the keys of this session.
 fn words(scene: &Scene, step: TourStep, layout: &ScreenLayout) -> String {
     let key = |action| scene.app.preferences.keymap.key_for(action);
     let plan = |kind| key(UserAction::Plan(kind));

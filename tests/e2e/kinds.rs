@@ -264,7 +264,7 @@ impl Trial<'_> {
         })
     }
 
-    /// Does for real what the question asks about. Returns whether it ended.
+    /// Carries out the action that the question asks about. Returns whether the action ended.
     async fn act(&self, variant: &Variant) -> Result<bool> {
         if !variant.with.is_empty() {
             let file = self.plane.folder().join(format!("{}.json", variant.name));

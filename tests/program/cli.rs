@@ -56,7 +56,7 @@ async fn on_a_terminal_the_demo_is_offered_where_there_is_no_kubeconfig() {
         accepted.type_in("q");
         assert!(accepted.end().success());
 
-        // Somebody who names a context wants a cluster.
+        // A user who names a context wants a cluster, not the demo.
         let mut named = Terminal::with(shell.under_terminal(&["--context", "prod"]));
         assert_eq!(named.end().exit_code(), NO_CONNECTION as u32);
         assert!(!named.text().contains("Press Enter"), "{}", named.text());

@@ -124,7 +124,7 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("moves", 1), ("pending", 1)],
         ready: &[("db-0", 4.9)],
     },
-    // Its replacements crash too: they get a node, but are never Ready.
+    // The replacements of its pod crash too: they get a node, but are never Ready.
     Measured {
         case: "crash-loop-always-allowed",
         node: "b04-n1",

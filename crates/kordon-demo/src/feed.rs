@@ -261,7 +261,7 @@ impl<K: Object> KnownObjects<K> {
     fn remove(&mut self, object: &K) -> Option<ObjectChange<K>> {
         let key = Key::from_object(object);
         if self.objects.get(&key).is_some_and(|known| known.revision() > object.revision()) {
-            return None; // There is a newer object of the same name.
+            return None; // a newer object has the same name
         }
         let before = self.objects.remove(&key)?;
         Some(ObjectChange { before: Some(before), after: None })

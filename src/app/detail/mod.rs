@@ -62,7 +62,7 @@ pub struct Detail {
 /// The part of a subject that a detail shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailView {
-    /// What comes next, suggestions, what happened, and properties.
+    /// The summary: what comes next, suggestions, what happened, and properties.
     Summary,
     /// The whole object as YAML.
     Yaml,

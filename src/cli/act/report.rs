@@ -119,9 +119,9 @@ pub struct OperationSurgeReport {
     pub namespace: String,
     /// The Deployment's name.
     pub deployment: String,
-    /// Its replicas before.
+    /// Replicas of the Deployment before.
     pub replicas: i32,
-    /// Its replicas while it is scaled up.
+    /// Replicas of the Deployment while it is scaled up.
     pub raised_replicas: i32,
     /// `waiting`, `scaledUp`, `scaledBack`, `recorded`; `notScaled` (nothing was written), `leftAlone` (somebody else has
     /// scaled it since) or `stranded` (it could not be scaled back: `kordon undo` does).

@@ -30,7 +30,7 @@ use crate::{
 pub struct ConfigFile {
     #[serde(flatten)]
     look: LookFile,
-    /// Who is notified of what. Without `on` or `by`, nobody is.
+    /// Notifications: the changes and the receivers. Without `on` or `by`, nobody is.
     pub notify: NotifyFile,
     /// Settings of single contexts, by the context's name in the kubeconfig. They override those for all contexts.
     contexts: BTreeMap<String, ContextFile>,
@@ -284,7 +284,7 @@ fn argument_schema(arg: &clap::Arg) -> Value {
         schema["default"] = parsed.unwrap_or_else(|| json!(default));
     }
     if kind == "string" && !values.is_empty() {
-        // There are also the themes of the user.
+        // The user's own themes are valid too.
         let is_open = arg.get_id() == "theme";
         schema[if is_open { "examples" } else { "enum" }] = json!(values);
     }

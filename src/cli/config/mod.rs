@@ -169,7 +169,7 @@ impl Config {
         self.values.iter().find(|value| value.path() == path).map_or(1, ConfigValue::line)
     }
 
-    /// Who is notified of what.
+    /// The notifications that the configuration asks for.
     pub fn notify(&self) -> NotifyOptions {
         self.file.notify.options().expect("checked when it was read")
     }

@@ -69,7 +69,7 @@ impl DoctorCheck {
     }
 }
 
-/// What kordon depends on, checked once. Every field is always present.
+/// The report of all checks. Every field is always present.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

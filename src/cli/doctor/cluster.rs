@@ -114,7 +114,7 @@ fn of_clock(range: Option<ClockDifferenceRange>) -> DoctorCheck {
     DoctorCheck::ok(id, found)
 }
 
-/// What is lost without an API group.
+/// The features that are lost without an API group.
 fn lost_without(group: &str) -> &'static str {
     match group {
         "coordination.k8s.io" => "heartbeats",

@@ -32,13 +32,13 @@ const AT_ONCE: usize = 8;
 const VIEWER: &str = "bind the ClusterRole kordon-viewer of deploy/viewer to the user";
 const OPERATOR: &str = "bind the ClusterRole kordon-operator of deploy/operator to the user";
 
-/// What a check of permissions asks for.
+/// The permissions that a check asks for.
 struct Need {
     id: &'static str,
     permissions: Vec<Permission>,
-    /// What the permissions allow.
+    /// The features that the permissions allow.
     allows: &'static str,
-    /// What to do without them, and who grants them.
+    /// Advice if the permissions are missing, and who grants them.
     without: String,
     is_vital: bool,
 }

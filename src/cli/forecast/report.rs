@@ -83,11 +83,11 @@ pub struct ForecastReport {
     pub loops: Vec<EvictionLoopReport>,
     /// For a failure: pods on the failing nodes that are not deleted until the end.
     pub staying: Option<Vec<StayingReport>>,
-    /// What replaces each pod that is deleted or no longer runs.
+    /// The replacement of each pod that is deleted or no longer runs.
     pub replacements: Option<Vec<ReplacementReport>>,
     /// Nodes that receive replacements.
     pub receivers: Option<Vec<ReceiverReport>>,
-    /// What the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
+    /// Aspects that the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
     /// plan`](plan.md#pods), such as `sampled` and `oneSample`.
     pub placement_caveats: Option<Vec<&'static str>>,
 }
@@ -207,7 +207,7 @@ pub struct UncertainTaintsReport {
     pub candidates: Vec<NodeName>,
 }
 
-/// What a DeviceTaintRule would do.
+/// The effect that a DeviceTaintRule would have.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

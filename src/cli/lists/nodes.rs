@@ -104,7 +104,7 @@ struct NodeResourceReport {
     allocatable: i64,
     /// What the pods on the node request, without those that have finished; `null` if the node's pods are unknown.
     requested: Option<i64>,
-    /// What is used, from metrics.k8s.io; `null` if that does not answer within two seconds.
+    /// The usage from metrics.k8s.io; `null` if that does not answer within two seconds.
     used: Option<i64>,
 }
 

@@ -56,7 +56,7 @@ pub struct PlanReport {
     pub arrivals: Option<Vec<ArrivalReport>>,
     /// PodDisruptionBudgets of the plan's pods; `null` if budgets are unknown.
     pub budgets: Option<Vec<BudgetReport>>,
-    /// What `--surge` does about budgets that can never allow an eviction: each workload whose pods they hold.
+    /// What `--surge` does about budgets that can never allow an eviction, by workload.
     pub surges: Vec<SurgeReport>,
     pub warnings: Vec<WarningReport>,
     pub timeline: Vec<MomentReport>,
@@ -79,7 +79,7 @@ pub struct NotModelledReport {
     /// The type: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
     /// `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
-    /// The same as text.
+    /// The aspect as text.
     pub text: String,
     /// Number of replaced pods of the plan that the aspect may concern.
     pub pods: usize,
@@ -140,9 +140,9 @@ pub struct PlanTotalsReport {
 pub struct WindowReport {
     /// At the soonest; `null` means never, or unknown because pods are undecided.
     pub soonest_seconds: Option<f64>,
-    /// In the likely case; `null` likewise.
+    /// In the likely case; `null` as for `soonestSeconds`.
     pub likely_seconds: Option<f64>,
-    /// At the latest; `null` likewise.
+    /// At the latest; `null` as for `soonestSeconds`.
     pub latest_seconds: Option<f64>,
 }
 
@@ -221,7 +221,7 @@ pub struct PlanPodReport {
     /// Why no controller recreates the pod: `noOwner`, `ownerGone`, `finished`, `jobFails` (its Job fails, or its
     /// index) or `runFails` (the run of an owner that creates no second pod); `null` if one does.
     pub lost_reason: Option<&'static str>,
-    /// The same in a few words, for the table.
+    /// Why no controller recreates the pod, in a few words, for the table.
     #[serde(skip)]
     pub lost_note: Option<&'static str>,
     /// `emptyDirData`, `memoryData`, `hostPathData`, `ephemeralVolume`,
@@ -274,9 +274,9 @@ pub struct SurgeReport {
     pub pods: Vec<String>,
     /// Whether it is scaled up: `scales` or `refused`.
     pub fate: &'static str,
-    /// Its replicas before; `null` if it is not scaled up, like the fields below.
+    /// Replicas of the workload before; `null` if it is not scaled up, like the fields below.
     pub replicas: Option<i32>,
-    /// Its replicas while it is scaled up.
+    /// Replicas of the workload while it is scaled up.
     pub raised_replicas: Option<i32>,
     /// When it is scaled up.
     pub scaled_up_in_seconds: Option<f64>,
@@ -291,7 +291,7 @@ pub struct SurgeReport {
     /// `autoscalersUnknown`, `needsAll` (the budget needs all its pods), `notEnough` (one pod more does not help), `quota`,
     /// `pending` (its new pod finds no node), `onDrainedNode`, `neverReady` or `stillHeld`; else `null`.
     pub refusal: Option<&'static str>,
-    /// The same as text; not for parsing.
+    /// Why the workload is not scaled up, as text; not for parsing.
     pub text: String,
 }
 
@@ -484,7 +484,7 @@ pub struct PlanGapReport {
     /// The part: `everything`, `otherNodes`, `workloads`, `budgets`, `quotas` or `placement`; `outcome` where the plan
     /// is refused for it.
     part: &'static str,
-    /// The same as text, with the reasons.
+    /// The part as text, with the reasons.
     pub text: String,
     /// The kinds of objects that are unknown or outdated.
     kinds: Vec<GapReport>,

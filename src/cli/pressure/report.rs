@@ -36,7 +36,7 @@ pub struct PressureReport {
     pub(super) ignored_thresholds: Vec<String>,
     pub(super) signals: Vec<SignalReport>,
     pub(super) eviction: EvictionOrderReport,
-    /// What the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
+    /// Aspects that the placements of replacements ignore, in the words of `pods[].placement.caveats[]` of [`kordon
     /// plan`](plan.md#pods); empty in `kordon why`.
     pub(super) placement_caveats: Vec<&'static str>,
 }
@@ -62,7 +62,7 @@ pub(super) struct SignalReport {
     pub signal: &'static str,
     #[serde(skip)]
     pub measure: EvictionSignal,
-    /// What is left, in bytes, inodes or processes.
+    /// The available amount, in bytes, inodes or processes.
     pub available: Option<i64>,
     /// The capacity, in the same unit.
     pub capacity: Option<i64>,

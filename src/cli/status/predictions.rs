@@ -46,8 +46,8 @@ pub struct PredictionsReport {
     pub worst_error_seconds: Option<f64>,
     /// By how much an event happened earlier than predicted, at most; `null` if none did.
     pub earliest_seconds: Option<f64>,
-    /// By how much an event happened later than predicted, at most; `null` if none did. What is overdue is late since
-    /// the time for which it was predicted first.
+    /// By how much an event happened later than predicted, at most; `null` if none did. An overdue event counts as late
+    /// from the time for which it was first predicted.
     pub latest_seconds: Option<f64>,
     pub outcomes: OutcomesReport,
     /// The last five misses, the oldest first.

@@ -1,4 +1,4 @@
-//! `kordon theme`: makes themes of those of other programs.
+//! `kordon theme`: converts themes of other programs.
 
 mod colour_names;
 mod skin;

@@ -30,7 +30,7 @@ pub enum OwnThemeError {
     Bad { path: PathBuf, error: ThemeError },
     #[error("{}:{line}: there is no theme {name:?} to inherit from{}", path.display(), did_you_mean(meant))]
     NoParent { path: PathBuf, line: usize, name: String, meant: Option<String> },
-    /// `chain` are the names from one theme back to itself.
+    /// A theme inherits from itself. `chain` has the names on the way from the theme back to itself.
     #[error("{}:{line}: the theme inherits from itself: {}", path.display(), chain.join(" → "))]
     Circle { path: PathBuf, line: usize, chain: Vec<String> },
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::ui::Role;
 
-    /// Reads the first of these themes.
+    /// Reads the first of several themes.
     fn read(files: &[(&str, &str)]) -> Result<ThemeChoice, String> {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, text) in files {

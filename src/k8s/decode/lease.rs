@@ -176,8 +176,8 @@ impl OwnedFields {
 }
 
 impl<'a> ReadField<'a> for OwnedFields {
-    /// In protobuf the fields are JSON within a message. They are searched, as parsing them for every heartbeat would
-    /// take longer than reading the rest.
+    /// In protobuf the fields are JSON within a message. The JSON is only searched, because parsing it for every
+    /// heartbeat would take longer than reading the rest of the Lease.
     fn read(&mut self, value: WireValue<'a>) -> Result<(), NotAMessage> {
         const RENEW_TIME: &[u8] = br#""f:renewTime""#;
         value.each_field(|number, value| {

@@ -34,7 +34,7 @@ pub(super) fn find(plan: &Plan, cluster: &Cluster, snapshot: Option<&Snapshot>) 
     found
 }
 
-/// What becomes of a pod that the replacement of a pod preempts, if nothing runs in its place.
+/// The outcome of a pod that a replacement preempts, if nothing runs in the preempted pod's place.
 fn of_preempted(row: &PodPlan, preempted: &PreemptedPod, cluster: &Cluster) -> Option<Finding> {
     let kind = match (OutcomeKind::of_preempted(preempted), preempted.lost) {
         (OutcomeKind::Pending, _) => FindingKind::NoNodeForReplacement,
@@ -139,7 +139,7 @@ impl CausesOfPod<'_> {
         })
     }
 
-    /// What is lost for good with the pod.
+    /// The data that is lost for good with the pod.
     fn loss(&self) -> Option<Finding> {
         match self.row.lost? {
             NotRecreated::Finished => None,

@@ -11,7 +11,7 @@ pub enum FindingSeverity {
     Error,
     /// The drain may wait, or something is lost or down for a while.
     Warning,
-    /// Nothing is lost, but it is good to know.
+    /// Nothing is lost. The finding is only informative.
     Note,
 }
 
@@ -232,7 +232,7 @@ impl FindingSubject {
     }
 }
 
-/// As in `PodDisruptionBudget shop/cart`.
+/// Formats the object, for example `PodDisruptionBudget shop/cart`.
 impl fmt::Display for FindingSubject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { kind, namespace, name } = self;
@@ -266,7 +266,7 @@ pub struct Finding {
     pub text: String,
     pub pods: BTreeSet<Key>,
     pub nodes: BTreeSet<NodeName>,
-    /// What would help, the smallest change first.
+    /// Changes that would help, the smallest first.
     pub fixes: Vec<Fix>,
 }
 

@@ -54,7 +54,7 @@ impl Model {
 }
 
 impl AuditJob {
-    /// Does the work. If it is cancelled, returns soon; the result must then be discarded.
+    /// Computes the audit. If it is cancelled, returns soon; the result must then be discarded.
     pub fn work_until(self, cancellation: &Cancellation) -> KnownAudit {
         let Self { cluster, version, rules, now, changes } = self;
         let snapshot = can_place(&cluster).then(|| Snapshot::new(&cluster, version));

@@ -56,7 +56,7 @@ pub struct AuditedNode {
     pub takes: Option<Span>,
     /// Counts of the node's pods.
     pub totals: PlanTotals,
-    /// What is not known, because of which there is no answer; empty if there is one.
+    /// The unknown objects because of which there is no answer; empty if there is one.
     pub gaps: Gaps,
     /// Indexes of the node's causes in [`DrainAudit::findings`].
     pub findings: Vec<usize>,

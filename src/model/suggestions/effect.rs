@@ -104,7 +104,7 @@ fn text(plan: &Plan) -> String {
     }
 }
 
-/// What becomes of the pods that leave.
+/// The outcomes of the pods that leave.
 fn leaving(outcomes: &OutcomeCounts) -> String {
     match outcomes.total() {
         0 => "no pod leaves".to_owned(),

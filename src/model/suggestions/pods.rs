@@ -38,7 +38,7 @@ pub enum PodTrouble {
     HeldByFinalizer,
     /// The deletion has begun, but the kubelet that must end the pod does not answer.
     StuckTerminating {
-        /// What becomes of the pod until then.
+        /// The outcome of the pod until the kubelet answers again.
         outcome: Box<PodOutcome>,
     },
     /// The deletion has begun, and the pod garbage collector removes the object by force.

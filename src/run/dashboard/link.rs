@@ -19,7 +19,7 @@ pub(super) struct ClusterLink {
 
 /// An event of the cluster.
 pub(super) enum LinkEvent {
-    /// What was read about the subject of the open detail.
+    /// Data about the subject of the open detail.
     Subject(EventSubject, SubjectReport),
     /// The Events of the cluster, while their list is open.
     Events(EventsOfCluster),

@@ -20,7 +20,7 @@ use kordon_time::{Span, Timestamp};
 pub use limit::{NoticeLimit, NoticeRate};
 pub use words::{NoticeWords, TerminalNotice};
 
-/// Who is notified of what. By default, nobody is.
+/// The receivers of notifications, and the changes that they are notified of. By default, nobody is notified.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NotifyOptions {
     pub on: Vec<NoticeRule>,

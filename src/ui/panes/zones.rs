@@ -164,7 +164,7 @@ impl ZoneMap {
         (lines, selected)
     }
 
-    /// What a click on a line reaches.
+    /// Returns the clickable part of the screen for a line.
     fn part(&self, scene: &Scene, zones: &[ZoneLine], line: MapLine) -> ScreenPart {
         match line {
             MapLine::Facts(zone) => ScreenPart::Rows { pane: Pane::Zones, first: zone },

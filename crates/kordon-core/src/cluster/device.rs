@@ -146,7 +146,7 @@ pub struct DeviceConstraint {
     pub rule: ConstraintRule,
 }
 
-/// What a constraint demands of an attribute, named with its domain.
+/// The condition that a constraint sets on an attribute. The attribute's name includes its domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(context_bound = "EncodingContext")]
 pub enum ConstraintRule {
@@ -299,7 +299,7 @@ pub struct DeviceCounter {
     pub set: Name,
     #[n(1)]
     pub counter: Name,
-    /// In thousandths of its unit.
+    /// The amount, in thousandths of its unit.
     #[n(2)]
     pub milli: i64,
 }

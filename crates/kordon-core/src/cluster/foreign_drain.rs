@@ -128,7 +128,7 @@ mod tests {
         Some((drain.by?, drain.since.map(Timestamp::to_time)))
     }
 
-    /// As kept in `tests/cases/11-foreign-drain-karpenter.json`.
+    /// The Node object of `tests/cases/11-foreign-drain-karpenter.json`.
     #[test]
     fn karpenter_marks_a_node_that_it_drains_by_a_taint_with_its_time() {
         let disrupted = node("karpenter.sh/disrupted", "", Some("2026-11-18T16:00:00Z"));

@@ -59,13 +59,13 @@ enum Decides {
     Removal,
     /// Whether nodes are alive.
     Heartbeats,
-    /// Where pods land, and nothing else.
+    /// Where pods land. No other part of a prediction depends on these objects.
     Placement,
     /// When the replacement of a pod is created.
     Replacement,
     /// Which devices pods get, and which of them are tainted. Most clusters have none.
     Devices,
-    /// Nothing in plans or placements.
+    /// Nothing. Plans and placements do not depend on these objects.
     Nothing,
 }
 

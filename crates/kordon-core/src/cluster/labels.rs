@@ -64,7 +64,7 @@ impl<const N: usize> From<[(Name, Name); N]> for Labels {
 }
 
 impl FromIterator<(Name, Name)> for Labels {
-    /// Of several entries with the same key, the last one wins.
+    /// Makes labels from any entries. If several have the same key, the last one wins.
     fn from_iter<T: IntoIterator<Item = (Name, Name)>>(entries: T) -> Self {
         Self(BTreeMap::from_iter(entries).into_iter().collect())
     }

@@ -1,8 +1,8 @@
-//! How far the eviction of a node is, in legacy mode.
+//! The progress of a node's eviction in legacy mode.
 
 use std::fmt;
 
-/// How far the eviction of a node is, with upstream's names.
+/// The progress of a node's eviction, with upstream's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EvictionStatus {
     #[default]

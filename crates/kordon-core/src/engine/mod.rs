@@ -715,8 +715,8 @@ impl Engine {
             Write::DeletePod { pod, node, deletion, .. } => match deletion {
                 Deletion::ByTaint { .. } => self.evictor.on_failed(pod),
                 Deletion::WithNode { .. } => self.on_pod_not_evicted(cluster, node, now),
-                // Nothing to revert: the next pass finds the pod again, an orphan after another quarantine of its
-                // node's name.
+                // Nothing has to be reverted. The next pass finds the pod again; an orphan only after another
+                // quarantine of its node's name.
                 Deletion::Collected { .. } => {}
             },
             Write::SetLabels { .. } | Write::RecordEvent(_) => {}

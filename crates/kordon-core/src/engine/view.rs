@@ -34,7 +34,7 @@ pub struct NodeView {
     /// The grace period in force: the startup grace period if the node has no Ready condition.
     pub grace: Span,
     pub zone: ZoneKey,
-    /// How far the node is on its way to the NoExecute taint, or in legacy mode to the deletion of its pods.
+    /// The progress of the node towards the NoExecute taint, or in legacy mode towards the deletion of its pods.
     pub stage: NodeStage,
     /// Legacy mode: the node's eviction status.
     pub eviction: Option<EvictionStatus>,
@@ -47,7 +47,7 @@ impl NodeView {
     }
 }
 
-/// How far a node is on its way to the NoExecute taint.
+/// The progress of a node towards the NoExecute taint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeStage {
     /// No taint is due.

@@ -1,10 +1,10 @@
-//! What has to hold between two waves: nothing is worse than before the start.
+//! Gates between two waves: nothing may be worse than before the start.
 
 use std::{collections::BTreeMap, fmt};
 
 use crate::cluster::{Cluster, Key, Namespace, Pod};
 
-/// What has to hold before a maintenance goes on.
+/// A condition that must hold before a maintenance continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gate {
     /// The verdict on the cluster is no worse than before the start.

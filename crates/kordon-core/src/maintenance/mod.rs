@@ -133,7 +133,7 @@ pub struct PodMove {
     /// The pod that leaves. A pod that replaces an earlier one of this plan has a name that is made up.
     pub pod: Key,
     pub from: NodeName,
-    /// Where its replacement likely lands.
+    /// The node on which the pod's replacement likely lands.
     pub to: NodeName,
     /// Whether the pod has moved in an earlier wave already.
     pub is_again: bool,

@@ -94,13 +94,13 @@ pub enum RemovalMode {
 /// When a refused eviction is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// At multiples of this period after the start of the pod's group. A group has the pods of one node, or all pods
-    /// that the action names.
+    /// The eviction is retried at multiples of this period after the start of the pod's group. A group has the pods of
+    /// one node, or all pods that the action names.
     Every(Span),
-    /// Every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's HTTP client first retries
-    /// ten times by itself.
+    /// The eviction is retried every five seconds, as kubectl does. If the server answers with Retry-After, kubectl's
+    /// HTTP client first retries ten times by itself.
     Kubectl,
-    /// As soon as the budget allows the eviction.
+    /// The eviction is retried as soon as the budget allows it.
     OnRecovery,
 }
 

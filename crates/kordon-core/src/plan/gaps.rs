@@ -33,7 +33,7 @@ pub enum PlanPart {
     Budgets,
     /// Whether quotas refuse replacements.
     Quotas,
-    /// Where pods land.
+    /// On which nodes pods land.
     Placement,
 }
 

@@ -75,7 +75,7 @@ impl JobLedger {
             of_index.last_failure = of_index.last_failure.max(finished);
         }
         if will_fail(cluster, pod) {
-            // It is counted already.
+            // The pod was counted before.
             return;
         }
         let action = action(&job.rules, is_disrupted, &[TERMINATED]);

@@ -54,7 +54,7 @@ pub enum PodOutcome {
         cause: Name,
         /// The reasons, with the number of nodes for each.
         why: Name,
-        /// What would let a node take the replacement.
+        /// The changes that would let a node take the replacement.
         help: Vec<String>,
     },
     /// A quota refuses the replacement until the end of the forecast.
@@ -315,7 +315,7 @@ pub struct Departing {
     pub created: Option<Timestamp>,
     /// Why it is not known whether the pod is recreated; empty if it is known.
     pub unknown: Name,
-    /// What the replacement requests.
+    /// The resources that the replacement requests.
     pub resources: Arc<PodResources>,
     /// Consequences of the failure of the pod's Job, if the Job fails.
     pub failed_job: FailedJob,

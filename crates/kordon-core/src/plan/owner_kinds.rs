@@ -13,7 +13,7 @@ pub enum OwnerBehaviour {
     SameNode,
     /// The controller creates no pod: the run that the pod belongs to fails.
     Never,
-    /// It depends on the settings of the owner or the operator.
+    /// What the controller does depends on the settings of the owner or of the operator.
     OperatorDecides,
 }
 

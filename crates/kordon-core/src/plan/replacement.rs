@@ -68,8 +68,8 @@ impl Replacement {
 
 impl Replacement {
     /// Returns when the replacement is likely Ready; `None` if never. `detached` is the time at which the volumes of the
-    /// old pod are detached. If it has a volume that only one node at a time can use, the replacement starts only after
-    /// this time.
+    /// old pod are detached. If the pod has a volume that only one node at a time can use, its replacement starts only
+    /// after this time.
     pub(super) fn ready_after(
         &self,
         cluster: &Cluster,

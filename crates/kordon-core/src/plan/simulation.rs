@@ -83,7 +83,7 @@ pub struct RunResult {
     pub pods: BTreeMap<Key, PodResult>,
     /// Starting pods that became Ready, and when. They are not removed.
     pub started: BTreeMap<Key, Timestamp>,
-    /// What becomes of each surge, by its Deployment.
+    /// The fate of each surge, by its Deployment.
     pub surges: BTreeMap<Key, SurgeRun>,
     /// States of the pods' budgets at the end of the run.
     pub budgets: BTreeMap<Key, BudgetState>,

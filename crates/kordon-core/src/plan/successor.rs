@@ -119,7 +119,7 @@ fn node_selector(pod: &Pod, template: &Pod, is_of_template: bool) -> Box<[(Name,
     selector.into()
 }
 
-/// What admission reads from the PriorityClass of a pod.
+/// The fields of a pod's PriorityClass that admission reads.
 struct Priority {
     value: i32,
     never_preempts: bool,
@@ -155,7 +155,7 @@ fn priority(cluster: &Cluster, pod: &Pod, template: &Pod) -> Priority {
     let classes = cluster.priority_classes();
     let name = &template.resources.quota.priority_class;
     let class = if name.is_empty() {
-        // Of several default classes, the one with the lowest value counts.
+        // If there are several default classes, the one with the lowest value counts.
         let defaults = classes.iter().filter(|class| class.global_default);
         defaults.min_by_key(|class| class.value).map(|class| &**class)
     } else {

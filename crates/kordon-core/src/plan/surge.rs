@@ -340,7 +340,7 @@ pub fn assess(cluster: &Cluster, pod: &Pod) -> Result<Surge, SurgeRefusal> {
         deployment: deployment.key.clone(),
         uid: deployment.uid.clone(),
         version: deployment.version,
-        // The API server's default.
+        // The API server's default for `spec.replicas`.
         replicas: deployment.replicas.unwrap_or(1),
     })
 }

@@ -62,7 +62,7 @@ pub enum UndoStep {
 pub enum NotUndone {
     /// The node is gone.
     NodeGone { node: NodeName },
-    /// Another node now has the name.
+    /// Another node now has the name of the changed node.
     OtherNode { node: NodeName },
     /// The node is already in the state that it had before the plan.
     NothingToUndo { node: NodeName, state: String },

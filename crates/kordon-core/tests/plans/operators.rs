@@ -181,7 +181,7 @@ fn the_postgres_operator_deletes_the_only_instance_itself() {
     assert_eq!(plan.prospect(), Prospect::Completes);
 }
 
-/// The same file, `movePodFromEndOfLifeNode`.
+/// zalando/postgres-operator master of 2026 `pkg/cluster/pod.go`, `movePodFromEndOfLifeNode`.
 #[test]
 fn the_postgres_operator_first_moves_a_replica_from_a_cordoned_node() {
     let mut fixture = postgres_operator(&["n1", "n2", "n3"], &["n1", "n2"]);

@@ -125,7 +125,7 @@ fn a_node_that_a_template_names_must_run_the_pod() {
     let mut dead = pinned();
     dead.node("n2", |node| node.conditions = [unknown()].into());
     assert!(why(&dead).ends_with("whose kubelet is down"), "{}", why(&dead));
-    // What-ifs and N-1 say the same of a node that fails.
+    // A what-if and N-1 give the same result for a node that fails.
     let mut own = pinned();
     own.change_workload(WorkloadKind::ReplicaSet, "web", |workload| {
         workload.template = Some(Box::new(Pod { node: Some("n1".into()), ..Pod::default() }));
@@ -167,7 +167,7 @@ fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
     fixture
 }
 
-/// What a pod has beyond the template that it was made of is added by admission, and so to the next pod: kubernetes 1.37
+/// Admission adds to a pod whatever the pod has beyond its template, and adds it to the next pod too: kubernetes 1.37
 /// `plugin/pkg/admission/runtimeclass`, `podnodeselector`, `podtolerationrestriction`; sidecars by webhooks.
 #[test]
 fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {

@@ -428,7 +428,7 @@ impl Kubelets {
             return;
         };
         if self.pending.get(key).is_some_and(|on| on.uid == pod.uid() && on.step == step) {
-            return; // It is already scheduled.
+            return; // the step is already scheduled
         }
         let uid = pod.uid().to_owned();
         let number = self.set_timer(self.clock.now() + wait, Timer::Pod { key: key.clone(), number: 0 });

@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(observe(&mut state, 1400, 0), None);
         assert_eq!(state.conditions(START).collect::<Vec<_>>(), ["MemoryPressure"]);
         assert_eq!(observe(&mut state, 1400, 80), None);
-        // Then the level recovers, so the grace period starts again.
+        // The level then recovers, so the grace period starts again.
         assert_eq!(observe(&mut state, 1600, 85), None);
         assert_eq!(observe(&mut state, 1400, 90), None);
         assert_eq!(observe(&mut state, 1400, 170), None);

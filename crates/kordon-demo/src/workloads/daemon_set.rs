@@ -28,7 +28,7 @@ impl Workloads {
             let known = self.nodes.object(&Key { namespace: String::new(), name: node.to_owned() });
             let stays = known.is_none_or(|node| tolerated(node, &tolerations, &["NoExecute"]));
             if pod.is_deleted() {
-                missing.remove(node); // It is replaced once it is gone.
+                missing.remove(node); // the pod is replaced once it is gone
             } else if pod.is_finished() || !stays {
                 missing.remove(node);
                 self.delete_pod(&pod, None).await?;

@@ -54,7 +54,7 @@ pub fn draw_edit_line(scene: &Scene, preview: &Preview, area: Rect, buf: &mut Bu
     Rect { y: area.y + 2, height: area.height - 2, ..area }
 }
 
-/// What is typed for an option.
+/// The text that is typed for an option.
 const fn hint(option: PlanOption) -> &'static str {
     match option {
         PlanOption::PodSelector => "as in app=web,tier!=db; empty for all pods",
@@ -136,7 +136,7 @@ fn option_with_key(scene: &Scene, preview: &Preview, option: PlanOption) -> Runs
 enum Value {
     On,
     Off,
-    /// One of more than two values. The option's text contains the value.
+    /// Some other value, which is part of the option's text.
     OneOfMany,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Inventory {
     slices: Vec<PublishedSlice>,
     /// The slices of devices that only one node can use, by name of the node.
     local: BTreeMap<Name, Vec<u32>>,
-    /// The other slices.
+    /// The slices of devices that several nodes can use.
     shared: Vec<u32>,
     classes: BTreeMap<Name, Arc<DeviceClass>>,
     /// Names of the classes by `spec.extendedResourceName`.

@@ -22,7 +22,7 @@ pub(super) struct Wanted {
     pub resource: Option<Name>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The devices of each claim, in the order of the claims.

@@ -98,7 +98,7 @@ impl PodVolumes {
             };
             obstacles.extend(taken.err());
         }
-        // Of several obstacles, the scheduler reports the first in this order.
+        // If there are several obstacles, the scheduler reports the first one in this order.
         volumes.obstacle = obstacles.into_iter().min_by_key(|reason| match reason {
             Reason::ClaimMissing(_) => 0,
             Reason::ClaimUnbound => 2,
