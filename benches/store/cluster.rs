@@ -150,7 +150,7 @@ pub struct RunningChurn {
 }
 
 impl RunningChurn {
-    /// Runs `wait`. Returns Lease renewals and pod changes per second meanwhile, and the number of failed writes.
+    /// Runs `wait`. Returns Lease renewals and pod changes per second during `wait`, and the number of failed writes.
     pub fn rates_during(&self, wait: impl FnOnce()) -> (f64, f64, u64) {
         while self.latest.try_recv().is_ok() {}
         let (begun, before) = self.latest.recv().expect("it counts");

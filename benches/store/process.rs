@@ -40,7 +40,7 @@ impl Process {
 
     /// Returns the thread id, the name and the CPU time of each thread.
     fn threads(self) -> impl Iterator<Item = (OsString, String, Duration)> {
-        // A thread that ends meanwhile is left out.
+        // A thread that ended after it was listed is left out.
         self.tasks()
             .filter_map(|task| Some((task.file_name(), name_of(&task)?, ThreadTimes::of(&task.path())?.ran)))
     }
@@ -69,7 +69,7 @@ impl Process {
         let _ = fs::write(format!("/proc/{}/autogroup", self.0), LOWEST.to_string());
         for task in self.tasks() {
             let thread = task.file_name().to_str().and_then(|id| Pid::from_raw(id.parse().ok()?));
-            // A thread may end meanwhile.
+            // A thread may have ended after it was listed.
             let _ = setpriority_process(thread, LOWEST);
         }
     }

@@ -125,7 +125,7 @@ impl App {
         columns.into_iter().find(is_it).filter(|_| self.chooses(pane, key)).map(|(title, _)| title)
     }
 
-    /// Whether a letter may choose a column: the sort key itself goes on to the next column.
+    /// Whether a letter may choose a column. The sort key itself may not: it selects the next column.
     fn chooses(&self, pane: Pane, letter: char) -> bool {
         let action = self.preferences.keymap.action(Chord::letter(letter).into(), KeyFocus::Pane(pane));
         action != Some((UserAction::Typed(TypedCommand::Sort), ""))

@@ -198,7 +198,8 @@ impl App {
         self.model.poll_timeout().into_iter().chain(self.operations.poll_timeout()).min()
     }
 
-    /// Updates views, reports and lists. Returns whether the screen may have changed, apart from times.
+    /// Updates views, reports and lists. Returns whether the screen may have changed; times that are shown do not
+    /// count.
     pub fn refresh(&mut self, now: Timestamp) -> bool {
         self.refresh_by(Model::refresh, now)
     }

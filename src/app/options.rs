@@ -68,9 +68,9 @@ themes! {
     TokyoNight = "tokyo-night",
     /// Text has a contrast of at least 7:1.
     HighContrast = "high-contrast",
-    /// For people who do not tell red from green.
+    /// For people who cannot distinguish red from green.
     Deuteranopia = "deuteranopia",
-    /// For people who do not tell blue from yellow.
+    /// For people who cannot distinguish blue from yellow.
     Tritanopia = "tritanopia",
     /// Uses the terminal's own sixteen colours.
     Ansi16 = "ansi16",

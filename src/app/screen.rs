@@ -433,7 +433,7 @@ impl Screen {
                     || self.zoomed)
     }
 
-    /// Closes the topmost overlay, if possible. A filter being typed is dropped with it.
+    /// Closes the topmost overlay, if possible. If it is the filter line, the text typed so far is dropped.
     fn close_overlay(&mut self) {
         if !self.overlays.top().is_some_and(Overlay::can_be_closed) {
             return;

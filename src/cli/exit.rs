@@ -107,7 +107,8 @@ pub enum CliError {
     EventsForbidden { why: String, of: String },
     #[error("cannot list Events: {why}")]
     EventsUnread { why: String },
-    /// A named object does not exist. `what` is the object, as in "node n-1"; `meant` are similar names.
+    /// A named object does not exist. `what` is the object, as in "node n-1"; `meant` has similar names of objects that
+    /// exist.
     #[error("{what} not found{}", did_you_mean(meant))]
     NotFound { what: String, meant: Vec<String> },
     /// There is no operation to undo or resume.

@@ -513,7 +513,7 @@ fn is_whole(model: &Model, wanted: &[FeedKind]) -> bool {
         && awaited_devices(model, wanted).next().is_none()
 }
 
-/// Returns the kinds of devices that pods need and that are not listed yet, if the answer rests on pods.
+/// Returns the kinds of devices that pods need and that are not listed yet, if the answer depends on pods.
 fn awaited_devices(model: &Model, wanted: &[FeedKind]) -> impl Iterator<Item = FeedKind> {
     let is_about_pods = wanted.contains(&FeedKind::Pods);
     let needed = model.device_scopes().filter(move |_| is_about_pods).map(|scope| scope.kind());

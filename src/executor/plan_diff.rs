@@ -1,7 +1,7 @@
 //! The diff of a plan: what its operation changes in each object, and which pods it removes.
 //!
 //! The operation itself is run over copies of the objects ([`Operation::rehearse`]), and the bodies of its requests are
-//! applied to them. So the diff has the writes that would be sent, and nothing is worked out a second time.
+//! applied to them. So the diff has exactly the writes that would be sent.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,6 +1,6 @@
 //! Runs credential plugins (exec). A plugin runs once, without a terminal, and with captured output.
 //!
-//! kube would run a plugin several times, block meanwhile, and let the plugin write to the screen.
+//! kube would run a plugin several times, block a thread while it runs, and let the plugin write to the screen.
 
 use std::{collections::BTreeMap, process::Stdio, sync::Arc, time::Duration};
 

@@ -178,7 +178,7 @@ impl Departures {
         self.entries.is_empty()
     }
 
-    /// Revision of the entries. As long as it stays the same, so do the entries.
+    /// Revision of the entries. It changes whenever the entries change.
     pub const fn revision(&self) -> u64 {
         self.revision.get()
     }

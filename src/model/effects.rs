@@ -29,7 +29,7 @@ pub struct Effects {
 /// What happens with an effect after its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterOutcome {
-    /// The outcome is final, and the engine is told.
+    /// The outcome is final, and is passed to the engine.
     Final,
     /// The effect is executed again later.
     Retried,

@@ -45,7 +45,7 @@ struct DepartureLoop {
     every: Span,
 }
 
-/// A loop that goes on or is about to begin.
+/// A loop that continues or is about to begin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvictionLoop {
     /// The workload by which users know the pods: the Deployment instead of its ReplicaSet.
@@ -174,7 +174,7 @@ impl DepartureLoop {
 }
 
 impl Model {
-    /// Returns the loops that go on, and those that the scheduled evictions are about to begin.
+    /// Returns the loops that continue, and those that the scheduled evictions are about to begin.
     pub fn eviction_loops(&self, now: Timestamp) -> Vec<EvictionLoop> {
         let evicted = self.predictions.outcomes_by_pod().into_iter().flatten();
         self.views.loops.going_on(&self.cluster, self.settings.version, evicted, now)

@@ -318,7 +318,7 @@ impl NodeWatchlist {
         self.flaps.flapping(now)
     }
 
-    /// Number of state changes. As long as it stays the same, so do the states.
+    /// Number of state changes. It increases whenever a state changes.
     pub fn revision(&self) -> u64 {
         self.revision.get()
     }

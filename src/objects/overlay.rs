@@ -220,7 +220,7 @@ fn stamp_device_taints(before: Option<&Value>, after: &mut Value, now: Timestamp
     stamp(taint);
 }
 
-/// Gives the ReplicaSets of a Deployment the template of the Deployment, so that replacements are made of it.
+/// Gives the ReplicaSets of a Deployment the Deployment's template, so that replacements are built from that template.
 fn set_templates(set: &mut ObjectSet, deployment: &Value) {
     let Some(kind) = KINDS.iter().find(|kind| kind.plural == REPLICA_SETS) else { return };
     let owner = &deployment["metadata"]["uid"];

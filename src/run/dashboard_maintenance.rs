@@ -1,4 +1,4 @@
-//! The dashboard's maintenances: each runs in a task beside the loop, over copies of the model that is shown.
+//! The dashboard's maintenances. Each runs in a task beside the loop, with copies of the model that is shown.
 
 use std::sync::Arc;
 

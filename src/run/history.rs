@@ -239,7 +239,7 @@ impl History {
             HistoryMessage::Keyframe(_, KeyframeTimes { now, gap }) => {
                 self.phase = HistoryPhase::Behind(gap.unwrap_or(now));
             }
-            // The message is dropped, and with it the sender of the answer. The caller of `read` then gets an error.
+            // The message is dropped with the sender of the answer inside. The caller of `read` then gets an error.
             HistoryMessage::Read(..) => {}
         }
     }

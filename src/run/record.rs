@@ -22,7 +22,7 @@ pub struct RecordingResult {
     pub until: Timestamp,
     /// Errors that the watches reported.
     pub watch_errors: u64,
-    /// The cluster as it was at the end.
+    /// The state of the cluster at the end.
     pub model: Model,
 }
 

@@ -1,4 +1,4 @@
-//! The model that an operation sees while it runs: one of its own, or copies of the one that the dashboard shows.
+//! The model that an operation sees while it runs: its own model, or copies of the dashboard's model.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use kordon_core::{
 /// A model that follows a cluster.
 #[derive(Debug)]
 pub enum WatchedModel<'a> {
-    /// A model with watches of its own. Its engine looks on only.
+    /// A model with its own watches. Its engine only predicts: its writes are never sent.
     Own { model: &'a mut Model, feeds: &'a mut mpsc::Receiver<FeedEvent> },
     /// Copies of the model that the dashboard shows.
     Shown(&'a mut ShownModel),
@@ -138,7 +138,7 @@ impl WatchedModel<'_> {
         }
     }
 
-    /// Wakes the engine of an own model, which only looks on: what it would write is not even recorded.
+    /// Wakes the engine of an own model. This engine only predicts, so its writes are neither sent nor recorded.
     fn on_timeout(&mut self, clock: Clock) {
         let Self::Own { model, .. } = self else { return };
         model.on_timeout(clock.now());

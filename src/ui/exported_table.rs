@@ -60,8 +60,8 @@ impl ExportedTable<'_> {
 /// by then.
 const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// Text that no spreadsheet runs: an apostrophe comes before what could be a formula. Numbers, and the dash that stands
-/// for a missing value, stay as they are.
+/// Text that no spreadsheet runs: an apostrophe is put before a possible formula. Numbers, and the dash for a missing
+/// value, are not changed.
 fn inert(cell: &str) -> Cow<'_, str> {
     let is_number = cell.parse().is_ok_and(f64::is_finite);
     if is_number || cell == "-" || !cell.trim_start().starts_with(FORMULA) {

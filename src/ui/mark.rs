@@ -1,4 +1,4 @@
-//! The mark of a context: a word on a colour of its own, so that nobody takes production for something else.
+//! The mark of a context: a word on a coloured background, so that nobody mistakes production for another cluster.
 
 use ratatui::style::{Color, Modifier, Style};
 

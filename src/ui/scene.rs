@@ -36,7 +36,7 @@ pub struct Scene<'a> {
     pub shown: &'a Model,
     /// Time of the shown model.
     pub now: Timestamp,
-    /// Present time, whatever is shown.
+    /// Present time, even if an earlier moment is shown.
     pub present: Timestamp,
     pub verdict: &'a ClusterVerdict,
     /// Styles of the theme, by role.

@@ -62,7 +62,7 @@ impl ShownRows {
     }
 }
 
-/// A row with a cell for each of so many columns.
+/// A row with exactly this many cells. Missing cells are empty.
 fn whole(row: &[String], columns: usize) -> Vec<&[String]> {
     (0..columns).map(|place| row.get(place).map_or(&[][..], std::slice::from_ref)).collect()
 }

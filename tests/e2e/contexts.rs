@@ -52,7 +52,7 @@ async fn two_contexts(first: &mut Plane, second: &mut Plane) -> Result<()> {
     first.grant(OPERATOR, &may_drain()).await?;
     second.grant(OPERATOR, &may_drain()).await?;
     let drained = node_of_web(&client).await?;
-    // The drain is held up until the test lets it go on.
+    // A budget blocks the drain until the test changes the budget.
     set_budget(&client, "web", json!(SIZE.web)).await?;
 
     let shell = Shell::new();
@@ -135,7 +135,7 @@ async fn node_of_web(client: &Client) -> Result<String> {
     node.context("no pod of web is on a node")
 }
 
-/// Starts the drain of a node, which a budget holds up.
+/// Starts the drain of a node, which a budget blocks.
 fn start_drain(terminal: &mut Terminal, node: &str) {
     terminal.type_in(":enforce\r");
     terminal.wait("ENFORCE");

@@ -117,7 +117,7 @@ async fn failures_and_recoveries(plane: &mut Plane, length: Span, ahead: Span) -
     Ok(())
 }
 
-/// Plays the script to its end and checks the forecasts meanwhile.
+/// Plays the script to its end, and checks the forecasts while it runs.
 async fn play(
     plane: &mut Plane,
     manager: &ControllerManager,

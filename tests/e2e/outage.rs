@@ -43,8 +43,8 @@ async fn outages(plane: &mut Plane) -> Result<()> {
     Ok(())
 }
 
-/// The API server is down for longer than the grace period. kordon cannot observe renewals meanwhile, and must not
-/// treat the nodes as silent.
+/// The API server is down for longer than the grace period. During this time kordon cannot observe renewals, and must
+/// not treat the nodes as silent.
 async fn api_server_goes_away(
     plane: &mut Plane,
     manager: &ControllerManager,

@@ -168,7 +168,8 @@ fn start_controllers(plane: &mut Plane) -> Result<()> {
 /// Times in minutes from the start, and the memory in use in bytes.
 type Samples = Vec<(f64, u64)>;
 
-/// Causes faults for the length of the run and measures meanwhile. All faults are over when it returns.
+/// Causes faults for the length of the run, and measures during this time. All faults are over when this function
+/// returns.
 async fn run(
     plane: &mut Plane,
     soak: &Soak,

@@ -220,8 +220,8 @@ async fn a_taint_of_a_slice_deletes_pods_when_their_toleration_ends() {
     assert_eq!(deleted(&forecast), [], "tolerated for ever");
 }
 
-/// The scheduler allocates a tainted device to a claim that tolerates its key, whatever effect the toleration names. The
-/// controller counts only tolerations whose effect is NoExecute, from the time of the taint on (upstream
+/// The scheduler allocates a tainted device to a claim that tolerates its key, even if the toleration names another
+/// effect. The controller counts only tolerations whose effect is NoExecute, from the time of the taint on (upstream
 /// `pkg/controller/devicetainteviction`, 1.37).
 #[tokio::test]
 async fn a_pod_that_a_device_taint_evicts_again_and_again_is_a_loop() {

@@ -61,7 +61,7 @@ fn case(finding: &Finding) -> TestCase {
     case
 }
 
-/// A title as it stands within a sentence.
+/// A title with its first letter in lower case, for use within a sentence.
 fn lower(title: &str) -> String {
     let mut letters = title.chars();
     let first = letters.next().map(|letter| letter.to_lowercase().to_string()).unwrap_or_default();

@@ -71,7 +71,7 @@ impl NotifyFile {
     /// The options that the table describes.
     ///
     /// # Errors
-    /// A text is not possible, or a way to tell lacks what it needs. The error is the key, and what is wrong with it.
+    /// A value is invalid, or a receiver lacks a setting that it needs. The error has the key and the problem.
     pub fn options(&self) -> Result<NotifyOptions, (&'static str, String)> {
         let on: Result<Vec<NoticeRule>, String> =
             self.on.iter().map(|text| NoticeRule::parse(text)).collect();

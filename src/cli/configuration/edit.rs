@@ -18,8 +18,8 @@ use crate::cli::{
 /// Lets the user edit the file.
 ///
 /// # Errors
-/// There is no editor, it fails, the file cannot be written, or the user leaves an invalid text. The file is then as it
-/// was, and what was edited is kept beside it.
+/// There is no editor, it fails, the file cannot be written, or the user leaves an invalid text. The file is then
+/// unchanged, and the edited text is kept in a file beside it.
 pub fn edit(path: &Path) -> Result<(), CliError> {
     let editor = editor()?;
     // A link stays a link: the file that it leads to is replaced.

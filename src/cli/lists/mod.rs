@@ -19,7 +19,7 @@ use kordon_core::{
     plan::words::counted,
 };
 
-/// Arguments of a list, besides those of its own.
+/// Arguments that every list takes. A list may have more arguments.
 #[derive(Args, Debug)]
 pub struct ListArgs {
     #[command(flatten)]

@@ -307,7 +307,7 @@ fn extended_words(node: &ListedNodeReport) -> String {
     if words.is_empty() { none() } else { words.join(", ") }
 }
 
-/// Devices by driver, those that claims have of those that are published; `?` if they are unknown.
+/// Devices by driver: the number that claims have, of the number that is published; `?` if they are unknown.
 fn device_words(node: &ListedNodeReport) -> String {
     match node.devices.as_deref() {
         None => "?".into(),

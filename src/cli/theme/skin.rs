@@ -19,7 +19,7 @@ use crate::{
 };
 use kordon_core::visible;
 
-/// A theme made of a skin.
+/// A theme converted from a skin.
 #[derive(Debug)]
 pub struct ConvertedSkin {
     /// Text of the theme's file.

@@ -109,7 +109,7 @@ wire! {
     }
 }
 
-/// Returns the CEL expressions. A selector of another kind becomes an empty expression, which is none.
+/// Returns the CEL expressions. A selector that is not CEL becomes an empty expression.
 fn expressions(selectors: &[WireSelector<'_>], pool: &mut SharedParts) -> Box<[Name]> {
     let expression =
         |selector: &WireSelector<'_>| pool.name(selector.cel.as_ref().map_or("", |cel| &*cel.expression));

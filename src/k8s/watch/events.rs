@@ -146,7 +146,7 @@ impl EventScope {
         }
     }
 
-    /// Reads an Event; `None` if it is not meant.
+    /// Reads an Event; `None` if the Event is not about the watched object.
     fn read(&self, value: &Value) -> Option<ReportedEvent> {
         match self {
             Self::Object(subject) => {

@@ -673,7 +673,7 @@ impl Follower {
     async fn pause(&mut self, longest: Duration, asked: Option<Duration>) -> Result<(), Closed> {
         self.report.flush().await?;
         let pause = self.backoff.next(longest, asked);
-        // If the server asked for a delay, the whole delay is waited, even if this machine has slept meanwhile.
+        // If the server asked for a delay, wait for the whole delay, even if this machine sleeps during it.
         if asked.is_some() {
             sleep(pause).await;
         } else {

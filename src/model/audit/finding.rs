@@ -35,7 +35,7 @@ pub enum FindingKind {
     BudgetNeverAllows,
     /// Several budgets select a pod. The API server refuses its eviction.
     OverlappingBudgets,
-    /// A budget is held up by pods that are not healthy.
+    /// Unhealthy pods keep a budget from allowing evictions.
     UnhealthyUnderBudget,
     /// A budget stays used up, because the replacements of the pods that left first do not become healthy.
     ReplacementsNotHealthy,
@@ -57,7 +57,7 @@ pub enum FindingKind {
     NotRecreated,
     /// A Job fails.
     JobFails,
-    /// An index of a Job fails for good. The Job goes on.
+    /// An index of a Job fails for good. The Job continues.
     IndexFails,
     /// The replacement finds no node.
     NoNodeForReplacement,

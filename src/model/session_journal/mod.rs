@@ -285,7 +285,7 @@ impl SessionJournal {
         self.entries().filter(move |entry| entry.subjects.iter().any(is_it))
     }
 
-    /// Revision of the entries. As long as it stays the same, so do the entries.
+    /// Revision of the entries. It changes whenever the entries change.
     pub const fn revision(&self) -> u64 {
         self.revision.get()
     }

@@ -118,8 +118,8 @@ fn always_allow(budget: &Budget, pod: &Pod, rules: &EvictionRules) -> Option<Sug
     helps.then(|| Suggestion::new(SuggestionKind::AlwaysAllow, means, text))
 }
 
-/// Suggests how to leave only one of the budgets that protect a pod together: the API server refuses the eviction of a
-/// pod with more than one, whatever they allow.
+/// Suggests how to leave only one of several budgets that protect the same pod. The API server refuses the eviction of
+/// a pod with more than one budget, even if all of them allow it.
 pub fn separate(
     budgets: &[Key],
     cluster: &Cluster,

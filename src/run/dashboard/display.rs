@@ -210,7 +210,7 @@ impl Display {
         }
     }
 
-    /// Wakes the engine and the operations, which asked for it at this time.
+    /// Wakes the engine and the operations at the time for which they asked.
     pub(super) fn on_waking(&mut self, asked: Option<Timestamp>) {
         // Rounding between the two clocks must not wake the engine before its time over and over.
         let now = self.now();

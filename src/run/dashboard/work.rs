@@ -262,7 +262,7 @@ impl Work {
         }
     }
 
-    /// Starts to compute which pods leave. On the loop's thread, so many pods would delay keys.
+    /// Starts to compute in the background which pods leave. On the loop's thread, the computation would delay keys.
     pub(super) fn start_leaving(&mut self, display: &mut Display) {
         if !self.leaving.is_due() {
             return;

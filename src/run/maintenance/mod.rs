@@ -1,4 +1,4 @@
-//! Carries out a maintenance: wave after wave, each worked out from the cluster as it then is.
+//! Carries out a maintenance, wave after wave. Each wave is computed from the state of the cluster when it starts.
 //!
 //! The command line and the dashboard both run it. They differ in where they see the cluster ([`WatchedModel`]), and in whom
 //! the news is for.

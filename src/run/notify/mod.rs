@@ -44,8 +44,8 @@ const LOOK: Span = Span::from_secs(1);
 /// Maximum number of commands and webhooks in progress. Further ones are not started, and reported as failed.
 const AT_ONCE: usize = 8;
 
-/// Finds changes, and tells the user. What a terminal gets is returned, because only its owner knows when it may be
-/// written to.
+/// Finds changes, and notifies the user. Text for a terminal is returned, because only the owner of the terminal knows
+/// when it may be written to.
 pub struct Notifier {
     options: NotifyOptions,
     finder: NoticeFinder,
@@ -98,7 +98,7 @@ impl Notifier {
         Some(self.send(&NoticeWords::new(&notice, &model.connection.context, left_out, now)))
     }
 
-    /// Sends a notice for a test, whatever the rate limit. Returns the bytes for the terminal.
+    /// Sends a test notice, even beyond the rate limit. Returns the bytes for the terminal.
     ///
     /// # Errors
     /// Nobody is notified.

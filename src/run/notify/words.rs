@@ -121,7 +121,7 @@ impl NoticeWords {
 
 const PLACES: [&str; 5] = ["{title}", "{text}", "{kind}", "{context}", "{object}"];
 
-/// Removes what stands for control characters and invisible characters.
+/// Removes the symbols that replace control characters and invisible characters.
 fn bare(text: &str) -> String {
     text.chars().filter(|letter| !matches!(letter, '\u{2400}'..='\u{2421}' | '\u{FFFD}')).collect()
 }

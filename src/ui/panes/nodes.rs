@@ -156,7 +156,7 @@ impl RareColumns {
         extended.into_iter().chain(self.has_devices.then(|| self.devices_of(scene, &line.node.name)))
     }
 
-    /// Devices by driver, those that claims have of those that are published: `gpu.example.com 2/8`.
+    /// Devices by driver: the number that claims have, of the number that is published, as in `gpu.example.com 2/8`.
     fn devices_of(&self, scene: &Scene, node: &NodeName) -> Cell {
         let Some(devices) = &self.devices else { return Cell::new("?", scene.style(Role::Dim)) };
         let Some(drivers) = devices.get(node) else { return Cell::new("–", scene.style(Role::Faint)) };
@@ -501,7 +501,7 @@ fn next(scene: &Scene, line: &NodeLine) -> Cell {
     }
 }
 
-/// Lengths of time that full bars stand for. `LONG` is the default toleration of the controller's taints.
+/// Times that a full bar shows. `LONG` is the default toleration of the controller's taints.
 const SHORT: Span = Span::from_secs(60);
 const LONG: Span = Span::from_secs(300);
 

@@ -27,7 +27,7 @@ use crate::harness::{
 const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes", "-o=json"];
 
 /// One pod under `minAvailable: 1` leaves once the new one is Ready, and the Deployment is scaled back. A drain that is
-/// killed meanwhile does the same when it is resumed. Under an autoscaler, the plan says that it is not possible.
+/// killed before its end does the same when it is resumed. Under an autoscaler, the plan says that it is not possible.
 pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<()> {
     let _kubelets = start_cluster(plane, &ClusterSize::PATIENT).await?;
     plane.grant(PLANNER, &may_drain()).await?;

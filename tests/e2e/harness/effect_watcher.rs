@@ -27,7 +27,7 @@ use tokio::{sync::watch, task::JoinSet};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Effect {
     /// Time at which the watch reported the effect, normally milliseconds after the write. If the watch was interrupted
-    /// meanwhile, this is the time at which the watch reconnected.
+    /// at that time, this is the time at which the watch reconnected.
     pub at: Timestamp,
     pub kind: EffectKind,
 }

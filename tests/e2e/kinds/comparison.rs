@@ -221,7 +221,7 @@ fn preemptions(answer: &Value, namespace: &str, happened: &Happened<'_>) -> Vec<
     }
 }
 
-/// Returns how long to look on, so that what is predicted can happen.
+/// Returns how long to watch, so that the predicted events can happen.
 pub fn lasts(answer: &Value) -> Span {
     let ready = pods(answer)
         .filter_map(|pod| pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64()));

@@ -1,4 +1,4 @@
-//! What has become of every pod since the watch began.
+//! What the watch has shown of every pod since it began.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,7 @@ impl Seen {
         !self.is_gone && self.deleted.is_none() && !self.is_finished
     }
 
-    /// Whether the pod is on a node that should have been drained of it.
+    /// Whether the pod is still on a node from which a drain should have removed it.
     pub fn is_drained_from(&self, node: &str) -> bool {
         let is_of_daemon_set = self.owner.as_ref().is_some_and(|(kind, _)| kind == "DaemonSet");
         !self.is_gone && !self.is_finished && !is_of_daemon_set && self.node.as_deref() == Some(node)

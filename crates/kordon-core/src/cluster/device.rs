@@ -100,7 +100,7 @@ pub struct DeviceAlternative {
     pub name: Name,
     #[n(1)]
     pub class: Name,
-    /// CEL expressions, all of which must hold, beside those of the class.
+    /// CEL expressions, all of which must hold in addition to those of the class.
     #[n(2)]
     pub selectors: Box<[Name]>,
     #[n(3)]
@@ -322,7 +322,7 @@ pub struct DeviceTaint {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(index_only)]
 pub enum DeviceTaintEffect {
-    /// The taint does nothing. A rule with it shows what NoExecute would do.
+    /// The taint does nothing. A rule with this effect shows what NoExecute would do.
     #[default]
     #[n(0)]
     None,

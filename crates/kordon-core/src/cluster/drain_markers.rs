@@ -51,7 +51,7 @@ enum Place {
 /// A mark by which a project says what it does with a node.
 #[derive(Debug)]
 pub(super) struct DrainMarker {
-    /// The project, as in `Karpenter`; empty if the mark does not tell.
+    /// The project, as in `Karpenter`; empty if the mark does not name it.
     pub project: &'static str,
     place: Place,
     /// Key of the taint, label or annotation; type of the condition; name of the manager.

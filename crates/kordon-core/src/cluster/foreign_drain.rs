@@ -9,7 +9,7 @@ use kordon_time::Timestamp;
 /// A drain, reboot or maintenance by a component of another project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignDrain {
-    /// The project, as in `Karpenter`; `None` if the mark does not tell.
+    /// The project, as in `Karpenter`; `None` if the mark does not name it.
     pub by: Option<&'static str>,
     pub stage: DrainStage,
     /// The mark that says so, such as `taint karpenter.sh/disrupted`.

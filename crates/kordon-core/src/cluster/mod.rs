@@ -157,8 +157,8 @@ pub enum Change {
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
     Known(FeedKind, Known),
-    /// A scope was read completely. The objects of the scope come before, each in a change of its own: as
-    /// [`ObjectEvent::Applied`] if the scope is watched, as [`ObjectEvent::Prefetched`] otherwise.
+    /// A scope was read completely. One change for each object of the scope comes before: [`ObjectEvent::Applied`] if
+    /// the scope is watched, [`ObjectEvent::Prefetched`] otherwise.
     Read(Box<ScopeRead>),
     /// How well the objects of a scope are known from now on.
     KnownIn(Box<Scope>, Known),

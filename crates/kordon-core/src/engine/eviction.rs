@@ -66,7 +66,7 @@ pub enum TimerSource {
 #[derive(Clone, Copy, Debug)]
 pub enum TaintSource<'a> {
     /// The node changed while the watches were live. `before` are its NoExecute taints before the change. Any other
-    /// taint was added now, whatever its timeAdded says.
+    /// taint counts as added now, even if its timeAdded differs.
     Live { before: &'a [Taint] },
     /// The engine found the taints on the node, which may have had them for some time.
     Found,

@@ -44,7 +44,7 @@ impl Engine {
         if let PassScope::Unsettled(unsettled) = &mut self.scope {
             unsettled.expire_graces(cluster, &self.rules, now);
         }
-        // Take the records out, because the rest of the engine is borrowed meanwhile.
+        // Take the records out, because this loop also borrows the rest of the engine.
         let mut records = std::mem::take(&mut self.records);
         let mut findings = match &self.scope {
             PassScope::All | PassScope::AllOnce => self.assess_all(cluster, &mut records, now),

@@ -265,7 +265,7 @@ impl Engine {
         let warning = shadow.audit.on_taint(&node.name, &key, zone, &self.settings, now);
         self.out.warn(warning, now);
         zone.queue.mark_processed(&node.name);
-        // The token was taken now, whatever the prediction was.
+        // The token was taken now, even if the prediction differs.
         zone.limiter.drain(now);
     }
 

@@ -257,7 +257,7 @@ pub fn fold(lanes: &[Cow<'_, Lane>], room: usize, unit: Span) -> Vec<Lane> {
     folded(grouped(lanes, |lane| &lane.zone), LaneFold::Zone)
 }
 
-/// Groups lanes by key. Each group stands where the first of its lanes stood.
+/// Groups lanes by key. The groups are in the order of their first lanes.
 fn grouped<'a, K: Ord>(lanes: &'a [Cow<'_, Lane>], key: impl Fn(&'a Lane) -> K) -> Vec<Vec<&'a Lane>> {
     let mut places: BTreeMap<K, usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&Lane>> = Vec::new();

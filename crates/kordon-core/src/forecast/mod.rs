@@ -355,8 +355,8 @@ impl Run {
         }
     }
 
-    /// Returns the event of a write that was just applied, and the number of pods that are marked not ready with it.
-    /// None for writes without an event of their own.
+    /// Returns the event of a write that was just applied, and the number of pods that the same write marks not ready.
+    /// None for writes that have no event.
     fn predicted(&self, write: &Write) -> Option<(ForecastKind, usize)> {
         let kind = match write {
             Write::MarkUnknown { node, .. } => {

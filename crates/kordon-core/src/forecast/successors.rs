@@ -331,7 +331,7 @@ impl Forecast {
         let incidents = assumptions.incidents.iter().filter(|incident| incident.node == *node);
         let last = incidents.filter(|incident| incident.at <= leaves).max_by_key(|incident| incident.at);
         if last.is_some_and(|incident| incident.kind == IncidentKind::Recovers) {
-            // The kubelet is back by then, whatever the state of its node is now.
+            // The kubelet is back when the pod leaves, so the node's present state does not count.
             let pod = Pod { node: None, ..pod.clone() };
             return Some(leaves + environment.time_to_terminate(&pod, pod.grace).likely?);
         }

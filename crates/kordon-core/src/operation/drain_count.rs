@@ -36,7 +36,7 @@ pub enum DrainPart {
 }
 
 impl DrainPart {
-    /// The part of an existing pod, as far as its object shows.
+    /// How an existing pod counts, as far as its object shows.
     pub fn from_pod(pod: &Pod) -> Self {
         if pod.termination.is_some() {
             Self::Terminating

@@ -254,7 +254,7 @@ impl fmt::Display for SurgeProgressStage {
 pub enum BlockedBy {
     Budget(String),
     StaleBudget(String),
-    /// The new pod of the pod's Deployment, which was scaled up for it, is not there yet.
+    /// The Deployment was scaled up for the pod, but its new pod does not exist yet.
     Surge(String),
     Overload,
     NamespaceTerminating,

@@ -25,7 +25,7 @@ pub(super) struct SurgeTask {
     request: SurgeRequest,
     /// Whether a write that scales the Deployment up has been sent, so that it may have been made.
     is_sent: bool,
-    /// Dry run: the write was recorded instead, so no pod waits for it.
+    /// Dry run: the write is only recorded, so no new pod appears.
     is_recorded: bool,
     tries: u32,
 }

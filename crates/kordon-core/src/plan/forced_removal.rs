@@ -20,8 +20,8 @@ pub const FORCED_REMOVAL: Estimate = Estimate {
 /// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready.
 pub const FORCED_DETACH: Span = Span::from_secs(360);
 
-/// Returns whether the pod garbage collector removes terminating pods from the node by force: the node is not Ready and
-/// has the out-of-service taint, with whatever effect.
+/// Returns whether the pod garbage collector removes terminating pods from the node by force. It does so if the node is
+/// not Ready and has the out-of-service taint with any effect.
 pub fn removes_by_force(node: &Node, rules: &EvictionRules) -> bool {
     rules.out_of_service && !node.is_ready() && has_taint(node)
 }

@@ -9,8 +9,8 @@ use crate::cluster::JobLimits;
 pub enum JobFailure {
     /// The Job has had more failures than `backoffLimit`.
     BackoffLimitExceeded { failures: i32, limit: i32 },
-    /// One index has had more failures than `backoffLimitPerIndex`, or `podFailurePolicy` fails the index. The Job goes
-    /// on.
+    /// One index has had more failures than `backoffLimitPerIndex`, or `podFailurePolicy` fails the index. The Job
+    /// continues.
     Index { index: i32 },
     /// More indexes than `maxFailedIndexes` have failed.
     MaxFailedIndexesExceeded { failed: i32, limit: i32 },

@@ -13,7 +13,8 @@ pub enum KubectlDifference {
     StopsAt { node: NodeName, next: NodeName },
     /// kubectl reports success although new pods run on the node, because it only waits for the old pods.
     EndsWithPodsBack { node: NodeName },
-    /// kubectl evicts by name, so it also evicts a pod of the same name that was created meanwhile on another node.
+    /// kubectl evicts by name. If another node gets a new pod of the same name during the drain, kubectl evicts that
+    /// pod too.
     FollowsName { pod: Key },
 }
 

@@ -167,8 +167,8 @@ fn blocked(budget: &Key, result: &RunResult, pattern: BlockPattern) -> Verdict {
     Verdict::Blocked { budget: budget.clone(), numbers, pattern, frees_unhealthy: false }
 }
 
-/// Returns why a budget that allows no disruption now never will, whatever becomes of its pods; `None` if it may allow
-/// one.
+/// Returns why a budget that allows no disruption now can never allow one, even if the state of its pods changes;
+/// `None` if it may allow one later.
 pub fn never_allows(state: &BudgetState) -> Option<BlockPattern> {
     let numbers = state.numbers;
     if state.unspecified {

@@ -11,7 +11,7 @@ use crate::cluster::{
 
 /// Returns the pod that the owner of a pod creates in its place. The new pod follows the owner's template, which may
 /// differ from the old pod (after a rollout, a resize in place, a changed label). Where the template has no value, the
-/// old pod's value is used, which admission has set. If the old pod was made of this template, its additions are kept
+/// old pod's value is used, which admission has set. If the old pod was made from this template, its additions are kept
 /// too. Volumes are always those of the old pod, because claims of a StatefulSet are not in the template. If the
 /// template is not known, returns the old pod.
 pub fn successor<'a>(cluster: &Cluster, pod: &'a Pod) -> Cow<'a, Pod> {
@@ -63,7 +63,7 @@ fn keeps_revision(workload: &Workload, pod: &Pod) -> bool {
     ordinal(&pod.key.name).is_some_and(|ordinal| ordinal < below)
 }
 
-/// Returns whether a pod was made of the current template of its owner.
+/// Returns whether a pod was made from the current template of its owner.
 fn is_of_template(workload: &Workload, template: &Pod, pod: &Pod) -> bool {
     match &workload.stateful {
         Some(StatefulRules { update_revision, .. }) => {
@@ -230,7 +230,7 @@ fn new_scalars(template: &Pod) -> &[(Name, i64)] {
 }
 
 /// Returns the containers of a template after admission. A missing request is copied from the container of the same
-/// name in the old pod. Containers that only the old pod has were injected, if the pod was made of this template.
+/// name in the old pod. Containers that only the old pod has were injected, if the pod was made from this template.
 fn containers(new: &KubeletSpec, old: &KubeletSpec, is_of_template: bool) -> Box<[ContainerResources]> {
     let named = |containers: &[ContainerResources], name: &Name| {
         containers.iter().find(|known| known.name == *name).cloned()

@@ -36,7 +36,7 @@ use kordon_time::Timestamp;
 pub struct Surge {
     pub deployment: Key,
     pub uid: Uid,
-    /// Version of the Deployment from which the surge was worked out.
+    /// Version of the Deployment from which the surge was computed.
     pub version: Version,
     /// `spec.replicas` before.
     pub replicas: i32,

@@ -68,7 +68,7 @@ pub enum PodWarning {
     OperatorRestarts,
     /// The pod's operator may deny the eviction by a webhook, and move the pod in its own way.
     OperatorDenies,
-    /// The pod is of a group of pods that restart with it.
+    /// The pod belongs to a group of pods, all of which restart if it leaves.
     RestartsGroup,
     /// The pod's workload has pods of several revisions, and the replacement may be of another revision than the pod.
     RolloutInProgress,

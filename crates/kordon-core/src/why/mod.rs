@@ -261,7 +261,7 @@ impl Explainer<'_> {
         explanation.push(Step::new(Tense::Present, Topic::Drain, text));
     }
 
-    /// Adds what other projects report about the node, or plan for it.
+    /// Adds what other projects report about the node or plan for it.
     fn explain_plans(&self, node: &Node, explanation: &mut Vec<Step>) {
         for ForeignNote { text, at } in ForeignNote::all(self.cluster, node) {
             let tense = if at.is_some_and(|at| at > self.now) { Tense::Future } else { Tense::Present };

@@ -37,8 +37,8 @@ impl Workloads {
         if status == found.status {
             return Ok(());
         }
-        // Admission may have added pods to the quota meanwhile. Because of the precondition on the revision, this patch
-        // cannot overwrite a newer status.
+        // Admission may have added pods to the quota since it was read. Because of the precondition on the revision,
+        // this patch cannot overwrite a newer status.
         let revision = found.metadata.resource_version.clone();
         let patch = json!({"metadata": {"resourceVersion": revision}, "status": status});
         let written: QuotaObject = self.patch(&format!("{}/status", path::quota(key)), &patch).await?;

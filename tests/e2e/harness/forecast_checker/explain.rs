@@ -255,7 +255,7 @@ impl ForecastChecker {
 }
 
 /// A pass that finds a zone disrupted reduces or stops the zone's rate only at the end of the pass. The tainting loop
-/// runs meanwhile. Also, a node may be found silent one pass earlier or later.
+/// also runs during the pass. Also, a node may be found silent one pass earlier or later.
 const SLIPPED: &str =
     "its zone became disrupted within two passes, and whether a node is tainted before that is random";
 /// The forecast has the taint among its uncertain taints.

@@ -162,7 +162,7 @@ impl Search<'_> {
             && self.has_counters(device)
     }
 
-    /// Whether a device satisfies the constraints of its claim beside the devices chosen so far (upstream
+    /// Whether a device, together with the devices chosen so far, satisfies the constraints of its claim (upstream
     /// `constraint.add`).
     fn meets_constraints(&self, claim: usize, choice: &Choice) -> bool {
         let spec = &self.claims[claim].spec;
