@@ -63,7 +63,7 @@ impl From<Chord> for KeyEvent {
     }
 }
 
-/// Names of keys that are no characters, as the help writes them and as the configuration may.
+/// Names of keys that are not characters. The help uses these names, and the configuration may use them.
 const NAMES: &[(KeyCode, &str, &[&str])] = &[
     (KeyCode::Char(' '), "Space", &["space"]),
     (KeyCode::Up, "↑", &["up"]),
@@ -131,7 +131,7 @@ impl FromStr for Chord {
     }
 }
 
-/// The text behind a modifier, in whichever case it is written.
+/// The text after a modifier. The modifier may be in upper or lower case.
 fn without<'a>(text: &'a str, modifier: &str) -> Option<&'a str> {
     let (head, rest) = text.split_at_checked(modifier.len())?;
     head.eq_ignore_ascii_case(modifier).then_some(rest)

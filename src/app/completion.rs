@@ -123,7 +123,7 @@ impl Vocabulary {
                 .map(|of| format!("{head}:{of}"))
                 .collect(),
             (_, Some((key, value))) => {
-                // A selector has `!=`, too.
+                // A condition of a selector may also have the operator `!=`.
                 let sign = if key.ends_with('!') { "!=" } else { "=" };
                 self.with_values(key.trim_end_matches('!'), sign, value)
             }

@@ -7,14 +7,14 @@ use chrono_tz::Tz;
 
 use kordon_time::Timestamp;
 
-/// Days ahead for which windows are worked out.
+/// Days ahead for which windows are computed.
 const DAYS: u64 = 14;
 
 /// A window of each day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DailyWindow {
     from: NaiveTime,
-    /// Before `from`: on the next day.
+    /// End of the window. An end before `from` is on the next day.
     to: NaiveTime,
     zone: Tz,
 }
@@ -59,7 +59,8 @@ impl DailyWindow {
         Some((self.at(day, self.from)?, self.at(last, self.to)?))
     }
 
-    /// The point in time of a time of day. Where a change of the clocks leaves it out, one hour later.
+    /// The point in time at which the clock shows a time of day. If a change of the clocks skips this time of day, one
+    /// hour later.
     fn at(self, day: NaiveDate, time: NaiveTime) -> Option<Timestamp> {
         let local = day.and_time(time);
         let found = self.zone.from_local_datetime(&local).earliest();

@@ -1,4 +1,4 @@
-//! Goes back and forward through where the user has been, as in a browser.
+//! Goes back and forward through the places that the user has looked at, as in a browser.
 
 use super::{
     App, Pane, Screen,

@@ -11,7 +11,8 @@ const MOST_ROWS: usize = 20_000;
 pub struct NearMiss {
     /// Number of rows without a filter.
     pub all: usize,
-    /// The condition without which most rows match, and how many; `None` if none does alone.
+    /// The condition without which the most rows match, and the number of these rows; `None` if no row matches without
+    /// just one condition.
     pub without: Option<(String, usize)>,
 }
 

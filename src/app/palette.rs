@@ -77,8 +77,8 @@ impl Palette {
         if is_guarded(command) && head != command.name {
             return Err(in_full(command));
         }
-        // An argument follows the name of a command, or the start of that name. Any other text only searched for the
-        // command.
+        // The rest of the text is an argument if a command's name, or the start of it, comes before. Otherwise the
+        // whole text is a search.
         let names = !head.is_empty() && command.takes.is_some() && command.name.starts_with(head);
         let argument = if names { argument.trim().to_owned() } else { String::new() };
         if argument.is_empty() && !self.applies(command) {

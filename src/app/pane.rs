@@ -26,7 +26,7 @@ pub enum Pane {
     Pending,
     /// Pods that left, and who removed them.
     Departures,
-    /// PodDisruptionBudgets, and which drains they hold up.
+    /// PodDisruptionBudgets, and the drains that they delay or block.
     Budgets,
     /// The audit: what would hinder drains, by cause.
     Audit,

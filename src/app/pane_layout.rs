@@ -119,7 +119,7 @@ pub enum PaneMove {
     On,
 }
 
-/// Fewest lines, and fewest cells, that a border leaves to a pane.
+/// Minimum number of lines, and of cells, that a pane keeps when a border moves.
 const LEAST: (u16, u16) = (6, 24);
 
 impl PaneBorder {

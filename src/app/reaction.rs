@@ -9,7 +9,7 @@ pub enum Reaction {
     Draw,
     /// Draw the screen, and drop the frozen model on another thread, because a model may hold 150,000 pods.
     Thaw(Box<Model>),
-    /// Draw every cell, whatever the terminal shows now.
+    /// Draw every cell, even the cells that have not changed.
     Repaint,
     /// Put this text on the clipboard of the user's terminal.
     Copy(String),

@@ -74,7 +74,7 @@ pub fn rights_for(kind: PlanKind, deletes: bool, namespaces: &BTreeSet<Namespace
     }
 }
 
-/// A right as it is named on screen. A right on pods of all namespaces is more than one on those of a namespace.
+/// A right as it is named on screen. A right on pods of all namespaces includes the right on pods of one namespace.
 fn right_in_words(right: &Permission) -> String {
     let is_general = right.resource == "pods" && right.namespace.is_empty();
     if is_general { format!("{right} in all namespaces") } else { right.to_string() }

@@ -7,7 +7,7 @@ use super::{
 };
 use kordon_core::cluster::nearest::nearest;
 
-/// How the list of a pane is sorted, whatever its columns are.
+/// The sort order of a pane's list, for lists with any columns.
 pub trait PaneSort {
     fn next(&mut self);
     fn flip(&mut self);
@@ -76,7 +76,7 @@ impl<C: SortColumn> PaneSort for Sort<C> {
 }
 
 impl Screen {
-    /// How the list of a pane is sorted; `None` if it has an order of its own.
+    /// How the list of a pane is sorted; `None` if its order cannot be changed.
     pub fn sort(&self, pane: Pane) -> Option<&dyn PaneSort> {
         Some(match pane {
             Pane::Zones => &self.zones.sort,

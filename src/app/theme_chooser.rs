@@ -11,7 +11,7 @@ pub struct ThemeChooser {
     names: Vec<String>,
     /// Indices of the names that match.
     found: Vec<usize>,
-    /// Index of the chosen one among those.
+    /// Index into `found` of the chosen name.
     cursor: usize,
     /// Index of the theme that was active before.
     before: usize,

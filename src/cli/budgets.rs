@@ -1,4 +1,4 @@
-//! `kordon budgets`: PodDisruptionBudgets, and which drains they hold up.
+//! `kordon budgets`: PodDisruptionBudgets, and the drains that they delay or block.
 
 use clap::Args;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct BudgetsArgs {
 pub async fn run(args: BudgetsArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     let at = shot.at;
-    // Which drains a budget holds up is found by a refresh.
+    // The refresh finds the drains, which the list of budgets needs.
     shot.model.refresh(at);
     shot.model.run_budgets(at);
     args.once.output.print(&BudgetsReport::new(&shot.model, at), table)?;
@@ -80,8 +80,8 @@ struct BudgetReport {
     refused: Vec<String>,
     /// Nodes of these pods: a drain of each would wait for the budget, or never end.
     blocks: Vec<NodeName>,
-    /// Other budgets that select some of its pods, as `namespace/name`. Evictions of such pods are refused, whatever the
-    /// budgets allow.
+    /// Other budgets that select some of the pods of this budget, as `namespace/name`. Evictions of such pods are
+    /// refused, even if all budgets allow them.
     shares_with: Vec<String>,
     /// Drains of nodes on which the budget has pods.
     drains: Vec<BudgetDrainReport>,

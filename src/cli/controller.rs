@@ -73,19 +73,19 @@ struct EnforcementArgs {
     /// Name of the Lease
     #[arg(long, value_name = "NAME", default_value = "kordon-controller", requires = "enforce")]
     leader_elect_resource_name: String,
-    /// How long a Lease that is not renewed keeps others waiting
+    /// How long others wait before they take a Lease that is not renewed
     #[arg(long, value_name = "DURATION", default_value = "15s", value_parser = span::span, requires = "enforce")]
     leader_elect_lease_duration: Span,
-    /// How long a leader that cannot renew its Lease goes on writing
+    /// How long a leader that cannot renew its Lease continues to write
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = span::span, requires = "enforce")]
     leader_elect_renew_deadline: Span,
-    /// From one try to hold the Lease to the next
+    /// Time between two attempts to get the Lease
     #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = span::span, requires = "enforce")]
     leader_elect_retry_period: Span,
-    /// Requests per second while it writes, at most
+    /// Maximum number of requests per second of a controller that writes
     #[arg(long, value_name = "RATE", default_value_t = 20.0, value_parser = qps, requires = "enforce")]
     kube_api_qps: f64,
-    /// Requests that it may send at once after a pause
+    /// Maximum number of requests that the controller sends at once after a pause
     #[arg(long, value_name = "REQUESTS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..), requires = "enforce")]
     kube_api_burst: u32,
 }

@@ -119,7 +119,7 @@ pub struct DepartureReport {
     pub stage: &'static str,
     /// When the deletion of the pod began, or when the pod finished before that; `null` if unknown.
     pub at: Option<Timestamp>,
-    /// Seconds from `takenAt` to that time; negative.
+    /// Seconds from `takenAt` to `at`; negative.
     pub in_seconds: Option<f64>,
     /// The evidence, the strongest first.
     pub evidence: Vec<EvidenceReport>,

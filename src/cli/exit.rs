@@ -75,7 +75,7 @@ pub enum Exit {
     Warning = 15,
     Critical = 16,
     Disconnected = 17,
-    /// The plan completes, but pods are lost for good, and no flag that was given says so.
+    /// The plan completes, but pods are lost for good, and no given flag accepts that.
     Loses = 18,
 }
 

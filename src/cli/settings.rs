@@ -19,13 +19,13 @@ pub struct SettingsArgs {
     /// How long a node may send no heartbeat before it becomes Unknown
     #[arg(long, value_name = "DURATION", value_parser = checked("node-monitor-grace-period"))]
     node_monitor_grace_period: Option<String>,
-    /// The same for a node that has never reported its status
+    /// How long a node that has never reported its status may send no heartbeat
     #[arg(long, value_name = "DURATION", value_parser = checked("node-startup-grace-period"))]
     node_startup_grace_period: Option<String>,
     /// Nodes that get the NoExecute taint, per second and zone
     #[arg(long, value_name = "RATE", value_parser = checked("node-eviction-rate"))]
     node_eviction_rate: Option<String>,
-    /// The same in a large zone that is partially disrupted
+    /// Nodes that get the NoExecute taint in a large, partially disrupted zone, per second and zone
     #[arg(long, value_name = "RATE", value_parser = checked("secondary-node-eviction-rate"))]
     secondary_node_eviction_rate: Option<String>,
     /// Zones with more nodes than this are large

@@ -68,7 +68,7 @@ pub struct HistoryArgs {
     /// How far back a frozen screen can go, up to 24h; 0 keeps nothing
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = history)]
     history: Span,
-    /// The most that this may take on disk
+    /// Maximum size of the history on disk
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = history_size)]
     history_size: u64,
 }
@@ -80,7 +80,7 @@ impl Default for HistoryArgs {
     }
 }
 
-/// How the dashboard looks, and one frame of it in a file.
+/// How the dashboard looks, and the options for writing one frame of it to a file.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 #[command(next_help_heading = "Dashboard")]
 pub struct LookArgs {

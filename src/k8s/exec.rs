@@ -223,7 +223,7 @@ mod tests {
             let state = Mutex::new(State { credential, asked: now - asked, refused });
             let token = Token { plugin: plugin(&script), state };
             let first = token.header().await.expect("a token");
-            // The new token has no end, so the next request takes it as it is.
+            // The new token does not expire, so the next request uses it and runs no plugin.
             assert_eq!(token.header().await.expect("a token"), first);
             first.to_str().expect("a text").to_owned()
         };

@@ -1,5 +1,5 @@
-//! All PodDisruptionBudgets: how many pods each lets go now, which drains it holds up, and who drains there. Computed in
-//! the background, because it looks at every pod of a namespace with a budget.
+//! All PodDisruptionBudgets: how many pods each lets go now, which drains it delays or blocks, and who drains there.
+//! Computed in the background, because it looks at every pod of a namespace with a budget.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,22 +42,22 @@ struct KnownDrains {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BudgetRow {
     pub key: Key,
-    /// The rule of its spec: `minAvailable 2`, `maxUnavailable 25%`; empty if none is set.
+    /// The rule of the budget's spec: `minAvailable 2`, `maxUnavailable 25%`; empty if none is set.
     pub rule: String,
     pub room: BudgetRoom,
     pub numbers: BudgetNumbers,
     /// Number of pods that the budget selects.
     pub pods: usize,
-    /// Nodes on which it has pods.
+    /// Nodes on which the budget has pods.
     pub nodes: BTreeSet<NodeName>,
     /// Pods whose eviction would be refused now, sorted.
     pub refused: Vec<Key>,
     /// Nodes of these pods: a drain of each would wait, or never end.
     pub blocks: BTreeSet<NodeName>,
-    /// Other budgets that select some of its pods. The API server refuses the eviction of such pods, whatever the budgets
-    /// allow.
+    /// Other budgets that select some of the pods of this one. The API server refuses the eviction of such pods, even
+    /// if all budgets allow it.
     pub shares_with: BTreeSet<Key>,
-    /// Drains of nodes on which it has pods.
+    /// Drains of nodes on which the budget has pods.
     pub drains: Vec<DrainUnderBudget>,
 }
 
@@ -103,7 +103,8 @@ impl BudgetRoom {
 }
 
 impl BudgetRow {
-    /// Place in the order of urgency: budgets that refuse evictions come first, those that hold up drains before others.
+    /// Place in the order of urgency: budgets that refuse evictions come first, those that delay or block drains before
+    /// others.
     pub fn urgency(&self) -> (i64, i64) {
         let room = match self.room {
             BudgetRoom::Unknown(_) => 3,

@@ -141,7 +141,7 @@ const SEPARATOR: &str = " · ";
 #[derive(Debug)]
 struct Phrase {
     text: String,
-    /// The same text without its times.
+    /// The text without its times.
     outline: String,
 }
 

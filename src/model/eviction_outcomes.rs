@@ -52,11 +52,11 @@ impl EvictionOutcomes {
 /// Inputs of the outcomes: equal inputs mean equal outcomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OutcomesBasis {
-    /// Value of [`Model::plan_changes`].
+    /// Number of changes that plans depend on ([`Model::plan_changes`]).
     pub changes: u64,
     /// The nodes of [`Forecast::down`](kordon_core::forecast::Forecast::down).
     pub down: BTreeSet<NodeName>,
-    /// Value of [`LeavingChanges::pods`](super::leaving::LeavingChanges::pods).
+    /// Number of changes of the leaving pods ([`LeavingChanges::pods`](super::leaving::LeavingChanges::pods)).
     pub leaving: u64,
 }
 

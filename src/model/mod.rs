@@ -383,8 +383,8 @@ impl Model {
         self.journal.on_change(&change.applied, &context);
     }
 
-    /// Stores the difference of the clocks. On its first measurement, the engine rereads all times, which it had read
-    /// without it.
+    /// Stores the difference of the clocks. At the first measurement, the engine reads all times again, because it had
+    /// read them without the difference.
     fn on_clock_difference(&mut self, difference: Span, now: Timestamp) {
         let is_first = self.feeds.clock_difference.replace(difference).is_none();
         self.cluster.set_clock(ClusterClock::ahead_by(difference));
@@ -444,8 +444,8 @@ impl Model {
             ControllerRole::Shadow if leader => Engine::attach(settings, &self.cluster, now),
             ControllerRole::Controller if pods => {
                 let mut engine = Engine::start(settings.as_controller(), &self.cluster, now, now);
-                // A real controller rereads the Lease before it marks a node Unknown, whatever the release, because a
-                // watch may lag.
+                // In every release, a real controller rereads the Lease before it marks a node Unknown, because a watch
+                // may lag.
                 engine.reread_leases();
                 engine
             }

@@ -130,7 +130,7 @@ impl Predictions {
         self.audit.as_deref()
     }
 
-    /// Number of results that are audits.
+    /// Number of audits that were stored.
     pub const fn audit_revision(&self) -> u64 {
         self.audit_results.get()
     }

@@ -195,8 +195,8 @@ impl Model {
             .collect()
     }
 
-    /// Returns what keeps the drains of cordoned nodes from ending, if that is the cordon of another node. A drain by kubectl
-    /// leaves no mark but its cordon, so every cordoned node counts.
+    /// Returns for which cordoned nodes the drain cannot end before another cordoned node is uncordoned. A drain by
+    /// kubectl leaves only the cordon as a mark, so every cordoned node counts as being drained.
     fn find_cordon_waits(&self, now: Timestamp) -> Vec<CordonWait> {
         let Some(pending) = self.predictions.pending().filter(|pending| pending.waits_for_uncordon()) else {
             return Vec::new();

@@ -35,7 +35,7 @@ const PAGE: usize = 500;
 struct LaidOver {
     file: String,
     kind: &'static Kind,
-    /// None for an empty list.
+    /// The object; None for an empty list.
     object: Option<Value>,
 }
 

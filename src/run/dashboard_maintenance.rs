@@ -38,7 +38,7 @@ struct MaintenanceTask {
     input: mpsc::Sender<OperatorInput>,
     events: mpsc::UnboundedReceiver<MaintenanceEvent>,
     newest: watch::Sender<Arc<Model>>,
-    /// Kept, because a closed channel would stop the maintenance.
+    /// This sender is kept, because a closed channel would stop the maintenance.
     _stop: oneshot::Sender<()>,
     /// Stops the task if the dashboard ends: the maintenance can then be resumed.
     _task: AbortOnDropHandle<()>,

@@ -444,7 +444,7 @@ fn explain(
                         let last = homes.iter().rev().find(|(seen, _)| *seen <= done.at);
                         last.is_some_and(|(_, node)| *node == done.node)
                     };
-                    // What was lost together with the pod's own node was part of the prediction.
+                    // Pods that were lost together with this pod's node were part of the prediction.
                     let is_between = |done: &&Done| {
                         let is_lost = done.what == "was lost" && done.node != home;
                         is_lost && done.at + NOTICED > began && done.at < read

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::case_objects::{DONE, Objects};
 
-/// The newest time in the objects, at which the clock stands.
+/// The newest time in the objects. The clock stands at this time.
 const NOW: &str = "2026-11-29T10:00:00Z";
 
 /// When the nodes were cordoned, two hours before.
@@ -254,7 +254,7 @@ fn cases() -> Vec<Case> {
             "Ready",
             &["maintenance planned (condition MaintenancePlanned)"],
         ),
-        // Without a cordon it is probably left over.
+        // Without a cordon, the condition is probably left over from an earlier drain.
         case(
             "kep-stale",
             conditions(json!([{"type": "DrainInProgress", "status": "True",

@@ -146,11 +146,11 @@ fn the_reader_of_sources_sees_through_text_and_nesting() {
         "src/ui/panes/nodes.rs",
         r##"
         use crate::{engine::{Why, Settings}, cluster::Node, k8s};
-        // crate::run is only spoken of
+        // a comment that names crate::run
         const TEXT: &str = "crate::cli"; const RAW: &str = r#"crate::demo "quoted""#;
         const CHAR: char = '"'; fn life<'a>(x: &'a str) { let y = crate::forecast::run(x); }
         use super::super::text;       // ui::text
-        use super::super::super::app; // above every module: the root
+        use super::super::super::app; // the crate root
         mod tests { use super::super::super::super::clock; use super::super::super::theme; }
         "##,
     );

@@ -48,7 +48,7 @@ pub struct AuditReport {
 pub struct AuditGroupReport {
     /// Number of nodes.
     nodes: usize,
-    /// Nodes that can be drained now, if only one of them is.
+    /// Nodes that can be drained now, if no other node is drained at the same time.
     drains: usize,
     /// Nodes whose drain may never end, or is refused.
     waits: usize,
@@ -107,11 +107,11 @@ pub struct AuditedNodeReport {
     pub data_lost: usize,
     /// Replacements that find no node, those of preempted pods included.
     pub pending: usize,
-    /// Pods whose replacements are not created, or do not start, as long as something else lasts.
+    /// Pods whose replacements are not created, or do not start, until something else changes.
     pub stuck: usize,
     /// Identities of the node's findings, the most severe first.
     pub findings: Vec<String>,
-    /// What is not known, so that there is no answer.
+    /// The unknown objects because of which there is no answer.
     pub unknown: Vec<GapReport>,
     /// Whether the drain ends.
     #[serde(skip)]

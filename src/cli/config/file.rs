@@ -30,7 +30,7 @@ use crate::{
 pub struct ConfigFile {
     #[serde(flatten)]
     look: LookFile,
-    /// Notifications: the changes and the receivers. Without `on` or `by`, nobody is.
+    /// Notifications: the changes and the receivers. Without `on` or `by`, nobody is notified.
     pub notify: NotifyFile,
     /// Settings of single contexts, by the context's name in the kubeconfig. They override those for all contexts.
     contexts: BTreeMap<String, ContextFile>,

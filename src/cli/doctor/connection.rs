@@ -33,7 +33,7 @@ pub struct CheckedConnection {
     pub connection: Option<Connection>,
 }
 
-/// Goes all steps up to the first that fails. The others are unknown.
+/// Takes the steps up to the first one that fails. The results of the other steps are unknown.
 pub async fn check(options: &ConnectOptions) -> CheckedConnection {
     let mut checks = Vec::new();
     let connection = steps(options, &mut checks).await;

@@ -102,8 +102,8 @@ pub struct ForecastTotalsReport {
     pub tainted: usize,
     /// How many pods are deleted, by eviction or by the pod garbage collector.
     pub deleted: Option<usize>,
-    /// If several nodes wait for one token: how many pods are deleted at least, whichever node gets it. Equal to
-    /// `deleted`, like the next two, if nothing depends on chance.
+    /// Lowest number of deleted pods, if several nodes wait for one token. This field and the next two are equal to
+    /// `deleted` if nothing depends on chance.
     pub deleted_least: Option<usize>,
     /// How many pods are expected to be deleted.
     pub deleted_expected: Option<f64>,
@@ -176,8 +176,8 @@ pub struct ForecastStepReport {
     pub namespace: Option<String>,
     /// The pod's name, for `delete` and `remove`.
     pub pod: Option<String>,
-    /// For `unknown`: how many pods are marked not ready with the node, and leave the endpoints of their Services: the
-    /// moment that users notice.
+    /// For `unknown`: the number of pods that are marked not ready with the node, and leave the endpoints of their
+    /// Services. Users notice this moment.
     pub pods_not_ready: usize,
     /// The probability that the step happens at that time, from 0 to 1.
     pub probability: f64,
@@ -195,13 +195,13 @@ pub struct UncertainTaintsReport {
     /// When upstream's own timing (since 1.34) leaves open whether nodes are tainted: the pass that finds a zone
     /// disrupted may be interrupted by the loop that taints at the old rate.
     pub at: Timestamp,
-    /// Seconds from `takenAt` to that time.
+    /// Seconds from `takenAt` to `at`.
     pub in_seconds: f64,
     /// The zone's region; may be empty.
     pub region: String,
     /// The zone; may be empty.
     pub zone: String,
-    /// The most nodes that may get the NoExecute taint then, and lose their pods.
+    /// Maximum number of nodes that may get the NoExecute taint at that time, and lose their pods.
     pub max_nodes: usize,
     /// The nodes that may get the taint.
     pub candidates: Vec<NodeName>,
@@ -263,7 +263,7 @@ pub struct ReplacementReport {
     pub node: NodeName,
     /// When the replacement is created; `null` means never, or not within the forecast.
     pub at: Option<Timestamp>,
-    /// Seconds from `takenAt` to that time.
+    /// Seconds from `takenAt` to `at`.
     pub in_seconds: Option<f64>,
     /// `node`, `pending` (it stays Pending, whenever it is created), `unknown` (not predicted: another scheduler places
     /// it), `waiting` (it waits for the deletion of the old object, or a ResourceQuota refuses it while the old pod

@@ -297,7 +297,7 @@ fn table(report: &NodeListReport, out: &mut Page) {
         .print(out);
 }
 
-/// Extended resources, requested of allocatable: `nvidia.com/gpu 3/8`.
+/// Extended resources: the requested amount of the allocatable amount, as in `nvidia.com/gpu 3/8`.
 fn extended_words(node: &ListedNodeReport) -> String {
     let words = node.extended.iter().map(|ExtendedResourceReport { resource, allocatable, requested }| {
         let requested = requested.map_or("?".into(), |requested| requested.to_string());

@@ -38,7 +38,7 @@ pub struct MaintenanceArgs {
     /// How long the work on an empty node takes, until the node is back: what the schedule assumes
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     work_takes: Span,
-    /// How long a node has to be well before it counts as done
+    /// How long a node has to be healthy before it counts as done
     #[arg(long, value_name = "DURATION", default_value = "1m", value_parser = span::span)]
     settle: Span,
     /// Times of day at which waves may run, as in '22:00-06:00 Europe/Berlin'; without a zone in UTC
@@ -56,7 +56,7 @@ pub struct MaintenanceArgs {
     /// Scale Deployments whose PodDisruptionBudgets can never allow an eviction up by one until their pods have left
     #[arg(long)]
     pub surge: bool,
-    /// Also drain nodes whose pods find no other node: they wait until theirs is back
+    /// Also drain nodes whose pods find no other node: these pods wait until their node is back
     #[arg(long)]
     allow_pending: bool,
     /// The work on an empty node: a command that runs here, with the name of the node for {node}. Its exit code decides
@@ -78,13 +78,13 @@ pub struct MaintenanceArgs {
     /// How long the drain of a node may take
     #[arg(long, value_name = "DURATION", default_value = "2h", value_parser = span::span, help_heading = "Carrying it out")]
     drain_timeout: Span,
-    /// How long the work on a node may take, until the node is well again
+    /// How long the work on a node may take, until the node is healthy again
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = span::span, help_heading = "Carrying it out")]
     work_timeout: Span,
     /// What to do with the nodes that are not drained yet when something fails
     #[arg(long, value_enum, default_value = "pause", help_heading = "Carrying it out")]
     on_failure: OnFailure,
-    /// Go on with a maintenance that was stopped; without an id the only one there is
+    /// Continue a maintenance that was stopped; the id may be left out if only one was stopped
     #[arg(long, value_name = "OPERATION", num_args = 0..=1, require_equals = true, requires = "enforce",
         help_heading = "Carrying it out")]
     pub resume: Option<Option<OperationId>>,

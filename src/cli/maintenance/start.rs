@@ -236,8 +236,8 @@ fn refuse_others(session: &OperationSession, nodes: &[NodeName], take_over: bool
     }
 }
 
-/// Fails if a maintenance runs elsewhere. `is_journaled` is whether this machine's journal has it; `would` is what
-/// `--take-over` does with it.
+/// Fails if a maintenance already runs elsewhere. `is_journaled` tells whether the journal of this machine has the
+/// maintenance. `would` is a verb for the effect of `--take-over`, for the error text.
 fn refuse_running(
     session: &OperationSession,
     notes: &MaintenanceNotes,

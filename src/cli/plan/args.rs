@@ -71,8 +71,8 @@ pub struct PrintArgs {
     /// Timeout for reading the cluster's objects
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = span::span)]
     list_timeout: Span,
-    /// Whether to work out where pods land, for which the whole cluster is listed; by default `auto` for a plan, `skip` with
-    /// --enforce
+    /// Whether to compute where pods land, for which the whole cluster is listed; by default `auto` for a plan, `skip`
+    /// with --enforce
     #[arg(long, value_name = "MODE", value_enum)]
     pub placement: Option<PlacementMode>,
     #[command(flatten)]
@@ -107,9 +107,9 @@ pub enum DryRunMode {
 pub enum PlacementMode {
     /// Wait for the lists
     Wait,
-    /// Leave it out
+    /// Leave placements out
     Skip,
-    /// Leave it out in a large cluster, or when the lists take longer than 2 s
+    /// Leave placements out in a large cluster, or when the lists take longer than 2 s
     Auto,
 }
 

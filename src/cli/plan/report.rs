@@ -156,7 +156,7 @@ pub struct PlanNodeReport {
     pub uid: String,
     /// The write: `cordon`, `uncordon`, `taints`, `labels`, `annotations`, `unchanged` (already as requested) or `refused`.
     pub change: &'static str,
-    /// Why it is `refused`, in kubectl's words; else `null`.
+    /// Why the change is `refused`, in kubectl's words; else `null`.
     pub text: Option<String>,
     /// The node's taints, labels or annotations now, if these change.
     pub before: Vec<String>,
@@ -233,7 +233,7 @@ pub struct PlanPodReport {
     pub warnings: Vec<&'static str>,
     /// The HTTP status with which the server would answer an eviction now.
     pub eviction_status: Option<u16>,
-    /// The message of that answer, if the answer is a refusal.
+    /// The message with which the server would refuse the eviction; `null` if it would not.
     pub eviction_message: Option<String>,
     /// When the deletion of the pod starts.
     pub leaves: WindowReport,
@@ -278,13 +278,13 @@ pub struct SurgeReport {
     pub replicas: Option<i32>,
     /// Replicas of the workload while it is scaled up.
     pub raised_replicas: Option<i32>,
-    /// When it is scaled up.
+    /// When the workload is scaled up.
     pub scaled_up_in_seconds: Option<f64>,
-    /// The node of its new pod; `null` if placements are not known.
+    /// The node of the workload's new pod; `null` if placements are not known.
     pub landing_node: Option<NodeName>,
-    /// When its new pod is Ready.
+    /// When the workload's new pod is Ready.
     pub ready_in_seconds: Option<f64>,
-    /// When it is scaled back: as soon as its last pod is evicted.
+    /// When the workload is scaled back: as soon as its last pod is evicted.
     pub scaled_back_in_seconds: Option<f64>,
     /// Why it is not scaled up: `noDeployment`, `unknown`, `deleted`, `owned` (its owner would scale it back), `recreated`
     /// (`strategy: Recreate`), `rollsOut`, `volume` (only one node at a time can use it), `autoscaled`,
@@ -304,11 +304,11 @@ pub struct QuotaRefusalReport {
     pub quota: String,
     /// The resource that is used up, as in `requests.cpu`.
     pub resource: String,
-    /// How much of it is used, as text.
+    /// How much of the resource is used, as text.
     pub used: String,
-    /// How much of it may be used, as text.
+    /// How much of the resource may be used, as text.
     pub hard: String,
-    /// How much of it the replacement needs, as text.
+    /// How much of the resource the replacement needs, as text.
     pub needed: String,
     /// When the pod's controller likely creates the replacement after all; `null` means not in this plan.
     pub until_seconds: Option<f64>,
@@ -337,15 +337,15 @@ pub struct BudgetReport {
     pub namespace: String,
     /// The budget's name.
     pub name: String,
-    /// Pods of the plan that it protects.
+    /// Pods of the plan that the budget protects.
     pub pods: usize,
     /// The budget's numbers now, computed from pods and scales.
     pub before: NumbersReport,
     /// The budget's numbers at the end.
     pub after: NumbersReport,
-    /// Whether the disruption controller has not processed its latest spec.
+    /// Whether the disruption controller has not processed the budget's latest spec.
     pub stale: bool,
-    /// Why the disruption controller cannot compute it.
+    /// Why the disruption controller cannot compute the budget.
     pub sync_failure: Option<String>,
     /// The numbers of the budget's status, if they differ from the computed ones; else `null`.
     pub status: Option<NumbersReport>,
@@ -387,7 +387,7 @@ pub struct WarningReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MomentReport {
-    /// When, in the likely case.
+    /// When the event happens, in the likely case.
     pub in_seconds: f64,
     /// `nodeStarts`, `nodeEnds`, `leaves`, `refused` (for the first time), `deleted`, `notReplaced` (a quota refuses
     /// the replacement), `replaced`, `ready` (its replacement), `started` (a pod that the plan leaves alone is Ready),

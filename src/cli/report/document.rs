@@ -72,7 +72,7 @@ pub struct IncidentSummary {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedMoment {
-    /// When it happened, to a second.
+    /// When the event happened, to a second.
     pub at: Timestamp,
     /// `nodeState`, `nodeJoined`, `nodeDeleted`, `zoneState`, `eviction`, `disagreement`, `disconnected`,
     /// `reconnected`, `noController`, `controllerBack` or `gap`.
@@ -101,7 +101,7 @@ pub struct ReportedNode {
     pub evicting: Option<Timestamp>,
     /// When the node was Ready again, or deleted; `null` if neither.
     pub until: Option<Timestamp>,
-    /// How long that lasted, in seconds.
+    /// How long the outage of the node lasted, in seconds.
     pub seconds: f64,
     /// The worst state of the node.
     pub worst: &'static str,
@@ -123,7 +123,7 @@ pub struct ReportedWorkload {
     pub from: Timestamp,
     /// Until when the workload lacked pods; `null` if it still did.
     pub until: Option<Timestamp>,
-    /// How long that lasted, in seconds.
+    /// How long the workload lacked pods, in seconds.
     pub seconds: f64,
     /// The pods that the workload wants.
     pub desired: usize,
@@ -166,7 +166,7 @@ pub struct UnnecessaryEviction {
     pub node: String,
     /// When the pod was evicted.
     pub at: Timestamp,
-    /// How long after that the node was Ready again, in seconds.
+    /// Seconds from the eviction until the node was Ready again.
     pub back_after_seconds: f64,
 }
 

@@ -17,17 +17,17 @@ const MISSES: usize = 5;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PredictionsReport {
-    /// How many nodes the controller has made Unknown or given a NoExecute taint, and pods it has deleted for one,
-    /// since this session started. Each is counted once in `onTime`, `byChance`, `unforeseeable`, `missed` or
-    /// `notCompared`.
+    /// Number of actions of the controller since this session started: nodes made Unknown, nodes tainted NoExecute, and
+    /// pods deleted because of such a taint. Each action is counted once in `onTime`, `byChance`, `unforeseeable`,
+    /// `missed` or `notCompared`.
     pub events: usize,
     /// `onTime` and `byChance` together.
     pub predicted: usize,
     /// Events predicted 5 s before, for the time at which they happened, give or take the pause between two passes of
     /// the controller and a second.
     pub on_time: usize,
-    /// Events predicted on time while several nodes waited for one token of their zone, of which the controller takes
-    /// any: the time was right, and the node could have been another.
+    /// Events predicted on time while several nodes waited for one token of their zone. The time was right, but chance
+    /// decides which of these nodes gets the token.
     pub by_chance: usize,
     /// Largest number of nodes that competed for the token of one predicted event; 0 if no event depended on chance.
     pub by_chance_among: usize,
@@ -81,13 +81,13 @@ pub struct OutcomesReport {
     /// Number of pods that the controller has evicted. Each is counted once in `right`, `byChance`, `wrong`,
     /// `notPredicted` or `open`.
     pub pods: usize,
-    /// Pods that became what was predicted when their deletion began. What became of a pod is read 60 s after that, or
-    /// after its replacement should have been Ready.
+    /// Pods with the outcome that was predicted when their deletion began. The outcome of a pod is read 60 s after
+    /// that, or after its replacement should have been Ready.
     pub right: usize,
     /// Pods whose replacement was to land on any of several nodes that are equally good, and landed on another of them
     /// than the one that was named.
     pub by_chance: usize,
-    /// Pods that became something else.
+    /// Pods with another outcome than predicted.
     pub wrong: usize,
     /// Pods for which no outcome was predicted, or only that it is unknown.
     pub not_predicted: usize,

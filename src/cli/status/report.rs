@@ -98,8 +98,8 @@ pub struct LossesReport {
     pub leaving_pods_pending: usize,
     /// Number of losses that would strand pods: stuck, Pending or lost.
     pub stranding: usize,
-    /// Number of losses that may strand pods, or more pods than counted: of some pods it is not known whether their
-    /// owner recreates them, or whether a node takes the replacement.
+    /// Number of losses that may strand pods, or that may strand more pods than counted. For some of these pods, it is
+    /// not known whether their owner recreates them, or whether a node takes the replacement.
     pub uncertain: usize,
     /// The loss that strands most pods; `null` if none does.
     pub worst: Option<LossReport>,
@@ -166,7 +166,7 @@ pub struct ConfidenceReport {
     /// watch of that Lease is down: kordon assumes one), `disconnected` (the watches are down), `noController` (no
     /// kube-controller-manager renews its Lease: nothing is evicted until one does).
     pub state: &'static str,
-    /// Since when; `null` for `live` and `assumed`.
+    /// Since when `state` has this value; `null` for `live` and `assumed`.
     pub since: Option<Timestamp>,
 }
 
@@ -175,7 +175,7 @@ pub struct ConfidenceReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LeaderReport {
-    /// The holder of that Lease. Without a holder `leader` is `null`.
+    /// The holder of the Lease. Without a holder `leader` is `null`.
     pub holder: String,
     /// When the holder acquired the Lease, written by the holder.
     pub acquired: Option<ClusterTime>,
@@ -226,9 +226,9 @@ pub struct StatusZoneReport {
     pub state: &'static str,
     /// Number of nodes that count for the state.
     pub nodes: usize,
-    /// Number of these nodes that are not ready now; `state` is of the controller's last pass.
+    /// Number of counted nodes that are not ready now; `state` is of the controller's last pass.
     pub not_ready: usize,
-    /// The share of these nodes that are not ready now, from 0 to 1.
+    /// The share of the counted nodes that are not ready now, from 0 to 1.
     pub not_ready_share: f32,
     /// The current eviction rate: nodes per second that may get the NoExecute taint. 0 means none.
     pub eviction_rate: f32,
@@ -278,9 +278,10 @@ pub struct StatusNodeReport {
     /// The last heartbeat as the controller noticed it (upstream's probeTimestamp). The grace period starts here.
     /// `null`, like everything from the engine, while the engine does not know the node.
     pub probe_timestamp: Option<Timestamp>,
-    /// Where that time comes from: `lease`, `status`, or without a heartbeat the node's creation (`created`) or what
-    /// last gave every node a new grace period: the start of the controller (`controllerStart`), the end of a full
-    /// disruption (`disruptionEnd`) or, if kordon is the controller, its reconnection (`reconnected`).
+    /// Where `probeTimestamp` comes from: `lease` or `status`. Without a heartbeat, it comes from the node's creation
+    /// (`created`), or from the last event that gave every node a new grace period: the start of the controller
+    /// (`controllerStart`), the end of a full disruption (`disruptionEnd`) or, if kordon is the controller, its
+    /// reconnection (`reconnected`).
     pub probe_source: Option<&'static str>,
     /// How certain the time is: `observed` (kordon saw it happen), `estimated` (from a field such as renewTime), or
     /// `atLatest` (it happened before kordon looked, at this time at the latest).
@@ -418,7 +419,7 @@ pub struct EvictionReport {
     pub state: &'static str,
     /// When the pod is deleted; for a `terminating` pod when its grace period ends; `null` for `never`.
     pub at: Option<Timestamp>,
-    /// Seconds from `takenAt` to `at`; negative if that time has passed.
+    /// Seconds from `takenAt` to `at`; negative if `at` has passed.
     pub in_seconds: Option<f64>,
     /// How certain the time is, as in `probeCertainty`; `null` unless `scheduled`.
     pub certainty: Option<&'static str>,
@@ -433,14 +434,14 @@ pub struct EvictionReport {
     /// `lost` (no controller recreates it), `preempts` (its replacement lands on `outcomeNode`, and preempts others
     /// there), `sameNode` (its DaemonSet recreates it there, it is a static pod, or its replacement lands there again), `finished`, `notReplaced` (its
     /// controller needs no other pod), `replaced` (of a terminating pod: its replacement was created when its deletion
-    /// started), `replacedWhenGone` (of a terminating pod), `unknown` (what it rests on is not known: `outcomeText`
-    /// names it) or `leftOut` (there are too many pods to work it out for each); `null` for `never`.
+    /// started), `replacedWhenGone` (of a terminating pod), `unknown` (what the outcome depends on is not known:
+    /// `outcomeText` names it) or `leftOut` (there are too many pods to compute it for each); `null` for `never`.
     pub outcome: Option<&'static str>,
     /// The node of the replacement, for `moves` and `preempts`.
     pub outcome_node: Option<NodeName>,
     /// The outcome in words; not for parsing.
     pub outcome_text: Option<String>,
-    /// Why that node, or why none, and what would help, as text.
+    /// Why the replacement lands on that node, or on none, and what would help, as text.
     pub outcome_reasons: Vec<String>,
     /// Whether a PodDisruptionBudget would refuse the eviction if all evictions were requested in order of time.
     /// Evictions by taints ignore budgets. `null` for `terminating` and `never`, and where budgets are unknown.

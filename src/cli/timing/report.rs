@@ -128,9 +128,9 @@ pub struct BlipReport {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CountReport {
-    /// The number in the best phase.
+    /// The number in the most favourable phase of heartbeats and passes.
     pub least: usize,
-    /// The number in the worst phase.
+    /// The number in the least favourable phase of heartbeats and passes.
     pub most: usize,
 }
 

@@ -38,7 +38,7 @@ pub struct TuneReport {
 pub struct TunedOutages {
     /// Outages whose node came back.
     pub ended: usize,
-    /// Pods of these outages; a pod counts in each outage of its node.
+    /// Pods of the outages that ended; a pod counts in each outage of its node.
     pub ended_pods: usize,
     /// Ended outages that were blips.
     pub blips: usize,
@@ -46,7 +46,7 @@ pub struct TunedOutages {
     pub blip_pods: usize,
     /// Outages whose node did not come back before it was deleted or the recording ended.
     pub not_ended: usize,
-    /// Pods of these outages.
+    /// Pods of the outages that did not end.
     pub not_ended_pods: usize,
 }
 
@@ -104,9 +104,9 @@ pub struct TunedSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TunedSpread {
-    /// The median.
+    /// The median time.
     pub median_seconds: f64,
-    /// The longest.
+    /// The longest time.
     pub longest_seconds: f64,
 }
 

@@ -82,7 +82,7 @@ pub async fn read_events(client: &Client, subject: &EventSubject) -> Result<Vec<
 /// Why Events cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventsUnread {
-    /// The user has no right to list them; the server's words.
+    /// The user has no right to list Events. The text is the server's.
     Forbidden(String),
     Failed(String),
 }

@@ -65,7 +65,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 /// Maximum delay between attempts while the server is overloaded.
 const LONGEST_REST: Duration = Duration::from_secs(30);
 
-/// Interval between attempts for a forbidden kind. Attempts go on, because permissions may be granted later.
+/// Interval between attempts for a forbidden kind. Attempts continue, because permissions may be granted later.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(60);
 
 /// Time for which the server may refuse a kind before the kind counts as forbidden, if the kind was listed before. An

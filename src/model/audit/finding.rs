@@ -61,7 +61,7 @@ pub enum FindingKind {
     IndexFails,
     /// The replacement finds no node.
     NoNodeForReplacement,
-    /// The replacement is not created, or does not start, as long as something else lasts.
+    /// The replacement is not created, or does not start, until something else changes.
     ReplacementStuck,
     /// A ResourceQuota refuses the replacement.
     QuotaRefuses,
@@ -215,9 +215,9 @@ impl FindingKind {
 pub struct FindingSubject {
     /// Kind of the object, as in `PodDisruptionBudget`.
     pub kind: Name,
-    /// Empty for objects without a namespace.
+    /// The namespace; empty for objects without one.
     pub namespace: Namespace,
-    /// Several names are separated by commas.
+    /// The name; several names are separated by commas.
     pub name: Name,
 }
 

@@ -10,7 +10,7 @@ use kordon_time::Span;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditGroup {
     pub nodes: usize,
-    /// Nodes that can be drained now, if only one of them is.
+    /// Nodes that can be drained now, if no other node is drained at the same time.
     pub drains: usize,
     /// Nodes whose drain may never end, or is refused.
     pub waits: usize,

@@ -15,7 +15,7 @@ use kordon_time::Timestamp;
 pub struct ControllerLine {
     /// `kordon.controller/v1`: fields are added, never removed or renamed.
     pub schema: &'static str,
-    /// When it happened.
+    /// When the event happened.
     pub at: Timestamp,
     /// The kind of the line: `started`, `listening` (the address of `/metrics`), `waiting` (kube-controller-manager may
     /// run the same controllers), `standby` (who else holds the Lease), `leading` (the controller writes from now on),

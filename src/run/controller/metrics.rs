@@ -217,7 +217,7 @@ pub const METRICS: &[Metric] = &[
 pub struct MetricsView<'a> {
     pub model: &'a Model,
     pub passes: &'a PassDurations,
-    /// Options and state of that leader election; none without --enforce.
+    /// Options and state of this process's own leader election; none without --enforce.
     pub lease: Option<(&'a ElectionOptions, &'a LeaseState)>,
     /// Whether this process may hold the Lease of its own leader election; none without --enforce.
     pub may_lead: Option<&'a MayLead>,

@@ -4,9 +4,9 @@ use super::*;
 
 /// Channels to the cluster. A recording has none, so all of them wait forever.
 pub(super) struct ClusterLink {
-    /// None once the watches have ended.
+    /// Messages of the watches; none once the watches have ended.
     feeds: Option<mpsc::Receiver<FeedEvent>>,
-    /// None once the executor has ended, as `outcomes`.
+    /// The queue to the executor; none once the executor has ended, like `outcomes`.
     effects: Option<mpsc::Sender<Effect>>,
     outcomes: Option<mpsc::Receiver<(EffectId, Outcome)>>,
     /// Scopes to read for what is open on the screen, such as a plan.

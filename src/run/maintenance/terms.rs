@@ -31,9 +31,9 @@ pub struct MaintenanceTerms {
 /// What to do with the nodes that are not drained when something fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnFailure {
-    /// They stay cordoned; --resume goes on
+    /// The nodes stay cordoned; --resume continues
     Pause,
-    /// They are uncordoned, and the maintenance is over
+    /// The nodes are uncordoned, and the maintenance is over
     Rollback,
 }
 

@@ -25,7 +25,7 @@ pub use words::{NoticeWords, TerminalNotice};
 pub struct NotifyOptions {
     pub on: Vec<NoticeRule>,
     pub terminal: Vec<TerminalNotice>,
-    /// Program and arguments; empty for none.
+    /// Program of the command, and its arguments; empty for no command.
     pub command: Vec<String>,
     pub webhook: Option<Uri>,
     pub at_most: NoticeRate,
@@ -85,7 +85,7 @@ impl Notifier {
     /// for the terminal; `None` if nothing has changed, or if it was looked at less than a second ago.
     pub fn look(&mut self, model: &Model, now: Timestamp) -> Option<String> {
         if self.options.on.is_empty() || !self.options.has_receiver() {
-            // Changes are not reported later that happen while nobody is notified.
+            // Changes that happen while nobody is notified are not reported later either.
             self.finder.forget();
             return None;
         }

@@ -16,11 +16,11 @@ const LONGEST_TEXT: usize = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TerminalNotice {
     Bell,
-    /// iTerm2, Windows Terminal, Ghostty.
+    /// Terminals: iTerm2, Windows Terminal, Ghostty.
     Osc9,
-    /// urxvt, foot, Ghostty.
+    /// Terminals: urxvt, foot, Ghostty.
     Osc777,
-    /// kitty.
+    /// Terminal: kitty.
     Osc99,
 }
 

@@ -20,7 +20,7 @@ use kordon_core::{
 /// Maximum width of the sheet.
 const WIDEST: u16 = 110;
 
-/// Lines that the reason takes for which a node is left out.
+/// Maximum number of lines for the reason why a node is left out.
 const REASON_LINES: usize = 3;
 
 /// ```text

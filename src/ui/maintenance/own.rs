@@ -14,7 +14,7 @@ use kordon_time::Span;
 /// Notices that are shown.
 const NOTICES: usize = 5;
 
-/// Lines that the reason takes for which it has stopped.
+/// Maximum number of lines for the reason why the maintenance has stopped.
 const REASON_LINES: usize = 4;
 
 /// ```text

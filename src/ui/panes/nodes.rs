@@ -175,7 +175,7 @@ impl RareColumns {
     }
 }
 
-/// Extended resources, requested of allocatable: `gpu 3/8`.
+/// Extended resources: the requested amount of the allocatable amount, as in `gpu 3/8`.
 fn extended(scene: &Scene, line: &NodeLine) -> Cell {
     let resources = scene.shown.cluster.extended_resources(line.node);
     if resources.is_empty() {

@@ -77,7 +77,7 @@ pub struct ClaimedSurge {
     pub deployment: Key,
     #[n(1)]
     pub uid: Uid,
-    /// `spec.replicas` before.
+    /// `spec.replicas` before the drain scaled the Deployment up.
     #[n(2)]
     pub replicas: i32,
 }

@@ -12,9 +12,9 @@ pub struct ForeignDrain {
     /// The project, as in `Karpenter`; `None` if the mark does not name it.
     pub by: Option<&'static str>,
     pub stage: DrainStage,
-    /// The mark that says so, such as `taint karpenter.sh/disrupted`.
+    /// The mark on the node that shows the drain, such as `taint karpenter.sh/disrupted`.
     pub evidence: String,
-    /// Since when; `None` if the mark does not have the time.
+    /// Start of the drain; `None` if the mark does not have the time.
     pub since: Option<Timestamp>,
 }
 

@@ -120,7 +120,7 @@ pub struct Requirement {
 pub enum SelectorOperator {
     #[n(0)]
     In(#[n(0)] Vec<Name>),
-    /// Holds also if the label is absent.
+    /// The label has none of these values, or is absent.
     #[n(1)]
     NotIn(#[n(0)] Vec<Name>),
     #[n(2)]

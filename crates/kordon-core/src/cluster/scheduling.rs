@@ -133,7 +133,7 @@ pub struct NodeRequirement {
 pub enum NodeOperator {
     #[n(0)]
     In(#[n(0)] Box<[Name]>),
-    /// Holds also if the label is absent.
+    /// The label has none of these values, or is absent.
     #[n(1)]
     NotIn(#[n(0)] Box<[Name]>),
     #[n(2)]

@@ -38,7 +38,7 @@ pub struct Surge {
     pub uid: Uid,
     /// Version of the Deployment from which the surge was computed.
     pub version: Version,
-    /// `spec.replicas` before.
+    /// `spec.replicas` before the Deployment is scaled up.
     pub replicas: i32,
 }
 
@@ -222,8 +222,8 @@ struct Held {
     pods: Vec<Key>,
 }
 
-/// Returns the surges that may help if budgets can never allow an eviction. For each workload whose pods such budgets
-/// protect, returns the surge, or why there is none. `budgets` are the present states of the pods' budgets.
+/// Returns the surges that may help if budgets can never allow an eviction: for each workload with pods that such
+/// budgets protect, its surge, or why there is none. `budgets` are the present states of the pods' budgets.
 pub(super) fn candidates(
     rows: &[PodPlan],
     cluster: &Cluster,

@@ -127,7 +127,7 @@ fn a_terminating_sibling_whose_node_is_dead_is_named() {
         &of(&plan, "db-0").verdict,
         Verdict::Blocked { pattern: BlockPattern::StuckTerminating { pods: stuck }, .. } if *stuck == pods
     ));
-    // The answer to a single eviction does not follow the sibling, but names it.
+    // The answer to a single eviction names the sibling, but does not predict when the sibling is gone.
     let pod = fixture.cluster.pod(&Key::new("default", "db-0")).expect("a pod");
     let now = refusal(&fixture.cluster, pod, &fixture.rules(), NOW);
     assert!(matches!(now, Some(Verdict::Waits { terminating, .. }) if terminating == pods));

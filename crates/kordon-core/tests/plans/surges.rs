@@ -191,7 +191,7 @@ fn deployments_under_one_budget_are_scaled_up_together_where_that_helps() {
     // 67 % of four pods is 3, and of three 3 too: once one of them is scaled back, the other one is held again.
     let plan = both(percent(67), false);
     assert_eq!((plan.prospect(), fates(&plan)), (Prospect::Blocked, vec!["stillHeld", "stillHeld"]));
-    // If only one of them may be scaled up, that makes three pods.
+    // Only one of the two Deployments may be scaled up, so only three pods run at once.
     assert_eq!(fates(&both(percent(67), true)), ["notEnough", "recreated"]);
     assert_eq!(fates(&both(least(2), true)), ["scales", "recreated"]);
 }

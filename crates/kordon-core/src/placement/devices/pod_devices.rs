@@ -251,7 +251,7 @@ impl PodDevices {
 }
 
 fn refusal(reasons: Vec<Reason>) -> NodeRefusal {
-    // The scheduler's preemption does not free devices of its victims while it looks for them.
+    // While the scheduler looks for pods to preempt, it does not count their devices as free.
     NodeRefusal { reasons: reasons.into(), remedy: Remedy::None }
 }
 

@@ -376,9 +376,9 @@ impl State {
 /// How the replacements of a loss were placed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placements {
-    /// Simulated, one replacement after the other.
+    /// The placements were simulated, one replacement after the other.
     Computed,
-    /// Not simulated: all replacements are certain to find a node.
+    /// The placements were not simulated, because all replacements are certain to find a node.
     AllFit,
 }
 
