@@ -100,7 +100,7 @@ struct PodDepartureReport {
     gone_at: Option<Timestamp>,
     #[serde(flatten)]
     departure: DepartureReport,
-    /// Number of departures for which the pod's row stands in the table; `None` if it has no row.
+    /// Number of departures that the pod's row in the table combines; `None` if the pod has no row.
     #[serde(skip)]
     in_row: Option<usize>,
 }

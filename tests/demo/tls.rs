@@ -129,7 +129,7 @@ async fn in_a_pod_the_service_account_is_used_as_the_kubelet_mounts_it() {
     let error = connect_from(&none, &pod).await.err().expect("the server does not know the token");
     assert!(matches!(error, ConnectError::Unauthorized { .. }), "{error}");
 
-    // A kubeconfig comes first.
+    // A kubeconfig takes precedence over the service account of the pod.
     let kubeconfig =
         folder.file("kubeconfig", &format!("clusters: [{{name: c, cluster: {{server: '{}'}}}}]", server.url));
     let options = ConnectOptions { kubeconfig: Some(kubeconfig), ..ConnectOptions::default() };

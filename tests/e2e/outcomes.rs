@@ -1,8 +1,8 @@
 //! Predicted pod outcomes compared with those of the real controllers and the real scheduler, for pods of Deployments,
 //! StatefulSets with volumes, and Jobs, while nodes fail, come back, are deleted and are tainted.
 //!
-//! `kordon status --watch` runs meanwhile; its last line says how many outcomes were as predicted. Every other outcome
-//! needs a cause that leads to exactly that difference ([`Cause`]).
+//! `kordon status --watch` runs at the same time; its last line says how many outcomes were as predicted. Every other
+//! outcome needs a cause that leads to exactly that difference ([`Cause`]).
 //!
 //! Runs only with `KORDON_RUN`, for that time (`KORDON_RUN=4m`, `1h`) and three minutes more: the real components do
 //! not behave the same twice, and each difference without a cause has to be investigated. `KORDON_SEED` selects other

@@ -1,5 +1,5 @@
 //! `kordon audit` over dumps of a real control plane, compared with what `kubectl drain` then did to each of their
-//! nodes (`tests/e2e/audit.rs` made both). Also over the cases, and in pipelines.
+//! nodes (`tests/e2e/audit.rs` made both). Also `kordon audit` over the objects of the cases, and in pipelines of CI.
 
 use std::{collections::BTreeSet, fs, path::Path};
 

@@ -391,7 +391,7 @@ fn cases() -> Vec<Case> {
             "ShuttingDown 10s",
             &["its kubelet reports Ready=False (node is shutting down)"],
         ),
-        // Kubernetes v0.37.1: core/v1/types.go. Another client says so; the kubelet does not.
+        // Kubernetes v0.37.1: core/v1/types.go. Another client sets this condition; the kubelet does not.
         case(
             "shutdown-condition",
             conditions(json!([{"type": "GracefulNodeShutdownInProgress", "status": "True",

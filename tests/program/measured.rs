@@ -116,7 +116,8 @@ const MEASURED: &[Measured] = &[
         outcomes: &[("stuck", 1)],
         ready: &[],
     },
-    // The template asks for more than any node has, but these pods are of the current revision. There is room for one.
+    // The template requests more than any node has, but the pods of this set have the current revision, which requests
+    // less. There is room for one pod.
     Measured {
         case: "stateful-set-below-partition",
         node: "c05-n1",

@@ -10,7 +10,7 @@ use crate::{
     run::notify::{NoticeRate, NotifyOptions, TerminalNotice},
 };
 
-/// The table, as it is written.
+/// The table `[notify]`, with its values as written in the file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct NotifyFile {

@@ -74,7 +74,7 @@ struct PodListReport {
     /// The pods on the nodes that pass the filter, in the order of `--sort`; those that are known, if pods are among
     /// `unknown`.
     pods: Vec<ListedPodReport>,
-    /// Number of these pods without a filter.
+    /// Number of pods on the nodes without a filter.
     total: usize,
     #[serde(flatten)]
     unknown: UnknownReport,

@@ -51,7 +51,7 @@ pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<(
     let report: Value = serde_json::from_str(&output.out).context("a report")?;
     ensure!(report["surges"][0]["stage"] == "scaledBack", "{report}");
     check_moved(&client, &node).await?;
-    // A budget that needs one healthy pod has granted the eviction, so there was another one.
+    // The budget, which needs one healthy pod, has granted the eviction. So another healthy pod existed.
     ensure!(granted(plane)? > before && scaled(plane)? == [2, 1], "{:?}", scaled(plane)?);
 
     let node = settled(&client).await?;

@@ -1,5 +1,5 @@
-//! Compares events of the real controllers with the predictions made five seconds before the events, and these
-//! predictions with the events.
+//! Compares events of the real controllers with predictions in both directions: every event needs a prediction made
+//! five seconds before it, and every predicted event has to happen.
 
 mod explain;
 

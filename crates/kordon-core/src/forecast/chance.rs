@@ -332,10 +332,11 @@ impl Contest {
 
     /// Returns a lower and an upper bound of the number of deleted pods, whichever nodes get the tokens.
     ///
-    /// The later a node gets its token, the fewer of its pods are deleted in time. For the upper bound, every token
-    /// that can lead to deletions counts like the first token, and goes to one of the nodes with the most deletions.
-    /// For the lower bound, one sum is computed for each token: this token and all tokens before it count like this
-    /// token, and go to the nodes with the fewest deletions. The lower bound is the largest of these sums.
+    /// The later a node gets its token, the fewer of its pods are deleted in time. The upper bound assumes that every
+    /// token that can lead to deletions comes as early as the first token, and goes to one of the nodes with the most
+    /// deletions. For the lower bound, one sum is computed for each token. The sum assumes that all tokens up to this
+    /// one come as late as this one, and go to the nodes with the fewest deletions. The lower bound is the largest of
+    /// these sums.
     fn bounds(&self, schedules: &BTreeMap<&NodeName, Schedule>, until: Timestamp) -> (usize, usize) {
         let mut alike: BTreeMap<&Schedule, usize> = BTreeMap::new();
         schedules.values().for_each(|schedule| *alike.entry(schedule).or_default() += 1);

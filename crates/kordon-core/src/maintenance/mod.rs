@@ -1,10 +1,10 @@
 //! Maintenance of several nodes: in which waves they are drained, and what that costs.
 //!
 //! Each node is cordoned, drained, worked on, comes back, and is uncordoned. The nodes of a wave go at the same time; the
-//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`] works
-//! out the waves by simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every pod
-//! finds a place, and no zone loses too many. Between waves the loss of any node or zone must be no worse than before the
-//! start.
+//! next wave starts when all are back and every moved pod is Ready again, if it was before. [`MaintenancePlan::new`]
+//! computes the waves by simulation: it adds nodes to a wave as long as no budget makes them wait for each other, every
+//! pod finds a place, and no zone loses too many. Between waves the loss of any node or zone must be no worse than
+//! before the start.
 //!
 //! A pod should move only once. Therefore the nodes of later waves are cordoned in advance if there is room elsewhere,
 //! so that replacements land on other nodes.
@@ -58,7 +58,7 @@ pub struct MaintenanceOptions {
     /// Whether the loss of a node or zone must be no worse between waves than before. That takes a simulation of each loss for
     /// each wave.
     pub keeps_headroom: bool,
-    /// The loss that must not become worse; `None` for the loss that the worst case strands now.
+    /// The loss that must not become worse; `None` for the worst loss before the start.
     pub before: Option<WorstLoss>,
     /// Limits that no wave may break.
     pub guards: Guards,

@@ -124,7 +124,7 @@ impl Operation {
         }
     }
 
-    /// Scales back what an operation that is undone may have left scaled up.
+    /// Scales back the Deployments that the undone operation may have left scaled up.
     pub(super) fn add_scaled(&mut self, scales: &[ScaleUndo]) {
         scales.iter().for_each(|left| self.adopt(left));
     }

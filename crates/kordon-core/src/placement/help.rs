@@ -177,8 +177,8 @@ pub struct RequiredNode {
     pub resources: Vec<(Name, i64)>,
     /// Required labels as text: `key=value` for a value, `no key` for an absent label.
     pub labels: Vec<String>,
-    /// Zones of the pod's volumes, of which the node must be in one; empty if any zone will do. Volumes name them by labels
-    /// of their drivers.
+    /// Zones of the pod's volumes, of which the node must be in one; empty if any zone will do. The labels of the
+    /// volumes' drivers name the zones.
     pub zones: Vec<Name>,
 }
 

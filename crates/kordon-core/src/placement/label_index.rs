@@ -33,7 +33,7 @@ impl LabelIndex {
             self.sorted.reserve_exact(self.recent.len());
             self.sorted.append(&mut self.recent);
             // The stable sort is fast here, because it merges two runs that are already sorted. The unstable sort does
-            // not.
+            // not merge runs.
             self.sorted.sort();
         }
     }

@@ -20,7 +20,7 @@ pub enum JobFailure {
     PodFailurePolicy,
     /// The deadline of the Job passes before the replacement of the pod is Ready.
     DeadlineExceeded,
-    /// The deadline of the Job passes before the pod fails, so that the Job fails whatever becomes of the pod.
+    /// The deadline of the Job passes before the pod fails, so the Job fails in any case.
     DeadlineFirst,
     /// The Job has failed for another reason.
     Other,

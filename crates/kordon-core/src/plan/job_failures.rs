@@ -322,7 +322,7 @@ pub struct JobConsequences {
 }
 
 impl JobConsequences {
-    /// Works out the consequences of evictions by taints, or of removals by the pod garbage collector. Both mark the
+    /// Computes the consequences of evictions by taints, or of removals by the pod garbage collector. Both mark the
     /// pods as DisruptionTarget.
     pub fn new(cluster: &Cluster, departures: &[Departure]) -> Self {
         let failed_at = |departure: &Departure| match owner::recreation(cluster, &departure.pod) {

@@ -144,11 +144,11 @@ impl fmt::Display for PodWarning {
 /// What an operator does with pods of a node that is cordoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CordonAct {
-    /// The operator moves their role to other pods.
+    /// The operator moves the role of the pods to other pods.
     MovesRole,
-    /// The operator deletes them. Each is the only instance of its cluster.
+    /// The operator deletes the pods. Each pod is the only instance of its cluster.
     Restarts,
-    /// The operator does nothing, because no other instance can take their role now.
+    /// The operator does nothing, because no other instance can take the role of the pods now.
     Nothing,
 }
 

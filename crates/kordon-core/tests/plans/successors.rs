@@ -167,7 +167,7 @@ fn with_additions(hash: &str, change: impl Fn(&mut Pod)) -> PlanFixture {
     fixture
 }
 
-/// Admission adds to a pod whatever the pod has beyond its template, and adds it to the next pod too: kubernetes 1.37
+/// What a pod has beyond its template was added by admission, which adds the same to the next pod: kubernetes 1.37
 /// `plugin/pkg/admission/runtimeclass`, `podnodeselector`, `podtolerationrestriction`; sidecars by webhooks.
 #[test]
 fn what_admission_added_to_a_pod_it_adds_to_its_replacement() {
@@ -368,7 +368,8 @@ fn a_volume_of_a_deleted_node_is_detached_by_force() {
     assert_eq!(ready(&fixture), Some(50), "nothing attaches it");
 }
 
-/// Upstream of 1.36, `volume/plugins.go` `FindAttachablePluginBySpec`: local volumes, NFS and alike have no attacher.
+/// Upstream of 1.36, `volume/plugins.go` `FindAttachablePluginBySpec`: local volumes, NFS and similar volumes have no
+/// attacher.
 #[test]
 fn a_volume_that_nothing_attaches_holds_no_replacement() {
     assert_eq!(fail(&with_volume(false), &["n1"]).counts().text(), "1 stuck");

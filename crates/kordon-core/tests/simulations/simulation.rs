@@ -1044,7 +1044,8 @@ fn where_upstream_is_random_about_a_taint_a_forecast_says_may() {
     assert_eq!(chances(ServerVersion::new(1, 33)), [], "there nodes wait only from the pass after");
 }
 
-/// The outcomes of evictions are placed in the order of all timers. A forecast has to know those after its end, too.
+/// Replacements are placed in the order of all eviction timers. So a forecast also has to know the timers that end
+/// after its own end.
 #[test]
 fn a_forecast_knows_the_timers_that_fire_after_its_end() {
     let mut sim = Sim::new();

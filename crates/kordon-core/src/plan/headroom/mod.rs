@@ -179,7 +179,7 @@ impl Headroom {
         self.nodes.is_complete() && self.zones.is_complete()
     }
 
-    /// Returns whether all losses have been computed and none is left to the what-if.
+    /// Returns whether all losses have been computed, including those that may be left to the what-if.
     pub const fn is_answered(&self) -> bool {
         self.is_complete() && self.nodes.on_request == 0 && self.zones.on_request == 0
     }
