@@ -31,7 +31,7 @@ pub enum NodeState {
     Pressure,
     /// The node's kubelet has never posted a status.
     Starting,
-    /// A component of another project restarts the machine, which is still Ready or Ready again.
+    /// A component of another project restarts the machine. The node is still Ready, or is Ready again.
     Rebooting,
     /// A drain claims the node, or a component of another project drains it.
     Draining,

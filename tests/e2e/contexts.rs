@@ -30,7 +30,7 @@ const SECOND: &str = "second";
 /// A node of the second cluster.
 const OTHER: &str = "z1";
 
-/// What the confirmation of a drain asks for that a budget blocks from its start.
+/// The word that confirms a drain which a budget blocks from its start.
 const OVERRIDE: &str = "try-blocked";
 
 const SIZE: ClusterSize = ClusterSize::PATIENT;

@@ -338,7 +338,7 @@ pub struct DrainClaimReport {
     /// Number of pods that the drain removes from the node, pods that are already gone included; `null` if the number
     /// was not recorded.
     pub pods: Option<usize>,
-    /// Number of these pods that are left; `null` if the node's pods are unknown.
+    /// Number of pods that the drain has to remove and that are left; `null` if the node's pods are unknown.
     pub pods_left: Option<usize>,
     /// Progress of the drain on this node; `null` if the pods or their number are unknown.
     pub count: Option<DrainCountReport>,

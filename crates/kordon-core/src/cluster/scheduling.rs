@@ -9,7 +9,9 @@ use super::{
     node::Node,
 };
 
-/// The part of a pod's spec that says where it may run. The pod's requests are in [`super::PodResources`].
+/// The part of a pod's spec that says where it may run, without the pod's requests, which are in
+/// [`super::PodResources`]. This part is equal for all pods of a workload, and so it is shared; see
+/// [`super::Pod::scheduling`].
 ///
 /// It is equal for all pods of a workload, and so it is shared; see [`super::Pod::scheduling`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
