@@ -16,12 +16,7 @@ use super::cluster::{
     ClusterSize, OPERATOR, PLANNER, UserShell, create_budget, is_granted_eviction, may_drain, pods, rule,
     start_cluster,
 };
-use crate::harness::{
-    eventually::eventually,
-    kubelets::is_ready,
-    objects::deployment,
-    plane::{self, Plane},
-};
+use crate::harness::{eventually::eventually, kubelets::is_ready, objects::deployment, plane::Plane};
 
 /// A drain of the node of a single replica, with `--surge`.
 const DRAIN: [&str; 5] = ["--surge", "--ignore-daemonsets", "--enforce", "--yes", "-o=json"];
