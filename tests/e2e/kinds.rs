@@ -20,7 +20,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use k8s_openapi::api::{
     batch::v1::Job,
     core::v1::{Namespace, Node},
@@ -53,7 +53,9 @@ const TOLERATION: u32 = 8;
 /// Time without a change after which a namespace counts as settled: longer than the first back-off of a Job.
 const QUIET: Span = Span::from_secs(12);
 /// Longest time for which one variant is observed.
-const OBSERVED: Span = Span::from_secs(120);
+const OBSERVED: Span = Span::from_secs(180);
+/// Variants that are tried at once: kubelets that are short of time would start pods late.
+const TRIED_AT_ONCE: usize = 8;
 /// How long kubectl drain tries.
 const PATIENCE: &str = "--timeout=25s";
 /// Processes of kordon and kubectl that run at once.
@@ -123,9 +125,10 @@ async fn all(plane: &mut Plane, variants: &[Variant]) -> Result<Vec<String>> {
     let history = History::start(client.clone());
     let processes = Semaphore::new(AT_ONCE);
     let trial = Trial { plane, client, kubelets, history, flags, processes };
-    let results = join_all(variants.iter().map(|variant| trial.run(variant))).await;
+    let tried = variants.iter().map(async |variant| (variant, trial.run(variant).await));
+    let mut results = stream::iter(tried).buffered(TRIED_AT_ONCE);
     let mut differences = Vec::new();
-    for (variant, result) in variants.iter().zip(results) {
+    while let Some((variant, result)) = results.next().await {
         match result {
             Ok(found) => {
                 differences.extend(found.into_iter().map(|text| format!("{}: {text}", variant.name)))
@@ -152,6 +155,13 @@ struct Trial<'a> {
     processes: Semaphore,
 }
 
+/// Something that was done for real.
+struct Done {
+    since: Timestamp,
+    /// Whether nothing of it failed.
+    is_complete: bool,
+}
+
 impl Trial<'_> {
     /// Prepares a variant, asks kordon, does the same for real, and returns each difference.
     async fn run(&self, variant: &Variant) -> Result<Vec<String>> {
@@ -159,17 +169,19 @@ impl Trial<'_> {
         self.keep(variant).await?;
         let answer = self.ask(variant).await?;
         let mut found = unexpected(variant, &answer);
-        let since = Clock::system().now();
-        let is_done = self.act(variant).await?;
-        self.observe(variant, since, comparison::lasts(&answer)).await?;
+        let Done { since, is_complete } = self.act(variant).await?;
+        self.observe(variant, since, comparison::lasts(&answer).max(Span::from_secs(variant.lasts.into())))
+            .await?;
         let (failed_jobs, failed_indexes) = self.jobs(variant).await?;
         let pods = self.history.of(&variant.name);
         if let Some(node) = variant.ask.strip_prefix("drain ") {
             let node = variant.node(node.split(' ').next().unwrap_or_default());
             let left = pods.values().filter(|seen| seen.is_drained_from(&node)).count();
-            if (answer["outcome"] == "completes") != (is_done && left == 0) {
+            if (answer["outcome"] == "completes") != (is_complete && left == 0) {
                 let outcome = &answer["outcome"];
-                found.push(format!("the plan {outcome}; the drain ended: {is_done}, with {left} pods left"));
+                found.push(format!(
+                    "the plan {outcome}; the drain ended: {is_complete}, with {left} pods left"
+                ));
             }
         }
         let happened =
@@ -246,10 +258,13 @@ impl Trial<'_> {
         if !variant.ask.starts_with("forecast") {
             words.insert(0, "plan".into());
         }
-        if words[1] == "delete" || words[1] == "evict" {
+        if matches!(words.get(1).map(String::as_str), Some("delete" | "evict")) {
             words.extend(["-n".into(), variant.name.clone()]);
         }
         words.extend(["-o".into(), "json".into()]);
+        if ["drain", "delete", "taint", "cordon"].contains(&words[1].as_str()) {
+            words.push("--placement=wait".into());
+        }
         if !variant.with.is_empty() {
             words.extend(["--with".into(), shell.file("with.json", &list(variant)?)]);
         }
@@ -264,13 +279,16 @@ impl Trial<'_> {
         })
     }
 
-    /// Carries out the action that the question asks about. Returns whether the action ended.
-    async fn act(&self, variant: &Variant) -> Result<bool> {
+    /// Carries out the action that the question asks about.
+    async fn act(&self, variant: &Variant) -> Result<Done> {
+        let mut done = Vec::new();
         if !variant.with.is_empty() {
             let file = self.plane.folder().join(format!("{}.json", variant.name));
             fs::write(&file, list(variant)?)?;
-            let _turn = self.processes.acquire().await?;
-            self.plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", path(&file)]).await?;
+            let (since, applied) =
+                self.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", path(&file)]).await?;
+            applied?;
+            done.push(Done { since, is_complete: true });
         }
         let lines = match (&variant.then, variant.ask.split_once(' ')) {
             (Some(lines), _) => lines.clone(),
@@ -279,35 +297,41 @@ impl Trial<'_> {
             (None, Some((_, _))) => vec![variant.ask.clone()],
             (None, None) => Vec::new(),
         };
-        let mut is_done = true;
         for line in lines {
-            is_done &= self.command(variant, &line).await?;
+            done.push(self.command(variant, &line).await?);
         }
-        Ok(is_done)
+        let first = done.first().context("nothing is done")?;
+        Ok(Done { since: first.since, is_complete: done.iter().all(|done| done.is_complete) })
     }
 
-    /// Runs a line: something that happens to a kubelet, or a command of kubectl. Returns whether it ended; only a drain
-    /// may fail.
-    async fn command(&self, variant: &Variant, line: &str) -> Result<bool> {
+    /// Runs a line: something that happens to a kubelet, or a command of kubectl. Only a drain may fail.
+    async fn command(&self, variant: &Variant, line: &str) -> Result<Done> {
         let words = variant.command(line);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let since = Clock::system().now();
         match words[..] {
-            ["silence", node] => self.kubelets.silence(node).await.map(|_| true),
-            ["remove", node] => self.kubelets.remove(node).await.map(|()| true),
-            ["back", node] => self.kubelets.come_back(node).await.map(|()| true),
-            ["wait", seconds] => {
-                tokio::time::sleep(Span::from_secs(seconds.parse()?).to_std()).await;
-                Ok(true)
-            }
+            ["silence", node] => drop(self.kubelets.silence(node).await?),
+            ["remove", node] => self.kubelets.remove(node).await?,
+            ["back", node] => self.kubelets.come_back(node).await?,
+            ["wait", seconds] => tokio::time::sleep(Span::from_secs(seconds.parse()?).to_std()).await,
             ["drain", ..] => {
-                let _turn = self.processes.acquire().await?;
-                Ok(self.plane.kubectl(&words).await.is_ok())
+                let (since, drained) = self.kubectl(&words).await?;
+                return Ok(Done { since, is_complete: drained.is_ok() });
             }
             _ => {
-                let _turn = self.processes.acquire().await?;
-                self.plane.kubectl(&[&["-n", &variant.name], &words[..]].concat()).await.map(|_| true)
+                let (since, ran) = self.kubectl(&[&["-n", &variant.name], &words[..]].concat()).await?;
+                ran?;
+                return Ok(Done { since, is_complete: true });
             }
         }
+        Ok(Done { since, is_complete: true })
+    }
+
+    /// Runs kubectl once few others run. Returns when it began, and its output.
+    async fn kubectl(&self, words: &[&str]) -> Result<(Timestamp, Result<String>)> {
+        let _turn = self.processes.acquire().await?;
+        let since = Clock::system().now();
+        Ok((since, self.plane.kubectl(words).await))
     }
 
     /// Watches until nothing has changed for a while.
@@ -333,7 +357,9 @@ impl Trial<'_> {
         let (mut reasons, mut indexes) = (BTreeMap::new(), BTreeMap::new());
         for job in jobs.list(&ListParams::default()).await? {
             let status = job.status.clone().unwrap_or_default();
-            let failed = status.conditions.iter().flatten().find(|condition| condition.type_ == "Failed");
+            // A Job has failed once it has this condition; `Failed` follows when all its pods are gone.
+            let failed =
+                status.conditions.iter().flatten().find(|condition| condition.type_ == "FailureTarget");
             if let Some(reason) = failed.and_then(|condition| condition.reason.clone()) {
                 reasons.insert(job.name_any(), reason);
             }
@@ -381,7 +407,8 @@ impl Trial<'_> {
 
 /// Returns the parts of an answer that differ from what the variant expects.
 fn unexpected(variant: &Variant, answer: &Value) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut found: Vec<String> =
+        answer["error"].as_str().map(|error| format!("error: {error}")).into_iter().collect();
     let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
     for pod in comparison::pods(answer).filter(|pod| pod["namespace"] == variant.name.as_str()) {
         *outcomes.entry(pod["outcome"].as_str().unwrap_or_default().to_owned()).or_default() += 1;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::history::Seen;
 
-/// How much sooner than predicted a replacement may be Ready.
+/// How much sooner than predicted a replacement may be Ready, beside how much sooner its pod may be gone.
 const SOONER: f64 = 5.0;
 /// How much later than twice the predicted time a replacement may be Ready.
 const LATER: f64 = 15.0;
@@ -30,6 +30,8 @@ enum Fate {
     Stays,
     /// The pod has no successor.
     None,
+    /// It has no successor, whether or not it is where it was.
+    Stuck,
 }
 
 /// A pod of the answer.
@@ -39,6 +41,8 @@ struct Predicted<'a> {
     text: &'a str,
     fate: Fate,
     ready: Option<f64>,
+    /// How much sooner than likely the pod may be gone.
+    sooner: f64,
 }
 
 /// What happened in a namespace.
@@ -107,10 +111,13 @@ fn predicted<'a>(pod: &'a Value, name: &'a str) -> Predicted<'a> {
         "sameNode" => Fate::Runs(text("node").map(str::to_owned)),
         "pending" => Fate::Pending,
         "blocked" | "stays" => Fate::Stays,
+        "stuck" => Fate::Stuck,
         _ => Fate::None,
     };
     let ready = pod["readyAgainInSeconds"].as_f64().or_else(|| pod["readyInSeconds"].as_f64());
-    Predicted { name, outcome, text: text("outcomeText").unwrap_or_default(), fate, ready }
+    let gone = |bound: &str| pod["deleted"][bound].as_f64().unwrap_or_default();
+    let sooner = gone("likelySeconds") - gone("soonestSeconds");
+    Predicted { name, outcome, text: text("outcomeText").unwrap_or_default(), fate, ready, sooner }
 }
 
 fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Vec<String> {
@@ -120,10 +127,10 @@ fn of_owner(owner: &(String, String), predicted: &[Predicted<'_>], happened: &Ha
         None => owner.0 == "Pod" && seen.name == owner.1,
     };
     let all: Vec<&Seen> = happened.pods.values().filter(is_of_owner).collect();
-    let new: Vec<&Seen> =
-        all.iter().copied().filter(|seen| seen.first_seen >= happened.since && seen.lives()).collect();
+    let new: Vec<&Seen> = all.iter().copied().filter(|seen| seen.first_seen >= happened.since).collect();
     let mut fates: Vec<Fate> = new
         .iter()
+        .filter(|seen| seen.lives())
         .map(|seen| seen.node.clone().map_or(Fate::Pending, |node| Fate::Runs(Some(node))))
         .collect();
     let stays = |pod: &&Predicted<'_>| {
@@ -149,10 +156,13 @@ fn agree(expected: &[Fate], became: &[Fate]) -> bool {
     let mut left = became.to_vec();
     let mut take =
         |fate: &dyn Fn(&Fate) -> bool| left.iter().position(fate).map(|place| left.remove(place)).is_some();
-    let (any, certain): (Vec<&Fate>, Vec<&Fate>) =
-        expected.iter().partition(|fate| **fate == Fate::Runs(None));
+    let is_open = |fate: &&Fate| matches!(fate, Fate::Runs(None) | Fate::Stuck);
+    let (open, certain): (Vec<&Fate>, Vec<&Fate>) = expected.iter().partition(is_open);
     let all = certain.into_iter().all(|fate| take(&|other: &Fate| other == fate))
-        && any.into_iter().all(|_| take(&|other: &Fate| matches!(other, Fate::Runs(_))));
+        && open.into_iter().all(|fate| match fate {
+            Fate::Stuck => take(&|other: &Fate| matches!(other, Fate::Stays | Fate::None)),
+            _ => take(&|other: &Fate| matches!(other, Fate::Runs(_))),
+        });
     all && left.is_empty()
 }
 
@@ -173,7 +183,7 @@ fn of_job(job: &str, predicted: &[Predicted<'_>], happened: &Happened<'_>) -> Ve
     }
 }
 
-/// Compares when replacements are Ready: within wide bounds, and in order where they keep their names.
+/// Compares when replacements are first Ready: within wide bounds, and in order where they keep their names.
 fn times(
     owner: &(String, String),
     predicted: &[Predicted<'_>],
@@ -182,12 +192,13 @@ fn times(
 ) -> Vec<String> {
     let mut found = Vec::new();
     let after = |at: Timestamp| at.since(since).as_secs_f64();
-    let mut expected: Vec<f64> = predicted.iter().filter_map(|pod| pod.ready).collect();
+    let mut expected: Vec<(f64, f64)> =
+        predicted.iter().filter_map(|pod| Some((pod.ready?, pod.sooner))).collect();
     let mut became: Vec<f64> = new.iter().filter_map(|seen| seen.ready).map(after).collect();
-    expected.sort_by(f64::total_cmp);
+    expected.sort_by(|one, other| one.0.total_cmp(&other.0));
     became.sort_by(f64::total_cmp);
-    for (expected, became) in expected.iter().zip(&became) {
-        if *became < expected - SOONER || *became > expected * 2.0 + LATER {
+    for ((expected, sooner), became) in expected.iter().zip(&became) {
+        if *became < expected - sooner - SOONER || *became > expected * 2.0 + LATER {
             found.push(format!("Ready again in {became:.1} s, predicted were {expected:.1} s"));
         }
     }

@@ -38,6 +38,9 @@ pub struct Variant {
     pub with: Vec<Value>,
     /// The action that is carried out for real. By default, it is the one that the question asks about.
     pub then: Option<Vec<String>>,
+    /// Seconds for which the variant is observed at least.
+    #[serde(default)]
+    pub lasts: u32,
     /// Number of pods by the word of their outcome.
     pub becomes: BTreeMap<String, u64>,
     /// Texts in the answer.
