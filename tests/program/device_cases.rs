@@ -197,6 +197,33 @@ async fn a_rule_deletes_the_pods_that_have_the_device_that_it_selects() {
     assert_eq!(evictions[0]["pod"], "train-cd4958b9-w5bkd");
 }
 
+/// As the DaemonSet and scheduler of 1.37.1 do (`dev-rule-daemon-set` in tests/e2e/kinds/devices.yaml): the new pod is bound
+/// to the node of the old one, whose only device is tainted.
+#[tokio::test]
+async fn the_pod_of_a_daemon_set_stays_pending_while_its_device_is_tainted() {
+    let mut objects = Objects::of(TAINTS);
+    objects.without("Deployment", "train");
+    let set = objects.named("ReplicaSet", "train-cd4958b9");
+    set["kind"] = "DaemonSet".into();
+    let pods = [("train-cd4958b9-w5bkd", "c30r-n1"), ("train-cd4958b9-8kgxk", "c30r-n2")];
+    for (name, node) in pods {
+        let pod = objects.named("Pod", name);
+        pod["metadata"]["ownerReferences"][0]["kind"] = "DaemonSet".into();
+        let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+        pod["spec"]["affinity"] = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchFields": [field]}]}}});
+    }
+    let rule = objects.named("DeviceTaintRule", "broken");
+    rule["spec"]["taint"]["effect"] = "NoExecute".into();
+    rule["spec"]["deviceSelector"] = json!({"driver": "gpu.example.com", "pool": "c30r-n1"});
+    let forecast = objects.answer("forecast", DONE).await;
+    let replacements = forecast["replacements"].as_array().expect("replacements").iter();
+    let outcomes: Vec<(&str, &str)> = replacements
+        .map(|pod| (pod["pod"].as_str().expect("a name"), pod["outcome"].as_str().expect("a word")))
+        .collect();
+    assert_eq!(outcomes, [("train-cd4958b9-w5bkd", "pending")], "{forecast:#}");
+}
+
 #[tokio::test]
 async fn a_taint_of_a_slice_deletes_pods_when_their_toleration_ends() {
     let mut objects = Objects::of(TAINTS);

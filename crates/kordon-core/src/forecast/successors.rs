@@ -275,7 +275,7 @@ impl Forecast {
                     created: jobs.created(&pod.key),
                     ..Departing::from_running_node(cluster, &pod, is_known)
                 }
-                .with_recreation(cluster, &pod, jobs.recreation(cluster, &pod)),
+                .with_recreation(cluster, &pod, recreation(cluster, &jobs, &pod)),
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
             let created = match departure {
@@ -352,6 +352,16 @@ impl Forecast {
             .of_node(pod.node.as_ref()?)
             .find(|step| matches!(step.kind, ForecastKind::Unknown { .. }) && step.at <= leaves);
         unknown.map(|step| step.at)
+    }
+}
+
+/// Returns what creates a replacement for a pod that is deleted. The scheduler binds pods of DaemonSets, too, so one with
+/// devices comes back to its node only if the node has other devices for it.
+fn recreation(cluster: &Cluster, jobs: &JobConsequences, pod: &Pod) -> Recreation {
+    let has_devices = !pod.scheduling.device_claims.is_empty();
+    match jobs.recreation(cluster, pod) {
+        Recreation::OnSameNode if pod.is_of_daemon_set() && has_devices => Recreation::WhenGone,
+        other => other,
     }
 }
 
