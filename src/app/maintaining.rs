@@ -3,25 +3,24 @@
 //! The loop runs them (`run`): a maintenance starts by a [`Job`], takes the operator's input, and reports
 //! [`MaintenanceEvent`]s.
 
-use std::collections::VecDeque;
-
 use super::{
     App,
     dialog::DialogSubject,
     maintenance::{
         MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
     },
+    notice_log::NoticeLog,
     operations::Job,
 };
 use crate::model::JournalEntry;
 use kordon_core::{
     cluster::OperationId,
-    engine::{Severity, Why},
+    engine::Severity,
     maintenance::{
         MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceNotes, MaintenanceOutcome,
         MaintenancePlan,
     },
-    operation::{OperationNotice, OperatorInput, approval::Prompt},
+    operation::{OperatorInput, approval::Prompt},
 };
 use kordon_time::Timestamp;
 
@@ -93,10 +92,8 @@ impl App {
             }
             MaintenanceEvent::Started(id, plan) => self.on_maintenance_started(number, id, &plan, now),
             MaintenanceEvent::News(MaintenanceNews::Notice(notice)) => {
-                let OperationNotice { at, level, subject, text } = &notice;
-                let subject = if subject.is_empty() { "maintenance" } else { subject };
-                self.model.journal.add(JournalEntry::new(*at, *level, subject, text, Why::default()));
-                self.maintenance_mut(number).into_iter().for_each(|entry| entry.notice(notice.clone()));
+                self.model.journal.add(JournalEntry::from_notice(&notice, "maintenance"));
+                self.maintenance_mut(number).into_iter().for_each(|entry| entry.notices.add(notice.clone()));
             }
             MaintenanceEvent::News(MaintenanceNews::Progress(outcome)) => {
                 self.maintenance_mut(number).into_iter().for_each(|entry| entry.outcome = (*outcome).clone());
@@ -125,7 +122,7 @@ impl App {
             began: now,
             planned_end: plan.ends(),
             outcome: MaintenanceOutcome::planned(plan),
-            notices: VecDeque::new(),
+            notices: NoticeLog::default(),
             state: MaintenanceState::Running,
         });
     }

@@ -31,6 +31,7 @@ mod maintaining;
 pub mod maintenance;
 mod mouse;
 pub mod near_miss;
+pub mod notice_log;
 mod offers;
 mod on_preferences;
 mod on_screen;

@@ -81,7 +81,7 @@ fn sections(entry: &OperationEntry) -> [(&'static str, Vec<ProgressRow>); 5] {
     let budgets = (0..entry.blocking.len()).map(ProgressRow::Budget);
     let blocked =
         if blocked.is_empty() { Vec::new() } else { rows(blocked).into_iter().chain(budgets).collect() };
-    let said = (0..entry.notices.len()).rev().map(|place| ProgressRow::Notice(entry.dropped + place));
+    let said = entry.notices.numbers().map(ProgressRow::Notice);
     [
         ("blocked", blocked),
         ("nodes", (0..report.nodes.len()).map(ProgressRow::Node).collect()),
@@ -142,7 +142,7 @@ impl Filterable for FilterableRow<'_> {
                 found(&blocking.numbers);
             }
             ProgressRow::Notice(number) => {
-                if let Some(notice) = self.entry.notice(number) {
+                if let Some(notice) = self.entry.notices.get(number) {
                     found(&notice.subject);
                     found(&notice.text);
                 }

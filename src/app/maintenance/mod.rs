@@ -15,7 +15,6 @@ use kordon_core::{
 use kordon_time::Timestamp;
 
 pub use request::{MaintenanceOption, MaintenanceRequest};
-pub(in crate::app) use running::NOTICES;
 pub use running::{
     MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
 };

@@ -1,17 +1,13 @@
 //! Maintenances that were started from the dashboard, and the steps before their start.
 
-use std::collections::VecDeque;
-
 use super::MaintenanceRequest;
+use crate::app::notice_log::NoticeLog;
 use kordon_core::{
     cluster::OperationId,
     maintenance::{MaintenanceEnd, MaintenanceEndKind, MaintenanceNews, MaintenanceOutcome, MaintenancePlan},
-    operation::{OperationNotice, approval::Prompt},
+    operation::approval::Prompt,
 };
 use kordon_time::Timestamp;
-
-/// Maximum number of notices that are kept of an operation or a maintenance.
-pub(in crate::app) const NOTICES: usize = 200;
 
 /// A maintenance that waits for the operator's confirmation.
 #[derive(Clone, Debug)]
@@ -39,8 +35,7 @@ pub struct MaintenanceEntry {
     /// Planned end of the maintenance, as of its start.
     pub planned_end: Option<Timestamp>,
     pub outcome: MaintenanceOutcome,
-    /// Notices, newest last.
-    pub notices: VecDeque<OperationNotice>,
+    pub notices: NoticeLog,
     pub state: MaintenanceState,
 }
 
@@ -97,12 +92,5 @@ impl MaintenanceEntry {
             },
             MaintenanceState::Ended { kind: None, .. } => "has ended without its end in the journal",
         }
-    }
-
-    pub(in crate::app) fn notice(&mut self, notice: OperationNotice) {
-        if self.notices.len() == NOTICES {
-            self.notices.pop_front();
-        }
-        self.notices.push_back(notice);
     }
 }

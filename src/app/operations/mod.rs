@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, VecDeque};
 use super::{
     App,
     dialog::{Dialog, DialogReply, DialogSubject},
-    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart, NOTICES},
+    maintenance::{MaintenanceEntry, MaintenanceEvent, MaintenanceStart},
+    notice_log::NoticeLog,
     options::Mode,
     pane::Pane,
     preview::ReadNodes,
@@ -87,10 +88,7 @@ pub struct OperationEntry {
     pub landings: BTreeMap<Key, LandedReplacement>,
     /// When `left`, `blocking` and `landings` were computed.
     left_at: Timestamp,
-    /// Notices, newest last.
-    pub notices: VecDeque<OperationNotice>,
-    /// Number of older notices that were dropped.
-    pub dropped: usize,
+    pub notices: NoticeLog,
     stale: bool,
     state: EntryState,
 }
@@ -217,11 +215,6 @@ impl OperationEntry {
     pub fn planned_end(&self) -> Option<Timestamp> {
         let plan = self.plan.as_ref()?;
         Some(self.progress.started_at + plan.totals.ends.likely?.since(plan.made))
-    }
-
-    /// The notice with this number. Numbers count from the operation's first notice, dropped notices included.
-    pub fn notice(&self, number: usize) -> Option<&OperationNotice> {
-        self.notices.get(number.checked_sub(self.dropped)?)
     }
 }
 
@@ -406,15 +399,9 @@ impl App {
         for entry in &mut self.operations.entries {
             let id = entry.id().clone();
             while let Some(notice) = entry.operation.poll_notice() {
-                let subject = if notice.subject.is_empty() { &entry.title } else { &notice.subject };
-                let line = JournalEntry::new(notice.at, notice.level, subject, &notice.text, Why::default());
-                self.model.journal.add(line);
+                self.model.journal.add(JournalEntry::from_notice(&notice, &entry.title));
                 self.operations.jobs.push_back(Job::Notice { id: id.clone(), notice: notice.clone() });
-                if entry.notices.len() == NOTICES {
-                    entry.notices.pop_front();
-                    entry.dropped += 1;
-                }
-                entry.notices.push_back(notice);
+                entry.notices.add(notice);
             }
             let Some(end) = entry.operation.ended().filter(|_| entry.state == EntryState::Running) else {
                 continue;
@@ -463,7 +450,7 @@ impl App {
         let id = operation.options().id.clone();
         self.log(now, Severity::Info, &title, &format!("started as {id}"));
         let progress = operation.progress();
-        let (notices, dropped, stale, state) = (VecDeque::new(), 0, false, EntryState::Running);
+        let (notices, stale, state) = (NoticeLog::default(), false, EntryState::Running);
         let (left, left_at) = (operation.time_left(&self.model.cluster, now), now);
         let entry = OperationEntry {
             title,
@@ -476,7 +463,6 @@ impl App {
             landings: BTreeMap::new(),
             left_at,
             notices,
-            dropped,
             stale,
             state,
         };

@@ -15,6 +15,7 @@ use kordon_core::{
         Effect, Engine, EventObject, Notice, Outcome, RecordedEvent, Severity, WOULD_EXPLAIN, Why, Write,
     },
     forecast::accuracy::Judgement,
+    operation::OperationNotice,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -174,6 +175,13 @@ impl JournalEntry {
             judgement: None,
             times: 1,
         }
+    }
+
+    /// Creates the entry of a notice. `title` is the subject of a notice about a whole operation.
+    pub fn from_notice(notice: &OperationNotice, title: &str) -> Self {
+        let OperationNotice { at, level, subject, text } = notice;
+        let subject = if subject.is_empty() { title } else { subject };
+        Self::new(*at, *level, subject, text, Why::default())
     }
 
     /// Replaces all subjects by this subject.

@@ -39,8 +39,7 @@ pub fn lines(scene: &Scene, width: usize) -> Vec<Runs> {
     let now = entry.is_running().then_some(scene.now);
     let drawn = waves(&lanes(scene, entry), now, text::clock);
     lines.extend(drawn.iter().map(|line| Runs::new(line, scene.style(Role::Base)).fitted(width)));
-    let newest = entry.notices.len().saturating_sub(NOTICES);
-    lines.extend(entry.notices.iter().skip(newest).map(|one| notice(scene, one).fitted(width)));
+    lines.extend(entry.notices.newest(NOTICES).map(|one| notice(scene, one).fitted(width)));
     lines
 }
 

@@ -228,7 +228,7 @@ fn cells(scene: &Scene, entry: &OperationEntry, row: ProgressRow) -> Vec<Cell> {
             entry.blocking.get(place).map(|budget| blocking(scene, budget)).unwrap_or_default()
         }
         ProgressRow::Notice(number) => {
-            entry.notice(number).map(|notice| said(scene, notice)).unwrap_or_default()
+            entry.notices.get(number).map(|notice| said(scene, notice)).unwrap_or_default()
         }
     }
 }
@@ -448,7 +448,7 @@ fn whole(entry: &OperationEntry, row: ProgressRow) -> Option<String> {
             entry.blocking.get(place).map(|blocking| format!("{}: {}", blocking.budget, freed(blocking)))
         }
         ProgressRow::Notice(number) => {
-            entry.notice(number).map(|notice| format!("{} {}", notice.subject, notice.text))
+            entry.notices.get(number).map(|notice| format!("{} {}", notice.subject, notice.text))
         }
     }
 }
