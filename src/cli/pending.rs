@@ -36,7 +36,7 @@ pub struct PendingArgs {
 pub async fn run(args: PendingArgs, connection: ConnectionArgs) -> Result<(), CliError> {
     let filter = args.filter.for_pane(Pane::Pending)?;
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
-    shot.model.run_pending();
+    shot.model.run_pending(None);
     shot.model.refresh(shot.at);
     args.once.output.print(&PendingReport::new(&shot.model, filter, shot.at), table)?;
     shot.done()

@@ -205,7 +205,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
             shot.read_near([Scope::PodsWith(Some(key.namespace), Selector::default())].into()).await;
         }
     }
-    shot.model.run_pending();
+    shot.model.run_pending(None);
     shot.run_forecast();
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;

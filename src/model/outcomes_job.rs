@@ -59,10 +59,11 @@ impl Model {
         })
     }
 
-    /// Computes the outcomes of the leaving pods at once, unless they are up to date.
-    pub fn run_outcomes(&mut self, now: Timestamp) {
+    /// Computes the outcomes of the leaving pods at once, unless they are up to date. `earlier` is as for
+    /// [`OutcomesJob::work`].
+    pub fn run_outcomes(&mut self, earlier: Option<ClusterSnapshot>, now: Timestamp) {
         if let Some(job) = self.next_outcomes_job(now) {
-            self.set_outcomes(job.work(None, &Cancellation::default()));
+            self.set_outcomes(job.work(earlier, &Cancellation::default()));
         }
     }
 }

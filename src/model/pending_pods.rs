@@ -182,10 +182,10 @@ impl Model {
         Some(PendingJob { cluster: self.cluster.clone(), version: self.settings.version, changes })
     }
 
-    /// Computes the advice at once, unless it is up to date.
-    pub fn run_pending(&mut self) {
+    /// Computes the advice at once, unless it is up to date. `earlier` is as for [`PendingJob::work`].
+    pub fn run_pending(&mut self, earlier: Option<ClusterSnapshot>) {
         if let Some(job) = self.next_pending_job() {
-            self.predictions.set_pending(job.work(None));
+            self.predictions.set_pending(job.work(earlier));
         }
     }
 }

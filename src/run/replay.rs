@@ -231,7 +231,7 @@ impl<R: Read + Seek> Replay<R> {
     /// compared with the actual outcomes.
     pub fn run_outcomes(&mut self) {
         self.state.model.refresh(self.at);
-        self.state.model.run_outcomes(self.at);
+        self.state.model.run_outcomes(None, self.at);
     }
 
     /// Returns the parts of the recording that could not be read so far, each with start, end and reason.

@@ -229,7 +229,7 @@ fn view(model: &Model, at: Timestamp) -> Value {
     let entry = |entry: &kordon::model::JournalEntry| json!({ "at": entry.at, "last": entry.last, "text": entry.words(), "times": entry.times });
     let journal: Vec<_> = model.journal.entries().map(entry).collect();
     model.run_forecast(at);
-    model.run_outcomes(at);
+    model.run_outcomes(None, at);
     let status = serde_json::to_value(StatusReport::new(&model, at)).expect("plain data");
     json!({ "status": status, "journal": journal })
 }

@@ -671,8 +671,8 @@ impl DashboardFixture {
         self.app.refresh(self.now);
         self.plan();
         self.survey();
-        self.app.model.run_outcomes(self.now);
-        self.app.model.run_pending();
+        self.app.model.run_outcomes(None, self.now);
+        self.app.model.run_pending(None);
         self.app.model.run_budgets(self.now);
         if self.app.screen.shows_audit() {
             self.app.model.run_audit(self.now);

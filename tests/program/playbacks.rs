@@ -77,8 +77,8 @@ fn live_frame(model: &Model, at: Timestamp, file: &[u8], size: (u16, u16)) -> St
         model.set_forecast(Forecast::run(&engine, cluster, at, HORIZON).with_chart(&engine, cluster));
     }
     model.refresh(at);
-    model.run_outcomes(at);
-    model.run_pending();
+    model.run_outcomes(None, at);
+    model.run_pending(None);
     let mut app = App::new(model, options());
     let mut playback = playback_of(file);
     let mut search = MomentSearch::new(replay_of(file));

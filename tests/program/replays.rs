@@ -163,7 +163,7 @@ fn options(settings: &Settings) -> ModelOptions {
 fn report(model: &Model, at: Timestamp) -> Value {
     let mut model = model.clone();
     model.run_forecast(at);
-    model.run_outcomes(at);
+    model.run_outcomes(None, at);
     serde_json::to_value(StatusReport::new(&model, at)).expect("plain data")
 }
 

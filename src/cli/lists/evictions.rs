@@ -24,7 +24,7 @@ pub async fn run(args: ListArgs, connection: ConnectionArgs) -> Result<(), CliEr
     let (sort, filter) = (args.sort.column()?, args.filter.for_pane(Pane::Evictions)?);
     let mut shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
     shot.run_forecast();
-    shot.model.run_outcomes(shot.at);
+    shot.model.run_outcomes(None, shot.at);
     args.once.output.print(&EvictionListReport::new(&shot.model, filter, sort, shot.at), table)?;
     shot.done()
 }

@@ -57,7 +57,7 @@ pub async fn run(args: PodListArgs, connection: ConnectionArgs) -> Result<(), Cl
         return Err(CliError::no_node(gone, &shot.model.cluster));
     }
     shot.run_forecast();
-    shot.model.run_outcomes(shot.at);
+    shot.model.run_outcomes(None, shot.at);
     args.list.once.output.print(&PodListReport::new(&shot.model, &choice, filter, sort, shot.at), table)?;
     shot.done()
 }

@@ -112,7 +112,7 @@ fn pictures(
         replay.seek(at)?;
         let mut model = replay.model().clone();
         model.run_forecast(at);
-        model.run_outcomes(at);
+        model.run_outcomes(None, at);
         let mut app = App::new(model, AppOptions { mode: Mode::Replay, ..AppOptions::default() });
         let mut playback = Playback::new(PlaybackKind::Recording, (start, end), at);
         (playback.is_paused, playback.searched) = (true, end);

@@ -13,7 +13,7 @@ use super::{
     once::{OnceArgs, OneShot},
 };
 use crate::model::{HeadroomProgress, HeadroomSnapshot, VerdictLevel};
-use kordon_core::cluster::FeedKind;
+use kordon_core::{cluster::FeedKind, placement::ClusterSnapshot};
 use kordon_time::Span;
 pub use report::StatusReport;
 
@@ -44,11 +44,11 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
-    shot.model.run_pending();
     shot.run_forecast();
     if !args.no_pods {
-        compute_headroom(&mut shot, args.n_1);
-        shot.model.run_outcomes(shot.at);
+        let snapshot = compute_headroom(&mut shot, args.n_1);
+        shot.model.run_pending(snapshot.clone());
+        shot.model.run_outcomes(snapshot, shot.at);
     }
     let report = StatusReport::new(&shot.model, shot.at);
     args.once.output.print(&report, table::render)?;
@@ -63,12 +63,14 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
 /// Time limit for computing N-1 unless all of it is requested.
 const N_1: Span = Span::from_millis(500);
 
-/// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second.
-fn compute_headroom(shot: &mut OneShot, all: bool) {
-    let Some(job) = shot.model.next_headroom_job(shot.at) else { return };
+/// Computes N-1, the effects of losing any one node or zone: all of it, or as much as possible in half a second. Returns the
+/// snapshot that it was computed from; `None` if it cannot be computed.
+fn compute_headroom(shot: &mut OneShot, all: bool) -> Option<ClusterSnapshot> {
+    let job = shot.model.next_headroom_job(shot.at)?.awaited(true);
     let progress = HeadroomProgress::default();
     let mut progress = if all { progress.with_all_zones() } else { progress };
     let ends = shot.clock.now() + N_1;
     let found = job.advance(&mut progress, || all || shot.clock.now() < ends);
     shot.model.predictions.set_headroom(found.map(HeadroomSnapshot::stopped));
+    progress.state()
 }

@@ -56,8 +56,8 @@ pub(super) fn finish_work(app: &mut App, now: Timestamp) {
     let is_audit_shown = app.screen.shows_audit();
     if is_worked_on {
         let (model, now) = app.worked_on(now);
-        model.run_outcomes(now);
-        model.run_pending();
+        model.run_outcomes(None, now);
+        model.run_pending(None);
         model.run_budgets(now);
         if is_audit_shown {
             model.run_audit(now);
