@@ -437,7 +437,7 @@ pub const COMMANDS: &[Command] = &[
     option("disable-eviction", "Drain: delete pods instead of evicting them; ignores budgets.",
         &[char('B')], PlanOption::DisableEviction),
     option("surge", "Drain: scale up Deployments whose budgets can never allow an eviction, until their pods have left.",
-        &[char('V')], PlanOption::Surge),
+        &[char('V')], PlanOption::Surge).in_maintenance(&[Pane::Plan]),
     option("grace-period", "Change the grace period of the pods.", &[char('P')], PlanOption::Grace).takes("[SECONDS]"),
     option("parallel", "Drain: change how many nodes are drained at a time.",
         &[char('N')], PlanOption::Parallel).in_maintenance(&[Pane::Plan]).takes("[NODES]"),

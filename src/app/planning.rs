@@ -122,10 +122,12 @@ impl App {
         nodes.cloned().map(Scope::PodsOn).chain(of_approval).chain(devices).collect()
     }
 
-    /// Whether the open plan, or an open question about one, may scale Deployments up.
+    /// Whether the open plan or the maintenance sheet, or an open question about one, may scale Deployments up.
     pub fn plans_surges(&self) -> bool {
-        let plan = self.screen.overlays.plan();
-        !self.is_frozen() && plan.is_some_and(|preview| preview.request.drain.surge)
+        let overlays = &self.screen.overlays;
+        let plan = overlays.plan().is_some_and(|preview| preview.request.drain.surge);
+        let waves = overlays.maintenance().is_some_and(|sheet| sheet.request.surge);
+        !self.is_frozen() && (plan || waves)
     }
 
     /// Whether the user waits for the plan, because it is missing or belongs to an earlier request.

@@ -279,6 +279,10 @@ impl Paper<'_> {
             let nodes = counted(plan.left_out.len(), "node is", "nodes are");
             self.sentence("▲", &format!("{nodes} in no wave"), Role::LevelWarning, &mut lines);
         }
+        if request.surge {
+            let text = "scales Deployments whose budgets can never allow an eviction up by one, until their pods have left";
+            self.sentence("•", text, Role::Base, &mut lines);
+        }
         if !request.exec.is_empty() {
             let text = format!("runs here for each node: {}", request.exec);
             self.sentence("•", &text, Role::Base, &mut lines);

@@ -25,8 +25,8 @@ use kordon::{
 use kordon_core::{
     cluster::{
         Change, ClusterEvent, Condition, ConditionStatus, CordonNote, DrainClaim, FetchedObject, Key,
-        MaintenanceNote, MaintenanceStage, ObjectEvent, ObjectEvents, ObjectRead, OperationId, Phase,
-        PodReady, TaintEffect, WorkloadKind,
+        KnownAutoscalers, MaintenanceNote, MaintenanceStage, ObjectEvent, ObjectEvents, ObjectRead,
+        OperationId, Phase, PodReady, TaintEffect, WorkloadKind,
     },
     forecast::LaneFold,
     operation::Guards,
@@ -125,6 +125,41 @@ fn the_maintenance_sheet_has_the_waves_of_marked_nodes_and_how_far_a_maintenance
     expect(&mut fixture, "maintenance", (160, 48));
     fixture.press("<Esc>");
     assert!(fixture.app.screen.overlays.top().is_none());
+}
+
+/// Whether a surge is possible depends on autoscalers, which are read once the option is on.
+#[test]
+fn waves_with_surges_wait_for_the_autoscalers_and_follow_them() {
+    let mut fixture = DashboardFixture::well();
+    fixture.press("2jjjjjjjjjjj jjjjjjjjjj m");
+    let job = |fixture: &DashboardFixture| fixture.app.next_maintenance_job(fixture.now);
+    let work = |fixture: &mut DashboardFixture| {
+        let job = job(fixture).expect("a job");
+        fixture.app.on_maintenance(job.work(Guards::default()));
+    };
+    work(&mut fixture);
+    assert!(job(&fixture).is_none() && !fixture.app.plans_surges());
+    fixture.press("V");
+    assert!(fixture.app.plans_surges(), "the loop reads the autoscalers");
+    assert!(job(&fixture).is_none(), "they are not known yet");
+    let sheet = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(sheet.contains("V surge on") && sheet.contains("working out the waves"), "{sheet}");
+    let known = |fixture: &mut DashboardFixture, known| {
+        let now = fixture.now;
+        fixture.app.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
+        fixture.app.refresh(now);
+    };
+    known(&mut fixture, KnownAutoscalers::Unreadable("no".into()));
+    work(&mut fixture);
+    assert!(job(&fixture).is_none());
+    known(&mut fixture, KnownAutoscalers::Read(Vec::new()));
+    let before = snapshot::plain(&drawn(&mut fixture, (120, 40)));
+    assert!(before.contains("in 1 wave"), "the earlier waves stay meanwhile: {before}");
+    work(&mut fixture);
+    assert!(job(&fixture).is_none());
+    fixture.press("Y");
+    let copied = fixture.app.screen.overlays.maintenance().map(|sheet| sheet.request.command());
+    assert!(copied.is_some_and(|command| command.contains(" --surge ")));
 }
 
 #[test]

@@ -7,14 +7,14 @@ use tui_input::{Input, InputRequest};
 
 use super::App;
 use kordon_core::{
-    cluster::Cluster,
+    cluster::{Cluster, KnownAutoscalers},
     maintenance::{MaintenancePlan, knows_enough},
     operation::Guards,
     plan::EvictionRules,
 };
 use kordon_time::Timestamp;
 
-pub use request::{MaintenanceOption, MaintenanceRequest};
+pub use request::{DRAIN_TIMEOUT, MaintenanceOption, MaintenanceRequest};
 pub use running::{
     MaintenanceEntry, MaintenanceEvent, MaintenanceProposal, MaintenanceStart, MaintenanceState,
 };
@@ -27,8 +27,8 @@ pub struct MaintenanceSheet {
     pub scrolled: usize,
     /// The line in which the value of an option is typed.
     pub line: Option<OptionLine>,
-    /// The latest waves, with the request for which they were computed.
-    worked_out: Option<(MaintenanceRequest, MaintenancePlan)>,
+    /// The latest waves.
+    worked_out: Option<MaintenanceResult>,
 }
 
 /// The value of an option while it is typed.
@@ -49,10 +49,12 @@ pub struct MaintenanceJob {
     now: Timestamp,
 }
 
-/// The result of a job: the waves of a sheet.
-#[derive(Debug)]
+/// The waves of a sheet, with what they were worked out from.
+#[derive(Clone, Debug)]
 pub struct MaintenanceResult {
     request: MaintenanceRequest,
+    /// What was known of autoscalers; not read if no Deployment may be scaled up.
+    autoscalers: KnownAutoscalers,
     plan: MaintenancePlan,
 }
 
@@ -63,8 +65,13 @@ impl MaintenanceSheet {
 
     /// The waves; `None` until they are computed.
     pub fn plan(&self) -> Option<&MaintenancePlan> {
+        self.result().map(|result| &result.plan)
+    }
+
+    /// The waves of the request as it is now; `None` until they are worked out.
+    fn result(&self) -> Option<&MaintenanceResult> {
         let wanted = self.request.of_waves();
-        self.worked_out.as_ref().filter(|(request, _)| *request == wanted).map(|(_, plan)| plan)
+        self.worked_out.as_ref().filter(|result| result.request == wanted)
     }
 
     /// Switches an option, or opens the line in which its value is typed.
@@ -105,6 +112,11 @@ impl MaintenanceRequest {
     fn of_waves(&self) -> Self {
         Self { exec: String::new(), wait_for: None, ..self.clone() }
     }
+
+    /// What is known of autoscalers, as far as the waves depend on it.
+    fn autoscalers(&self, cluster: &Cluster) -> KnownAutoscalers {
+        if self.surge { cluster.autoscalers().clone() } else { KnownAutoscalers::NotRead }
+    }
 }
 
 impl MaintenanceJob {
@@ -112,7 +124,8 @@ impl MaintenanceJob {
     pub fn work(self, guards: Guards) -> MaintenanceResult {
         let Self { cluster, request, rules, now } = self;
         let options = request.options(guards, cluster.nodes().len(), now);
-        MaintenanceResult { plan: MaintenancePlan::new(&cluster, &options, rules, now), request }
+        let plan = MaintenancePlan::new(&cluster, &options, rules, now);
+        MaintenanceResult { autoscalers: request.autoscalers(&cluster), request, plan }
     }
 }
 
@@ -120,9 +133,15 @@ impl App {
     /// Returns the job that computes the waves of the open sheet; `None` if the waves are up to date, or if not all of
     /// their inputs are known.
     pub fn next_maintenance_job(&self, now: Timestamp) -> Option<MaintenanceJob> {
-        let sheet = self.screen.overlays.maintenance().filter(|sheet| sheet.plan().is_none())?;
+        let sheet = self.screen.overlays.maintenance()?;
         let shown = self.shown();
         if sheet.request.nodes.is_empty() || !knows_enough(&shown.cluster) {
+            return None;
+        }
+        let autoscalers = sheet.request.autoscalers(&shown.cluster);
+        // They are being read; in a playback nothing is.
+        let is_early = self.plans_surges() && autoscalers == KnownAutoscalers::NotRead;
+        if is_early || sheet.result().is_some_and(|result| result.autoscalers == autoscalers) {
             return None;
         }
         Some(MaintenanceJob {
@@ -136,7 +155,7 @@ impl App {
     /// Shows the waves, if the sheet is still open.
     pub fn on_maintenance(&mut self, result: MaintenanceResult) {
         if let Some(sheet) = self.screen.overlays.maintenance_mut() {
-            sheet.worked_out = Some((result.request, result.plan));
+            sheet.worked_out = Some(result);
         }
     }
 }

@@ -14,7 +14,7 @@ use kordon_core::{
     cluster::NodeName,
     maintenance::{HEADROOM_UP_TO, MaintenanceOptions, WaitFor},
     operation::Guards,
-    plan::DrainOptions,
+    plan::{DrainOptions, Retry},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -33,6 +33,8 @@ pub struct MaintenanceRequest {
     pub window: Option<DailyWindow>,
     pub force: bool,
     pub delete_emptydir_data: bool,
+    /// Whether Deployments whose budgets can never allow an eviction are scaled up meanwhile.
+    pub surge: bool,
     /// Whether pods may leave although no other node takes them.
     pub allow_pending: bool,
     /// The command line of the work on an empty node; empty if others do it.
@@ -51,17 +53,18 @@ pub enum MaintenanceOption {
     Window,
     Force,
     DeleteEmptydirData,
+    Surge,
     AllowPending,
     Exec,
     WaitFor,
 }
 
-/// How long a drain of a maintenance may take.
-const DRAIN_TIMEOUT: Span = Span::from_secs(2 * 60 * 60);
+/// How long the drain of a node may take in a maintenance of the dashboard.
+pub const DRAIN_TIMEOUT: Span = Span::from_secs(2 * 60 * 60);
 
 impl MaintenanceOption {
     /// All options, in the order of the sheet.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Exec,
         Self::WaitFor,
         Self::Parallel,
@@ -71,6 +74,7 @@ impl MaintenanceOption {
         Self::Window,
         Self::Force,
         Self::DeleteEmptydirData,
+        Self::Surge,
         Self::AllowPending,
     ];
 
@@ -80,6 +84,7 @@ impl MaintenanceOption {
             PlanOption::Parallel => Some(Self::Parallel),
             PlanOption::Force => Some(Self::Force),
             PlanOption::DeleteEmptydirData => Some(Self::DeleteEmptydirData),
+            PlanOption::Surge => Some(Self::Surge),
             PlanOption::IgnoreDaemonsets
             | PlanOption::DisableEviction
             | PlanOption::Grace
@@ -87,8 +92,7 @@ impl MaintenanceOption {
             | PlanOption::PodSelector
             | PlanOption::SkipWaitForDelete
             | PlanOption::Overwrite
-            | PlanOption::WholeZones
-            | PlanOption::Surge => None,
+            | PlanOption::WholeZones => None,
         }
     }
 
@@ -102,6 +106,7 @@ impl MaintenanceOption {
             Self::Window => "window",
             Self::Force => "force",
             Self::DeleteEmptydirData => "delete-emptydir-data",
+            Self::Surge => "surge",
             Self::AllowPending => "allow-pending",
             Self::Exec => "exec",
             Self::WaitFor => "wait-for",
@@ -110,7 +115,7 @@ impl MaintenanceOption {
 
     /// Whether the option has no value: its key switches it.
     pub const fn is_switch(self) -> bool {
-        matches!(self, Self::Force | Self::DeleteEmptydirData | Self::AllowPending)
+        matches!(self, Self::Force | Self::DeleteEmptydirData | Self::Surge | Self::AllowPending)
     }
 
     /// An example of a value, for the line in which it is typed.
@@ -124,7 +129,7 @@ impl MaintenanceOption {
             Self::WaitFor => {
                 "boot, kubelet, kernel, replaced, no-taint=KEY, annotation=KEY or no-annotation=KEY"
             }
-            Self::Force | Self::DeleteEmptydirData | Self::AllowPending => "",
+            Self::Force | Self::DeleteEmptydirData | Self::Surge | Self::AllowPending => "",
         }
     }
 }
@@ -140,6 +145,7 @@ impl MaintenanceRequest {
             window: None,
             force: false,
             delete_emptydir_data: false,
+            surge: false,
             allow_pending: false,
             exec: String::new(),
             wait_for: None,
@@ -167,6 +173,7 @@ impl MaintenanceRequest {
             MaintenanceOption::Window => self.window.map_or_else(String::new, |window| window.to_string()),
             MaintenanceOption::Force => on(self.force),
             MaintenanceOption::DeleteEmptydirData => on(self.delete_emptydir_data),
+            MaintenanceOption::Surge => on(self.surge),
             MaintenanceOption::AllowPending => on(self.allow_pending),
             MaintenanceOption::Exec => self.exec.clone(),
             MaintenanceOption::WaitFor => self.wait_for.as_ref().map_or_else(String::new, WaitFor::flag),
@@ -178,6 +185,7 @@ impl MaintenanceRequest {
         match option {
             MaintenanceOption::Force => self.force = !self.force,
             MaintenanceOption::DeleteEmptydirData => self.delete_emptydir_data = !self.delete_emptydir_data,
+            MaintenanceOption::Surge => self.surge = !self.surge,
             MaintenanceOption::AllowPending => self.allow_pending = !self.allow_pending,
             MaintenanceOption::Parallel
             | MaintenanceOption::MaxPerZone
@@ -220,6 +228,7 @@ impl MaintenanceRequest {
             }
             MaintenanceOption::Force
             | MaintenanceOption::DeleteEmptydirData
+            | MaintenanceOption::Surge
             | MaintenanceOption::AllowPending => {
                 return Err("this option takes no value".into());
             }
@@ -236,6 +245,8 @@ impl MaintenanceRequest {
                 force: self.force,
                 delete_emptydir_data: self.delete_emptydir_data,
                 timeout: Some(DRAIN_TIMEOUT),
+                surge: self.surge,
+                retry: Retry::OnRecovery,
                 ..DrainOptions::default()
             },
             parallel: self.parallel,
@@ -310,6 +321,7 @@ mod tests {
             request.set(option, value).expect("a value");
         }
         request.switch(MaintenanceOption::Force);
+        request.switch(MaintenanceOption::Surge);
         let words = shell_words::split(&request.command()).expect("words");
         let flags: Vec<&str> = words.iter().skip(4).map(String::as_str).collect();
         let expected = [
@@ -328,6 +340,7 @@ mod tests {
             "--window",
             "22:00-06:00 Europe/Berlin",
             "--force",
+            "--surge",
             "--enforce",
         ];
         assert_eq!(flags, expected);

@@ -2,6 +2,7 @@
 
 mod options;
 mod own;
+mod risks;
 
 use ratatui::{buffer::Buffer, layout::Rect};
 
@@ -110,6 +111,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let text = format!("one after the other by name: {}, {moves} moves", text::nearest_second(takes));
         lines.push(Runs::new(&text, dim).fitted(width));
     }
+    lines.extend(risks::warnings(scene, plan, width));
     let lanes: Vec<WaveLane> = plan.waves.iter().map(WaveLane::from).collect();
     lines.extend(waves(&lanes, None, text::clock).iter().map(|line| Runs::new(line, base).fitted(width)));
     lines.extend(options::lines(scene, &sheet.request, width));
@@ -119,6 +121,7 @@ fn planned(scene: &Scene, sheet: &MaintenanceSheet, width: usize) -> Vec<Runs> {
         let line = format!("wave {:>3} {}", number + 1, nodes.join(", "));
         lines.push(Runs::new(&line, base).fitted(width));
     }
+    lines.extend(risks::losses(scene, plan, width));
     for (node, reason) in &plan.left_out {
         lines.push(Runs::new(&format!("left out: {node}"), scene.style(Role::NodeWarning)).fitted(width));
         let reasons = text::wrap(&reason.to_string(), width.saturating_sub(2), REASON_LINES);

@@ -62,6 +62,7 @@ fn shown(request: &MaintenanceRequest, option: MaintenanceOption) -> String {
         MaintenanceOption::MaxPerZone => "no limit",
         MaintenanceOption::Force
         | MaintenanceOption::DeleteEmptydirData
+        | MaintenanceOption::Surge
         | MaintenanceOption::AllowPending => "off",
         MaintenanceOption::Parallel | MaintenanceOption::WorkTakes | MaintenanceOption::Settle => "-",
     }

@@ -1,0 +1,44 @@
+//! What the waves of a maintenance cost beyond moves: pods that are lost, and drains that may not end in time.
+
+use super::{Runs, Scene, text};
+use crate::{app::maintenance::DRAIN_TIMEOUT, ui::theme::Role};
+use kordon_core::{maintenance::MaintenancePlan, plan::words::counted};
+
+/// Lines that the reason takes for which a pod is lost.
+const REASON_LINES: usize = 2;
+
+/// ```text
+/// ▲ 2 pods are lost for good, see below
+/// ▲ wave 1: 1 pod may take longer than 2h: the maintenance then stops
+/// ```
+/// Lines that warn of lost pods and of late drains; empty if there are none.
+pub fn warnings(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs> {
+    let lost = plan.waves.iter().map(|wave| wave.losses.len()).sum::<usize>();
+    let lost =
+        (lost > 0).then(|| format!("{} lost for good, see below", counted(lost, "pod is", "pods are")));
+    let late = plan.waves.iter().enumerate().filter(|(_, wave)| wave.may_time_out > 0);
+    let late = late.map(|(place, wave)| {
+        let pods = counted(wave.may_time_out, "pod", "pods");
+        format!("wave {}: {pods} may take longer than {DRAIN_TIMEOUT}: the maintenance then stops", place + 1)
+    });
+    let line = |text: String| Runs::new(&format!("▲ {text}"), scene.style(Role::LevelWarning)).fitted(width);
+    lost.into_iter().chain(late).map(line).collect()
+}
+
+/// ```text
+/// lost in wave 1: shop/report-2
+///   no controller recreates it
+/// ```
+/// Lines about each pod that is lost, with the reason.
+pub fn losses(scene: &Scene, plan: &MaintenancePlan, width: usize) -> Vec<Runs> {
+    let mut lines = Vec::new();
+    for (place, wave) in plan.waves.iter().enumerate() {
+        for loss in &wave.losses {
+            let head = format!("lost in wave {}: {}", place + 1, loss.pod);
+            lines.push(Runs::new(&head, scene.style(Role::LevelWarning)).fitted(width));
+            let reasons = text::wrap(&loss.reason(), width.saturating_sub(2), REASON_LINES);
+            lines.extend(reasons.iter().map(|line| Runs::new(&format!("  {line}"), scene.style(Role::Base))));
+        }
+    }
+    lines
+}
