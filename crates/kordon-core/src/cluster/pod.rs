@@ -195,7 +195,16 @@ impl Pod {
     pub fn is_finished(&self) -> bool {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
+
+    /// Whether the pod's priority makes it critical, to kubelets and as a system pod
+    /// (`kubelettypes.IsCriticalPodBasedOnPriority`).
+    pub fn is_critical(&self) -> bool {
+        self.priority >= CRITICAL_PRIORITY
+    }
 }
+
+/// Lowest priority of a critical pod: that of `system-cluster-critical`.
+const CRITICAL_PRIORITY: i32 = 2_000_000_000;
 
 impl TableObject for Pod {
     type Key = Key;

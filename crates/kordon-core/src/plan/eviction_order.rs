@@ -9,7 +9,6 @@ use super::{
     eviction::{self, EvictionDecision, FreeEviction},
     landing::Landing,
     owner::{self, Recreation},
-    warning,
 };
 use crate::cluster::{Cluster, Key, Pod};
 use kordon_time::Span;
@@ -31,7 +30,7 @@ pub(super) fn sort_for_eviction<E: Environment>(
     let PlanContext { cluster, environment, rules, .. } = context;
     let rank = |pod: &Arc<Pod>| {
         let class = match eviction::decision(cluster, pod, budgets, rules) {
-            _ if warning::is_critical(pod) && !pod.is_finished() => 3,
+            _ if pod.is_critical() && !pod.is_finished() => 3,
             EvictionDecision::Free(FreeEviction::UnhealthyAllowed | FreeEviction::HealthyBudget) => 0,
             EvictionDecision::Free(
                 FreeEviction::NoBudget

@@ -548,16 +548,8 @@ pub(super) fn of_switchovers(cluster: &Cluster, nodes: &[Arc<Node>], now: Timest
 /// (`pkg/controllers/node/termination/controller.go`, `finalize`).
 const KARPENTER: &str = "karpenter.sh/termination";
 
-/// The priority value of system-cluster-critical.
-const CRITICAL: i32 = 2_000_000_000;
-
 /// Key of the taint of cordoned nodes.
 pub(super) const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-
-/// Returns whether a pod has the priority of a system pod.
-pub fn is_critical(pod: &Pod) -> bool {
-    pod.priority >= CRITICAL
-}
 
 /// Returns the warnings about a pod that the plan removes. `leaving` has all pods that leave. `unprotected` is true if
 /// no budget protects the pod.
@@ -579,7 +571,7 @@ pub fn of_pod(
     warn_if(runs && pod.storage.has(LocalVolume::HostPath), PodWarning::HostPathData);
     warn_if(pod.storage.has(LocalVolume::Ephemeral), PodWarning::EphemeralVolume);
     warn_if(loses_claim(cluster, pod, leaving), PodWarning::ClaimDeleted);
-    warn_if(runs && is_critical(pod), PodWarning::Critical);
+    warn_if(runs && pod.is_critical(), PodWarning::Critical);
     warn_if(pod.is_held(), PodWarning::HeldByFinalizer);
     warn_if(runs && may_return(cluster, pod), PodWarning::MayReturn);
     warn_if(runs && owner::is_rolling_out(cluster, pod), PodWarning::RolloutInProgress);

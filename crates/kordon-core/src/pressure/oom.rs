@@ -1,6 +1,6 @@
 //! The order in which the kernel kills processes when memory runs out (docs/upstream/placement-and-pressure.md#6.8).
 
-use super::{ranking::is_critical, rules::KubeletRules};
+use super::rules::KubeletRules;
 use crate::cluster::{ContainerResources, ContainerRole, Pod, QosClass};
 
 /// The `oom_score_adj` of containers that are killed last.
@@ -16,7 +16,7 @@ pub fn oom_score_adj(
     memory_capacity: i64,
     rules: KubeletRules,
 ) -> i64 {
-    if is_critical(pod) && pod.resources.quota.priority_class == *"system-node-critical" {
+    if pod.is_critical() && pod.resources.quota.priority_class == *"system-node-critical" {
         return PROTECTED;
     }
     match pod.resources.kubelet.qos {

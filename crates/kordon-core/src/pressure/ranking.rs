@@ -8,9 +8,6 @@ use super::{
 };
 use crate::cluster::Pod;
 
-/// Lowest priority of a critical pod: that of `system-cluster-critical`.
-const CRITICAL_PRIORITY: i32 = 2_000_000_000;
-
 /// Returns the pods of a node in order of eviction for a signal, including pods that are never evicted.
 ///
 /// The order of equal pods is random in a kubelet. Here they share a place and are listed by name.
@@ -78,7 +75,7 @@ impl Exemption {
     pub fn from_pod(pod: &Pod) -> Option<Self> {
         if pod.mirror {
             Some(Self::Static)
-        } else if is_critical(pod) {
+        } else if pod.is_critical() {
             Some(Self::Critical)
         } else {
             None
@@ -91,11 +88,6 @@ impl Exemption {
             Self::Critical => "critical priority",
         }
     }
-}
-
-/// Whether the pod's priority makes it critical (`kubelettypes.IsCriticalPodBasedOnPriority`).
-pub fn is_critical(pod: &Pod) -> bool {
-    pod.priority >= CRITICAL_PRIORITY
 }
 
 impl RankedPod {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Explainer, Step, Tense, Topic};
 use crate::{
     cluster::{ConditionStatus, Node, Pod},
-    plan::{warning::is_critical, words::counted},
+    plan::words::counted,
 };
 use kordon_time::{Span, Timestamp};
 
@@ -86,7 +86,7 @@ impl Explainer<'_> {
             .cluster
             .pods_on(&node.name)
             .filter(|pod| !pod.is_finished())
-            .partition(|pod| is_critical(pod));
+            .partition(|pod| pod.is_critical());
         let mut by = self.shutdown_began(node);
         let groups = [(others, false), (critical, true)].into_iter().filter(|(pods, _)| !pods.is_empty());
         let groups = groups.map(|(pods, is_critical)| {
