@@ -16,7 +16,10 @@ use super::{
 };
 use kordon_core::{
     cluster::{Cluster, ConditionStatus, Key, Node, NodeName, Pod},
-    engine::{Cause, Certainty, DeviceEviction, Due, Engine, NodeStage, Why, device_evictions},
+    engine::{
+        Cause, Certainty, DeviceEviction, Due, Engine, NodeStage, ShutdownEnd, Why, device_evictions,
+        shutdown_ends,
+    },
     forecast::{self, Forecast},
 };
 use kordon_time::{Span, Timestamp};
@@ -216,6 +219,7 @@ impl Sources<'_> {
         let Self { engine, cluster, forecast, now, .. } = self;
         let mut rows = BTreeMap::new();
         for step in forecast.iter().flat_map(|forecast| &forecast.steps) {
+            // `add_shutdown_ends` adds the pods that kubelets end.
             if let forecast::ForecastKind::Deleted { pod, node }
             | forecast::ForecastKind::Removed { pod, node } = &step.kind
                 && step.at > now
@@ -241,6 +245,7 @@ impl Sources<'_> {
                 rows.insert(pod.key.clone(), EvictionRow { node, state, why });
             }
         }
+        self.add_shutdown_ends(&mut rows);
         for pod in cluster.terminating_pods() {
             let node = pod.node.as_ref().and_then(|node| cluster.node(node));
             let Some(row) = node.and_then(|node| terminating(cluster, pod, node)) else { continue };
@@ -248,6 +253,19 @@ impl Sources<'_> {
             rows.insert(pod.key.clone(), EvictionRow { why, ..row });
         }
         rows
+    }
+
+    /// Adds the pods that kubelets end because their machines stop, unless they are evicted before that.
+    fn add_shutdown_ends(self, rows: &mut BTreeMap<Key, EvictionRow>) {
+        for node in self.abnormal.iter().filter_map(|name| self.cluster.node(name)) {
+            for ShutdownEnd { pod, at, why } in shutdown_ends(self.cluster, node) {
+                let known = rows.get(&pod.key).and_then(|row| row.state.leaves_at());
+                if at > self.now && known.is_none_or(|known| at <= known) {
+                    let state = EvictionState::Scheduled { at, certainty: Certainty::AtLatest };
+                    rows.insert(pod.key.clone(), EvictionRow { node: node.name.clone(), state, why });
+                }
+            }
+        }
     }
 
     /// Adds the cancelled evictions. A cancelled eviction was scheduled and is not scheduled any more, and its pod
@@ -274,7 +292,9 @@ impl Sources<'_> {
                 | EvictionState::Never
                 | EvictionState::Terminating { .. } => true,
             });
-            let stays = cluster.pod(key).is_some_and(|pod| pod.node.as_ref() == Some(&row.node));
+            // A pod that its kubelet has ended was not spared.
+            let is_on = |pod: &Arc<Pod>| !pod.is_finished() && pod.node.as_ref() == Some(&row.node);
+            let stays = cluster.pod(key).is_some_and(is_on);
             if stays && !still_leaves {
                 let state = EvictionState::Cancelled { at };
                 rows.insert(key.clone(), EvictionRow { node: row.node.clone(), state, why });
@@ -312,7 +332,9 @@ impl Sources<'_> {
             let what = match &step.kind {
                 forecast::ForecastKind::Unknown { .. } => NextEventKind::Unknown,
                 forecast::ForecastKind::NoExecute { .. } => NextEventKind::Taint,
-                forecast::ForecastKind::Deleted { .. } | forecast::ForecastKind::Removed { .. } => continue,
+                forecast::ForecastKind::Ended { .. }
+                | forecast::ForecastKind::Deleted { .. }
+                | forecast::ForecastKind::Removed { .. } => continue,
             };
             let node = step.kind.node();
             next.entry(node.clone()).or_insert_with(|| NextEvent {

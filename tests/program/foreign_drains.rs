@@ -468,6 +468,30 @@ async fn why_node_names_the_mark_and_who_cordoned_the_node() {
     }
 }
 
+/// The kubelet of a machine that stops ends its pods: kubernetes v1.37.1, `pkg/kubelet/nodeshutdown/nodeshutdown_manager.go`.
+#[tokio::test]
+async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
+    let cases: Vec<Case> = cases().into_iter().filter(|case| case.name == "shutdown").collect();
+    let Objects(mut objects) = objects(&cases);
+    objects.push(json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "db", "namespace": "shop", "uid": "db", "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z"},
+        "spec": {"nodeName": "shutdown", "terminationGracePeriodSeconds": 60, "containers": [{"name": "c"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}));
+    let forecast = Objects(objects).answer("forecast", DONE).await;
+    let steps = forecast["steps"].as_array().expect("steps");
+    let end = steps.iter().find(|step| step["type"] == "end").unwrap_or_else(|| panic!("{forecast:#}"));
+    assert_eq!((&end["pod"], &end["node"]), (&json!("db"), &json!("shutdown")));
+    // It is shutting down for ten seconds.
+    assert_eq!(end["inSeconds"], 50.0);
+    assert_eq!(forecast["totals"]["ended"], 1);
+    let assumptions = forecast["assumptions"].to_string();
+    assert!(
+        assumptions.contains("shutting down: shutdown; the kubelets end their pods by the times"),
+        "{assumptions}"
+    );
+}
+
 #[tokio::test]
 async fn a_cordon_is_as_old_as_its_taint() {
     let cases = cases();

@@ -100,7 +100,9 @@ pub struct ForecastTotalsReport {
     pub unknown: usize,
     /// How many nodes get the NoExecute taint.
     pub tainted: usize,
-    /// How many pods are deleted, by eviction or by the pod garbage collector.
+    /// How many pods their kubelets end at the latest within the forecast, because their machines stop.
+    pub ended: Option<usize>,
+    /// How many pods are deleted, by eviction or by the pod garbage collector; what is left of ended ones included.
     pub deleted: Option<usize>,
     /// Lowest number of deleted pods, if several nodes wait for one token. This field and the next two are equal to
     /// `deleted` if nothing depends on chance.
@@ -166,7 +168,8 @@ pub struct ForecastStepReport {
     /// Seconds from `takenAt` to the step.
     pub in_seconds: f64,
     /// `unknown` (the node's conditions become Unknown), `noExecute` (the node gets the taint), `delete` (a pod's
-    /// deletion starts), `remove` (the pod garbage collector removes a pod's object).
+    /// deletion starts), `remove` (the pod garbage collector removes a pod's
+    /// object), `end` (the kubelet of a machine that stops has ended a pod, at the latest).
     pub r#type: &'static str,
     /// The node.
     pub node: NodeName,
@@ -292,7 +295,7 @@ pub struct ReplacementReport {
 impl ForecastReport {
     pub fn new(subject: &ForecastSubject<'_>, assumptions: &Assumptions, forecast: &Forecast) -> Self {
         let now = subject.now;
-        let ForecastTotals { unknown, tainted, deleted } = forecast.totals(now);
+        let ForecastTotals { unknown, tainted, ended, deleted } = forecast.totals(now);
         let succession = &subject.succession;
         let replacements: Vec<ReplacementReport> =
             succession.replacements().map(|successor| replacement(successor, subject.cluster, now)).collect();
@@ -308,6 +311,7 @@ impl ForecastReport {
         let totals = ForecastTotalsReport {
             unknown,
             tainted,
+            ended: knows_pods.then_some(ended),
             deleted: knows_pods.then_some(deleted),
             deleted_least: range.map(|range| range.least),
             deleted_expected: range.map(|range| range.expected),
@@ -378,7 +382,8 @@ fn assumption_lines(assumptions: &Assumptions, cluster: &Cluster, now: Timestamp
     if !shutting.is_empty() {
         let names = shutting.join(", ");
         lines.push(format!(
-            "shutting down: {names}; the kubelets end their pods before the times below, as they are configured (not known)"
+            "shutting down: {names}; the kubelets end their pods by the times below at the latest; how much earlier is in their \
+             configuration (not known)"
         ));
     }
     lines
@@ -402,6 +407,7 @@ fn step_report(step: &ForecastStep, now: Timestamp) -> ForecastStepReport {
     let (r#type, taint, pod) = match &step.kind {
         ForecastKind::Unknown { .. } => ("unknown", None, None),
         ForecastKind::NoExecute { key, .. } => ("noExecute", Some(key.to_string()), None),
+        ForecastKind::Ended { pod, .. } => ("end", None, Some(pod)),
         ForecastKind::Deleted { pod, .. } => ("delete", None, Some(pod)),
         ForecastKind::Removed { pod, .. } => ("remove", None, Some(pod)),
     };

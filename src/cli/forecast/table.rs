@@ -28,9 +28,13 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         (Some(deleted), ..) => format!("{} deleted", counted(deleted, "pod", "pods")),
         (None, ..) => "evictions unknown".into(),
     };
+    let ended = totals.ended.filter(|ended| *ended > 0);
+    let ended = ended.map_or_else(String::new, |ended| {
+        format!("{} ended by their kubelets, ", counted(ended, "pod", "pods"))
+    });
     let _ = writeln!(
         out,
-        "within {ahead}: {} Unknown, {} tainted NoExecute, {}; confidence: {}",
+        "within {ahead}: {} Unknown, {} tainted NoExecute, {ended}{}; confidence: {}",
         totals.unknown,
         totals.tainted,
         deleted,
@@ -40,9 +44,13 @@ pub fn render(report: &ForecastReport, out: &mut Page) {
         out.gap(&format!("not known: {}", report.gaps));
     }
     if let Some(SuccessionCounts { evicted, left_behind, preempted }) = report.counts {
+        let leaves = match ended.as_str() {
+            "" => ("pod is evicted", "pods are evicted"),
+            _ => ("pod is evicted or ended", "pods are evicted or ended"),
+        };
         let likely = if report.definite { "" } else { "likely " };
         for (outcomes, one, several) in [
-            (evicted, "pod is evicted", "pods are evicted"),
+            (evicted, leaves.0, leaves.1),
             (left_behind, "pod stays on its lost node", "pods stay on their lost nodes"),
             (preempted, "pod is preempted for them", "pods are preempted for them"),
         ] {

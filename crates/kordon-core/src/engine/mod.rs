@@ -15,6 +15,7 @@ pub mod heartbeats;
 mod legacy;
 mod limiter;
 pub mod metrics;
+mod node_shutdown;
 mod outbox;
 mod pass;
 mod pass_scope;
@@ -46,6 +47,7 @@ pub use eviction::{FirstTimer, Tolerance, first_timer, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
 pub use heartbeats::{Heartbeats, Silence, longest_interval};
+pub use node_shutdown::{ShutdownEnd, ShutdownGroup, shutdown_ends, shutdown_groups};
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;
 pub use settings::{

@@ -80,6 +80,10 @@ pub enum Cause {
     Tainted { key: Name, since: Timestamp, certainty: Certainty },
     /// A device of the pod has a NoExecute taint: the device, the key of the taint, who set it, and since when.
     DeviceTainted { device: Name, taint: Name, by: Name, since: Timestamp },
+    /// The machine of the node stops, since this time.
+    ShuttingDown { since: Timestamp },
+    /// The kubelet ends the pod before its machine stops, critical pods after all others.
+    EndedByKubelet { grace: Span, is_critical: bool },
     /// The pod does not tolerate this taint.
     NotTolerated { taint: Name },
     /// The pod tolerates the taint for a limited time, the shortest of its matching tolerations.
@@ -203,6 +207,13 @@ impl fmt::Display for Cause {
             Self::DeviceTainted { device, taint, by, since } => {
                 let since = since.utc().format("%H:%M:%S");
                 write!(f, "device {device} has {taint}:NoExecute since {since} by {by}")
+            }
+            Self::ShuttingDown { since } => {
+                write!(f, "node is shutting down since {}", since.utc().format("%H:%M:%S"))
+            }
+            Self::EndedByKubelet { grace, is_critical } => {
+                let order = if *is_critical { ", after all others" } else { "" };
+                write!(f, "its kubelet ends it within {grace}{order}")
             }
             Self::NotTolerated { taint } => write!(f, "{taint} not tolerated"),
             Self::Tolerated { key, span } => write!(f, "{key} tolerated for {span}"),

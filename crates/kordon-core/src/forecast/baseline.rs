@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Forecast, ForecastStep};
+use super::{Forecast, ForecastStep, ForecastTotals};
 use crate::cluster::{Cluster, Key, NodeName};
 
 impl Forecast {
@@ -19,7 +19,9 @@ impl Forecast {
     }
 
     fn deletions(&self) -> usize {
-        self.steps.iter().filter(|step| step.kind.pod().is_some()).count()
+        let mut totals = ForecastTotals::default();
+        self.steps.iter().for_each(|step| totals.add(&step.kind));
+        totals.deleted
     }
 
     /// The running pods on these nodes that the forecast does not delete, each with its node.

@@ -103,7 +103,7 @@ impl Chances {
                     of_node.insert(node.clone(), step.chance.clone());
                 }
                 ForecastKind::Deleted { .. } => step.chance = of_node.get(node).cloned().flatten(),
-                ForecastKind::Unknown { .. } | ForecastKind::Removed { .. } => {}
+                ForecastKind::Unknown { .. } | ForecastKind::Ended { .. } | ForecastKind::Removed { .. } => {}
             }
         }
     }

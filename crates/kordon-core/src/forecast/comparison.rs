@@ -61,7 +61,7 @@ impl ControllerEvent {
             ForecastKind::NoExecute { .. } if step.why.0.contains(&Cause::Swapped) => EventKind::Swap,
             ForecastKind::NoExecute { .. } => EventKind::NoExecute,
             ForecastKind::Deleted { .. } => EventKind::Deletion,
-            ForecastKind::Removed { .. } => return None,
+            ForecastKind::Ended { .. } | ForecastKind::Removed { .. } => return None,
         };
         let node = step.kind.node().clone();
         Some(Self { at: step.at, kind, zone: zone(&node), node, pod: step.kind.pod().cloned() })

@@ -128,7 +128,9 @@ impl Lane {
                 self.tainted = self.tainted.or(turns).or(Some(at.into()));
                 *tainted = Some(at);
             }
-            ForecastKind::Deleted { pod, .. } | ForecastKind::Removed { pod, .. } => {
+            ForecastKind::Ended { pod, .. }
+            | ForecastKind::Deleted { pod, .. }
+            | ForecastKind::Removed { pod, .. } => {
                 let after = |turn: Timestamp, taint: Timestamp| turn + at.since(taint);
                 let range = match (turns, *tainted, &step.chance) {
                     (Some(turns), Some(taint), Some(_)) => {
@@ -227,7 +229,17 @@ impl Forecast {
         let next = steps.peek().map(|step| step.why.clone());
         lane.why = next.or_else(|| engine.why_silent(name)).unwrap_or_default();
         let mut tainted = None;
-        steps.for_each(|step| lane.add(step, turns, &mut tainted));
+        // What is left of a pod that its kubelet has ended may be deleted later.
+        let mut ended = BTreeSet::new();
+        for step in steps {
+            let is_left = step.kind.pod().is_some_and(|pod| ended.contains(pod));
+            if let ForecastKind::Ended { pod, .. } = &step.kind {
+                ended.insert(pod);
+            }
+            if !is_left {
+                lane.add(step, turns, &mut tainted);
+            }
+        }
         lane.tainted = lane.tainted.or(turns);
         let states = [lane.silent, lane.not_ready, lane.unknown, lane.tainted];
         (states.iter().any(Option::is_some) || !lane.pods.is_empty()).then_some(lane)

@@ -37,8 +37,8 @@ use chance::Chances;
 use crate::{
     cluster::{Applied, Change, Cluster, Delta, Key, Name, Node, NodeName, SortedWalk, TaintEffect},
     engine::{
-        Deletion, DeviceEviction, Engine, NOT_READY, Outcome, UNREACHABLE, UncertainTaints, Why, Write,
-        ZoneView, device_evictions,
+        Deletion, DeviceEviction, Engine, NOT_READY, Outcome, ShutdownEnd, UNREACHABLE, UncertainTaints, Why,
+        Write, ZoneView, device_evictions, shutdown_ends,
     },
     plan::{Cancellation, words::counted},
 };
@@ -104,6 +104,8 @@ pub enum ForecastKind {
     Unknown { node: NodeName },
     /// The node gets this NoExecute taint.
     NoExecute { node: NodeName, key: Name },
+    /// The kubelet has ended the pod, at the latest now, because its machine stops.
+    Ended { pod: Key, node: NodeName },
     /// The pod is deleted, by taint eviction or with its node.
     Deleted { pod: Key, node: NodeName },
     /// The pod garbage collector removes the pod's object. The node's name is empty if the pod was never scheduled.
@@ -115,15 +117,16 @@ impl ForecastKind {
         match self {
             Self::Unknown { node }
             | Self::NoExecute { node, .. }
+            | Self::Ended { node, .. }
             | Self::Deleted { node, .. }
             | Self::Removed { node, .. } => node,
         }
     }
 
-    /// The pod that is deleted or removed.
+    /// The pod that is ended, deleted or removed.
     pub const fn pod(&self) -> Option<&Key> {
         match self {
-            Self::Deleted { pod, .. } | Self::Removed { pod, .. } => Some(pod),
+            Self::Ended { pod, .. } | Self::Deleted { pod, .. } | Self::Removed { pod, .. } => Some(pod),
             Self::Unknown { .. } | Self::NoExecute { .. } => None,
         }
     }
@@ -175,10 +178,36 @@ impl Forecast {
             forecast.later =
                 pending.filter_map(|eviction| Some((eviction.pod, eviction.due.at()?))).collect();
             forecast.uncertain_taints = std::iter::from_fn(|| run.engine.poll_uncertain_taints()).collect();
+            forecast.add_shutdown_ends(assumptions, cluster);
             forecast.add_device_evictions(engine, cluster);
         }
         forecast.by_node = baseline::by_node(&forecast.steps);
         forecast
+    }
+
+    /// Adds the pods that kubelets end before their machines stop, unless something deletes the pod first, or an incident of
+    /// its node is assumed before that.
+    fn add_shutdown_ends(&mut self, assumptions: &Assumptions, cluster: &Cluster) {
+        let (made, until) = (self.made, self.until);
+        let mut ended: BTreeMap<Key, ForecastStep> = BTreeMap::new();
+        for node in cluster.nodes().iter().filter(|node| node.is_shutting_down()) {
+            let incidents = assumptions.incidents.iter().filter(|incident| incident.node == node.name);
+            let until = incidents.map(|incident| incident.at).fold(until, Timestamp::min);
+            let ends = shutdown_ends(cluster, node).into_iter();
+            for ShutdownEnd { pod, at, why } in ends.filter(|end| end.at > made && end.at <= until) {
+                let kind = ForecastKind::Ended { pod: pod.key.clone(), node: node.name.clone() };
+                ended.insert(pod.key.clone(), ForecastStep { at, kind, why, not_ready: 0, chance: None });
+            }
+        }
+        for step in &self.steps {
+            if let Some(pod) = step.kind.pod()
+                && ended.get(pod).is_some_and(|end| step.at <= end.at)
+            {
+                ended.remove(pod);
+            }
+        }
+        self.steps.extend(ended.into_values());
+        self.steps.sort_by_key(|step| step.at);
     }
 
     /// Adds the deletions of pods by taints of their devices, unless something else deletes the pod first.
@@ -240,8 +269,7 @@ impl Forecast {
 
     /// The next event of the node itself (Unknown, NoExecute taint) within the horizon.
     pub fn next_of_node(&self, node: &NodeName) -> Option<&ForecastStep> {
-        self.of_node(node)
-            .find(|step| !matches!(step.kind, ForecastKind::Deleted { .. } | ForecastKind::Removed { .. }))
+        self.of_node(node).find(|step| step.kind.pod().is_none())
     }
 }
 

@@ -75,7 +75,7 @@ pub struct Successor {
     pub of: Key,
     /// The node of the old pod.
     pub from: NodeName,
-    /// When the deletion of the old pod starts; none if it does not start within the forecast.
+    /// When the deletion of the old pod starts, or when its kubelet has ended it; none if neither happens within the forecast.
     pub evicted: Option<Timestamp>,
     pub outcome: PodOutcome,
     /// Where the replacement lands, whenever it is created; none without a replacement.
@@ -156,7 +156,7 @@ impl Successor {
 /// Times at which a pod leaves; none for a time that never comes or is unknown.
 #[derive(Clone, Copy, Debug)]
 struct Departure {
-    /// When the pod's deletion starts.
+    /// When the pod's deletion starts, or when its kubelet has ended it.
     leaves: Timestamp,
     /// When the pod's object is gone.
     gone: Option<Timestamp>,
@@ -306,9 +306,13 @@ impl Forecast {
                 *detached = [*detached, by_force].into_iter().flatten().min();
             } else if let Some(known) = cluster.pod(pod) {
                 let ended = || self.gone(known, step.at, assumptions, environment);
-                let (gone, detached) = match removed {
-                    Some(_) => (removed, by_force),
-                    None => (ended(), ended()),
+                let (gone, detached) = match step.kind {
+                    ForecastKind::Removed { .. } => (removed, by_force),
+                    // The kubelet also waits until the volumes are unmounted (`WaitForAllPodsUnmount`).
+                    ForecastKind::Ended { .. } => (Some(step.at), Some(step.at)),
+                    ForecastKind::Unknown { .. }
+                    | ForecastKind::NoExecute { .. }
+                    | ForecastKind::Deleted { .. } => (ended(), ended()),
                 };
                 let unready = self.unready(known, step.at);
                 departures.insert(pod.clone(), Departure { leaves: step.at, gone, detached, unready });

@@ -8,6 +8,8 @@ use kordon_time::Timestamp;
 pub struct ForecastTotals {
     pub unknown: usize,
     pub tainted: usize,
+    /// Pods that their kubelets end, because their machines stop.
+    pub ended: usize,
     pub deleted: usize,
 }
 
@@ -16,12 +18,13 @@ impl ForecastTotals {
         match kind {
             ForecastKind::Unknown { .. } => self.unknown += 1,
             ForecastKind::NoExecute { .. } => self.tainted += 1,
+            ForecastKind::Ended { .. } => self.ended += 1,
             ForecastKind::Deleted { .. } | ForecastKind::Removed { .. } => self.deleted += 1,
         }
     }
 
     pub const fn is_empty(&self) -> bool {
-        self.unknown + self.tainted + self.deleted == 0
+        self.unknown + self.tainted + self.ended + self.deleted == 0
     }
 }
 
@@ -62,13 +65,14 @@ mod tests {
         let steps = vec![
             step(1, ForecastKind::Unknown { node: node() }),
             step(2, ForecastKind::NoExecute { node: node(), key: "k".into() }),
+            step(3, ForecastKind::Ended { pod: Key::new("d", "p3"), node: node() }),
             step(3, ForecastKind::Deleted { pod: Key::new("d", "p1"), node: node() }),
             step(3, ForecastKind::Removed { pod: Key::new("d", "p2"), node: node() }),
         ];
         let forecast = Forecast { steps, ..Forecast::default() };
         let totals = |secs| forecast.totals(Timestamp::from_secs(secs));
-        assert_eq!(totals(0), ForecastTotals { unknown: 1, tainted: 1, deleted: 2 });
-        assert_eq!(totals(1), ForecastTotals { unknown: 0, tainted: 1, deleted: 2 });
+        assert_eq!(totals(0), ForecastTotals { unknown: 1, tainted: 1, ended: 1, deleted: 2 });
+        assert_eq!(totals(1), ForecastTotals { unknown: 0, tainted: 1, ended: 1, deleted: 2 });
         assert!(totals(3).is_empty());
     }
 }

@@ -548,6 +548,7 @@ impl Explainer<'_> {
             }
             ForecastKind::Deleted { .. }
             | ForecastKind::Removed { .. }
+            | ForecastKind::Ended { .. }
             | ForecastKind::Unknown { .. }
             | ForecastKind::NoExecute { .. } => None,
         }));

@@ -261,7 +261,9 @@ impl Explainer<'_> {
             ForecastKind::Deleted { pod: deleted, .. } | ForecastKind::Removed { pod: deleted, .. } => {
                 *deleted == pod.key
             }
-            ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } => false,
+            ForecastKind::Unknown { .. } | ForecastKind::NoExecute { .. } | ForecastKind::Ended { .. } => {
+                false
+            }
         });
         if let Some(step) = self.device_eviction(pod) {
             explanation.extend(step);

@@ -17,6 +17,7 @@ mod plan_fixture;
 mod quotas;
 mod reads;
 mod refusals;
+mod shutdowns;
 mod stateful_sets;
 mod successors;
 mod surges;

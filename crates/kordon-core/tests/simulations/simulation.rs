@@ -935,7 +935,9 @@ fn by_slots(steps: &BTreeMap<ForecastKind, Vec<Timestamp>>) -> BTreeMap<String, 
                 ForecastKind::Deleted { node, .. } | ForecastKind::Removed { node, .. } => {
                     (format!("{kind:?}"), tainted(node, *at).unwrap_or(Timestamp::EPOCH))
                 }
-                ForecastKind::Unknown { .. } => (format!("{kind:?}"), Timestamp::EPOCH),
+                ForecastKind::Unknown { .. } | ForecastKind::Ended { .. } => {
+                    (format!("{kind:?}"), Timestamp::EPOCH)
+                }
             };
             slots.entry(what).or_default().push(at.since(since));
         }

@@ -64,6 +64,7 @@ fn step(scene: &Scene, step: &ForecastStep, made: Timestamp) -> EventRow {
     let (word, role) = match &step.kind {
         ForecastKind::Unknown { .. } => ("Unknown", Role::NodeCritical),
         ForecastKind::NoExecute { .. } => ("tainted", Role::TaintNoExecute),
+        ForecastKind::Ended { .. } => ("ended", Role::EvictionPredicted),
         ForecastKind::Deleted { .. } => ("evicted", Role::EvictionPredicted),
         ForecastKind::Removed { .. } => ("removed", Role::EvictionTerminating),
     };

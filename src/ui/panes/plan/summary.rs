@@ -146,6 +146,7 @@ pub fn failure_totals(scene: &Scene, impact: &FailureImpact) -> Runs {
         (impact.nodes.len(), "silent", Role::NodeCritical),
         (impact.totals.unknown, "Unknown", Role::NodeCritical),
         (impact.totals.tainted, "tainted", Role::TaintNoExecute),
+        (impact.totals.ended, "ended by kubelets", Role::EvictionPredicted),
         (impact.totals.deleted, "evicted", Role::EvictionPredicted),
     ] {
         runs = count(scene, runs, number, words, role);
