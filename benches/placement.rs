@@ -399,6 +399,7 @@ fn workload(pod: &Pod) -> Workload {
         owner: None,
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,

@@ -354,6 +354,7 @@ impl OwnerSpec {
             owner: None,
             replaces_only_failed: false,
             is_recreated: false,
+            reboot_locks: Vec::new(),
             stateful: None,
             job: None,
             template: None,

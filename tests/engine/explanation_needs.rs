@@ -199,6 +199,7 @@ fn objects(random: &RandomPod, number: usize) -> Vec<Change> {
                 owner: None,
                 replaces_only_failed: number.is_multiple_of(2),
                 is_recreated: false,
+                reboot_locks: Vec::new(),
                 stateful: None,
                 job: None,
                 template: None,

@@ -412,13 +412,67 @@ fn cases() -> Vec<Case> {
             "Cordoned 2h",
             &["cordoned by kubectl (server-side apply)"],
         ),
+        // kubereboot/kured 1.23.0: pkg/daemonsetlock/daemonsetlock.go. The lock is in `locked()`. kured drains a node that
+        // somebody else had cordoned, too, and does not uncordon it.
+        case(
+            "kured-locked",
+            cordoned("kubectl"),
+            "Draining by kured 1h",
+            &[
+                "drained by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
+                "cordoned by kubectl",
+            ],
+        ),
+        case(
+            "kured-locked-away",
+            both(cordoned("kured"), conditions(ready("False", "container runtime is down"))),
+            "NotReady",
+            &["reboot by kured (annotation weave.works/kured-node-lock of its DaemonSet)"],
+        ),
+        case(
+            "kured-locked-back",
+            json!({}),
+            "Ready",
+            &[
+                "about to be drained, or just restarted, by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
+            ],
+        ),
         // The API server has merged the entry of the client that cordoned the node into this one.
         case("forgotten", cordoned("ancient-changes"), "Cordoned 2h", &[]),
     ]
 }
 
+/// kured's DaemonSet with the locks of three nodes, as `DaemonSetMultiLock.Acquire` writes them.
+fn locked() -> Value {
+    let lock = |node: &str| json!({"nodeID": node, "metadata": {"unschedulable": false}, "created": "2026-11-29T08:59:59.876543211Z", "TTL": 0});
+    let locks = json!({"maxOwners": 3,
+        "locks": [lock("kured-locked"), lock("kured-locked-away"), lock("kured-locked-back")]});
+    json!({"apiVersion": "apps/v1", "kind": "DaemonSet",
+        "metadata": {"name": "kured", "namespace": "kube-system", "uid": "kured", "resourceVersion": "1",
+            "creationTimestamp": "2026-11-01T00:00:00Z",
+            "annotations": {"weave.works/kured-node-lock": locks.to_string()}},
+        "spec": {"selector": {"matchLabels": {"name": "kured"}},
+            "template": {"metadata": {"labels": {"name": "kured"}}, "spec": {"containers": [{"name": "kured"}]}}}})
+}
+
+/// kured's pods, which show that its lock is worth reading.
+fn kured_pods() -> [Value; 3] {
+    ["kured-locked", "kured-locked-away", "kured-locked-back"].map(|node| {
+        let name = format!("kured-on-{node}");
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "kube-system", "uid": name, "resourceVersion": "1",
+                "creationTimestamp": "2026-11-01T00:00:00Z",
+                "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "kured", "uid": "kured",
+                    "controller": true}]},
+            "spec": {"nodeName": node, "containers": [{"name": "kured"}]},
+            "status": {"phase": "Running"}})
+    })
+}
+
 fn objects(cases: &[Case]) -> Objects {
     let mut objects: Vec<Value> = cases.iter().map(node).collect();
+    objects.push(locked());
+    objects.extend(kured_pods());
     // As long as the node has a pod that a drain removes, the Node Maintenance Operator is not done.
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web", "namespace": "shop", "uid": "web", "resourceVersion": "1",

@@ -326,6 +326,7 @@ impl HandMade {
                     owner: None,
                     replaces_only_failed: false,
                     is_recreated: false,
+                    reboot_locks: Vec::new(),
                     stateful: None,
                     job: None,
                     template: None,

@@ -16,10 +16,11 @@ use super::{
 };
 use kordon_core::cluster::{
     CordonNote, DrainClaim, DrainedNote, IndexFailures, Key, MaintenanceNote, Name, Namespace, NodeName,
-    Owner, OwnerKind, Termination, Uid, Version, WorkloadKind,
+    Owner, OwnerKind, RebootLock, Termination, Uid, Version, WorkloadKind,
     claim::{CORDON, DRAIN, DRAINED},
     drain_markers::ANNOTATIONS,
     maintenance_note::MAINTENANCE,
+    reboot_lock::REBOOT_LOCK,
 };
 use kordon_time::ClusterTime;
 
@@ -149,17 +150,20 @@ pub struct KnownAnnotations<'a> {
     pub pod_claim: Option<Name>,
     /// `batch.kubernetes.io/job-index-failure-count` and `batch.kubernetes.io/job-index-ignored-failure-count`.
     pub index_failures: Option<IndexFailures>,
+    /// `weave.works/kured-node-lock`: the nodes that hold kured's lock.
+    pub reboot_locks: Vec<RebootLock>,
     /// Annotations by which other projects say what they do with a node ([`ANNOTATIONS`]).
     pub marks: Vec<(Name, Name)>,
 }
 
 impl KnownAnnotations<'_> {
     /// Annotations whose value is read. All others are skipped, because they may be long.
-    const WITH_VALUE: [&'static str; 9] = [
+    const WITH_VALUE: [&'static str; 10] = [
         CORDON,
         DRAIN,
         DRAINED,
         MAINTENANCE,
+        REBOOT_LOCK,
         "volume.kubernetes.io/selected-node",
         "volume.beta.kubernetes.io/storage-class",
         "resource.kubernetes.io/pod-claim-name",
@@ -178,6 +182,7 @@ impl KnownAnnotations<'_> {
             DRAIN => self.drain = DrainClaim::parse(value).map(Arc::new),
             DRAINED => self.drained = DrainedNote::parse(value).map(Arc::new),
             MAINTENANCE => self.maintenance = MaintenanceNote::parse(value).map(Arc::new),
+            REBOOT_LOCK => self.reboot_locks = RebootLock::parse(value),
             "volume.kubernetes.io/selected-node" => self.selected_node = Some(value.into()),
             "volume.beta.kubernetes.io/storage-class" => self.storage_class = Some(value.into()),
             "resource.kubernetes.io/pod-claim-name" => self.pod_claim = Some(value.into()),

@@ -89,6 +89,8 @@ fn node(wire: &WireNode<'_>, pool: &mut SharedParts) -> Node {
         boot_id: (*status.node_info.boot_id).into(),
         marks: marks(&metadata.annotations.marks),
         unschedulable_by: wire.unschedulable_by().map(Arc::new),
+        // The cluster knows it from kured's DaemonSet.
+        reboot_lock: None,
         annotations: Some(pool.annotations(&wire.annotations())),
     }
 }

@@ -13,8 +13,8 @@ use super::{
     selector::WireSelector,
 };
 use kordon_core::cluster::{
-    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, StatefulRules, Uid, Workload,
-    WorkloadKind, WorkloadStage, count_indexes,
+    Change, ExitCodes, JobLimits, Pod, PodFailureAction, PodFailureRule, RebootLock, StatefulRules, Uid,
+    Workload, WorkloadKind, WorkloadStage, count_indexes,
 };
 use kordon_time::Span;
 
@@ -61,6 +61,7 @@ impl WorkloadDecoder {
             stateful: (self.kind == WorkloadKind::StatefulSet)
                 .then(|| stateful(spec, status, &mut self.pool)),
             is_recreated: *spec.strategy.kind == *"Recreate",
+            reboot_locks: self.reboot_locks(metadata),
             job: (self.kind == WorkloadKind::Job).then(|| Box::new(job(spec, status, &mut self.pool))),
         }
     }
@@ -118,6 +119,18 @@ fn job(spec: &Spec<'_>, status: &Status<'_>, pool: &mut SharedParts) -> JobLimit
 }
 
 impl WorkloadDecoder {
+    /// kured's locks; none for objects that are no DaemonSet.
+    fn reboot_locks(&self, metadata: &Meta<'_>) -> Vec<RebootLock> {
+        match self.kind {
+            WorkloadKind::DaemonSet => metadata.annotations.reboot_locks.clone(),
+            WorkloadKind::ReplicaSet
+            | WorkloadKind::Deployment
+            | WorkloadKind::StatefulSet
+            | WorkloadKind::ReplicationController
+            | WorkloadKind::Job => Vec::new(),
+        }
+    }
+
     /// Reads the template of a workload that creates pods itself and wants some. A Deployment leaves that to its
     /// ReplicaSets, and the pods of a DaemonSet never leave their nodes.
     fn template(&mut self, spec: &mut Spec<'_>) -> Option<Box<Pod>> {

@@ -6,7 +6,7 @@
 //! - The manager `kubectl` is a person, a script or the system-upgrade-controller, whose jobs run kubectl.
 //! - The manager `manager` is the controller of any project built with kubebuilder.
 
-use super::{Name, Node, node::ConditionStatus, taint_owner};
+use super::{Name, Node, node::ConditionStatus, reboot_lock::REBOOT_LOCK, taint_owner};
 use kordon_time::{ClusterTime, Timestamp};
 
 /// What another project does with a node, the most disruptive first.
@@ -44,6 +44,8 @@ enum Place {
     Annotation,
     /// A condition that is True; the value is its reason.
     Condition,
+    /// A lock in an annotation of the project's DaemonSet, which names the node; no value.
+    Lock,
     /// The manager that set `spec.unschedulable`, as `metadata.managedFields` says; no value.
     Manager,
 }
@@ -54,7 +56,7 @@ pub(super) struct DrainMarker {
     /// The project, as in `Karpenter`; empty if the mark does not name it.
     pub project: &'static str,
     place: Place,
-    /// Key of the taint, label or annotation; type of the condition; name of the manager.
+    /// Key of the taint, label or annotation, also of a DaemonSet; type of the condition; name of the manager.
     key: &'static str,
     /// Whether this value of the mark has this meaning on this node.
     test: fn(&Node, &str) -> bool,
@@ -90,6 +92,7 @@ impl DrainMarker {
                 let condition = node.condition(self.key)?;
                 (condition.status == ConditionStatus::True).then_some(condition.reason.as_str())
             }
+            Place::Lock => node.reboot_lock.as_ref().map(|_| ""),
             Place::Manager => node.cordoned_by().is_some_and(|by| by.manager == *self.key).then_some(""),
         }
     }
@@ -102,6 +105,7 @@ impl DrainMarker {
             Place::Label => format!("label {key}"),
             Place::Annotation => format!("annotation {key}"),
             Place::Condition => format!("condition {key}"),
+            Place::Lock => format!("annotation {key} of its DaemonSet"),
             Place::Manager => format!("cordoned by its manager {key}"),
         }
     }
@@ -121,6 +125,7 @@ impl DrainMarker {
                 unix_time(value).or_else(|| ClusterTime::parse(value))
             }
             Place::Condition => node.condition(self.key)?.last_transition,
+            Place::Lock => node.reboot_lock.as_ref()?.at,
             Place::Manager => node.cordon_taint()?.time_added,
         }
     }
@@ -197,7 +202,16 @@ const MARKERS: &[DrainMarker] = &[
     taint(MCO, "UpdateInProgress", any, Note("update planned by Machine Config Operator")),
     manager(MCO, "machine-config-controller", any, Cordon),
     // kubereboot/kured 1.23.0: cmd/kured/main.go. It cordons a node only to drain and restart it, and uncordons it after
-    // the restart. The annotation is written before its lock is taken. The key of the taint is the documented one.
+    // the restart. The annotation is written before its lock is taken. The key of the taint is the documented one. A node
+    // holds the lock from before its cordon until after it was uncordoned; one that was cordoned before is drained, too.
+    lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && node.is_ready(), Stage(Draining)),
+    lock(KURED, REBOOT_LOCK, |node, _| node.unschedulable && !node.is_ready(), Stage(Rebooting)),
+    lock(
+        KURED,
+        REBOOT_LOCK,
+        |node, _| !node.unschedulable,
+        Note("about to be drained, or just restarted, by kured"),
+    ),
     manager(KURED, "kured", |node, _| node.is_ready(), Stage(Draining)),
     manager(KURED, "kured", |node, _| !node.is_ready(), Stage(Rebooting)),
     annotation(KURED, REBOOT_IN_PROGRESS, |node, _| !node.unschedulable, Note(REBOOT_PLANNED)),
@@ -315,6 +329,15 @@ const fn annotation(
     meaning: Meaning,
 ) -> DrainMarker {
     marker(project, Place::Annotation, key, test, meaning)
+}
+
+const fn lock(
+    project: &'static str,
+    key: &'static str,
+    test: fn(&Node, &str) -> bool,
+    meaning: Meaning,
+) -> DrainMarker {
+    marker(project, Place::Lock, key, test, meaning)
 }
 
 const fn manager(

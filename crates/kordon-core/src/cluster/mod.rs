@@ -64,6 +64,7 @@ mod pod_groups;
 pub mod pod_resources;
 pub mod quantity;
 pub mod quota;
+pub mod reboot_lock;
 pub mod resources;
 pub mod scheduling;
 pub mod scope;
@@ -78,7 +79,11 @@ pub mod taint_owner;
 mod uid;
 pub mod workload;
 
-use std::{mem, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    sync::Arc,
+};
 
 pub use autoscaler::{Autoscaler, KnownAutoscalers};
 pub use budget::{Budget, BudgetStatus, IntOrPercent, UnhealthyPolicy};
@@ -112,6 +117,7 @@ pub use pod_resources::{
     ContainerResources, ContainerRole, KubeletSpec, PodResources, QosClass, QuotaSpec, Requests,
 };
 pub use quota::{Quota, QuotaCount, QuotaLimit, QuotaScope};
+pub use reboot_lock::RebootLock;
 pub use resources::Resources;
 pub use scheduling::SchedulingSpec;
 pub use scope::{ReadBy, Scope, ScopeRead};
@@ -186,7 +192,6 @@ impl Change {
             Self::Autoscalers(_) | Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => {
                 None
             }
-        }
     }
 }
 
@@ -258,6 +263,8 @@ pub struct Cluster {
     /// The totals of each node's pods.
     loads: CowMap<NodeName, NodeLoad>,
     device_demand: DeviceDemand,
+    /// kured's locks, by the node that holds each.
+    reboot_locks: Arc<BTreeMap<NodeName, Arc<RebootLock>>>,
 }
 
 impl Cluster {
@@ -559,6 +566,9 @@ impl Cluster {
                 {
                     node.name.clone_from(&lease.node);
                 }
+                if let Some(node) = reported(&mut event) {
+                    node.reboot_lock = self.reboot_locks.get(&node.name).cloned();
+                }
                 self.nodes.apply(event, |delta| applied.push(Applied::Node(delta)));
             }
             Change::Lease(mut event) => {
@@ -574,7 +584,7 @@ impl Cluster {
             Change::Pod(event) => self.apply_pod(event, applied),
             Change::Budget(event) => self.budgets.apply(event, |_| applied.push(Applied::Other)),
             Change::Workload(kind, event) => {
-                self.workloads[kind as usize].apply(event, |_| applied.push(Applied::Other));
+                self.apply_workload(kind, event, applied);
             }
             Change::PriorityClass(event) => {
                 self.priority_classes.apply(event, |_| applied.push(Applied::Other))
@@ -610,6 +620,38 @@ impl Cluster {
                     applied.push(Applied::Other);
                 }
             }
+        }
+    }
+
+    fn apply_workload(
+        &mut self,
+        kind: WorkloadKind,
+        event: ObjectEvent<Workload>,
+        applied: &mut Vec<Applied>,
+    ) {
+        let mut changes_locks = false;
+        self.workloads[kind as usize].apply(event, |Delta { old, new }| {
+            let locks = |workload: &Option<Arc<Workload>>| {
+                workload.as_ref().map(|workload| workload.reboot_locks.clone()).unwrap_or_default()
+            };
+            changes_locks |= locks(&old) != locks(&new);
+            applied.push(Applied::Other);
+        });
+        if changes_locks {
+            self.pass_reboot_locks_on(applied);
+        }
+    }
+
+    /// Brings the nodes up to date that hold kured's lock, or held it.
+    fn pass_reboot_locks_on(&mut self, applied: &mut Vec<Applied>) {
+        let locks = self.workloads(WorkloadKind::DaemonSet).iter().flat_map(|set| set.reboot_locks.iter());
+        let locks = locks.map(|lock| (lock.node.clone(), Arc::new(lock.clone()))).collect();
+        let before = mem::replace(&mut self.reboot_locks, Arc::new(locks));
+        let names: BTreeSet<&NodeName> = before.keys().chain(self.reboot_locks.keys()).collect();
+        for name in names {
+            let Some(node) = self.nodes.get(name) else { continue };
+            let node = Node { reboot_lock: self.reboot_locks.get(name).cloned(), ..(**node).clone() };
+            self.nodes.apply(ObjectEvent::Prefetched(node), |delta| applied.push(Applied::Node(delta)));
         }
     }
 
@@ -743,6 +785,16 @@ impl PodIndexes<'_> {
             (Some(pod), _) if is_unscheduled(old) => self.unscheduled.remove(&pod.key),
             _ => None,
         };
+    }
+}
+
+/// The object that an event reports; `None` if it reports none.
+fn reported<T: TableObject>(event: &mut ObjectEvent<T>) -> Option<&mut T> {
+    match event {
+        ObjectEvent::Listed(object) | ObjectEvent::Prefetched(object) | ObjectEvent::Applied(object) => {
+            Some(object)
+        }
+        ObjectEvent::ListStarted | ObjectEvent::ListDone | ObjectEvent::Deleted(_) => None,
     }
 }
 

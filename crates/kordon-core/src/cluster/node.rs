@@ -11,6 +11,7 @@ use super::{
     labels::Labels,
     maintenance_note::MaintenanceNote,
     names::{Name, NodeName},
+    reboot_lock::RebootLock,
     resources::Resources,
     shared_list::SharedList,
     table::{TableObject, Version},
@@ -92,6 +93,10 @@ pub struct Node {
     #[n(23)]
     #[cbor(default)]
     pub finalizers: SharedList<Name>,
+    /// kured's lock, if the node holds it: from kured's DaemonSet ([`Cluster::apply`](super::Cluster::apply)), so it is known
+    /// only where DaemonSets are.
+    #[cbor(skip)]
+    pub reboot_lock: Option<Arc<RebootLock>>,
     /// All annotations; `None` for a node of a recording, which has only [`Node::marks`].
     #[cbor(skip)]
     pub annotations: Option<Labels>,

@@ -9,6 +9,7 @@ use super::{
     names::{Key, Name, Namespace},
     owner::{Owner, WorkloadKind},
     pod::Pod,
+    reboot_lock::RebootLock,
     stateful_set::StatefulRules,
     table::{TableObject, Version},
     uid::Uid,
@@ -58,6 +59,10 @@ pub struct Workload {
     #[n(12)]
     #[cbor(default)]
     pub is_recreated: bool,
+    /// The nodes that hold kured's lock, of kured's DaemonSet; none otherwise.
+    #[n(13)]
+    #[cbor(default)]
+    pub reboot_locks: Vec<RebootLock>,
 }
 
 /// Whether a workload keeps its pods running, or is finished or about to be deleted.

@@ -116,6 +116,7 @@ mod tests {
                 owner: None,
                 replaces_only_failed: false,
                 is_recreated: false,
+                reboot_locks: Vec::new(),
                 stateful: None,
                 job: None,
                 template: None,

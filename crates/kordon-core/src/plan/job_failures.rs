@@ -407,6 +407,7 @@ mod tests {
             owner: None,
             replaces_only_failed: waits_for_old,
             is_recreated: false,
+            reboot_locks: Vec::new(),
             stateful: None,
             stage: WorkloadStage::Active,
             job: Some(Box::new(job)),

@@ -9,6 +9,7 @@
 //! | pods of a budget that refuses, their owners | how the budget would allow an eviction |
 //! | pods of the namespace of a starting pod with a ReadWriteOnce volume | which pod still holds the volume |
 //! | claims, slices, classes and taint rules of devices | of a pod that claims devices: whether a taint of one of them evicts it |
+//! | DaemonSets | kured's lock, if a pod of kured is on the node |
 //! | all pods, DaemonSets | legacy mode: nodes marked evicted are recognized by their pods |
 //!
 //! Read the scopes that are not [known](Cluster::knows), and ask again until all scopes are known.
@@ -17,7 +18,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, FeedKind, ForeignDrain, Key, Node, NodeName, Phase, Pod, Scope, Selector, WorkloadKind,
+        Cluster, FeedKind, ForeignDrain, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Selector,
+        WorkloadKind,
     },
     engine::{Profile, Settings},
     placement::SchedulerRules,
@@ -30,6 +32,9 @@ pub fn of_node(node: &NodeName, cluster: &Cluster, settings: &Settings) -> BTree
     needs.extend(cluster.pods_on(node).flat_map(|pod| of_devices(pod, settings)));
     if cluster.pods_on(node).any(|pod| is_kept_by_number(pod, settings)) {
         needs.insert(Scope::FinishedPods);
+    }
+    if cluster.pods_on(node).any(|pod| is_of_kured(pod)) {
+        needs.insert(Scope::Workloads(WorkloadKind::DaemonSet));
     }
     let is_drained = |node: &Arc<Node>| {
         node.unschedulable || node.drain_claim.is_some() || ForeignDrain::removes_pods(node)
@@ -64,6 +69,13 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
         needs.insert(Scope::FinishedPods);
     }
     needs
+}
+
+/// Whether the pod is of kured's DaemonSet, by the usual name.
+fn is_of_kured(pod: &Pod) -> bool {
+    let owner =
+        pod.owner.as_deref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet));
+    owner.is_some_and(|owner| owner.name.contains("kured"))
 }
 
 /// The scopes that show whether a taint of a device evicts the pod.

@@ -112,6 +112,7 @@ fn changes(app: &App, name: &str, version: Version) -> Vec<Change> {
         owner,
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,

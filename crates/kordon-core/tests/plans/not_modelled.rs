@@ -55,6 +55,7 @@ fn revision(fixture: &mut PlanFixture, name: &str, replicas: i32) {
         owner: Some(deployment),
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,

@@ -1060,6 +1060,7 @@ fn replica_set() -> Workload {
         owner: None,
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,

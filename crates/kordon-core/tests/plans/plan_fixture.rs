@@ -161,6 +161,7 @@ impl PlanFixture {
             owner: None,
             replaces_only_failed: false,
             is_recreated: false,
+            reboot_locks: Vec::new(),
             stateful: None,
             job: None,
             template: None,

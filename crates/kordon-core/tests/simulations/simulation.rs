@@ -444,6 +444,7 @@ fn with_volume(sim: &mut Sim, pod: &str) {
         owner: None,
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,

@@ -198,6 +198,7 @@ fn workload(kind: WorkloadKind, name: &str, replicas: i32) -> Workload {
         owner: None,
         replaces_only_failed: false,
         is_recreated: false,
+        reboot_locks: Vec::new(),
         stateful: None,
         job: None,
         template: None,
