@@ -437,6 +437,34 @@ fn cases() -> Vec<Case> {
                 "about to be drained, or just restarted, by kured (annotation weave.works/kured-node-lock of its DaemonSet)",
             ],
         ),
+        // rancher/system-upgrade-controller d357e23: pkg/upgrade/job/job.go, pkg/upgrade/handle_batch.go. The pods of its jobs
+        // are in `upgrades()`.
+        case(
+            "suc",
+            cordoned("kubectl"),
+            "Cordoned 2h",
+            &[
+                "cordoned by system-upgrade-controller (kubectl in pod cattle-system/apply-os-on-suc-with-1)",
+                "upgrade by system-upgrade-controller in progress: plan os (pod cattle-system/apply-os-on-suc-with-1)",
+            ],
+        ),
+        case(
+            "suc-failed",
+            cordoned("kubectl"),
+            "Cordoned 2h",
+            &[
+                "upgrade by system-upgrade-controller failed: plan os (pod cattle-system/apply-os-on-suc-failed-with-1)",
+            ],
+        ),
+        case(
+            "suc-earlier",
+            both(cordoned("kubectl"), labels(json!({"plan.upgrade.cattle.io/os": "3f1e"}))),
+            "Cordoned 2h",
+            &[
+                "cordoned by kubectl",
+                "perhaps cordoned by a job of system-upgrade-controller, which runs kubectl: it applied os here earlier",
+            ],
+        ),
         // The API server has merged the entry of the client that cordoned the node into this one.
         case("forgotten", cordoned("ancient-changes"), "Cordoned 2h", &[]),
     ]
@@ -469,9 +497,23 @@ fn kured_pods() -> [Value; 3] {
     })
 }
 
+/// The pods of jobs of the system-upgrade-controller.
+fn upgrades() -> [Value; 2] {
+    [("suc", "Running"), ("suc-failed", "Failed")].map(|(node, phase)| {
+        let name = format!("apply-os-on-{node}-with-1");
+        json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": "cattle-system", "uid": name, "resourceVersion": "1",
+                "creationTimestamp": "2026-11-29T07:59:50Z",
+                "labels": {"upgrade.cattle.io/plan": "os", "upgrade.cattle.io/node": node}},
+            "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [{"name": "upgrade"}]},
+            "status": {"phase": phase}})
+    })
+}
+
 fn objects(cases: &[Case]) -> Objects {
     let mut objects: Vec<Value> = cases.iter().map(node).collect();
     objects.push(locked());
+    objects.extend(upgrades());
     objects.extend(kured_pods());
     // As long as the node has a pod that a drain removes, the Node Maintenance Operator is not done.
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",

@@ -3,6 +3,7 @@
 use super::{
     Cluster, Node,
     drain_markers::{DrainMarker, DrainStage, Meaning},
+    upgrade_plan::UpgradePlan,
 };
 use kordon_time::Timestamp;
 
@@ -52,13 +53,13 @@ fn named(project: &'static str) -> Option<&'static str> {
     Some(project).filter(|project| !project.is_empty())
 }
 
-/// A mark of another project that says what is planned, or something else that is no drain.
+/// A note about the work of another project: what is planned, or something else that is no drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignNote {
     /// The note in words, such as `replacement planned by Cluster API (taint
     /// node.cluster.x-k8s.io/outdated-revision)`.
     pub text: String,
-    /// When the mark was set, or the date of planned maintenance; `None` if the mark does not have a time.
+    /// When the mark was set or the work began, or the date of planned maintenance; `None` if the mark does not have a time.
     pub at: Option<Timestamp>,
 }
 
@@ -70,7 +71,11 @@ impl ForeignNote {
             let text = format!("{words} ({})", marker.evidence());
             Some(Self { text, at: marker.time(node).map(|at| cluster.local(at)) })
         };
-        DrainMarker::of(node).filter_map(note).collect()
+        let upgrade = UpgradePlan::find(cluster, node).map(|upgrade| {
+            let at = upgrade.began().map(|at| cluster.local(at));
+            Self { text: upgrade.text(), at }
+        });
+        DrainMarker::of(node).filter_map(note).chain(upgrade).collect()
     }
 }
 
@@ -100,7 +105,11 @@ impl CordonOrigin {
         let by = node.cordoned_by().map(|by| {
             let manager = match DrainMarker::project_of_manager(&by.manager) {
                 Some(project) if project != by.manager.as_str() => format!("{project} ({})", by.manager),
-                Some(_) | None => by.manager.to_string(),
+                Some(_) | None => {
+                    let upgrade = UpgradePlan::find(cluster, node);
+                    let by_upgrade = upgrade.and_then(|upgrade| upgrade.cordons(&by.manager));
+                    by_upgrade.unwrap_or_else(|| by.manager.to_string())
+                }
             };
             if by.applied { format!("{manager} (server-side apply)") } else { manager }
         });

@@ -77,6 +77,7 @@ pub mod table;
 pub mod taint;
 pub mod taint_owner;
 mod uid;
+mod upgrade_plan;
 pub mod workload;
 
 use std::{

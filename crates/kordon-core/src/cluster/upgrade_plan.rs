@@ -1,0 +1,84 @@
+//! Upgrades of nodes by the system-upgrade-controller, whose jobs run kubectl on the node.
+
+use super::{Cluster, Key, Name, Node, Phase, Pod};
+use kordon_time::ClusterTime;
+
+/// Label of a job's pod with the plan that it carries out (rancher/system-upgrade-controller d357e23,
+/// `pkg/apis/upgrade.cattle.io/constants.go`, `LabelPlan`; `pkg/upgrade/job/job.go`, `New`).
+const PLAN: &str = "upgrade.cattle.io/plan";
+
+/// Start of the label of a node to which a plan was applied; the name of the plan follows (`LabelPlanName`). It stays after the
+/// upgrade (`pkg/upgrade/handle_batch.go`).
+const APPLIED: &str = "plan.upgrade.cattle.io/";
+
+/// The name by which the API server knows kubectl.
+const KUBECTL: &str = "kubectl";
+
+/// What the system-upgrade-controller does with a node, or may have done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UpgradePlan {
+    /// The pod of a job is on the node and has not finished.
+    Runs { plan: Name, pod: Key, created: ClusterTime },
+    /// The pod of a job has failed, and no other runs. The node is uncordoned only once a job completes.
+    Failed { plan: Name, pod: Key, created: ClusterTime },
+    /// Plans were applied to the node earlier, so that its cordon by kubectl may be that of a job.
+    Applied { plans: Vec<String> },
+}
+
+impl UpgradePlan {
+    /// Returns the upgrade of a node; `None` if nothing points to one.
+    pub(super) fn find(cluster: &Cluster, node: &Node) -> Option<Self> {
+        let jobs = || cluster.pods_on(&node.name).filter_map(|pod| Some((pod.labels.get(PLAN)?, &**pod)));
+        let found = |(plan, pod): (&Name, &Pod)| (plan.clone(), pod.key.clone(), pod.created);
+        if let Some((plan, pod, created)) = jobs().find(|(_, pod)| !pod.is_finished()).map(found) {
+            return Some(Self::Runs { plan, pod, created });
+        }
+        if !node.unschedulable {
+            return None;
+        }
+        if let Some((plan, pod, created)) = jobs().find(|(_, pod)| pod.phase == Phase::Failed).map(found) {
+            return Some(Self::Failed { plan, pod, created });
+        }
+        let plans: Vec<String> =
+            node.labels.keys().filter_map(|key| key.strip_prefix(APPLIED)).map(Into::into).collect();
+        let is_kubectl = node.cordoned_by().is_some_and(|by| by.manager == *KUBECTL);
+        (is_kubectl && !plans.is_empty()).then_some(Self::Applied { plans })
+    }
+
+    /// The note in words.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Runs { plan, pod, .. } => {
+                format!("upgrade by system-upgrade-controller in progress: plan {plan} (pod {pod})")
+            }
+            Self::Failed { plan, pod, .. } => format!(
+                "upgrade by system-upgrade-controller failed: plan {plan} (pod {pod}); it uncordons a node only after a \
+                 job that completes"
+            ),
+            Self::Applied { plans } => format!(
+                "perhaps cordoned by a job of system-upgrade-controller, which runs kubectl: it applied {} here earlier \
+                 (label {APPLIED}{})",
+                plans.join(", "),
+                plans[0],
+            ),
+        }
+    }
+
+    /// When the upgrade began; `None` if that is not known.
+    pub(super) const fn began(&self) -> Option<ClusterTime> {
+        match self {
+            Self::Runs { created, .. } | Self::Failed { created, .. } => Some(*created),
+            Self::Applied { .. } => None,
+        }
+    }
+
+    /// Who cordoned the node by kubectl, in words that follow `cordoned by`; `None` if that is not certain.
+    pub(super) fn cordons(&self, manager: &str) -> Option<String> {
+        match self {
+            Self::Runs { pod, .. } | Self::Failed { pod, .. } if manager == KUBECTL => {
+                Some(format!("system-upgrade-controller (kubectl in pod {pod})"))
+            }
+            Self::Runs { .. } | Self::Failed { .. } | Self::Applied { .. } => None,
+        }
+    }
+}
