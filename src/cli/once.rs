@@ -25,6 +25,7 @@ use crate::{
         connect::Connection,
         feed::{FeedEvent, FeedKind, FeedState},
         kubelet::read_node_metrics,
+        node_claims,
         settings::controller_flags,
     },
     model::{ControllerRole, Model, ModelOptions},
@@ -400,6 +401,13 @@ impl OneShot {
         let known = autoscalers::read(&self.connection.client).await;
         let now = self.clock.now();
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
+    }
+
+    /// Reads Karpenter's NodeClaims.
+    pub async fn read_node_claims(&mut self) {
+        let known = node_claims::read(&self.connection.client).await;
+        let now = self.clock.now();
+        self.model.apply(vec![Change::NodeClaims(Arc::new(known))], now);
     }
 
     /// Reads the objects whose names may be similar to a missing one, for up to `NEAR_PATIENCE`. Without them, no

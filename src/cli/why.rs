@@ -26,8 +26,8 @@ use crate::{
 };
 use kordon_core::{
     cluster::{
-        Cluster, ClusterEvent, EventSubject, FeedKind, Key, NodeName, Pod, Scope, Selector, event::fold,
-        nearest::nearest_pod,
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, KnownNodeClaims, NodeName, Pod, Scope, Selector,
+        event::fold, nearest::nearest_pod,
     },
     engine::ServerVersion,
     placement::Snapshot,
@@ -198,6 +198,15 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
         && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
     {
         pressure::ask_kubelet(&mut shot, &node).await;
+    }
+    if let Subject::Node { name, .. } = &args.subject
+        && shot
+            .model
+            .cluster
+            .node(&NodeName::from(name.as_str()))
+            .is_some_and(|node| KnownNodeClaims::concern(node))
+    {
+        shot.read_node_claims().await;
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);

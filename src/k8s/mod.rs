@@ -13,6 +13,7 @@ pub mod kubeconfig;
 pub mod kubelet;
 pub mod leader_client;
 pub mod leadership;
+pub mod node_claims;
 pub mod probe;
 pub mod proxy;
 pub mod requests;

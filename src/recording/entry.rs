@@ -189,8 +189,12 @@ pub fn write_change(
             write_event(FeedKind::DeviceTaintRules, event, bytes, dictionary)
         }
         Change::Leader(leader) => put(&(FeedKind::Leader, APPLIED, leader), bytes, dictionary),
-        // Autoscalers are read for one plan, and a recording has no plans.
-        Change::Autoscalers(_) | Change::Known(..) | Change::Read(_) | Change::KnownIn(..) => Ok(()),
+        // Autoscalers are read for one plan, and NodeClaims for one detail; a recording has neither.
+        Change::Autoscalers(_)
+        | Change::NodeClaims(_)
+        | Change::Known(..)
+        | Change::Read(_)
+        | Change::KnownIn(..) => Ok(()),
     }
 }
 

@@ -294,6 +294,7 @@ fn list_boundary(change: &Change) -> Option<(FeedKind, bool)> {
         Change::Device(DeviceChange::Slice(event)) => boundary(FeedKind::ResourceSlices, event),
         Change::Device(DeviceChange::Rule(event)) => boundary(FeedKind::DeviceTaintRules, event),
         Change::Autoscalers(_)
+        | Change::NodeClaims(_)
         | Change::Leader(_)
         | Change::Known(..)
         | Change::Read(_)

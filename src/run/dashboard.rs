@@ -27,7 +27,6 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{
-    autoscalers::PlannedAutoscalers,
     background::{BESIDE, Background, BackgroundAbout, CoreShare, Failed, drop_in_background},
     dashboard_jobs::{OperationEvent, OperationsDriver},
     events::{ListedEvents, ShownEvents},
@@ -38,6 +37,7 @@ use super::{
     notify::{Notifier, NotifyOptions},
     player::{PlayedMoment, Player, PlayerEvent, StepKind, StepResult},
     preferences_file::{PreferencesFile, PreferencesReader, ReadPreferences, next_read},
+    read_once::{PlannedAutoscalers, ShownNodeClaims},
     session::{Links, Session},
     surface::Surface,
     tty, vitals,
@@ -59,7 +59,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Change, Cluster, EventSubject, EventsOfCluster, KnownAutoscalers, Scope},
+    cluster::{Change, Cluster, EventSubject, EventsOfCluster, Scope},
     engine::{Effect, EffectId, Engine, Outcome, Settings},
     forecast::{Assumptions, Forecast, ForecastStart},
     plan::Cancellation,
@@ -480,8 +480,7 @@ impl Loop {
                 self.display.app.on_cluster_events(events, now);
                 self.display.draw_soon();
             }
-            LinkEvent::Autoscalers(known) => {
-                let change = Change::Autoscalers(Arc::new(known));
+            LinkEvent::Read(change) => {
                 self.display.app.model.apply(vec![change], now);
                 self.display.changed();
             }

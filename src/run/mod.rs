@@ -4,7 +4,6 @@
 //! Each loop is one task that owns its state: no lock guards a model. Long work runs on other threads ([`background`]).
 
 pub mod approval_driver;
-mod autoscalers;
 pub mod background;
 pub mod controller;
 pub mod dashboard;
@@ -22,6 +21,7 @@ pub mod operation_driver;
 pub mod player;
 pub mod preferences_file;
 pub mod read;
+mod read_once;
 pub mod record;
 pub mod replay;
 mod replay_state;

@@ -572,7 +572,9 @@ async fn a_forecast_has_the_pods_that_the_kubelet_of_a_stopping_machine_ends() {
     objects.push(json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "db", "namespace": "shop", "uid": "db", "resourceVersion": "1",
             "creationTimestamp": "2026-11-01T00:00:00Z"},
-        "spec": {"nodeName": "shutdown", "terminationGracePeriodSeconds": 60, "containers": [{"name": "c"}]},
+        "spec": {"nodeName": "shutdown", "terminationGracePeriodSeconds": 60, "containers": [{"name": "c"}],
+            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+                "tolerationSeconds": 300}]},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}));
     let forecast = Objects(objects).answer("forecast", DONE).await;
     let steps = forecast["steps"].as_array().expect("steps");

@@ -8,7 +8,7 @@ use crate::{
     model::{Model, Timeline},
 };
 use kordon_core::cluster::{
-    EventSubject, FetchedObject, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version,
+    EventSubject, FetchedObject, KnownNodeClaims, Labels, Name, NodeName, ObjectEvents, ObjectRead, Version,
 };
 use kordon_core::plan::words::counted;
 use kordon_time::Timestamp;
@@ -41,6 +41,12 @@ impl App {
             DetailSubject::Node(node) => Some(node.clone()),
             DetailSubject::Pod(_) => None,
         }
+    }
+
+    /// The node whose detail is shown, in its version, if Karpenter manages it.
+    pub fn shown_karpenter_node(&self) -> Option<(NodeName, Version)> {
+        let node = self.model.cluster.node(&self.shown_node()?)?;
+        KnownNodeClaims::concern(node).then(|| (node.name.clone(), node.version))
     }
 
     /// Shows the data read about an object, if its detail is still open.

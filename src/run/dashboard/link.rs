@@ -14,6 +14,7 @@ pub(super) struct ClusterLink {
     events: ShownEvents,
     listed_events: ListedEvents,
     autoscalers: PlannedAutoscalers,
+    node_claims: ShownNodeClaims,
     kubelets: KubeletReader,
 }
 
@@ -23,8 +24,8 @@ pub(super) enum LinkEvent {
     Subject(EventSubject, SubjectReport),
     /// The Events of the cluster, while their list is open.
     Events(EventsOfCluster),
-    /// Which workloads autoscalers scale, for an open plan.
-    Autoscalers(KnownAutoscalers),
+    /// What one request read for an open plan or detail.
+    Read(Change),
     /// The outcome of an effect; none once the executor has ended.
     Outcome(Option<(EffectId, Outcome)>),
     /// There is room for an effect, or the executor has ended.
@@ -44,14 +45,25 @@ impl ClusterLink {
         let events = links.as_ref().and_then(|links| links.events.clone());
         let (kubelets, listed_events) =
             (KubeletReader::new(events.clone(), clock), ListedEvents::new(events.clone()));
-        let autoscalers = PlannedAutoscalers::new(events.clone());
+        let autoscalers = PlannedAutoscalers::autoscalers(events.clone());
+        let node_claims = ShownNodeClaims::node_claims(events.clone());
         let events = ShownEvents::new(events);
         let Some(Links { feeds, effects, outcomes, wanted, events: _ }) = links else {
             let (feeds, effects, outcomes, wanted) = (None, None, None, watch::Sender::default());
-            return Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, kubelets };
+            return Self {
+                feeds,
+                effects,
+                outcomes,
+                wanted,
+                events,
+                listed_events,
+                autoscalers,
+                node_claims,
+                kubelets,
+            };
         };
         let (feeds, effects, outcomes) = (Some(feeds), Some(effects), Some(outcomes));
-        Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, kubelets }
+        Self { feeds, effects, outcomes, wanted, events, listed_events, autoscalers, node_claims, kubelets }
     }
 
     /// Follows what is on screen, so that the data for it is read from now on.
@@ -64,7 +76,8 @@ impl ClusterLink {
         });
         self.events.follow(app.shown_object());
         self.listed_events.follow(app.lists_events());
-        self.autoscalers.follow(app.plans_surges());
+        self.autoscalers.follow(app.plans_surges().then_some(()));
+        self.node_claims.follow(app.shown_karpenter_node());
         let usage = app.shows_usage() && !app.is_frozen();
         self.kubelets.look_at(LookedAt { node: app.shown_node(), usage });
     }
@@ -75,7 +88,8 @@ impl ClusterLink {
             biased;
             (subject, report) = self.events.next() => LinkEvent::Subject(subject, report),
             events = self.listed_events.next() => LinkEvent::Events(events),
-            known = self.autoscalers.next() => LinkEvent::Autoscalers(known),
+            known = self.autoscalers.next() => LinkEvent::Read(Change::Autoscalers(Arc::new(known))),
+            known = self.node_claims.next() => LinkEvent::Read(Change::NodeClaims(Arc::new(known))),
             outcome = receive(&mut self.outcomes) => LinkEvent::Outcome(outcome),
             room = room_for_effect(self.effects.as_ref(), has_effects) => LinkEvent::Room(room),
             () = sleep_until(self.kubelets.due) => LinkEvent::Kubelets,

@@ -55,6 +55,7 @@ pub mod maintenance_note;
 pub mod names;
 pub mod nearest;
 pub mod node;
+mod node_claim;
 mod node_devices;
 mod node_load;
 pub mod operation_id;
@@ -106,6 +107,7 @@ pub use lease::{ClockDifference, LeaderLease, Lease};
 pub use maintenance_note::{MaintenanceNote, MaintenanceStage};
 pub use names::{Interner, Key, Name, Namespace, NodeName};
 pub use node::{Condition, ConditionStatus, FieldManager, Node, READY, ZoneKey};
+pub use node_claim::{KnownNodeClaims, NodeClaim, RemovalStage};
 pub use node_devices::{AllocatedCount, ExtendedResource, NodeDevices};
 pub use node_load::NodeLoad;
 pub use operation_id::{NotAnOperationId, OperationId};
@@ -160,6 +162,8 @@ pub enum Change {
     Device(DeviceChange),
     /// All autoscalers, as one request read them.
     Autoscalers(Arc<KnownAutoscalers>),
+    /// All NodeClaims of Karpenter, as one request read them.
+    NodeClaims(Arc<KnownNodeClaims>),
     /// The controller manager's Lease; none if it does not exist.
     Leader(Option<LeaderLease>),
     /// How well the objects of a kind are known from now on.
@@ -190,9 +194,13 @@ impl Change {
             Self::CsiNode(event) => found(event, |node| Key::new("", &node.name)),
             Self::Quota(event) => found(event, |quota| quota.key.clone()),
             Self::Device(change) => change.found(),
-            Self::Autoscalers(_) | Self::Leader(_) | Self::Known(..) | Self::Read(_) | Self::KnownIn(..) => {
-                None
-            }
+            Self::Autoscalers(_)
+            | Self::NodeClaims(_)
+            | Self::Leader(_)
+            | Self::Known(..)
+            | Self::Read(_)
+            | Self::KnownIn(..) => None,
+        }
     }
 }
 
@@ -247,6 +255,7 @@ pub struct Cluster {
     quotas: Table<Quota>,
     devices: DeviceTables,
     autoscalers: Arc<KnownAutoscalers>,
+    node_claims: Arc<KnownNodeClaims>,
     leader: Option<LeaderLease>,
     clock: ClusterClock,
     knowledge: Knowledge,
@@ -353,6 +362,10 @@ impl Cluster {
 
     pub fn devices(&self) -> &DeviceTables {
         &self.devices
+    }
+
+    pub fn node_claims(&self) -> &KnownNodeClaims {
+        &self.node_claims
     }
 
     pub fn autoscalers(&self) -> &KnownAutoscalers {
@@ -601,6 +614,12 @@ impl Cluster {
             Change::Autoscalers(known) => {
                 if self.autoscalers != known {
                     self.autoscalers = known;
+                    applied.push(Applied::Other);
+                }
+            }
+            Change::NodeClaims(known) => {
+                if self.node_claims != known {
+                    self.node_claims = known;
                     applied.push(Applied::Other);
                 }
             }

@@ -5,6 +5,7 @@ mod deleted_node;
 pub mod departure;
 pub mod needs;
 mod pod;
+mod node_claim;
 mod shutdown;
 
 use std::collections::BTreeMap;
@@ -170,6 +171,7 @@ impl Explainer<'_> {
         self.explain_cordon_wait(node, &mut explanation);
         self.explain_maintenance(node, &mut explanation);
         self.explain_plans(node, &mut explanation);
+        self.explain_node_claim(node, &mut explanation);
         self.explain_shutdown(node, &mut explanation);
         self.explain_evictions(node, &mut explanation);
         in_order(explanation)

@@ -3,8 +3,8 @@
 
 use kordon_core::{
     cluster::{
-        Change, Condition, ConditionStatus, Key, Node, NodeName, ObjectEvent, Pod, PodEnding, PodReady,
-        Version,
+        Change, Condition, ConditionStatus, Key, KnownNodeClaims, Node, NodeClaim, NodeName, ObjectEvent,
+        Pod, PodEnding, PodReady, Version,
     },
     engine::{Origin, ServerVersion, Settings},
     forecast::Forecast,
@@ -411,4 +411,67 @@ fn a_node_that_is_being_deleted_says_what_keeps_it() {
     let story = of_node(&sim, "n00");
     let text = "the Node object is being deleted: kept by karpenter.sh/termination";
     assert!(story.iter().any(|step| step.text == text), "{story:#?}");
+}
+
+/// kubernetes-sigs/karpenter 226646810: `pkg/controllers/disruption/queue.go` sets DisruptionReason, and
+/// `pkg/controllers/node/termination/controller.go` the conditions of the removal.
+#[test]
+fn a_node_of_karpenter_says_why_it_is_removed_how_far_that_is_and_when_budgets_no_longer_count() {
+    let mut sim = peaceful(&modern());
+    let mut node = (**sim.cluster.node(&"n00".into()).expect("a node")).clone();
+    node.version = Version(node.version.0 + 1_000_000);
+    node.labels = [("karpenter.sh/nodepool".into(), "general".into())].into_iter().collect();
+    sim.tell(Change::Node(ObjectEvent::Applied(node)));
+    let told = |sim: &mut Sim, claims: KnownNodeClaims| -> Vec<(Tense, String)> {
+        sim.tell(Change::NodeClaims(claims.into()));
+        let drain = of_node(sim, "n00").into_iter().filter(|step| step.topic == Topic::Drain);
+        drain.map(|step| (step.tense, step.text)).collect()
+    };
+    assert_eq!(told(&mut sim, KnownNodeClaims::NotRead), []);
+    let unreadable = told(&mut sim, KnownNodeClaims::Unreadable("nodeclaims is forbidden".into()));
+    assert_eq!(
+        unreadable,
+        [(Tense::Present, "its NodeClaim is not known: nodeclaims is forbidden".to_owned())]
+    );
+    let unserved = told(&mut sim, KnownNodeClaims::NotServed);
+    assert!(unserved[0].1.contains("the server does not serve nodeclaims"), "{unserved:?}");
+    let now = sim.now;
+    let at = |seconds: i64| Some(ClusterTime::new(now + Span::from_secs(seconds)));
+    let condition = |kind: &str, reason: &str| Condition {
+        kind: kind.into(),
+        status: ConditionStatus::True,
+        reason: reason.into(),
+        last_transition: at(-60),
+        ..Condition::default()
+    };
+    let claim = NodeClaim {
+        name: "general-x7k2p".into(),
+        node: "n00".into(),
+        deleted: at(-60),
+        forced: at(3600),
+        conditions: vec![condition("DisruptionReason", "Drifted"), condition("Drained", "Drained")],
+    };
+    let other = NodeClaim { name: "general-other".into(), node: "n01".into(), ..claim.clone() };
+    let removed = told(&mut sim, KnownNodeClaims::Read(vec![other, claim.clone()]));
+    let expected = [
+        (Tense::Present, "removed by Karpenter because: Drifted (NodeClaim general-x7k2p)"),
+        (
+            Tense::Present,
+            "its NodeClaim general-x7k2p is being deleted: it is drained, and its volumes have to be detached",
+        ),
+        (
+            Tense::Future,
+            "its pods are deleted by then, whatever budgets say (terminationGracePeriod of its NodeClaim)",
+        ),
+    ];
+    assert_eq!(removed, expected.map(|(tense, text)| (tense, text.to_owned())));
+    let drifted = NodeClaim {
+        deleted: None,
+        forced: None,
+        conditions: vec![condition("Drifted", "NodePoolDrifted")],
+        ..claim
+    };
+    let planned = told(&mut sim, KnownNodeClaims::Read(vec![drifted]));
+    let text = "Karpenter may replace it: NodePoolDrifted (NodeClaim general-x7k2p, condition Drifted)";
+    assert_eq!(planned, [(Tense::Present, text.to_owned())]);
 }

@@ -1,0 +1,76 @@
+//! Karpenter's NodeClaims: how far it is with a machine that it removes.
+
+use super::{
+    names::{Name, NodeName},
+    node::{Condition, ConditionStatus, Node},
+};
+use kordon_time::ClusterTime;
+
+/// Label of the nodes that Karpenter manages, with their NodePool.
+const NODE_POOL: &str = "karpenter.sh/nodepool";
+
+/// A NodeClaim, as far as it says what Karpenter does with its machine (kubernetes-sigs/karpenter 226646810,
+/// `pkg/apis/v1/nodeclaim_status.go`).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeClaim {
+    pub name: Name,
+    /// `status.nodeName`; empty before the node has registered.
+    pub node: NodeName,
+    /// When its deletion began; `None` if it is not being deleted.
+    pub deleted: Option<ClusterTime>,
+    /// When the pods of the node are deleted by then, whatever budgets say: `spec.terminationGracePeriod` after the deletion
+    /// (annotation `karpenter.sh/nodeclaim-termination-timestamp`); `None` for never.
+    pub forced: Option<ClusterTime>,
+    pub conditions: Vec<Condition>,
+}
+
+/// The NodeClaims of a cluster. They are read only where somebody looks at a node that Karpenter manages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum KnownNodeClaims {
+    #[default]
+    NotRead,
+    /// The server does not serve them in the version that kordon reads.
+    NotServed,
+    /// They cannot be read, for this reason.
+    Unreadable(Name),
+    Read(Vec<NodeClaim>),
+}
+
+/// How far Karpenter is with a machine that it removes (`pkg/controllers/node/termination/controller.go`, `finalize`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovalStage {
+    /// Its pods are evicted.
+    Draining,
+    /// It is drained, and its volumes are not detached yet.
+    AwaitingVolumes,
+    /// The provider ends the machine.
+    Terminating,
+}
+
+impl KnownNodeClaims {
+    /// Returns whether Karpenter manages a node, so that it has a NodeClaim.
+    pub fn concern(node: &Node) -> bool {
+        node.label(NODE_POOL).is_some()
+    }
+}
+
+impl NodeClaim {
+    /// The condition of this type, if it is True.
+    pub fn is_true(&self, kind: &str) -> Option<&Condition> {
+        self.conditions
+            .iter()
+            .find(|condition| condition.kind == *kind && condition.status == ConditionStatus::True)
+    }
+
+    /// How far the removal is; `None` if the claim is not being deleted.
+    pub fn removal(&self) -> Option<RemovalStage> {
+        self.deleted?;
+        Some(if self.is_true("InstanceTerminating").is_some() {
+            RemovalStage::Terminating
+        } else if self.is_true("Drained").is_some() {
+            RemovalStage::AwaitingVolumes
+        } else {
+            RemovalStage::Draining
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Reads something by one request, once for each thing on screen that needs it.
+
+use futures::future::BoxFuture;
+use kube::Client;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::events::EventServer;
+use crate::k8s::{autoscalers, node_claims};
+use kordon_core::cluster::{KnownAutoscalers, KnownNodeClaims, NodeName, Version};
+
+/// What the result is for if reading it ends by a panic.
+const FAILED: &str = "reading them failed by a bug in kordon";
+
+/// Reads a `T` once for each `K` that needs it.
+pub struct ReadOnce<K, T> {
+    /// API server from which it is read; none if there is no API server.
+    server: Option<EventServer>,
+    read: fn(Client) -> BoxFuture<'static, T>,
+    unreadable: fn(&str) -> T,
+    wanted: Option<K>,
+    reading: Option<AbortOnDropHandle<T>>,
+}
+
+/// Which workloads autoscalers scale, for an open plan that may scale Deployments up.
+pub type PlannedAutoscalers = ReadOnce<(), KnownAutoscalers>;
+
+/// Karpenter's NodeClaims, for the node whose detail is open, in each of its versions.
+pub type ShownNodeClaims = ReadOnce<(NodeName, Version), KnownNodeClaims>;
+
+impl PlannedAutoscalers {
+    pub fn autoscalers(server: Option<EventServer>) -> Self {
+        let read = |client: Client| -> BoxFuture<'static, KnownAutoscalers> {
+            Box::pin(async move { autoscalers::read(&client).await })
+        };
+        Self {
+            server,
+            read,
+            unreadable: |why| KnownAutoscalers::Unreadable(why.into()),
+            wanted: None,
+            reading: None,
+        }
+    }
+}
+
+impl ShownNodeClaims {
+    pub fn node_claims(server: Option<EventServer>) -> Self {
+        let read = |client: Client| -> BoxFuture<'static, KnownNodeClaims> {
+            Box::pin(async move { node_claims::read(&client).await })
+        };
+        Self {
+            server,
+            read,
+            unreadable: |why| KnownNodeClaims::Unreadable(why.into()),
+            wanted: None,
+            reading: None,
+        }
+    }
+}
+
+impl<K: PartialEq, T: Send + 'static> ReadOnce<K, T> {
+    /// Reads it if something else needs it from now on.
+    pub fn follow(&mut self, wanted: Option<K>) {
+        if wanted.is_some()
+            && wanted != self.wanted
+            && let Some(EventServer(client)) = self.server.clone()
+        {
+            self.reading = Some(AbortOnDropHandle::new(tokio::spawn((self.read)(client))));
+        }
+        self.wanted = wanted;
+    }
+
+    /// Waits for it. Waits forever if it is not being read. May be dropped and awaited again.
+    pub async fn next(&mut self) -> T {
+        let Some(reading) = &mut self.reading else { return std::future::pending().await };
+        let read = reading.await;
+        self.reading = None;
+        read.unwrap_or_else(|_| (self.unreadable)(FAILED))
+    }
+}
