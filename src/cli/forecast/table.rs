@@ -138,6 +138,7 @@ fn event(step: &ForecastStepReport) -> String {
         "unknown" => "Unknown".to_owned(),
         "noExecute" => format!("+{}:NoExecute", step.taint.as_deref().unwrap_or_default()),
         "remove" => "pod removed".into(),
+        "end" => "pod ended by its kubelet".into(),
         _ => "pod deleted".into(),
     };
     match step.among.len() {
