@@ -39,7 +39,7 @@ use crate::{
 };
 use kordon_clock::Clock;
 use kordon_core::{
-    cluster::{Change, Cluster, Known, Scope},
+    cluster::{Change, Cluster, Known, KnownNodeClaims, Scope},
     engine::Settings,
     plan::{Action, EvictionRules, needs},
 };
@@ -403,9 +403,12 @@ impl OneShot {
         self.model.apply(vec![Change::Autoscalers(Arc::new(known))], now);
     }
 
-    /// Reads Karpenter's NodeClaims.
-    pub async fn read_node_claims(&mut self) {
-        let known = node_claims::read(&self.connection.client).await;
+    /// Reads Karpenter's NodeClaims. Files and recordings have none.
+    pub async fn read_node_claims(&mut self, args: &OnceArgs) {
+        let known = match args.refuse_files("have no NodeClaims") {
+            Ok(()) => node_claims::read(&self.connection.client).await,
+            Err(_) => KnownNodeClaims::Unreadable("files and recordings have none".into()),
+        };
         let now = self.clock.now();
         self.model.apply(vec![Change::NodeClaims(Arc::new(known))], now);
     }

@@ -206,7 +206,7 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
             .node(&NodeName::from(name.as_str()))
             .is_some_and(|node| KnownNodeClaims::concern(node))
     {
-        shot.read_node_claims().await;
+        shot.read_node_claims(&args.once).await;
     }
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
