@@ -86,9 +86,9 @@ pub(crate) fn likely_ready<E: Environment>(
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod is expected to take as long as its siblings did, since its kubelet accepted it or a container restarted last.
-    /// Until the kubelet accepts it, its creation counts. If it has already taken longer than all of them, it likely takes twice the longest of their times, and possibly never
-    /// becomes Ready. If it has taken even longer, it is no longer expected to become Ready.
+    /// A pod is expected to take as long as its siblings did from its [start](environment::start_of), or from the last
+    /// restart of a container. If it has already taken longer than all of them, it likely takes twice the longest of their
+    /// times, and possibly never becomes Ready. If it has taken even longer, it is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
         &self,
         cluster: &Cluster,
@@ -97,8 +97,8 @@ impl StartingPod {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let takes = environment.time_to_ready(&self.pod, &Landing::Unknown);
-        let accepted = self.pod.started.unwrap_or(self.pod.created);
-        let started = self.pod.restarted().map_or(accepted, |at| at.max(accepted));
+        let begun = environment::start_of(&self.pod);
+        let started = self.pod.restarted().map_or(begun, |at| at.max(begun));
         let (started, longest) = (cluster.local(started), takes.latest?);
         let (overdue, given_up) = (started + longest, started + longest * 2);
         let expected = started + takes.at(bound)?;
