@@ -59,13 +59,13 @@ pub async fn run(args: &OnceArgs, connection: ConnectionArgs, no_pods: bool) -> 
     let mut slice = super::N_1;
     loop {
         let now = clock.now();
-        session.model.run_forecast(now);
         if let Some(job) = session.model.next_headroom_job(now) {
             let headroom = job.advance(&mut progress, || clock.now() < now + slice);
             session.model.predictions.set_headroom(headroom);
             slice = SLICE;
         }
         session.model.run_pending(progress.state());
+        session.model.run_forecast(now);
         session.model.run_outcomes(progress.state(), now);
         let verdict = ClusterVerdict::new(&session.model, now);
         let outline = (verdict.level, verdict.outline.clone());

@@ -44,10 +44,10 @@ pub async fn run(args: StatusArgs, connection: ConnectionArgs) -> Result<(), Cli
         true => OneShot::ask(&args.once, connection, true).await?,
         false => OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?,
     };
+    let snapshot = if args.no_pods { None } else { compute_headroom(&mut shot, args.n_1) };
+    shot.model.run_pending(snapshot.clone());
     shot.run_forecast();
     if !args.no_pods {
-        let snapshot = compute_headroom(&mut shot, args.n_1);
-        shot.model.run_pending(snapshot.clone());
         shot.model.run_outcomes(snapshot, shot.at);
     }
     let report = StatusReport::new(&shot.model, shot.at);
