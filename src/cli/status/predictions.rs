@@ -82,7 +82,8 @@ pub struct OutcomesReport {
     /// `notPredicted` or `open`.
     pub pods: usize,
     /// Pods with the outcome that was predicted when their deletion began. The outcome of a pod is read 60 s after
-    /// that, or after its replacement should have been Ready.
+    /// that, or after its replacement should have been Ready; if that is after the end of the forecast, 60 s after the
+    /// creation of the replacement, at the latest after the longest back-off of a Job.
     pub right: usize,
     /// Pods whose replacement was to land on any of several nodes that are equally good, and landed on another of them
     /// than the one that was named.
@@ -120,7 +121,9 @@ pub struct OutcomeDifferencesReport {
 pub struct OutcomeDifferenceReport {
     /// When the deletion of the pod began.
     pub at: Timestamp,
-    /// When the pod's outcome was read: 60 s after its deletion began, or after its replacement should have been Ready.
+    /// When the pod's outcome was read: 60 s after its deletion began, or after its replacement should have been Ready;
+    /// if that is after the end of the forecast, 60 s after the creation of the replacement, at the latest after the
+    /// longest back-off of a Job.
     pub read_at: Timestamp,
     /// The pod.
     pub pod: String,

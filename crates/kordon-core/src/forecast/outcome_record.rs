@@ -10,7 +10,7 @@ use super::newest::keep;
 use crate::{
     cluster::{Cluster, Delta, Key, NodeName, Pod, Uid},
     placement::TiedNodes,
-    plan::{OutcomeKind, PodOutcome, warning::has_identity},
+    plan::{MAX_BACK_OFF, OutcomeKind, PodOutcome, warning::has_identity},
 };
 use kordon_time::{Span, Timestamp};
 
@@ -40,6 +40,8 @@ struct OpenCase {
     at: Timestamp,
     /// When the outcome is read.
     due: Timestamp,
+    /// Whether a replacement is predicted, but not when. The outcome is then read once it has been created for a while.
+    awaits_creation: bool,
     pod: Key,
     uid: Uid,
     owner: Option<Uid>,
@@ -184,13 +186,16 @@ impl OutcomeRecord {
         if let Some(owner) = &owner {
             self.created.entry(owner.clone()).or_default();
         }
-        let ready = match predicted {
-            Some(PodOutcome::Moves { ready, .. }) => *ready,
-            _ => None,
+        // The replacement of a pod of a Job may be created after the end of the forecast.
+        let (settles, awaits_creation) = match predicted {
+            Some(PodOutcome::Moves { ready: Some(ready), .. }) => ((*ready).max(now), false),
+            Some(PodOutcome::Moves { ready: None, .. }) => (now + MAX_BACK_OFF + SETTLES, true),
+            _ => (now, false),
         };
         self.open.push_back(OpenCase {
             at: now,
-            due: ready.unwrap_or(now).max(now) + SETTLES,
+            due: settles + SETTLES,
+            awaits_creation,
             pod: pod.key.clone(),
             uid: pod.uid.clone(),
             owner,
@@ -209,6 +214,12 @@ impl OutcomeRecord {
         if delta.old.as_ref().is_none_or(|old| old.uid != new.uid) {
             let (key, uid) = (new.key.clone(), new.uid.clone());
             created.push(CreatedPod { at: now, key, uid, node: None, has_run: false });
+            let owner = new.owner.as_ref().map(|owner| &owner.uid);
+            for case in
+                self.open.iter_mut().filter(|case| case.awaits_creation && case.owner.as_ref() == owner)
+            {
+                case.due = case.due.min(now + SETTLES);
+            }
         }
         if let Some(pod) = created.iter_mut().find(|pod| pod.uid == new.uid) {
             pod.node.clone_from(&new.node);
@@ -366,7 +377,10 @@ impl PredictedOutcome {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::cluster::{Owner, OwnerKind, WorkloadKind};
 
     /// A case of a pod with this name, evicted from n0 and predicted to move to n1 or n2.
     fn case(pod: &str, keeps_its_name: bool) -> OpenCase {
@@ -379,6 +393,7 @@ mod tests {
         OpenCase {
             at: Timestamp::EPOCH,
             due: Timestamp::EPOCH + SETTLES,
+            awaits_creation: false,
             pod: Key::new("shop", pod),
             uid: "uid".into(),
             owner: Some("owner".into()),
@@ -403,6 +418,41 @@ mod tests {
         assert_eq!(runs("n2"), OutcomeScore { by_chance: 1, ..none });
         assert_eq!(runs("n3"), OutcomeScore { wrong: 1, ..none });
         assert_eq!(counts(Became::Pending), OutcomeScore { wrong: 1, ..none });
+    }
+
+    /// Seven pods of a Job that fail at once are replaced after ten minutes, when the forecast has ended.
+    #[test]
+    fn a_replacement_that_is_created_after_the_forecast_is_waited_for() {
+        let owner =
+            Owner { kind: OwnerKind::Workload(WorkloadKind::Job), name: "report".into(), uid: "job".into() };
+        let pod = |name: &str| Pod {
+            key: Key::new("shop", name),
+            uid: name.into(),
+            owner: Some(owner.clone().into()),
+            ..Pod::default()
+        };
+        let moves = PodOutcome::Moves {
+            node: "n1".into(),
+            why: "the only feasible node".into(),
+            is_back: false,
+            among: TiedNodes::from_nodes(["n1".into()].into()),
+            volume: None,
+            quota: None,
+            preempts: Vec::new(),
+            ready: None,
+        };
+        let mut record = OutcomeRecord::default();
+        record.on_evicted(&pod("report-a"), Some(&moves), Timestamp::EPOCH);
+        record.on_time(&Cluster::default(), Timestamp::from_secs(600));
+        assert_eq!(record.report().counts.open, 1);
+        let mut never = record.clone();
+        never.on_time(&Cluster::default(), Timestamp::from_secs(720));
+        assert_eq!(never.report().counts.wrong, 1, "it was not created after the longest back-off");
+        let new = Pod { node: Some("n1".into()), ..pod("report-b") };
+        let created = Delta { old: None, new: Some(Arc::new(new)) };
+        record.on_pod(&created, Timestamp::from_secs(610));
+        record.on_time(&Cluster::default(), Timestamp::from_secs(670));
+        assert_eq!(record.report().counts.right, 1);
     }
 
     #[test]

@@ -23,7 +23,7 @@ use kordon_time::{Span, Timestamp};
 /// Back-off after the first failure; it doubles with each further one (upstream `DefaultJobPodFailureBackOff`).
 const BACK_OFF: Span = Span::from_secs(10);
 /// Maximum back-off (upstream `MaxJobPodFailureBackOff`).
-const MAX_BACK_OFF: Span = Span::from_secs(600);
+pub const MAX_BACK_OFF: Span = Span::from_secs(600);
 /// Exit code of a container that SIGTERM ended.
 const TERMINATED: i32 = 143;
 /// Label with the index of a pod of an indexed Job.

@@ -99,7 +99,7 @@ pub use gaps::{PlanGap, PlanPart, can_place, failover_gaps, succession_gaps};
 pub use headroom::{Headroom, HeadroomClause, HeadroomLoss, HeadroomLosses, HeadroomWork, headroom};
 pub use job::{PlanJob, PlanResult};
 pub use job_failure::JobFailure;
-pub use job_failures::JobConsequences;
+pub use job_failures::{JobConsequences, MAX_BACK_OFF};
 pub use job_owner::JobOwner;
 pub use kubectl_difference::KubectlDifference;
 pub use landing::Landing;
