@@ -159,6 +159,8 @@ fn the_layout_is_kept_in_the_configuration_and_shown_at_the_next_start() {
     };
     let mut terminal = Terminal::sized(shell.under_terminal(&["demo"]), 48, 160);
     terminal.wait("control-plane-1a-01");
+    // Without evictions the pane is a line, which has no border to move.
+    terminal.wait("to be evicted");
     terminal.type_in("3\x1b[1;5A\x1b[1;5A");
     terminal.wait("= resets the panes");
     terminal.type_in(":save-layout\r");
