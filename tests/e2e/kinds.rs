@@ -202,7 +202,9 @@ impl Trial<'_> {
             self.open_only(variant, place).await?;
             for object in objects {
                 match object["run"].as_str() {
-                    Some(line) => drop(self.command(variant, line).await?),
+                    Some(line) => {
+                        self.command(variant, line).await?;
+                    }
                     None => {
                         let (path, object) = variant.object(object)?;
                         create(&self.client, &path, &object).await?;
