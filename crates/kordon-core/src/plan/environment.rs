@@ -272,7 +272,7 @@ pub(super) fn start_of(pod: &Pod) -> ClusterTime {
     pod.started.map_or(pod.created, |accepted| (accepted - ACCEPTED).max(pod.created))
 }
 
-/// Returns how long the pods of the same owner took to become Ready from their [start](start_of): minimum, median and
+/// Returns how long the pods of the same owner took to become Ready from their start (`start_of`): minimum, median and
 /// maximum. A replacement is not
 /// expected to become Ready if the pod keeps failing, or if no sibling is Ready and one keeps failing.
 pub fn siblings_ready(cluster: &Cluster, pod: &Pod) -> Estimate {

@@ -86,7 +86,7 @@ pub(crate) fn likely_ready<E: Environment>(
 impl StartingPod {
     /// Returns when the pod is Ready; `None` if it is not expected to become Ready.
     ///
-    /// A pod is expected to take as long as its siblings did from its [start](environment::start_of), or from the last
+    /// A pod is expected to take as long as its siblings did from its start (`environment::start_of`), or from the last
     /// restart of a container. If it has already taken longer than all of them, it likely takes twice the longest of their
     /// times, and possibly never becomes Ready. If it has taken even longer, it is no longer expected to become Ready.
     pub fn ready_at<E: Environment>(
