@@ -651,10 +651,9 @@ impl Cluster {
     ) {
         let mut changes_locks = false;
         self.workloads[kind as usize].apply(event, |Delta { old, new }| {
-            let locks = |workload: &Option<Arc<Workload>>| {
-                workload.as_ref().map(|workload| workload.reboot_locks.clone()).unwrap_or_default()
-            };
-            changes_locks |= locks(&old) != locks(&new);
+            let [before, after] =
+                [&old, &new].map(|set| set.as_ref().map_or(&[][..], |set| &set.reboot_locks));
+            changes_locks |= before != after;
             applied.push(Applied::Other);
         });
         if changes_locks {
