@@ -18,8 +18,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     cluster::{
-        Cluster, FeedKind, ForeignDrain, Key, Node, NodeName, OwnerKind, Phase, Pod, Scope, Selector,
-        WorkloadKind,
+        Cluster, FeedKind, ForeignDrain, Key, Node, NodeName, Phase, Pod, Scope, Selector, WorkloadKind,
     },
     engine::{Profile, Settings},
     placement::SchedulerRules,
@@ -73,9 +72,7 @@ pub fn of_pod(pod: &Key, cluster: &Cluster, settings: &Settings) -> BTreeSet<Sco
 
 /// Whether the pod is of kured's DaemonSet, by the usual name.
 fn is_of_kured(pod: &Pod) -> bool {
-    let owner =
-        pod.owner.as_deref().filter(|owner| owner.kind == OwnerKind::Workload(WorkloadKind::DaemonSet));
-    owner.is_some_and(|owner| owner.name.contains("kured"))
+    pod.is_of_daemon_set() && pod.owner.as_ref().is_some_and(|owner| owner.name.contains("kured"))
 }
 
 /// The scopes that show whether a taint of a device evicts the pod.
