@@ -101,12 +101,7 @@ impl WireCondition {
     fn condition(self) -> Condition {
         Condition {
             kind: self.kind.as_str().into(),
-            status: match self.status.as_str() {
-                "True" => ConditionStatus::True,
-                "False" => ConditionStatus::False,
-                "Unknown" => ConditionStatus::Unknown,
-                _ => ConditionStatus::Invalid,
-            },
+            status: ConditionStatus::parse(&self.status),
             reason: self.reason.as_str().into(),
             message: self.message.as_str().into(),
             last_heartbeat: None,
@@ -155,7 +150,9 @@ mod tests {
         assert_eq!(stage(&ends), Some(RemovalStage::Terminating));
         let stays = one(&[("Drifted", "True"), ("Drained", "True")], false);
         assert_eq!((stays.removal(), stays.forced), (None, None));
-        assert!(stays.is_true("Drifted").is_some() && stays.is_true("DisruptionReason").is_none());
+        assert!(
+            stays.true_condition("Drifted").is_some() && stays.true_condition("DisruptionReason").is_none()
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl KnownNodeClaims {
 
 impl NodeClaim {
     /// The condition of this type, if it is True.
-    pub fn is_true(&self, kind: &str) -> Option<&Condition> {
+    pub fn true_condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions
             .iter()
             .find(|condition| condition.kind == *kind && condition.status == ConditionStatus::True)
@@ -65,9 +65,9 @@ impl NodeClaim {
     /// How far the removal is; `None` if the claim is not being deleted.
     pub fn removal(&self) -> Option<RemovalStage> {
         self.deleted?;
-        Some(if self.is_true("InstanceTerminating").is_some() {
+        Some(if self.true_condition("InstanceTerminating").is_some() {
             RemovalStage::Terminating
-        } else if self.is_true("Drained").is_some() {
+        } else if self.true_condition("Drained").is_some() {
             RemovalStage::AwaitingVolumes
         } else {
             RemovalStage::Draining

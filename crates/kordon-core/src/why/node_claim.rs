@@ -35,10 +35,10 @@ impl Explainer<'_> {
         };
         let since = |condition: &Condition| condition.last_transition.map(local);
         let name = &claim.name;
-        if let Some(disrupted) = claim.is_true("DisruptionReason") {
+        if let Some(disrupted) = claim.true_condition("DisruptionReason") {
             let text = format!("removed by Karpenter because: {} (NodeClaim {name})", disrupted.reason);
             say(Tense::Present, since(disrupted), text);
-        } else if let Some(drifted) = claim.is_true("Drifted").filter(|_| claim.deleted.is_none()) {
+        } else if let Some(drifted) = claim.true_condition("Drifted").filter(|_| claim.deleted.is_none()) {
             let text =
                 format!("Karpenter may replace it: {} (NodeClaim {name}, condition Drifted)", drifted.reason);
             say(Tense::Present, since(drifted), text);
