@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::{StreamExt, stream};
-use http::{Request, header::RETRY_AFTER};
+use http::{Request, StatusCode, header::RETRY_AFTER};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body, core::Status};
 use serde::Deserialize;
@@ -41,22 +41,49 @@ const READS: usize = 8;
 /// Number of pods in one page when the pods of a node are listed.
 const PAGE: u32 = 500;
 
+/// Number of times that a refused request is sent again while the server also refuses to say whether it is ready.
+const REPEATS: usize = 5;
+
+/// Pause before each repetition. A server that has just started has read its roles within this time.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// Sends one request. A server that has just started refuses everything until it has read its roles. So a refusal for a
-/// missing right is final only if the server says afterwards that it is ready, and then refuses again.
+/// missing right is final only if the server says afterwards that it is ready, and then refuses again. A server that
+/// also refuses to say whether it is ready is asked for ten more seconds.
 pub async fn send_request(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
-    match send_once(client, task, dry_run).await {
-        RequestOutcome::Forbidden(_) if is_ready(client).await => send_once(client, task, dry_run).await,
-        RequestOutcome::Forbidden(text) => {
-            RequestOutcome::Unreachable(format!("the server is not ready: {text}"))
+    let mut outcome = send_once(client, task, dry_run).await;
+    for _ in 0..REPEATS {
+        let RequestOutcome::Forbidden(text) = outcome else { break };
+        match readiness(client).await {
+            Readiness::Ready => return send_once(client, task, dry_run).await,
+            Readiness::NotReady => {
+                return RequestOutcome::Unreachable(format!("the server is not ready: {text}"));
+            }
+            Readiness::Refused => {
+                tokio::time::sleep(PAUSE).await;
+                outcome = send_once(client, task, dry_run).await;
+            }
         }
-        outcome => outcome,
     }
+    outcome
 }
 
-/// Whether the server does not deny that it is ready. Servers without `/readyz` count as ready.
-async fn is_ready(client: &Client) -> bool {
+/// A server's answer to the question whether it is ready.
+enum Readiness {
+    Ready,
+    NotReady,
+    /// The server does not allow the question, or has not read its roles yet.
+    Refused,
+}
+
+/// Asks a server whether it is ready. Servers without `/readyz` count as ready.
+async fn readiness(client: &Client) -> Readiness {
     let answer = timeout(LONGEST, client.send(read("/readyz".into()).map(Body::from))).await;
-    matches!(answer, Ok(Ok(answer)) if !answer.status().is_server_error())
+    match answer.map(|answer| answer.map(|answer| answer.status())) {
+        Ok(Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)) => Readiness::Refused,
+        Ok(Ok(status)) if !status.is_server_error() => Readiness::Ready,
+        Ok(_) | Err(_) => Readiness::NotReady,
+    }
 }
 
 async fn send_once(client: &Client, task: &RequestKind, dry_run: DryRun) -> RequestOutcome {
@@ -301,14 +328,15 @@ mod tests {
         assert_eq!(sent(cordon, DryRun::On).0, "PATCH /api/v1/nodes/n?fieldManager=kordon&dryRun=All");
     }
 
-    /// Sends a cordon to a server that is ready from its request of this number on, and refuses everything before.
-    async fn cordon(ready_from: usize, is_allowed: bool) -> RequestOutcome {
+    /// Sends a cordon to a server that is ready from its request of this number on. Before, it refuses every write, and
+    /// answers `/readyz` with `unready`.
+    async fn cordon(ready_from: usize, unready: u16, is_allowed: bool) -> RequestOutcome {
         let requests = AtomicUsize::new(0);
         let service = tower::service_fn(move |request: Request<Body>| {
             let is_ready = requests.fetch_add(1, Ordering::Relaxed) >= ready_from;
             let code = match request.uri().path() {
                 "/readyz" if is_ready => 200,
-                "/readyz" => 500,
+                "/readyz" => unready,
                 _ if is_ready && is_allowed => 200,
                 _ => 403,
             };
@@ -321,12 +349,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_is_final_only_if_a_ready_server_repeats_it() {
-        assert_eq!(cordon(0, true).await, RequestOutcome::Done);
-        assert_eq!(cordon(1, true).await, RequestOutcome::Done);
-        let early = cordon(2, true).await;
+        assert_eq!(cordon(0, 500, true).await, RequestOutcome::Done);
+        assert_eq!(cordon(1, 500, true).await, RequestOutcome::Done);
+        let early = cordon(2, 500, true).await;
         assert!(matches!(early, RequestOutcome::Unreachable(_)), "{early:?}");
-        let refused = cordon(1, false).await;
+        let refused = cordon(1, 500, false).await;
         assert!(matches!(refused, RequestOutcome::Forbidden(_)), "{refused:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_also_refuses_to_say_that_it_is_ready_is_asked_for_a_while() {
+        assert_eq!(cordon(4, 403, true).await, RequestOutcome::Done);
+        let began = tokio::time::Instant::now();
+        let refused = cordon(usize::MAX, 403, false).await;
+        assert!(matches!(refused, RequestOutcome::Forbidden(_)), "{refused:?}");
+        assert_eq!(began.elapsed(), Duration::from_secs(10));
     }
 
     #[test]
