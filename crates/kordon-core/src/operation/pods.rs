@@ -488,11 +488,11 @@ impl Operation {
         self.report(place, level, now);
     }
 
-    /// Lets a pod wait until the new pod of a surge gives its budget room for the eviction.
-    pub(super) fn wait_for_surge(&mut self, cluster: &Cluster, place: PodIndex, why: &str, now: Timestamp) {
+    /// Lets a pod wait until its budget has room for the eviction. It may have room already: the new pod of a surge that
+    /// an interrupted run has started may be Ready.
+    pub(super) fn wait_for_surge(&mut self, place: PodIndex, why: &str, now: Timestamp) {
         let task = &mut self.pods[place];
         if task.stage == PodProgressStage::Waiting {
-            task.refused_at = budget_of(cluster, &task.key).map_or(Version(0), |budget| budget.version);
             let by = BlockedBy::Surge(why.to_owned());
             task.stage = PodProgressStage::Blocked { by, until: now + SURGE };
         }

@@ -266,7 +266,7 @@ impl Operation {
                 self.give_up_surge(place, "unexpected response".into(), now);
             }
         }
-        self.release_waiting(cluster, now);
+        self.release_waiting(now);
     }
 
     /// Decides from the scale of a Deployment what to write.
@@ -351,13 +351,13 @@ impl Operation {
     }
 
     /// Makes the pods of scaled-up Deployments wait for their budgets before the first attempt to evict them.
-    fn release_waiting(&mut self, cluster: &Cluster, now: Timestamp) {
+    fn release_waiting(&mut self, now: Timestamp) {
         for pod in self.pods.indices() {
             let Some(surge) = self.pods[pod].surge.map(|surge| &self.surges[surge]) else { continue };
             let is_running = self.groups[self.pods[pod].group].is_running();
             if surge.is_up() && !surge.is_recorded && is_running && self.pods[pod].tries == 0 {
                 let why = format!("waits for the new pod of Deployment {}", surge.surge.deployment);
-                self.wait_for_surge(cluster, pod, &why, now);
+                self.wait_for_surge(pod, &why, now);
             }
         }
     }

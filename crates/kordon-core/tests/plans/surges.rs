@@ -351,12 +351,17 @@ impl FakeServer {
             let Some(due) = due.filter(|due| *due <= end && operation.ended().is_none()) else { return };
             self.now = due.max(self.now);
             if self.ready_at.is_some_and(|at| at <= self.now) {
-                self.ready_at = None;
-                self.fixture.pod("web-new", "n1", |pod| own(pod, WorkloadKind::ReplicaSet, "web")).sync();
+                self.add_new_pod();
             }
             operation.handle_change(&self.fixture.cluster, self.now);
             operation.handle_timeout(&self.fixture.cluster, self.now);
         }
+    }
+
+    /// Adds the new pod, which is Ready.
+    fn add_new_pod(&mut self) {
+        self.ready_at = None;
+        self.fixture.pod("web-new", "n1", |pod| own(pod, WorkloadKind::ReplicaSet, "web")).sync();
     }
 
     fn serve(&mut self, task: &RequestKind) -> RequestOutcome {
@@ -556,6 +561,13 @@ fn a_killed_surge_is_gone_on_with_from_the_journal_or_from_the_claim() {
     server.run(&mut resumed, HOUR);
     assert_eq!((resumed.ended(), server.replicas), (Some(OperationEnd::Done), 1), "{:?}", resumed.progress());
     assert_eq!(server.words, ["evict web-0, 1 allowed", "scale to 1"]);
+
+    let mut server = killed();
+    server.add_new_pod();
+    let (prior, began) = (PriorRun { surges: server.undos.clone(), ..PriorRun::default() }, server.now);
+    let mut resumed = server.start(OperationOptions { prior, ..by_alice() });
+    server.run(&mut resumed, HOUR);
+    assert_eq!((resumed.ended(), server.now), (Some(OperationEnd::Done), began), "{:?}", resumed.progress());
 
     let mut server = killed();
     server.now += Span::from_secs(600);
