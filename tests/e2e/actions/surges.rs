@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
 use kordon_time::Span;
 use kube::{
@@ -50,7 +50,10 @@ pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<(
     ensure!(granted(plane)? > before && scaled(plane)? == [2, 1], "{:?}", scaled(plane)?);
 
     let node = settled(&client).await?;
+    // Without a scheduler, the new pod does not start, and the Deployment stays scaled up until the kill.
+    plane.stop_scheduler().await?;
     kill_while_scaled_up(&shell, &node, &deployments).await?;
+    plane.start_scheduler()?;
     let line = [&["drain", "--resume"][..], &DRAIN[2..]].concat();
     let output = shell.run(&line).await;
     ensure!(output.code == 0, "{}: {}", output.code, output.err);
@@ -113,14 +116,17 @@ async fn check_moved(client: &Client, from: &str) -> Result<()> {
 /// Starts a drain, and kills it when the Deployment is scaled up.
 async fn kill_while_scaled_up(shell: &UserShell, node: &str, deployments: &Api<Deployment>) -> Result<()> {
     let words = [&["drain", node, "--kubeconfig", &shell.kubeconfig][..], &DRAIN].concat();
-    let mut child = shell.shell.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    eventually("a Deployment that is scaled up", Span::from_secs(60), async || {
+    let mut drain = shell.shell.command(&words);
+    let drain = drain.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let scaled_up = eventually("a Deployment that is scaled up", Span::from_secs(60), async || {
         let replicas = deployments.get("solo").await?.spec.and_then(|spec| spec.replicas);
         Ok((replicas == Some(2)).then_some(()))
-    })
-    .await?;
-    child.kill().await?;
-    Ok(())
+    });
+    // The drain is killed when it is dropped.
+    tokio::select! {
+        scaled_up = scaled_up => scaled_up,
+        output = drain.wait_with_output() => bail!("the drain ended, and was not seen scaling up: {:?}", output?),
+    }
 }
 
 fn granted(plane: &Plane) -> Result<usize> {
