@@ -59,6 +59,9 @@ const APART: Span = Span::from_millis(2500);
 /// Maximum size of the file, as a share of the JSON that the API server sent.
 const SHARE: f64 = 0.1;
 
+/// Time before the first incident.
+const CALM: Span = Span::from_secs(10);
+
 /// Names of the files: the session's recording, that of `kordon record`, and what the session knew.
 const OWN: &str = "session.kordon";
 const PROGRAM: &str = "program.kordon";
@@ -199,7 +202,8 @@ async fn record(client: kube::Client, shell: &Shell, file: &Path, length: Span) 
     Ok(proxy.tally().sent.load(Ordering::Relaxed))
 }
 
-/// Plays random incidents until the end.
+/// Plays random incidents until the end. Before the first one, both watches have seen so many renewals that they know
+/// the nodes' own renewal interval: from then on, they agree on when a node is silent.
 async fn play(
     plane: &mut Plane,
     manager: &ControllerManager,
@@ -207,6 +211,8 @@ async fn play(
     length: Span,
     player: &IncidentPlayer,
 ) -> Result<()> {
+    tokio::time::sleep(CALM.to_std()).await;
+    let length = length - CALM;
     let script = script::write(&ZONES, seed, length);
     say(&format!("e2e_recording: {length} of incidents, seed {seed}: {} actions", script.len()));
     let clock = Clock::system();
