@@ -1,5 +1,6 @@
 //! Pods.
 
+mod resize;
 mod template;
 
 use std::sync::Arc;
@@ -57,7 +58,8 @@ fn pod(wire: &WirePod<'_>, pool: &mut SharedParts) -> Pod {
     let condition = |kind: &str| status.conditions.iter().find(|condition| *condition.kind == *kind);
     let sum = spec.sum();
     let scheduling = spec.scheduling(pool);
-    let resources = spec.resources(sum, &status.qos_class, pool);
+    let mut resources = spec.resources(sum, &status.qos_class, pool);
+    spec.apply_resize(status, &mut resources);
     let target = condition("DisruptionTarget").filter(|condition| *condition.status == *"True");
     Pod {
         key: metadata.key(pool),
@@ -560,6 +562,10 @@ wire! {
         last_state: WireContainerState<'a> = 3,
         ready: LenientBool = 4,
         restart_count: Int = 5,
+        #[serde(deserialize_with = "or_default")]
+        allocated_resources: Amounts<'a> = 10,
+        #[serde(deserialize_with = "or_default")]
+        resources: WireResources<'a> = 11,
     }
 }
 

@@ -149,6 +149,26 @@ pub struct ContainerResources {
     pub memory_limit_bytes: i64,
 }
 
+impl ContainerResources {
+    /// Sums a request over the containers of a pod (component-helpers `resource.PodRequests`).
+    pub fn sum(containers: &[Self], request: fn(&Self) -> i64) -> i64 {
+        let (mut running, mut sidecars, mut initial) = (0_i64, 0_i64, 0_i64);
+        for container in containers {
+            let own = request(container);
+            match container.role {
+                ContainerRole::App => running = running.saturating_add(own),
+                ContainerRole::Sidecar => {
+                    running = running.saturating_add(own);
+                    sidecars = sidecars.saturating_add(own);
+                    initial = initial.max(sidecars);
+                }
+                ContainerRole::Init => initial = initial.max(sidecars.saturating_add(own)),
+            }
+        }
+        running.max(initial)
+    }
+}
+
 /// When a container runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Encode, Decode)]
 #[cbor(index_only)]

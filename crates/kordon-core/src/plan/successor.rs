@@ -4,9 +4,9 @@ use std::{borrow::Cow, cmp::Reverse, sync::Arc};
 
 use super::owner::{self, OwnerLookup};
 use crate::cluster::{
-    Cluster, ContainerResources, ContainerRole, FeedKind, KubeletSpec, Labels, Name, Pod, PodResources,
-    PriorityClass, QuotaSpec, Requests, SchedulingSpec, StatefulRules, Toleration, Workload,
-    stateful_set::ordinal, workload::TEMPLATE_HASH,
+    Cluster, ContainerResources, FeedKind, KubeletSpec, Labels, Name, Pod, PodResources, PriorityClass,
+    QuotaSpec, Requests, SchedulingSpec, StatefulRules, Toleration, Workload, stateful_set::ordinal,
+    workload::TEMPLATE_HASH,
 };
 
 /// Returns the pod that the owner of a pod creates in its place. The new pod follows the owner's template, which may
@@ -181,18 +181,26 @@ fn resources(pod: &Pod, template: &Pod, is_of_template: bool) -> Arc<PodResource
     }
     let containers = containers(&new.kubelet, &old.kubelet, is_of_template);
     let overhead = |request: fn(&ContainerResources) -> i64, all: i64| match &*old.kubelet.containers {
-        known if is_of_template && !known.is_empty() => (all - sum(known, request)).max(0),
+        known if is_of_template && !known.is_empty() => {
+            (all - ContainerResources::sum(known, request)).max(0)
+        }
         _ => 0,
     };
     // Requests of the pod as a whole replace those of its containers.
     let total = |request: fn(&ContainerResources) -> i64, new: i64, own: i64, old: i64| {
-        if new == own { sum(&containers, request) + overhead(request, old) } else { new }
+        if new == own { ContainerResources::sum(&containers, request) + overhead(request, old) } else { new }
     };
     let cpu = |container: &ContainerResources| container.cpu_request_milli;
     let memory = |container: &ContainerResources| container.memory_request_bytes;
     let own = &new.kubelet.containers;
-    let cpu_milli = total(cpu, new.requests.cpu_milli, sum(own, cpu), old.requests.cpu_milli);
-    let memory_bytes = total(memory, new.requests.memory_bytes, sum(own, memory), old.requests.memory_bytes);
+    let cpu_milli =
+        total(cpu, new.requests.cpu_milli, ContainerResources::sum(own, cpu), old.requests.cpu_milli);
+    let memory_bytes = total(
+        memory,
+        new.requests.memory_bytes,
+        ContainerResources::sum(own, memory),
+        old.requests.memory_bytes,
+    );
     let or_old = |new: i64, old: i64| if new == 0 { old } else { new };
     let ephemeral_bytes = or_old(new.requests.ephemeral_bytes, old.requests.ephemeral_bytes);
     let is_old = |new: (i64, i64, i64), requests: &Requests| {
@@ -248,22 +256,4 @@ fn containers(new: &KubeletSpec, old: &KubeletSpec, is_of_template: bool) -> Box
         |known: &&ContainerResources| is_of_template && named(&new.containers, &known.name).is_none();
     let injected = old.containers.iter().filter(is_injected).cloned();
     new.containers.iter().map(admitted).chain(injected).collect()
-}
-
-/// Sums a request over the containers of a pod (component-helpers `resource.PodRequests`).
-fn sum(containers: &[ContainerResources], request: fn(&ContainerResources) -> i64) -> i64 {
-    let (mut running, mut sidecars, mut initial) = (0_i64, 0_i64, 0_i64);
-    for container in containers {
-        let own = request(container);
-        match container.role {
-            ContainerRole::App => running = running.saturating_add(own),
-            ContainerRole::Sidecar => {
-                running = running.saturating_add(own);
-                sidecars = sidecars.saturating_add(own);
-                initial = initial.max(sidecars);
-            }
-            ContainerRole::Init => initial = initial.max(sidecars.saturating_add(own)),
-        }
-    }
-    running.max(initial)
 }
