@@ -24,8 +24,9 @@ use super::{
 use kordon_core::{
     cluster::{
         Change, ConditionStatus, ContainerExit, ContainerResources, ContainerRole, IndexFailures,
-        KubeletSpec, Name, NodeName, Phase, Pod, PodEnding, PodReady, PodResources, PodUnscheduled, QosClass,
-        QuotaSpec, Resources, SchedulingSpec, TaintEffect, Toleration, TolerationOperator,
+        KubeletSpec, LocalVolume, Name, NodeName, Phase, Pod, PodEnding, PodReady, PodResources,
+        PodUnscheduled, QosClass, QuotaSpec, Resources, SchedulingSpec, TaintEffect, Toleration,
+        TolerationOperator,
         scheduling::{HostPort, PodDeviceClaim},
     },
     pressure,
@@ -135,6 +136,10 @@ wire! {
         restart_policy: Text<'a> = 3,
         node_name: Text<'a> = 10,
         host_network: LenientBool = 11,
+        #[serde(rename = "hostPID")]
+        host_pid: LenientBool = 12,
+        #[serde(rename = "hostIPC")]
+        host_ipc: LenientBool = 13,
         priority: Int = 25,
         priority_class_name: Text<'a> = 24,
         active_deadline_seconds: Int = 5,
@@ -259,7 +264,20 @@ impl<'a> Spec<'a> {
             containers,
             local_volumes: pool.names(&local_volumes),
             pre_stop_sleep: self.pre_stop_sleep(),
+            exceeds_baseline: self.exceeds_baseline(),
         }
+    }
+
+    /// Returns whether the pod has a plain field that the Pod Security level `baseline` forbids.
+    fn exceeds_baseline(&self) -> bool {
+        let mut containers = self.containers.iter().chain(self.init_containers.iter());
+        let has_host_port =
+            |container: &Container<'_>| container.ports.iter().any(|port| port.host_port.or(0) != 0);
+        self.host_network.0
+            || self.host_pid.0
+            || self.host_ipc.0
+            || volume::local_storage(&self.volumes).has(LocalVolume::HostPath)
+            || containers.any(|container| container.is_privileged() || has_host_port(container))
     }
 
     /// Returns the longest sleep before the kubelet sends SIGTERM to a container or sidecar, in seconds. Other init
@@ -293,6 +311,19 @@ wire! {
         resources: WireResources<'a> = 8,
         ports: LenientList<WirePort<'a>> = 6,
         lifecycle: Option<WireLifecycle> = 12,
+        security_context: Option<WireSecurityContext> = 15,
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WireSecurityContext {
+    privileged: LenientBool,
+}
+
+message! {
+    impl<'a> WireSecurityContext {
+        2 => privileged,
     }
 }
 
@@ -335,6 +366,10 @@ message! {
 impl Container<'_> {
     fn pre_stop_sleep(&self) -> Option<Span> {
         self.lifecycle.as_ref()?.pre_stop.as_ref()?.sleep.as_ref()?.seconds.seconds()
+    }
+
+    fn is_privileged(&self) -> bool {
+        self.security_context.as_ref().is_some_and(|context| context.privileged.0)
     }
 
     fn is_sidecar(&self) -> bool {

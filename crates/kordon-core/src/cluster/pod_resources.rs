@@ -101,6 +101,10 @@ pub struct KubeletSpec {
     /// The longest `lifecycle.preStop.sleep` of the containers, in seconds: the kubelet waits so long before it sends SIGTERM.
     #[cbor(n(5), default)]
     pub pre_stop_sleep: u32,
+    /// Whether the pod has a field that the Pod Security level `baseline` forbids: namespaces of the host, a privileged
+    /// container, a hostPath volume or a host port.
+    #[cbor(n(6), default)]
+    pub exceeds_baseline: bool,
 }
 
 /// `status.qosClass`.

@@ -407,9 +407,8 @@ impl Environment for PlacingEnvironment<'_> {
             return Landing::Unknown;
         }
         self.close(closed);
-        if let Some(class) = successor::missing_class(self.typical.cluster, pod) {
-            let why = format!("the API server refuses it: its PriorityClass {class} is gone");
-            return Landing::Pending { why: why.into() };
+        if let Some(why) = successor::refusal(self.typical.cluster, pod) {
+            return Landing::Pending { why: format!("the API server refuses it: {why}").into() };
         }
         if let Some(node) = owner::named_node(self.typical.cluster, pod) {
             return self.land_on(pod, node);

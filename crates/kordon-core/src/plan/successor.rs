@@ -131,9 +131,34 @@ fn knows_classes(cluster: &Cluster) -> bool {
     cluster.known(FeedKind::PriorityClasses).is_known() && !cluster.priority_classes().is_empty()
 }
 
+/// Label of a namespace that holds its Pod Security level. The API server refuses pods that exceed the level.
+const ENFORCED_LEVEL: &str = "pod-security.kubernetes.io/enforce";
+
+/// Returns why the API server refuses the replacement of a pod. `None` if nothing is known that makes it refuse.
+pub(super) fn refusal(cluster: &Cluster, pod: &Pod) -> Option<String> {
+    if let Some(class) = missing_class(cluster, pod) {
+        return Some(format!("its PriorityClass {class} is gone"));
+    }
+    let level = forbidding_level(cluster, pod)?;
+    Some(format!("Pod Security level {level} of namespace {}", pod.key.namespace))
+}
+
+/// Returns the Pod Security level of a pod's namespace, if this level forbids fields of the owner's template (upstream of
+/// 1.37, pod-security-admission `admission.go`, `ValidatePod`, and `policy/check_*.go`). `baseline` and `restricted` both
+/// forbid what exceeds `baseline`. Exemptions in the API server's configuration are not known.
+fn forbidding_level(cluster: &Cluster, pod: &Pod) -> Option<Name> {
+    let namespace = cluster.namespaces().get(&pod.key.namespace)?;
+    let level = namespace.labels.get(ENFORCED_LEVEL)?;
+    let workload = workload(cluster, pod);
+    let template = workload.as_ref().and_then(|workload| workload.template.as_deref()).unwrap_or(pod);
+    let is_forbidden =
+        matches!(level.as_str(), "baseline" | "restricted") && template.resources.kubelet.exceeds_baseline;
+    is_forbidden.then(|| level.clone())
+}
+
 /// Returns the PriorityClass that the template of a pod's owner names but the cluster does not have. The API server
 /// refuses pods of such a template (upstream `plugin/pkg/admission/priority`). `None` while classes are not known.
-pub(super) fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
+fn missing_class(cluster: &Cluster, pod: &Pod) -> Option<Name> {
     let workload = workload(cluster, pod)?;
     let name = &workload.template.as_ref()?.resources.quota.priority_class;
     let is_missing =
