@@ -174,7 +174,12 @@ impl CausesOfPod<'_> {
                 let subject = FindingSubject::new("ResourceQuota", &refusal.quota);
                 Some(Finding::new(FindingKind::QuotaRefuses, subject, refusal.numbers()))
             }
-            PodOutcome::Stuck(StuckReason::LowerOrdinal { .. } | StuckReason::Volume { .. }) => {
+            PodOutcome::Stuck(
+                StuckReason::LowerOrdinal { .. }
+                | StuckReason::Volume { .. }
+                | StuckReason::SharedVolume { .. }
+                | StuckReason::SilentNode { .. },
+            ) => {
                 let text = self.row.outcome.to_string();
                 Some(self.about_workload(FindingKind::ReplacementStuck, text))
             }

@@ -1,8 +1,10 @@
 //! The renewals of each node's Lease as they arrive: the last heartbeat, the node's own renewal interval, and the times
 //! after which a node without another heartbeat is late and silent.
 
+use std::{collections::BTreeSet, sync::Arc};
+
 use super::WatchHealth;
-use crate::cluster::{Cluster, Delta, Lease, NodeName, cow_map::CowMap};
+use crate::cluster::{Cluster, Delta, FeedKind, Known, Lease, NodeName, cow_map::CowMap};
 use kordon_time::{ClusterClock, Span, Timestamp};
 
 /// Number of renewal intervals kept for each node.
@@ -215,6 +217,21 @@ impl Heartbeats {
 
 /// Interval at which a kubelet posts its status if nothing changes (`nodeStatusReportFrequency`).
 const STATUS_INTERVAL: Span = Span::from_secs(5 * 60);
+
+/// Returns the nodes that are silent, computed from their Leases alone ([`Silence`]). `grace` is the grace period of the
+/// controller. Returns none if the watch of Leases is not live.
+pub fn silent_by_lease(cluster: &Cluster, grace: Span, now: Timestamp) -> BTreeSet<NodeName> {
+    if cluster.known(FeedKind::Leases) != Known::Live {
+        return BTreeSet::new();
+    }
+    let is_silent = |lease: &&Arc<Lease>| {
+        lease.heartbeat().is_some_and(|heartbeat| {
+            Silence::new(cluster.local(heartbeat), interval_of(Some(&***lease)), grace).is_silent(now)
+        })
+    };
+    let silent = cluster.leases().iter().filter(is_silent).map(|lease| &lease.node);
+    silent.filter(|node| cluster.node(node).is_some()).cloned().collect()
+}
 
 /// Renewal interval of a node, estimated from its Lease alone: a quarter of the Lease's duration, at least 1 s.
 pub(super) fn interval_of(lease: Option<&Lease>) -> Span {

@@ -46,7 +46,7 @@ pub use effect::{
 pub use eviction::{FirstTimer, Tolerance, first_timer, no_execute, tolerance};
 pub use eviction_status::EvictionStatus;
 pub use health::rewritten;
-pub use heartbeats::{Heartbeats, Silence, longest_interval};
+pub use heartbeats::{Heartbeats, Silence, longest_interval, silent_by_lease};
 pub use node_shutdown::{ShutdownEnd, ShutdownGroup, shutdown_ends, shutdown_groups};
 pub use queue::QueueChange;
 pub use queue_events::QueueEvent;

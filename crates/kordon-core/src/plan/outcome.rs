@@ -125,6 +125,8 @@ pub enum StuckReason {
     SharedVolume { claim: Name, node: NodeName },
     /// The pod's StatefulSet creates it only once this pod of a lower ordinal is Ready.
     LowerOrdinal { pod: Name },
+    /// The replacement is bound to this node, which sends no heartbeats.
+    SilentNode { node: NodeName },
 }
 
 /// Number of pods with each outcome.
@@ -459,6 +461,9 @@ impl Departing {
             {
                 PodOutcome::Stuck(StuckReason::SharedVolume { claim, node })
             }
+            (Landing::Node { node, .. }, _) if trace.is_some_and(|trace| trace.is_silent) => {
+                PodOutcome::Stuck(StuckReason::SilentNode { node: node.clone() })
+            }
             (Landing::Node { node, why }, volume) => {
                 let among = trace
                     .and_then(|trace| trace.best.clone())
@@ -611,6 +616,7 @@ impl PodOutcome {
             Self::Stuck(StuckReason::Volume { .. }) => "stuck: volume held".into(),
             Self::Stuck(StuckReason::SharedVolume { .. }) => "stuck: volume shared".into(),
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => format!("stuck behind {pod}"),
+            Self::Stuck(StuckReason::SilentNode { node }) => format!("stuck: {node} is silent"),
             Self::Lost => "lost".into(),
             Self::FailsRun { owner } => format!("fails {owner}"),
             Self::FailsJob { job, why, .. } if why.is_of_job() => format!("fails Job {job}"),
@@ -714,6 +720,10 @@ impl fmt::Display for PodOutcome {
             Self::Stuck(StuckReason::LowerOrdinal { pod }) => {
                 write!(f, "stuck: its StatefulSet creates it once {pod} is Ready (podManagementPolicy: OrderedReady)")
             }
+            Self::Stuck(StuckReason::SilentNode { node }) => write!(
+                f,
+                "stuck: {node}, to which its replacement is bound, is silent: nothing starts there until its kubelet is back"
+            ),
             Self::Lost => f.write_str("lost: no controller recreates it"),
             Self::FailsRun { owner } => write!(f, "lost: {owner} fails, it creates no second pod"),
             Self::FailsJob { job, why, takes } if why.is_of_job() => {

@@ -84,7 +84,7 @@ impl Outlook<'_> {
         if let Some(pattern) = never_allows(state) {
             return never(pattern);
         }
-        let unhealthy = unhealthy(cluster, state, result, rules);
+        let mut unhealthy = unhealthy(cluster, state, result, rules);
         if let Some(pattern) = never_healthy(cluster, &unhealthy) {
             return never(pattern);
         }
@@ -94,11 +94,13 @@ impl Outlook<'_> {
             return never(pattern);
         }
         if unhealthy.is_empty()
+            && on_silent_nodes(cluster, state, result, rules).is_empty()
             && let Some(budget) = cluster.budgets().get(&state.key)
             && are_all_healthy(cluster, budget, state, rules)
         {
             return never(BlockPattern::AllHealthy { needs: numbers.desired });
         }
+        unhealthy.extend(on_silent_nodes(cluster, state, result, rules));
         // A pod that is not Ready uses no disruption if enough other pods are Ready (upstream `EvictionREST.Create`).
         let spare = i32::from(pod.is_ready() || numbers.desired <= 0);
         let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(spare).max(1);
@@ -227,6 +229,23 @@ fn unhealthy(cluster: &Cluster, state: &BudgetState, result: &RunResult, rules: 
         .collect()
 }
 
+/// Returns the pods of a budget whose replacements are bound to silent nodes. A replacement starts there when the kubelet
+/// is back; otherwise it is evicted, and the next one starts on another node.
+fn on_silent_nodes(
+    cluster: &Cluster,
+    state: &BudgetState,
+    result: &RunResult,
+    rules: &EvictionRules,
+) -> Vec<Key> {
+    let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
+    let pods = budget::pods_of(cluster, budget, rules);
+    pods.map(|pod| &pod.key).filter(|pod| is_on_silent_node(result, pod)).cloned().collect()
+}
+
+fn is_on_silent_node(result: &RunResult, pod: &Key) -> bool {
+    result.trace.placements.get(pod).is_some_and(|trace| trace.is_silent)
+}
+
 /// Returns the terminating pods of a budget that are created again once they are gone.
 fn returning(cluster: &Cluster, state: &BudgetState, rules: &EvictionRules) -> Vec<Key> {
     let Some(budget) = cluster.budgets().get(&state.key) else { return Vec::new() };
@@ -260,7 +279,9 @@ fn never_recovers(
                     reason = why.clone();
                     pending.push(key);
                 }
-                Landing::Node { .. } | Landing::Unknown if replacement.ready.is_none() => {
+                Landing::Node { .. } | Landing::Unknown
+                    if replacement.ready.is_none() && !is_on_silent_node(result, &key) =>
+                {
                     never_ready.push(key);
                 }
                 Landing::Node { .. } | Landing::Unknown => {}

@@ -39,6 +39,8 @@ pub struct PlacementTrace {
     /// The claim whose volume an earlier replacement uses on another node, with that node. Only one node at a time can
     /// use the volume, so the replacement does not start.
     pub shared_volume: Option<(Name, NodeName)>,
+    /// Whether the node sends no heartbeats, so that the replacement does not start there.
+    pub is_silent: bool,
     /// Volumes of the pod that only some nodes can reach.
     pub volumes: Vec<VolumeTopology>,
     /// Aspects that placement did not check.

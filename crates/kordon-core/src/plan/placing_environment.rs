@@ -14,11 +14,15 @@ use super::{
     landing::Landing,
     owner::{self, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod, Receiver, RunTrace},
+    rules::EvictionRules,
     successor,
     warning::UNSCHEDULABLE,
 };
 use crate::{
-    cluster::{Cluster, Key, Name, Node, NodeName, Pod, Resources, Taint, TaintEffect, Termination, Uid},
+    cluster::{
+        Cluster, ConditionStatus, Key, Name, Node, NodeName, Pod, Resources, Taint, TaintEffect, Termination,
+        Uid,
+    },
     engine::{NOT_READY, UNREACHABLE},
     placement::{
         Obstacle, Placement, Preemption, PreemptionCandidate, ResourceUse, SchedulingOutcome,
@@ -49,6 +53,8 @@ pub struct PlacingState {
     failed: BTreeSet<NodeName>,
     /// Nodes that are back after a failure.
     back: BTreeSet<NodeName>,
+    /// Nodes that send no heartbeats. The scheduler may choose them until they are tainted, but no pod starts there.
+    silent: BTreeSet<NodeName>,
     /// For each claim whose volume only one node at a time can use: the node to which the volume is attached for a
     /// replacement.
     attached: BTreeMap<Key, NodeName>,
@@ -92,6 +98,7 @@ impl<'a> PlacingEnvironment<'a> {
             closed: BTreeSet::new(),
             failed: BTreeSet::new(),
             back: BTreeSet::new(),
+            silent: BTreeSet::new(),
             attached: BTreeMap::new(),
             fixed: BTreeMap::new(),
             placements: BTreeMap::new(),
@@ -109,6 +116,23 @@ impl<'a> PlacingEnvironment<'a> {
     pub fn for_outcomes(cluster: &'a Cluster, snapshot: Snapshot, now: Timestamp) -> Self {
         let Self { typical, state } = Self::new(cluster, snapshot, now);
         Self { typical, state: PlacingState { detail: TraceDetail::OutcomesOnly, ..state } }
+    }
+
+    /// Creates an environment for a plan that is applied now. Nodes that are not Ready get their taint before the first
+    /// replacement is placed (upstream `doNoScheduleTaintingPass`). Silent nodes are still Ready, and have no taint.
+    pub fn of_present(
+        cluster: &'a Cluster,
+        snapshot: Snapshot,
+        rules: &EvictionRules,
+        now: Timestamp,
+    ) -> Self {
+        let mut environment = Self::new(cluster, snapshot, now);
+        let PlacingState { snapshot, silent, .. } = &mut environment.state;
+        for node in cluster.nodes().iter().filter(|node| node.ready().is_some() && !node.is_ready()) {
+            snapshot.put_node(Arc::new(tainted(node, &[TaintEffect::NoSchedule])));
+        }
+        *silent = rules.silent_nodes(cluster, now);
+        environment
     }
 
     /// Makes the environment stop placing pods after a cancellation.
@@ -175,7 +199,8 @@ impl<'a> PlacingEnvironment<'a> {
             SchedulingOutcome::Placed(placement) => {
                 let node = placement.choice().clone();
                 let shared_volume = self.attach(pod, &node);
-                let trace = PlacementTrace { shared_volume, ..self.placed(&request, &placement) };
+                let is_silent = self.state.silent.contains(&node);
+                let trace = PlacementTrace { shared_volume, is_silent, ..self.placed(&request, &placement) };
                 self.add_replacement(pod, &node);
                 (Landing::Node { node, why: trace.why() }, Arc::new(trace))
             }
@@ -230,12 +255,14 @@ impl<'a> PlacingEnvironment<'a> {
         nameless: SchedulingRequest,
         refused: &Unschedulable,
     ) -> (Landing, Arc<PlacementTrace>) {
-        let PlacingState { snapshot, closed, failed, detail, .. } = &mut self.state;
+        let PlacingState { snapshot, closed, failed, silent, detail, .. } = &mut self.state;
         let trace = Arc::new(match detail {
             TraceDetail::OutcomesOnly => PlacementTrace::default(),
             TraceDetail::Full => PlacementTrace {
                 volumes: snapshot.volume_topology(request),
-                help: Some(snapshot.help(request, &|node| closed.contains(node) || failed.contains(node))),
+                help: Some(snapshot.help(request, &|node| {
+                    closed.contains(node) || failed.contains(node) || silent.contains(node)
+                })),
                 ..PlacementTrace::unplaced(refused)
             },
         });
@@ -371,12 +398,20 @@ fn cordoned(node: &Node) -> Node {
 /// `processTaintBaseEviction`, `doNoScheduleTaintingPass`), and it is still a domain of spread constraints. The
 /// returned node has no room, because no replacement would run there, whatever taints it tolerates.
 fn failed(node: &Node) -> Node {
-    let missing = [TaintEffect::NoSchedule, TaintEffect::NoExecute].into_iter().filter(|effect| {
-        !CONDITION_TAINTS.iter().any(|key| node.taints.iter().any(|taint| taint.is(key, *effect)))
+    let node = tainted(node, &[TaintEffect::NoSchedule, TaintEffect::NoExecute]);
+    Node { allocatable: Resources { pods: 0, ..node.allocatable }, ..node }
+}
+
+/// Returns a node with the taints of its failure, unless it has them.
+fn tainted(node: &Node, effects: &[TaintEffect]) -> Node {
+    let is_unknown = node.ready().is_none_or(|ready| ready.status != ConditionStatus::False);
+    let key = if is_unknown { UNREACHABLE } else { NOT_READY };
+    let missing = effects.iter().filter(|effect| {
+        !CONDITION_TAINTS.iter().any(|key| node.taints.iter().any(|taint| taint.is(key, **effect)))
     });
-    let taint = |effect| Taint { key: UNREACHABLE.into(), effect, ..Taint::default() };
+    let taint = |effect: &TaintEffect| Taint { key: key.into(), effect: *effect, ..Taint::default() };
     let taints = node.taints.iter().cloned().chain(missing.map(taint)).collect();
-    Node { taints, allocatable: Resources { pods: 0, ..node.allocatable }, ..node.clone() }
+    Node { taints, ..node.clone() }
 }
 
 /// Returns a node as it is once its kubelet posts Ready again: without the taints of its failure.
@@ -439,7 +474,7 @@ impl Environment for PlacingEnvironment<'_> {
             // It is not known when somebody removes the pod's scheduling gates.
             return Estimate::NEVER;
         }
-        if trace.is_some_and(|trace| trace.shared_volume.is_some()) {
+        if trace.is_some_and(|trace| trace.shared_volume.is_some() || trace.is_silent) {
             return Estimate::NEVER;
         }
         let Landing::Node { node, .. } = landing else { return start };

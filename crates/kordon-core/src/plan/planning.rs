@@ -31,7 +31,9 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         match snapshot.filter(|_| gaps::can_place(cluster)) {
             Some(snapshot) => {
-                Self::new(action, cluster, &PlacingEnvironment::new(cluster, snapshot, now), rules, now)
+                let rules = rules.into();
+                let environment = PlacingEnvironment::of_present(cluster, snapshot, &rules, now);
+                Self::new(action, cluster, &environment, rules, now)
             }
             None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, rules, now),
         }

@@ -1,7 +1,13 @@
 //! Rules that differ between releases of the API server, the disruption controller and kubectl. Also the settings of
 //! the node lifecycle controller that matter to plans.
 
-use crate::engine::{ServerVersion, Settings};
+use std::collections::BTreeSet;
+
+use crate::{
+    cluster::{Cluster, NodeName},
+    engine::{ServerVersion, Settings, silent_by_lease},
+};
+use kordon_time::{Span, Timestamp};
 
 /// Rules of one release (docs/upstream/operator-actions.md#0, version timeline).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +35,9 @@ pub struct EvictionRules {
     pub out_of_service: bool,
     /// Whether NoExecute taints evict pods. The settings of the node lifecycle controller can disable this.
     pub taints_evict: bool,
+    /// Grace period of the node lifecycle controller. It decides when a node is silent
+    /// ([`Silence`](crate::engine::Silence)). `None` in plans for later, for which nobody knows which nodes are silent.
+    pub grace: Option<Span>,
 }
 
 impl EvictionRules {
@@ -46,7 +55,13 @@ impl EvictionRules {
             says_no_controller: since(24),
             out_of_service: since(26),
             taints_evict: true,
+            grace: Some(Settings::defaults(version).node_monitor_grace_period.value),
         }
+    }
+
+    /// Returns the silent nodes. The scheduler may bind replacements to them, but no pod starts there.
+    pub(crate) fn silent_nodes(&self, cluster: &Cluster, now: Timestamp) -> BTreeSet<NodeName> {
+        self.grace.map(|grace| silent_by_lease(cluster, grace, now)).unwrap_or_default()
     }
 }
 
@@ -62,6 +77,7 @@ impl From<&Settings> for EvictionRules {
         Self {
             taints_evict: settings.rules().evicts_by_taint,
             out_of_service: of_version.out_of_service && settings.controllers.value.pod_gc,
+            grace: Some(settings.node_monitor_grace_period.value),
             ..of_version
         }
     }
