@@ -73,7 +73,7 @@ impl<'a> Schedule<'a> {
                 .keeps_headroom
                 .then(|| options.before.or_else(|| worst_loss(cluster, rules)))
                 .flatten(),
-            state: WaveState::new(cluster),
+            state: WaveState::new(cluster, rules, now),
             options,
             rules,
             now,
@@ -178,11 +178,16 @@ impl<'a> Schedule<'a> {
                 wave = Some(alone);
                 continue;
             };
+            // If it is not known where a pod runs afterwards, another node of the wave may be the only one that takes it.
+            if before.has_unknown() || alone.has_unknown() {
+                continue;
+            }
             let nodes = before.nodes.iter().chain([node]).cloned().collect();
             let Some(together) = trial.drain(nodes, self.options, self.now) else { continue };
-            // No pod may wait for a budget because of another node of the wave.
+            // No pod may wait for a budget, or wait longer, because of another node of the wave.
             if self.objection(trial, &together).is_none()
                 && together.waiting() <= before.waiting() + alone.waiting()
+                && together.last_wait() <= before.last_wait().max(alone.last_wait())
             {
                 wave = Some(together);
             }
@@ -258,7 +263,7 @@ fn by_name(
     now: Timestamp,
 ) -> MaintenanceCost {
     nodes.sort();
-    let (mut state, mut now, mut waves) = (WaveState::new(cluster), now, Vec::new());
+    let (mut state, mut now, mut waves) = (WaveState::new(cluster, rules, now), now, Vec::new());
     for node in nodes {
         let trial = Trial::new(&state, BTreeSet::new(), rules);
         let Some(drains) = trial.drain(vec![node], options, now) else { continue };

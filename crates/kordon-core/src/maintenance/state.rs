@@ -4,9 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     cluster::{
-        Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Uid,
-        Version,
+        Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Taint,
+        TaintEffect, Uid, Version,
     },
+    engine::UNREACHABLE,
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, OutcomeKind, PlacingEnvironment, Plan, PodOutcome, PodPlan,
@@ -26,8 +27,20 @@ pub(super) struct WaveState {
 }
 
 impl WaveState {
-    pub fn new(cluster: &Cluster) -> Self {
-        Self { cluster: cluster.clone(), moved: BTreeSet::new(), made: 0 }
+    /// Creates the state before the first wave. Silent nodes are tainted, so that nothing moves to them. It is not known
+    /// which nodes are silent at the time of a later wave.
+    pub fn new(cluster: &Cluster, rules: EvictionRules, now: Timestamp) -> Self {
+        let mut state = Self { cluster: cluster.clone(), moved: BTreeSet::new(), made: 0 };
+        for node in rules.silent_nodes(cluster, now).iter().filter_map(|name| cluster.node(name)) {
+            let effect = TaintEffect::NoSchedule;
+            if !node.taints.iter().any(|taint| taint.is(UNREACHABLE, effect)) {
+                let taint = Taint { key: UNREACHABLE.into(), effect, ..Taint::default() };
+                let taints = node.taints.iter().cloned().chain([taint]).collect();
+                let version = Version(node.version.0 + 1);
+                state.apply(Change::Node(ObjectEvent::Applied(Node { taints, version, ..(**node).clone() })));
+            }
+        }
+        state
     }
 
     /// Whether a pod has replaced one in an earlier wave.

@@ -39,6 +39,7 @@ impl Trial {
     pub fn new(state: &WaveState, ahead: BTreeSet<NodeName>, rules: EvictionRules) -> Self {
         let cluster = state.with_cordoned(&ahead);
         let snapshot = Snapshot::new(&cluster, rules.version);
+        let rules = EvictionRules { grace: None, ..rules };
         Self { cluster, snapshot, rules, ahead }
     }
 
@@ -97,6 +98,17 @@ impl WavePlan {
     /// Number of pods that wait for room in a budget.
     pub fn waiting(&self) -> usize {
         self.plan.pods.iter().filter(|row| matches!(row.verdict, Verdict::LeavesAfter { .. })).count()
+    }
+
+    /// When the last of the pods that wait for room in a budget leaves; `None` if none waits.
+    pub fn last_wait(&self) -> Option<Timestamp> {
+        let waits = |row: &&PodPlan| matches!(row.verdict, Verdict::LeavesAfter { .. });
+        self.plan.pods.iter().filter(waits).filter_map(|row| row.leaves.likely).max()
+    }
+
+    /// Whether the outcome of a pod is unknown.
+    pub fn has_unknown(&self) -> bool {
+        self.plan.pods.iter().any(|row| row.outcome.kind() == OutcomeKind::Unknown)
     }
 
     /// The wave, if its drains start at `starts`.
