@@ -17,6 +17,16 @@ pub const FORCED_REMOVAL: Estimate = Estimate {
     quality: Quality::Declared,
 };
 
+/// Time from the deletion of a Node until the pod garbage collector removes its pods by force. The collector runs every
+/// 20 s, and leaves a missing node in quarantine for 40 s (`gcOrphaned`). A run just before the end of the quarantine
+/// is too early; the next run then removes the pods.
+pub const COLLECTED: Estimate = Estimate {
+    soonest: Some(Span::from_secs(40)),
+    likely: Some(Span::from_secs(50)),
+    latest: Some(Span::from_secs(80)),
+    quality: Quality::Declared,
+};
+
 /// Time after which the volumes of a pod that is gone are detached by force from a node that is not Ready.
 pub const FORCED_DETACH: Span = Span::from_secs(360);
 

@@ -5,10 +5,10 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{
     action::Action,
     context::PlanContext,
-    environment::{Environment, Estimate, Quality},
+    environment::Environment,
     eviction,
     eviction_note::EvictionNote,
-    forced_removal::Detachment,
+    forced_removal::{COLLECTED, Detachment},
     gaps,
     node_plan::{NodeChange, NodePlan},
     not_modelled, owner,
@@ -21,16 +21,6 @@ use super::{
 };
 use crate::cluster::{Key, Name, Node, NodeName, Pod};
 use kordon_time::Span;
-
-/// Time from the deletion of a Node until the pod garbage collector removes its pods by force. The collector runs every
-/// 20 s, and leaves a missing node in quarantine for 40 s (`gcOrphaned`). A run just before the end of the quarantine
-/// is too early; the next run then removes the pods.
-const COLLECTED: Estimate = Estimate {
-    soonest: Some(Span::from_secs(40)),
-    likely: Some(Span::from_secs(50)),
-    latest: Some(Span::from_secs(80)),
-    quality: Quality::Declared,
-};
 
 pub(super) fn plan<E: Environment>(
     action: &Action,

@@ -15,7 +15,7 @@ use self::run::SimulationRun;
 use super::{
     action::{RemovalMode, Retry},
     budget::{self, BudgetState, DISRUPTION_TIMEOUT},
-    environment::{Bound, Environment, has_running_kubelet},
+    environment::{Bound, Environment, Estimate, has_running_kubelet},
     eviction::{EvictionBlock, EvictionDecision, PodState},
     forced_removal::removes_by_force,
     gaps,
@@ -27,7 +27,7 @@ use super::{
     quota::QuotaRefusal,
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
-    starting::{Awaited, StartingPod},
+    starting::{Awaited, EvictedPod, StartingPod},
     successor,
     surge::{Surge, SurgeRun},
     switchover::{BudgetsAfterMove, Switchover, role_of, switchover},
@@ -170,6 +170,8 @@ pub struct Simulation<'a> {
     /// For each entry of a budget's `disruptedPods`, the time at which the entry expires, and the budget.
     disruptions_expire: Vec<(Timestamp, Key)>,
     starting: Vec<StartingPod>,
+    /// Tasks of pods that are removed from lost nodes, but not by the plan; each with the time until then.
+    evicted: Vec<(usize, Estimate)>,
     /// Roles that operators move away from drained nodes.
     moves: Vec<MovedRole>,
     live_pods: LivePods,
@@ -270,6 +272,7 @@ impl<'a> Simulation<'a> {
             budgets: budgets.clone(),
             disruptions_expire: Vec::new(),
             starting: Vec::new(),
+            evicted: Vec::new(),
             moves: Vec::new(),
             live_pods: LivePods::default(),
             surges: Vec::new(),
@@ -292,6 +295,10 @@ impl<'a> Simulation<'a> {
             simulation.add_surge(surge);
         }
         for pod in awaited.returning() {
+            simulation.add_task(&pod, input.groups.len(), rules);
+        }
+        for EvictedPod { pod, after } in awaited.evicted(now) {
+            simulation.evicted.push((simulation.tasks.len(), after));
             simulation.add_task(&pod, input.groups.len(), rules);
         }
         simulation

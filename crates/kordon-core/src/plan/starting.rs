@@ -5,13 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     budget,
-    environment::{self, Bound, Environment},
+    environment::{self, Bound, Environment, Estimate},
     failover,
+    forced_removal::COLLECTED,
     landing::Landing,
-    owner,
+    owner::{self, Recreation},
     rules::EvictionRules,
 };
-use crate::cluster::{Budget, Cluster, Key, Pod};
+use crate::{
+    cluster::{Budget, Cluster, Key, Pod, Scope, Taint},
+    engine::{first_timer, no_execute},
+};
 use kordon_time::Timestamp;
 
 /// A starting pod.
@@ -20,6 +24,14 @@ pub(super) struct StartingPod {
     pub pod: Arc<Pod>,
     /// Budgets whose numbers include the pod.
     pub budgets: Vec<Key>,
+}
+
+/// A pod of a lost node that is removed from there without the plan, so that its owner replaces it.
+#[derive(Clone, Debug)]
+pub(super) struct EvictedPod {
+    pub pod: Arc<Pod>,
+    /// Time from the start of the plan until the deletion starts.
+    pub after: Estimate,
 }
 
 /// What a removal waits for besides its own pods: its budgets, and the lower ordinals of StatefulSets.
@@ -51,6 +63,16 @@ impl<'a> Awaited<'a> {
         pods.map(|pod| (&pod.key, pod.clone())).collect::<BTreeMap<_, _>>().into_values().collect()
     }
 
+    /// Returns the pods on nodes whose kubelet is down that their taints evict at a known time, and those on nodes that
+    /// do not exist, which the pod garbage collector removes.
+    pub fn evicted(&self, now: Timestamp) -> Vec<EvictedPod> {
+        let evicted = |(pod, _): (&'a Arc<Pod>, Option<&'a Key>)| {
+            let after = leaves_lost_node(self.cluster, pod, now)?;
+            Some((&pod.key, EvictedPod { pod: pod.clone(), after }))
+        };
+        self.others().filter_map(evicted).collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+
     /// Returns the pods that are not removed: those of each budget, and those of lower ordinals, which have no budget
     /// here.
     fn others(&self) -> impl Iterator<Item = (&'a Arc<Pod>, Option<&'a Key>)> {
@@ -63,6 +85,25 @@ impl<'a> Awaited<'a> {
         let pods = budgets.iter().flat_map(move |budget| of_budget(budget)).chain(lower);
         pods.filter(|(pod, _)| !removed.contains_key(&pod.key))
     }
+}
+
+/// Returns the time until a pod is removed from its lost node, if its owner then replaces it. `None` if it stays there, or
+/// if its owner waits until a kubelet confirms that the old pod has ended.
+fn leaves_lost_node(cluster: &Cluster, pod: &Pod, now: Timestamp) -> Option<Estimate> {
+    let name = pod.node.as_ref().filter(|_| pod.lives() && !pod.is_ready() && !pod.is_held())?;
+    let recreation = owner::recreation(cluster, pod);
+    let Some(node) = cluster.node(name) else {
+        let is_missing = cluster.knows(&Scope::Node(name.clone()));
+        let is_replaced = matches!(recreation, Recreation::Immediately | Recreation::WhenGone);
+        return (is_missing && is_replaced).then_some(COLLECTED);
+    };
+    if environment::has_running_kubelet(cluster, name) || recreation != Recreation::Immediately {
+        return None;
+    }
+    let taints: Vec<Taint> = no_execute(node);
+    let since = taints.iter().map(|taint| Some((cluster.local(taint.time_added?), taint)));
+    let timer = first_timer(&pod.tolerations, &since.collect::<Option<Vec<_>>>()?)?;
+    Some(Estimate::exactly((timer.started + timer.span).since(now).or_zero()))
 }
 
 /// Returns whether the pod may soon become Ready, whatever its age is.

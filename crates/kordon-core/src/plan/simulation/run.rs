@@ -73,6 +73,8 @@ enum Event {
     Moved(Key),
     /// The operator of the pod deletes it.
     DeletedByOperator(usize),
+    /// The taint of its lost node, or the pod garbage collector, removes a pod that is not removed by the plan.
+    Evicted(usize),
     /// The new pod of a surge is Ready. The number is that of the surge.
     SurgeReady(usize),
     SkipWait(usize),
@@ -159,6 +161,11 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
         }
         run.schedule_starting(&simulation.starting);
         run.schedule_returning();
+        for (task, after) in &simulation.evicted {
+            if let Some(after) = after.at(bound) {
+                run.schedule(run.now + after, Event::Evicted(*task));
+            }
+        }
         for role in 0..run.moves.len() {
             run.start_move(role);
         }
@@ -215,6 +222,7 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
             Event::SwitchedOver(role) => self.on_switched_over(role),
             Event::Moved(pod) => self.on_ready_elsewhere(&pod),
             Event::DeletedByOperator(task) => self.on_deleted_by_operator(task),
+            Event::Evicted(task) => self.on_evicted(task),
             Event::SurgeReady(surge) => self.on_surge_ready(surge),
             Event::SkipWait(task) => self.on_skip_wait(task),
             Event::GiveUp(task) => self.on_give_up(task),
@@ -709,8 +717,20 @@ impl<'a, E: Environment> SimulationRun<'a, E> {
     /// Schedules when the terminating pods that are not removed are gone.
     fn schedule_returning(&mut self) {
         for task in self.removed().end..self.tasks.len() {
-            self.result_of(task);
-            self.schedule_gone(task);
+            if self.tasks[task].pod.termination.is_some() {
+                self.result_of(task);
+                self.schedule_gone(task);
+            }
+        }
+    }
+
+    /// Starts the deletion of a pod on a lost node. Its object is gone at once if the node does not exist.
+    fn on_evicted(&mut self, task: usize) {
+        self.on_deletion(task);
+        let node = self.tasks[task].pod.node.clone();
+        if node.is_some_and(|node| self.cluster.node(&node).is_none()) {
+            self.tasks[task].gone_at = Some(self.now);
+            self.on_gone(task);
         }
     }
 
