@@ -312,6 +312,8 @@ impl Run {
         };
         let mut silent = SortedWalk::new(silent.iter().map(|node| (node, ())));
         run.engine.assume_alive(cluster, |node| silent.get(&node.name).is_none());
+        let back = cluster.nodes().iter().filter(|node| is_just_back(node));
+        run.recovered = back.map(|node| (node.name.clone(), now)).collect();
         for write in in_flight {
             apply_write(&mut run.cluster, &write, now, &mut run.applied);
             run.pass_changes_on();
@@ -373,9 +375,11 @@ impl Run {
     fn pass_changes_on(&mut self) {
         for applied in self.applied.drain(..) {
             if let Applied::Node(Delta { old: Some(old), new: Some(new) }) = &applied {
-                match (takes_no_pods(old), takes_no_pods(new)) {
-                    (true, false) => _ = self.recovered.insert(new.name.clone(), self.now),
-                    (false, true) => _ = self.recovered.remove(&new.name),
+                // The NoSchedule taint of the condition follows with the next event of the node (upstream
+                // `doNoScheduleTaintingPass`); forecasts leave its writes out.
+                match (old.is_ready(), new.is_ready()) {
+                    (false, true) => _ = self.recovered.insert(new.name.clone(), self.now),
+                    (true, false) => _ = self.recovered.remove(&new.name),
                     _ => {}
                 }
             }
@@ -423,8 +427,8 @@ impl Run {
     }
 }
 
-/// Whether a node is not Ready, or still has the NoSchedule taint of a node that is not Ready.
-fn takes_no_pods(node: &Node) -> bool {
+/// Whether a node is Ready, but still has the NoSchedule taint of a time when it was not.
+fn is_just_back(node: &Node) -> bool {
     let is_of_failure = |key: &&str| node.taints.iter().any(|taint| taint.is(key, TaintEffect::NoSchedule));
-    !node.is_ready() || [NOT_READY, UNREACHABLE].iter().any(is_of_failure)
+    node.is_ready() && [NOT_READY, UNREACHABLE].iter().any(is_of_failure)
 }
