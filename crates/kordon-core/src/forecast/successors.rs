@@ -226,7 +226,9 @@ impl Forecast {
         let departures = self.departures(assumptions, cluster, &environment);
         let pods = failover::pods_of(cluster, failing);
         let leaving = self.leaving(pods, &departures, assumptions, cluster);
-        let lost = LostNodes::failed(Arc::new(failing.clone()));
+        let LostNodes { failed, removed, .. } = self.lost();
+        let failed = Arc::new(failed.union(failing).cloned().collect());
+        let lost = LostNodes { failed, removed, ..LostNodes::default() };
         succession(usize::MAX, leaving, &departures, lost, cluster, environment)
     }
 
