@@ -229,7 +229,18 @@ impl Sources<'_> {
                 rows.insert(pod.clone(), EvictionRow { node: node.clone(), state, why: step.why.clone() });
             }
         }
+        let untainted: BTreeSet<&NodeName> = self
+            .abnormal
+            .iter()
+            .filter(|name| cluster.node(name).is_some_and(|node| engine.untaints_soon(cluster, node, now)))
+            .collect();
         for eviction in engine.evictions(cluster) {
+            // A timer that is due before the next pass may still fire.
+            let is_later =
+                eviction.due.at().is_none_or(|at| at > now + engine.settings().node_monitor_period.value);
+            if is_later && untainted.contains(&eviction.node) {
+                continue;
+            }
             let state = match eviction.due {
                 Due::At { at, certainty } => EvictionState::Scheduled { at, certainty },
                 Due::Never => EvictionState::Never,

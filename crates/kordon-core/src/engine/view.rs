@@ -7,14 +7,16 @@ use std::{
 
 use super::{
     Engine,
+    eviction::no_execute,
     eviction_status::EvictionStatus,
     health::NodeHealth,
     heartbeats::{self, Heartbeats, Renewals, Silence},
     settings::{Profile, Settings},
+    taints::{NOT_READY, UNREACHABLE},
     why::{Certainty, HeartbeatSource, Why},
     zone::{Zone, ZoneState},
 };
-use crate::cluster::{Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Uid, ZoneKey};
+use crate::cluster::{Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, Uid, ZoneKey};
 use kordon_time::{Span, Timestamp};
 
 /// When the engine must be woken, and why.
@@ -315,6 +317,17 @@ impl Engine {
     /// if it does not run.
     pub fn missing_nodes<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a NodeName> {
         self.collector.iter().flat_map(move |collector| collector.missing(cluster))
+    }
+
+    /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no other ones
+    /// (upstream `processTaintBaseEviction`, `markNodeAsReachable`). This cancels the evictions of its pods.
+    pub fn untaints_soon(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
+        let is_of_condition = |taint: &Taint| [NOT_READY, UNREACHABLE].contains(&taint.key.as_str());
+        self.rules.profile == Profile::Taint
+            && node.is_ready()
+            && no_execute(node).iter().all(is_of_condition)
+            && self.confidence(now).allows_predictions()
+            && !self.is_silent(cluster, node, now)
     }
 
     /// Every pending eviction. Evictions are pending on nodes with NoExecute taints (in legacy mode on nodes that are

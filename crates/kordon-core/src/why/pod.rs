@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
-    cluster::{Name, Node, Phase, Pod, Termination},
+    cluster::{Name, Node, Phase, Pod, TaintEffect, Termination},
     engine::{Certainty, DeviceEviction, Due, device_evictions},
     forecast::{ForecastKind, ForecastStep},
     plan::{
@@ -271,6 +271,7 @@ impl Explainer<'_> {
         }
         let pending =
             self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
+        let pending = pending.filter(|_| !self.engine.untaints_soon(self.cluster, node, self.now));
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
@@ -320,6 +321,9 @@ impl Explainer<'_> {
         match self.forecast {
             Some(forecast) if taint_comes => {
                 step("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
+            }
+            _ if node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute) => {
+                step("its node is Ready again: the next pass removes the taint and cancels its eviction")
             }
             _ => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
         }
