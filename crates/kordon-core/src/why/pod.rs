@@ -77,29 +77,42 @@ impl Explainer<'_> {
         in_order(explanation)
     }
 
-    /// Adds what an eviction or deletion would cost, if the pod's owner does not simply replace it.
+    /// Adds what an eviction and a deletion would cost, if the pod's owner does not simply replace it. The two differ for
+    /// pods of Jobs.
     fn explain_loss(&self, pod: &Arc<Pod>, explanation: &mut Vec<Step>) {
         let (leaves, gone) = (self.now, Some(self.now));
-        let departure = Departure { pod: pod.clone(), leaves, gone, unready: None };
-        let consequences = JobConsequences::new(self.cluster, &[departure]);
-        let recreation = consequences.recreation(self.cluster, pod);
+        let departures = [Departure { pod: pod.clone(), leaves, gone, unready: None }];
+        let evicted = self.loss(pod, &JobConsequences::new(self.cluster, &departures));
+        let deleted = self.loss(pod, &JobConsequences::of_deletions(self.cluster, &departures));
+        let are_equal =
+            evicted.as_ref().map(|(outcome, _)| outcome) == deleted.as_ref().map(|(outcome, _)| outcome);
+        let losses = match are_equal {
+            true => vec![("evicted or deleted", evicted)],
+            false => vec![("evicted", evicted), ("deleted", deleted)],
+        };
+        for (how, loss) in losses {
+            let Some((outcome, owner)) = loss else { continue };
+            let text = format!("if it is {how}: {outcome}");
+            explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+            explanation.extend(owner.map(|owner| Step::new(Tense::Present, Topic::Outcome, owner)));
+        }
+    }
+
+    /// Returns the outcome of a pod that leaves and is not simply replaced, and what the owner of its Job then does.
+    fn loss(&self, pod: &Pod, jobs: &JobConsequences) -> Option<(PodOutcome, Option<String>)> {
         let departing = Departing::from_running_node(self.cluster, pod, false);
-        let departing = departing.with_recreation(self.cluster, pod, recreation);
+        let departing = departing.with_recreation(self.cluster, pod, jobs.recreation(self.cluster, pod));
         if !departing.missing.is_empty() {
-            return;
+            return None;
         }
         match departing.recreation {
             Recreation::Never(NotRecreated::Finished)
             | Recreation::Immediately
             | Recreation::WhenGone
-            | Recreation::OnSameNode => {}
+            | Recreation::OnSameNode => None,
             Recreation::Never(_) | Recreation::Unknown => {
                 let outcome = departing.decide(pod, None);
-                let text = format!("if it is evicted or deleted: {outcome}");
-                explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
-                if let Some(owner) = departing.failed_job.owner {
-                    explanation.push(Step::new(Tense::Present, Topic::Outcome, owner.to_string()));
-                }
+                Some((outcome, departing.failed_job.owner.map(|owner| owner.to_string())))
             }
         }
     }
