@@ -7,7 +7,7 @@ use super::{
     snapshot::Snapshot, storage::claims_volumes, volume_topology::VolumeReach,
 };
 use crate::cluster::{
-    Name, NodeName, Requests, SchedulingSpec, Toleration, TolerationOperator, quantity,
+    Name, NodeName, Requests, SchedulingSpec, Taint, Toleration, TolerationOperator, quantity,
     scheduling::{NodeOperator, SpreadConstraint},
 };
 
@@ -182,6 +182,15 @@ pub struct RequiredNode {
     pub zones: Vec<Name>,
 }
 
+/// Keys of the taints of nodes whose kubelet is down (upstream of 1.37, `pkg/controller/nodelifecycle`,
+/// `staging/src/k8s.io/cloud-provider/controllers/nodelifecycle`, `pkg/controller/podgc`).
+const DOWN: [&str; 4] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/shutdown",
+];
+
 impl Snapshot {
     /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Does not suggest nodes for which
     /// `closed` returns true.
@@ -193,8 +202,8 @@ impl Snapshot {
             nodes.retain(|node| !closed(node));
             if constraint == Constraint::Taints {
                 // With all taints tolerated, the taint of cordoned nodes is tolerated too. Cordoned nodes belong to
-                // [`Constraint::Cordon`], so they are left out here.
-                nodes.retain(|node| !self.is_cordoned(node));
+                // [`Constraint::Cordon`], so they are left out here. No pod starts on a node that is down.
+                nodes.retain(|node| !self.is_cordoned(node) && !self.is_down(node));
             }
             if !nodes.is_empty() {
                 lifts.push(Lift { constraint, nodes });
@@ -229,6 +238,12 @@ impl Snapshot {
             Some(zones) if zones.is_empty() => None,
             zones => Some(RequiredNode { zones: zones.unwrap_or_default(), ..required }),
         }
+    }
+
+    /// Whether a node has a taint that says that its kubelet is down.
+    fn is_down(&self, node: &NodeName) -> bool {
+        let says_so = |taint: &Taint| DOWN.contains(&taint.key.as_str());
+        self.node_named(node).is_some_and(|node| node.taints.iter().any(says_so))
     }
 
     fn is_cordoned(&self, node: &NodeName) -> bool {
