@@ -44,10 +44,24 @@ impl Snapshot {
         });
         let topology = |name: Name| {
             let claim = storage.claim(&Key { namespace: request.namespace.clone(), name: name.clone() })?;
-            let place = VolumeReach::from_volume(storage.volume(&claim.volume)?)?;
+            let volume = storage.volume(&claim.volume)?;
+            let place = match VolumeReach::from_volume(volume)? {
+                // Drivers of local storage have labels of their own for the name of a node.
+                VolumeReach::Some => self.only_node_of(volume).unwrap_or(VolumeReach::Some),
+                place => place,
+            };
             Some(VolumeTopology { claim: name, place })
         };
         claims.filter_map(topology).collect()
+    }
+
+    /// Returns the only node that can reach a volume; `None` if several can, or none.
+    fn only_node_of(&self, volume: &Volume) -> Option<VolumeReach> {
+        let terms = volume.node_affinity.as_ref()?;
+        let nodes = self.node_numbers().map(|number| self.node(number));
+        let mut nodes = nodes.filter(|node| terms.iter().any(|term| term.matches(node)));
+        let only = nodes.next().filter(|_| nodes.next().is_none())?;
+        Some(VolumeReach::Nodes(vec![only.name.0.clone()]))
     }
 }
 
