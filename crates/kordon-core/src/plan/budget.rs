@@ -206,7 +206,10 @@ fn scale_of(cluster: &Cluster, pod: &Pod) -> Result<Option<(Uid, i32)>, BudgetUn
         .map(|above| owner::find(cluster, &pod.key.namespace, above));
     let counts = match deployment {
         Some(OwnerLookup::Found(deployment)) => deployment,
-        Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => direct,
+        Some(OwnerLookup::Unknown) => {
+            return Err(BudgetUnsynced::ScaleUnknown { kind: WorkloadKind::Deployment.as_str().into() });
+        }
+        Some(OwnerLookup::Gone) | None => direct,
     };
     // The API server's default for `spec.replicas` is 1.
     Ok(Some((counts.uid.clone(), counts.replicas.unwrap_or(1))))

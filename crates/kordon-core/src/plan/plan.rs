@@ -140,6 +140,7 @@ impl Plan {
         for plan in &mut self.pods {
             if let Some(pod) = cluster.pod(&plan.pod) {
                 plan.outcome = plan.decide_outcome(cluster, pod);
+                plan.keep_only_what_is_known();
             }
         }
         self.totals = PlanTotals::from_pods(&self.pods, self.made);

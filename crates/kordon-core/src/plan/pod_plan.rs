@@ -9,7 +9,7 @@ use super::{
     forced_removal::keeps_pods,
     landing::Landing,
     not_needed::NotNeeded,
-    outcome::{Departing, PlacedReplacement, PodOutcome, StuckReason},
+    outcome::{Departing, OutcomeKind, PlacedReplacement, PodOutcome, StuckReason},
     owner::{NotRecreated, Recreation},
     placement_trace::{PlacementTrace, PreemptedPod},
     quota::QuotaRefusal,
@@ -127,6 +127,14 @@ impl PodPlan {
             Verdict::Deleted { .. } => self.outcome_of_leaving(cluster, pod),
             // The node is deleted, so nothing recreates the pod on it.
             Verdict::Orphaned => self.outcome_of_orphan(cluster, pod).without_node(),
+        }
+    }
+
+    /// Removes the node and the time of the replacement, if it is not known whether the pod is replaced.
+    pub(super) fn keep_only_what_is_known(&mut self) {
+        if self.outcome.kind() == OutcomeKind::Unknown {
+            self.landing = self.landing.take().map(|_| Landing::Unknown);
+            self.ready_again = None;
         }
     }
 

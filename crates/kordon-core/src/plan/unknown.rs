@@ -4,6 +4,7 @@
 use super::{
     action::{Action, RemovalMode},
     gaps::{self, PlanGap, PlanPart},
+    outcome::OutcomeKind,
     plan::{Plan, Prospect},
     warning::Warning,
 };
@@ -34,9 +35,9 @@ impl Plan {
 
     /// Returns whether the outcome is certain although the plan has gaps.
     ///
-    /// It is uncertain if pods are undecided, or if the whole plan is based on outdated objects. Gaps in workloads,
-    /// budgets, quotas and placements make only evictions under a budget uncertain, because the budget's numbers depend
-    /// on the replacements of the pods that leave.
+    /// It is uncertain if pods are undecided, if the whole plan is based on outdated objects, or if an owner is not known:
+    /// its pods may be lost. Other gaps in workloads, budgets, quotas and placements make only evictions under a budget
+    /// uncertain, because the budget's numbers depend on the replacements of the pods that leave.
     pub fn is_definite(&self) -> bool {
         let rests_on_budgets = match &self.action {
             Action::Drain { options, .. } => options.mode() == RemovalMode::Evict,
@@ -54,6 +55,7 @@ impl Plan {
         let holds = |gap: &PlanGap| match gap.part {
             PlanPart::Everything => false,
             PlanPart::OtherNodes => true,
+            PlanPart::Workloads if self.totals.outcomes.of(OutcomeKind::Unknown) > 0 => false,
             PlanPart::Workloads | PlanPart::Budgets | PlanPart::Quotas | PlanPart::Placement => {
                 !rests_on_budgets
             }
