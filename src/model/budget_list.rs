@@ -16,6 +16,7 @@ use kordon_core::{
         budget::{self, BudgetNumbers, BudgetState},
         eviction::{self, EvictionBlock, EvictionDecision},
         never_allows,
+        operator_budgets::{OperatorBudget, operator_of_pod},
     },
 };
 use kordon_time::{Span, Timestamp};
@@ -78,6 +79,8 @@ pub enum BudgetRoom {
     Never(BlockPattern),
     /// The budget lets no pod go until this many more pods are healthy.
     After(i32),
+    /// The budget lets no pod go, however many are healthy. This operator lifts the budget, or moves the pod.
+    Operator(&'static OperatorBudget),
     /// The disruption controller has not computed the budget since it was changed.
     NotComputed,
     /// Pods or budgets are not known.
@@ -94,6 +97,7 @@ impl BudgetRoom {
         match self {
             Self::Never(_) => "never",
             Self::After(_) => "after",
+            Self::Operator(_) => "operator",
             Self::NotComputed => "notComputed",
             Self::Unknown(_) => "unknown",
             Self::Now(_) => "now",
@@ -110,7 +114,7 @@ impl BudgetRow {
             BudgetRoom::Unknown(_) => 3,
             _ if self.refused.is_empty() => 5,
             BudgetRoom::Never(_) => 0,
-            BudgetRoom::After(_) => 1,
+            BudgetRoom::After(_) | BudgetRoom::Operator(_) => 1,
             BudgetRoom::NotComputed => 2,
             BudgetRoom::Now(_) | BudgetRoom::NoPods => 4,
         };
@@ -138,6 +142,7 @@ impl fmt::Display for BudgetRoom {
             }
             Self::After(1) => f.write_str("none, until 1 more is healthy"),
             Self::After(more) => write!(f, "none, until {more} more are healthy"),
+            Self::Operator(operator) => write!(f, "none: {}", operator.does.trim_end_matches('.')),
             Self::NotComputed => f.write_str("none, until the controller has computed it"),
             Self::Unknown(gaps) => write!(f, "not known: {gaps}"),
             Self::Now(1) => f.write_str("1 pod may leave"),
@@ -220,7 +225,7 @@ impl BudgetListJob {
         let mut row = BudgetRow {
             key: budget.key.clone(),
             rule: rule(budget),
-            room: room(&self.cluster, state, pods.len()),
+            room: room(&self.cluster, state, &pods),
             numbers: state.numbers,
             pods: pods.len(),
             nodes: pods.iter().filter_map(|pod| pod.node.clone()).collect(),
@@ -266,13 +271,14 @@ impl BudgetListJob {
 }
 
 /// How many of its `pods` a budget lets go now.
-fn room(cluster: &Cluster, state: &BudgetState, pods: usize) -> BudgetRoom {
+fn room(cluster: &Cluster, state: &BudgetState, pods: &[&Arc<Pod>]) -> BudgetRoom {
     let gaps = cluster.gaps([FeedKind::Pods]).unknown();
     match state.numbers.allowed {
         _ if !gaps.is_empty() => BudgetRoom::Unknown(gaps),
         _ if state.stale => BudgetRoom::NotComputed,
         allowed @ 1.. => BudgetRoom::Now(allowed),
-        _ if pods == 0 => BudgetRoom::NoPods,
+        _ if pods.is_empty() => BudgetRoom::NoPods,
+        _ if let Some(operator) = operator_of(pods, state) => BudgetRoom::Operator(operator),
         _ => match never_allows(state) {
             Some(pattern) => BudgetRoom::Never(pattern),
             None => {
@@ -281,6 +287,13 @@ fn room(cluster: &Cluster, state: &BudgetState, pods: usize) -> BudgetRoom {
             }
         },
     }
+}
+
+/// Returns the operator of the pods, if all of them are healthy and the budget still lets none go.
+fn operator_of(pods: &[&Arc<Pod>], state: &BudgetState) -> Option<&'static OperatorBudget> {
+    let are_well = pods.iter().all(|pod| pod.is_ready() && pod.termination.is_none());
+    let operator = operator_of_pod(pods.first()?).filter(|_| are_well)?;
+    (state.numbers.healthy >= state.numbers.expected).then_some(operator)
 }
 
 /// The rule of a budget's spec.

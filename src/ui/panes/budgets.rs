@@ -120,7 +120,7 @@ fn sign(row: &BudgetRow) -> (&'static str, Role) {
     match row.room {
         BudgetRoom::Never(_) if row.refused.is_empty() => ("·", Role::Dim),
         BudgetRoom::Never(_) => ("✗", Role::NodeWarning),
-        BudgetRoom::After(_) | BudgetRoom::NotComputed => ("◌", Role::NodeNotice),
+        BudgetRoom::After(_) | BudgetRoom::Operator(_) | BudgetRoom::NotComputed => ("◌", Role::NodeNotice),
         BudgetRoom::Unknown(_) => ("?", Role::NodeNotice),
         BudgetRoom::Now(_) if !row.refused.is_empty() => ("✗", Role::NodeWarning),
         BudgetRoom::Now(_) | BudgetRoom::NoPods => ("·", Role::Dim),
