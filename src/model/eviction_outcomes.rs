@@ -73,7 +73,8 @@ pub struct EvictionCounts {
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
-    /// Outcomes of terminating pods whose kubelet is down. These pods stay Terminating until the kubelet is back.
+    /// Outcomes of pods on nodes whose kubelet is down: pods that are terminating, and pods that nothing evicts. These pods
+    /// stay there until the kubelet is back.
     pub hanging: OutcomeCounts,
     pub cancelled: usize,
     /// Number of pods that tolerate the taint without a limit.
@@ -91,7 +92,10 @@ impl Model {
             EvictionState::Terminating { .. } => {
                 Some(Cow::Owned(PodOutcome::for_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
-            EvictionState::Cancelled { .. } | EvictionState::Never => None,
+            EvictionState::Never => {
+                PodOutcome::for_never_evicted(&self.cluster, self.cluster.pod(pod)?).map(Cow::Owned)
+            }
+            EvictionState::Cancelled { .. } => None,
         }
     }
 
@@ -142,7 +146,13 @@ impl EvictionCounts {
                     }
                 }
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
-                EvictionState::Never => counts.never += 1,
+                EvictionState::Never => {
+                    counts.never += 1;
+                    let pod = cluster.pod(key);
+                    if let Some(outcome) = pod.and_then(|pod| PodOutcome::for_never_evicted(cluster, pod)) {
+                        counts.hanging.count(outcome.kind());
+                    }
+                }
             }
         }
         counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();

@@ -8,6 +8,7 @@
 use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
 
 use super::{
+    environment::has_running_kubelet,
     eviction_note::{self, EvictionNote},
     forced_removal::keeps_pods,
     job_failure::JobFailure,
@@ -528,6 +529,15 @@ impl PodOutcome {
     pub fn for_terminating(cluster: &Cluster, pod: &Pod) -> Self {
         let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
         Self::for_terminating_on(cluster, pod, hangs)
+    }
+
+    /// Returns the outcome of a pod that tolerates the taints of its node without a limit, so that nothing evicts it. `None`
+    /// if it still runs, or should run on this node only.
+    pub fn for_never_evicted(cluster: &Cluster, pod: &Pod) -> Option<Self> {
+        let is_down = |node: &NodeName| !has_running_kubelet(cluster, node);
+        let is_lost = pod.lives() && !pod.is_ready() && pod.node.as_ref().is_some_and(is_down);
+        let runs_there_only = owner::recreation(cluster, pod) == Recreation::OnSameNode;
+        (is_lost && !runs_there_only).then_some(Self::Stuck(StuckReason::NotEvicted))
     }
 
     /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
