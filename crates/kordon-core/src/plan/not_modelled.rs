@@ -33,19 +33,21 @@ pub enum NotModelledKind {
     Webhooks,
     SchedulerConfiguration,
     KubeletAdmission,
+    DeclaredFeatures,
     VolumeLimitScaling,
     StorageCapacityScoring,
     BudgetUpdates,
 }
 
 impl NotModelledKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Quota,
         Self::Rollout,
         Self::Autoscalers,
         Self::Webhooks,
         Self::SchedulerConfiguration,
         Self::KubeletAdmission,
+        Self::DeclaredFeatures,
         Self::VolumeLimitScaling,
         Self::StorageCapacityScoring,
         Self::BudgetUpdates,
@@ -60,6 +62,7 @@ impl NotModelledKind {
             Self::Webhooks => "webhooks",
             Self::SchedulerConfiguration => "schedulerConfiguration",
             Self::KubeletAdmission => "kubeletAdmission",
+            Self::DeclaredFeatures => "declaredFeatures",
             Self::VolumeLimitScaling => "volumeLimitScaling",
             Self::StorageCapacityScoring => "storageCapacityScoring",
             Self::BudgetUpdates => "budgetUpdates",
@@ -79,6 +82,11 @@ impl NotModelledKind {
             Self::Autoscalers | Self::Webhooks => true,
             Self::SchedulerConfiguration => !matches!(plan.landing, Some(Landing::Unknown)),
             Self::KubeletAdmission => is_placed,
+            Self::DeclaredFeatures => {
+                let node = plan.landing.as_ref().and_then(Landing::node).and_then(|node| cluster.node(node));
+                let kubelet = node.and_then(|node| ServerVersion::parse(&node.kubelet_version));
+                rules.version >= ServerVersion::new(1, 36) && kubelet.is_some_and(|is| is < rules.version)
+            }
             Self::VolumeLimitScaling | Self::StorageCapacityScoring => {
                 rules.version >= ServerVersion::new(1, 37)
                     && is_placed
@@ -101,10 +109,13 @@ impl fmt::Display for NotModelledKind {
                  it is done"
             }
             Self::Autoscalers => "an HPA or VPA may change the number of replicas or their requests",
-            Self::Webhooks => "a mutating webhook may change the replacement",
+            Self::Webhooks => "admission may change or refuse the replacement: webhooks, a LimitRange, Pod Security",
             Self::SchedulerConfiguration => "the scheduler may have other profiles, plugins or extenders",
             Self::KubeletAdmission => {
                 "the kubelet may reject the replacement: its static CPU, memory or topology policy"
+            }
+            Self::DeclaredFeatures => {
+                "the scheduler may reject an older kubelet, which lacks a feature of the pod (NodeDeclaredFeatures)"
             }
             Self::VolumeLimitScaling => {
                 "the scheduler may reject nodes without the CSI driver of a volume (VolumeLimitScaling)"
