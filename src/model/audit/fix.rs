@@ -12,7 +12,9 @@ use kordon_time::Timestamp;
 
 impl From<Suggestion> for Fix {
     fn from(suggestion: Suggestion) -> Self {
-        Self { command: suggestion.means.command(), text: suggestion.text }
+        // In the dashboard, the text of "wait" continues its title.
+        let text = suggestion.text.trim_start_matches("and ").to_owned();
+        Self { command: suggestion.means.command(), text }
     }
 }
 
