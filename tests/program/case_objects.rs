@@ -55,6 +55,15 @@ impl Objects {
         (output.code, answer)
     }
 
+    /// Returns the JSON of a command on the objects, which are not all that their cluster has.
+    pub async fn partial(&self, command: &[&str]) -> Value {
+        let shell = Shell::new();
+        let file = shell.file("objects.json", &self.list());
+        let output = shell.run(&[command, &["--from", &file]].concat()).await;
+        serde_json::from_str(&output.out)
+            .unwrap_or_else(|error| panic!("{error}\n{}\n{}", output.out, output.err))
+    }
+
     /// Returns the table of a command.
     pub async fn table(&self, command: &str) -> String {
         let shell = Shell::new();

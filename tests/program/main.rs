@@ -55,6 +55,7 @@ mod requests;
 mod scenario_facts;
 mod scenario_frames;
 mod screens;
+mod small_clusters;
 mod tables;
 mod terminal;
 mod terminal_keys;

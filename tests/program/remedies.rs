@@ -67,6 +67,16 @@ async fn what_an_operator_owns_is_left_to_it() {
     assert!(why.to_string().contains("the controller of Kafka/events"), "{why:#}");
 }
 
+/// As the plan of a drain says.
+#[tokio::test]
+async fn a_budget_that_an_operator_lifts_waits_for_no_other_pod() {
+    let objects = Objects::of("01-operator-budget-switchover");
+    let budgets = objects.answer("budgets", DONE).await;
+    let budgets = budgets["budgets"].as_array().expect("budgets").iter();
+    let rooms: Vec<&Value> = budgets.map(|budget| &budget["room"]).collect();
+    assert!(rooms.contains(&&json!("operator")), "{rooms:?}");
+}
+
 /// A second deletion of a terminating pod changes nothing (upstream
 /// `staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go`, 1.37).
 #[tokio::test]

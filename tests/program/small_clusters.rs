@@ -1,0 +1,426 @@
+//! Small clusters whose right answers follow from the source of Kubernetes: nodes that are silent, down or back, admission,
+//! resizes, and owners that are not known.
+
+use serde_json::{Value, json};
+
+use super::case_objects::{DONE, Objects, STALLS};
+
+/// Newest time of the objects, which is that of the clock.
+const NOW: &str = "2026-11-29T15:00:00Z";
+const BEFORE: &str = "2026-11-28T15:00:00Z";
+
+/// Adds a Ready node with 4 CPU whose Lease was renewed at this time.
+fn add_node(objects: &mut Objects, name: &str, renewed: &str) {
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": BEFORE, "lastTransitionTime": BEFORE,
+    });
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "uid": name, "creationTimestamp": BEFORE, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {},
+        "status": {
+            "allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+            "conditions": [condition],
+            "nodeInfo": {"kubeletVersion": "v1.37.1"},
+        },
+    }));
+    objects.0.push(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed},
+    }));
+}
+
+/// Sets when the Ready condition of a node became Unknown, with the taints of that.
+fn lose(objects: &mut Objects, node: &str, since: &str) {
+    let lost = objects.named("Node", node);
+    let ready = &mut lost["status"]["conditions"][0];
+    (ready["status"], ready["lastTransitionTime"]) = ("Unknown".into(), since.into());
+    let taint =
+        |effect: &str| json!({"key": "node.kubernetes.io/unreachable", "effect": effect, "timeAdded": since});
+    lost["spec"]["taints"] = json!([taint("NoSchedule"), taint("NoExecute")]);
+}
+
+/// Adds a Deployment of pods that ask for 1 CPU, one on each of these nodes, and a budget of these rules.
+fn add_deployment(objects: &mut Objects, name: &str, on: &[&str], budget: Value) {
+    let labels = json!({"app": name, "pod-template-hash": "1"});
+    let spec = json!({
+        "containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}],
+        "terminationGracePeriodSeconds": 30,
+    });
+    let of = |kind: &str, owner: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner, "controller": true}]);
+    let set = format!("{name}-1");
+    let template = json!({"metadata": {"labels": labels}, "spec": spec});
+    let workload = |kind: &str, name: &str, owners: Value| {
+        json!({
+            "apiVersion": "apps/v1", "kind": kind,
+            "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners},
+            "spec": {"replicas": on.len(), "selector": {"matchLabels": labels}, "template": template},
+        })
+    };
+    objects.0.push(workload("Deployment", name, json!([])));
+    objects.0.push(workload("ReplicaSet", &set, of("Deployment", name)));
+    for (number, node) in on.iter().enumerate() {
+        let mut spec = spec.clone();
+        spec["nodeName"] = (*node).into();
+        spec["tolerations"] = json!([{
+            "key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300,
+        }]);
+        let ready = json!({"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-28T15:00:08Z"});
+        objects.0.push(json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "name": format!("{set}-{number}"), "namespace": "shop", "uid": format!("{set}-{number}"), "labels": labels,
+                "creationTimestamp": BEFORE, "ownerReferences": of("ReplicaSet", &set),
+            },
+            "spec": spec,
+            "status": {"phase": "Running", "conditions": [ready]},
+        }));
+    }
+    let status = json!({
+        "observedGeneration": 1, "expectedPods": on.len(), "desiredHealthy": on.len() - 1, "currentHealthy": on.len(),
+        "disruptionsAllowed": 1,
+    });
+    objects.0.push(json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "shop", "uid": name, "generation": 1},
+        "spec": budget, "status": status,
+    }));
+}
+
+fn budget(name: &str) -> Value {
+    json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}})
+}
+
+/// Makes a pod not Ready.
+fn unready(objects: &mut Objects, pod: &str) {
+    objects.named("Pod", pod)["status"]["conditions"][0]["status"] = "False".into();
+}
+
+fn namespace(labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}, "status": {"phase": "Active"},
+    })
+}
+
+/// Three nodes, n1 renewed at this time, and a Deployment web with two pods on n3 and one on n2, so that n1 is the emptiest.
+fn cluster(renewed: &str) -> Objects {
+    let mut objects = Objects(vec![namespace(&json!({}))]);
+    for (node, renewed) in [("n1", renewed), ("n2", NOW), ("n3", NOW)] {
+        add_node(&mut objects, node, renewed);
+    }
+    add_deployment(&mut objects, "web", &["n3", "n2", "n3"], budget("web"));
+    objects
+}
+
+fn pod<'a>(plan: &'a Value, name: &str) -> &'a Value {
+    plan["pods"].as_array().expect("pods").iter().find(|pod| pod["pod"] == name).expect("a row")
+}
+
+/// The scheduler still binds pods to a node whose Lease ended 40 s ago: it has no taint before its grace period of 50 s is
+/// over (kubernetes 1.37.1 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `monitorNodeHealth`). Its kubelet starts
+/// nothing.
+#[tokio::test]
+async fn a_replacement_on_a_silent_node_is_not_counted_on() {
+    let plan = cluster("2026-11-29T14:59:20Z").answer("plan drain n3", STALLS).await;
+    let first = pod(&plan, "web-1-0");
+    assert_eq!(
+        (&first["outcome"], &first["readyAgainInSeconds"]),
+        (&json!("stuck"), &Value::Null),
+        "{first:#}"
+    );
+    assert!(first["outcomeText"].as_str().expect("a text").contains("n1"), "{first:#}");
+    assert_eq!(pod(&plan, "web-1-2")["verdict"], "waits", "the budget does not regain a pod");
+
+    let heard = cluster(NOW).answer("plan drain n3", DONE).await;
+    assert_eq!(pod(&heard, "web-1-0")["outcome"], "moves");
+    assert_eq!(pod(&heard, "web-1-0")["landingNode"], "n1");
+}
+
+/// `doNoScheduleTaintingPass` of the same file: the taint comes with the node's next event.
+#[tokio::test]
+async fn a_node_that_has_just_become_not_ready_takes_no_replacement() {
+    let mut objects = cluster(NOW);
+    objects.named("Node", "n1")["status"]["conditions"][0]["status"] = "False".into();
+    let plan = objects.answer("plan drain n3", DONE).await;
+    assert_eq!(pod(&plan, "web-1-0")["landingNode"], "n2", "{plan:#}");
+}
+
+/// What a failure adds lands on no node that fails by itself meanwhile, as in the forecast.
+#[tokio::test]
+async fn the_prediction_of_a_failure_leaves_out_nodes_that_are_down_by_then() {
+    let impact = cluster("2026-11-29T14:59:20Z").answer("plan node-failure n3", DONE).await;
+    let replaced = impact["replacements"].as_array().expect("replacements");
+    assert_eq!(replaced.len(), 2, "{impact:#}");
+    assert!(replaced.iter().all(|pod| pod["landingNode"] == "n2"), "{replaced:#?}");
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`.
+#[tokio::test]
+async fn a_drain_waits_for_pods_that_leave_a_dead_node_by_themselves() {
+    let mut objects = cluster("2026-11-29T14:55:00Z");
+    add_deployment(&mut objects, "api", &["n1", "n2"], budget("api"));
+    lose(&mut objects, "n1", "2026-11-29T14:56:00Z");
+    unready(&mut objects, "api-1-0");
+    let status = &mut objects.named("PodDisruptionBudget", "api")["status"];
+    (status["currentHealthy"], status["disruptionsAllowed"]) = (1.into(), 0.into());
+    let plan = objects.answer("plan drain n2", DONE).await;
+    let api = pod(&plan, "api-1-1");
+    assert_eq!(api["verdict"], "leavesAfter", "{api:#}");
+    let leaves = api["leaves"]["likelySeconds"].as_f64().expect("a time");
+    assert!((60.0..80.0).contains(&leaves), "its replacement is created after 60 s: {leaves}");
+
+    for pod in ["api-1-0", "api-1-1"] {
+        let tolerations = &mut objects.named("Pod", pod)["spec"]["tolerations"][0];
+        tolerations.as_object_mut().expect("a toleration").remove("tolerationSeconds");
+    }
+    let plan = objects.answer("plan drain n2", STALLS).await;
+    assert_eq!(pod(&plan, "api-1-1")["verdict"], "waits", "nothing evicts the other pod");
+}
+
+/// Kubernetes 1.37.1 `pkg/controller/podgc/gc_controller.go`, `gcOrphaned`.
+#[tokio::test]
+async fn a_drain_waits_for_pods_of_a_deleted_node() {
+    let mut objects = cluster(NOW);
+    objects.named("Pod", "web-1-1")["spec"]["nodeName"] = "gone".into();
+    unready(&mut objects, "web-1-1");
+    let status = &mut objects.named("PodDisruptionBudget", "web")["status"];
+    (status["currentHealthy"], status["disruptionsAllowed"]) = (2.into(), 0.into());
+    let plan = objects.answer("plan drain n3", DONE).await;
+    let leaves = pod(&plan, "web-1-0")["leaves"]["likelySeconds"].as_f64().expect("a time");
+    assert!((50.0..75.0).contains(&leaves), "it is removed after some 50 s: {leaves}");
+}
+
+/// A pod that tolerates the taint without a limit is not evicted (`getMinTolerationTime`), and nothing runs in its place.
+#[tokio::test]
+async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
+    let mut objects = cluster("2026-11-29T14:00:00Z");
+    add_deployment(
+        &mut objects,
+        "pinned",
+        &["n1"],
+        json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "pinned"}}}),
+    );
+    lose(&mut objects, "n1", "2026-11-29T14:01:00Z");
+    unready(&mut objects, "pinned-1-0");
+    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    let status = objects.answer("status", DONE).await;
+    let text = status["verdict"]["text"].as_str().expect("a text");
+    assert!(text.contains("1 pod stuck") && text.contains("no pod of pinned runs"), "{text}");
+    let evictions = objects.answer("evictions", DONE).await.to_string();
+    assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
+}
+
+/// A toleration would bind the pod to a node whose kubelet starts nothing.
+#[tokio::test]
+async fn nobody_is_advised_to_tolerate_the_taints_of_a_dead_node() {
+    let mut objects = cluster("2026-11-29T14:00:00Z");
+    lose(&mut objects, "n1", "2026-11-29T14:01:00Z");
+    let big = objects.named("Pod", "web-1-0");
+    big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "4".into();
+    big["spec"]["nodeName"] = Value::Null;
+    big["status"] = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+    }]});
+    let pending = objects.answer("pending", DONE).await.to_string();
+    assert!(pending.contains("more on n2") && !pending.contains("taints of n1"), "{pending}");
+}
+
+/// Kubernetes 1.37.1 `node_lifecycle_controller.go`, `processTaintBaseEviction` and `doNoScheduleTaintingPass`: a Ready node
+/// loses its taints in the next pass.
+#[tokio::test]
+async fn a_node_that_recovers_takes_replacements_again() {
+    let mut objects = cluster("2026-11-29T14:55:00Z");
+    for node in ["n1", "n2", "n3"] {
+        lose(&mut objects, node, "2026-11-29T14:58:00Z");
+        objects.named("Lease", node)["spec"]["renewTime"] = "2026-11-29T14:57:00Z".into();
+    }
+    objects.named("Node", "n1")["metadata"]["annotations"] = json!({"time": NOW});
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "now", "namespace": "shop", "creationTimestamp": NOW},
+    }));
+    let forecast = objects.answer("forecast --recover n1@1m", DONE).await;
+    let replaced = forecast["replacements"].as_array().expect("replacements");
+    assert_eq!(replaced.len(), 3, "{forecast:#}");
+    assert!(replaced.iter().all(|pod| pod["landingNode"] == "n1"), "{replaced:#?}");
+}
+
+/// Built-in admission (kubernetes 1.37.1 `staging/src/k8s.io/pod-security-admission/policy/check_privileged.go`).
+#[tokio::test]
+async fn pod_security_refuses_a_privileged_replacement() {
+    let mut objects = cluster(NOW);
+    let privileged = |object: &mut Value| object["securityContext"] = json!({"privileged": true});
+    privileged(&mut objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["containers"][0]);
+    objects.answer("plan drain n2", DONE).await;
+    for (level, outcome) in [("restricted", "pending"), ("baseline", "pending"), ("privileged", "moves")] {
+        *objects.named("Namespace", "shop") =
+            namespace(&json!({"pod-security.kubernetes.io/enforce": level}));
+        let plan = objects.answer("plan drain n2", DONE).await;
+        let row = pod(&plan, "web-1-1");
+        assert_eq!(row["outcome"], outcome, "{row:#}");
+        assert_eq!(row.to_string().contains(&format!("Pod Security level {level}")), outcome == "pending");
+    }
+}
+
+/// Component-helpers 0.37.1 `resource/helpers.go`, `AggregateContainerRequests`.
+#[tokio::test]
+async fn a_pod_that_is_resized_counts_with_what_it_has() {
+    let resized = |wants: &str, has: &str, condition: Value| {
+        let mut objects = Objects(vec![namespace(&json!({}))]);
+        add_node(&mut objects, "n1", NOW);
+        add_node(&mut objects, "n2", NOW);
+        add_deployment(
+            &mut objects,
+            "web",
+            &["n1"],
+            json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "web"}}}),
+        );
+        add_deployment(
+            &mut objects,
+            "big",
+            &["n2"],
+            json!({"minAvailable": 0, "selector": {"matchLabels": {"app": "big"}}}),
+        );
+        let big = objects.named("Pod", "big-1-0");
+        big["spec"]["containers"][0]["resources"]["requests"]["cpu"] = wants.into();
+        big["status"]["conditions"].as_array_mut().expect("conditions").push(condition);
+        big["status"]["containerStatuses"] = json!([{
+            "name": "app", "ready": true, "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": has}},
+        }]);
+        objects
+    };
+    let pending = |reason: &str| json!({"type": "PodResizePending", "status": "True", "reason": reason});
+    let lands = async |objects: Objects| {
+        let plan = objects.answer("plan drain n1", DONE).await;
+        pod(&plan, "web-1-0")["outcome"].clone()
+    };
+    assert_eq!(
+        lands(resized("4", "1", pending("Infeasible"))).await,
+        "moves",
+        "the node is too small for the wish"
+    );
+    assert_eq!(lands(resized("4", "1", pending("Deferred"))).await, "pending");
+    let shrinking = json!({"type": "PodResizeInProgress", "status": "True"});
+    assert_eq!(lands(resized("1", "4", shrinking)).await, "pending", "it has not given anything back yet");
+}
+
+/// Without the Deployment the scale of the budget is not known, and its status counts (kubernetes 1.37.1
+/// `pkg/controller/disruption/disruption.go`, `getPodDeployment`).
+#[tokio::test]
+async fn the_status_of_a_budget_counts_where_deployments_are_not_known() {
+    let mut objects = cluster(NOW);
+    let mut other = objects.named("ReplicaSet", "web-1").clone();
+    (other["metadata"]["name"], other["metadata"]["uid"]) = ("web-2".into(), "web-2".into());
+    other["spec"]["replicas"] = 2.into();
+    objects.0.push(other);
+    objects.named("Pod", "web-1-1")["metadata"]["ownerReferences"][0]["uid"] = "web-2".into();
+    objects.named("Pod", "web-1-1")["metadata"]["ownerReferences"][0]["name"] = "web-2".into();
+    objects.without("Deployment", "web");
+    let command = ["plan", "drain", "n2", "-o", "json"];
+    let plan = objects.partial(&command).await;
+    let numbers = &plan["budgets"][0]["before"];
+    let read = (&numbers["expectedPods"], &numbers["disruptionsAllowed"]);
+    assert_eq!(read, (&json!(3), &json!(1)), "{numbers:#}");
+}
+
+/// An evicted pod of a Job that is not known may fail it, so no node and no second is promised.
+#[tokio::test]
+async fn nothing_is_promised_for_pods_of_a_job_that_is_not_known() {
+    let mut objects = cluster(NOW);
+    objects.named("Pod", "web-1-1")["metadata"]["ownerReferences"] = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train", "controller": true}]);
+    objects.without("PodDisruptionBudget", "web");
+    let plan = objects.partial(&["plan", "drain", "n2", "-o", "json"]).await;
+    let row = pod(&plan, "web-1-1");
+    assert_eq!(row["outcome"], "unknown");
+    assert_eq!((&row["landing"], &row["readyAgainInSeconds"]), (&json!("unknown"), &Value::Null), "{row:#}");
+    assert_eq!(plan["definite"], false);
+}
+
+/// Only an eviction marks a pod as DisruptionTarget (kubernetes 1.37.1 `pkg/registry/core/pod/storage/eviction.go`,
+/// `addConditionAndDeletePod`).
+#[tokio::test]
+async fn why_tells_the_eviction_of_a_jobs_pod_from_its_deletion() {
+    let mut objects = cluster(NOW);
+    let labels = json!({"batch.kubernetes.io/job-name": "train"});
+    objects.0.push(json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": "train", "namespace": "shop", "uid": "train"},
+        "spec": {
+            "backoffLimit": 0, "parallelism": 1, "completions": 1, "selector": {"matchLabels": labels},
+            "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app"}], "restartPolicy": "Never"}},
+        },
+        "status": {"active": 1},
+    }));
+    let owners = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "train", "controller": true}]);
+    let metadata = &mut objects.named("Pod", "web-1-1")["metadata"];
+    metadata["ownerReferences"] = owners;
+    metadata["finalizers"] = json!(["batch.kubernetes.io/job-tracking"]);
+    let why = objects.answer("why pod shop/web-1-1", DONE).await["steps"].to_string();
+    assert!(why.contains("if it is deleted: fails Job train"), "{why}");
+    assert!(!why.contains("if it is evicted"), "an eviction is ignored: {why}");
+}
+
+/// Nobody says where a pod of an unknown owner runs meanwhile, so no other node is taken down with it.
+#[tokio::test]
+async fn a_node_with_pods_of_unknown_outcome_is_in_a_wave_of_its_own() {
+    let mut objects = cluster(NOW);
+    for name in ["web-1-1", "web-1-0"] {
+        objects.named("Pod", name)["metadata"]["ownerReferences"][0]["kind"] = "Machine".into();
+        objects.named("Pod", name)["metadata"]["ownerReferences"][0]["apiVersion"] = "example.com/v1".into();
+    }
+    objects.without("PodDisruptionBudget", "web");
+    let (_, plan) = objects.run("maintenance n1 n2 n3").await;
+    let waves = plan["waves"].as_array().expect("waves");
+    let of = |node: &str| {
+        waves.iter().find(|wave| wave["nodes"].as_array().is_some_and(|all| all.contains(&node.into())))
+    };
+    assert_eq!(of("n2").expect("a wave")["nodes"], json!(["n2"]), "{waves:#?}");
+}
+
+/// Two pods that wait for the same starting pod do not make each other wait in one wave.
+#[tokio::test]
+async fn nodes_whose_pods_wait_longer_together_are_in_two_waves() {
+    let mut objects = Objects(vec![namespace(&json!({}))]);
+    for node in ["n1", "n2", "n3", "n4"] {
+        add_node(&mut objects, node, NOW);
+    }
+    add_deployment(&mut objects, "web", &["n1", "n2", "n3"], budget("web"));
+    unready(&mut objects, "web-1-2");
+    objects.named("Pod", "web-1-2")["metadata"]["creationTimestamp"] = "2026-11-29T14:59:58Z".into();
+    let status = &mut objects.named("PodDisruptionBudget", "web")["status"];
+    (status["currentHealthy"], status["disruptionsAllowed"]) = (2.into(), 0.into());
+    let (_, plan) = objects.run("maintenance n1 n2").await;
+    let waves: Vec<&Value> =
+        plan["waves"].as_array().expect("waves").iter().map(|wave| &wave["nodes"]).collect();
+    assert_eq!(waves.len(), 2, "{plan:#}");
+}
+
+/// Drivers of local storage name the node by a label of their own (topolvm/topolvm `constants.go`, `TopologyNodeKey`).
+#[tokio::test]
+async fn a_volume_that_one_node_reaches_is_local_whatever_the_label() {
+    let mut objects = cluster(NOW);
+    for node in ["n1", "n2", "n3"] {
+        objects.named("Node", node)["metadata"]["labels"]["topology.topolvm.io/node"] = node.into();
+    }
+    let reached = json!({"required": {"nodeSelectorTerms": [{
+        "matchExpressions": [{"key": "topology.topolvm.io/node", "operator": "In", "values": ["n2"]}],
+    }]}});
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv", "uid": "pv"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "nodeAffinity": reached, "claimRef": {"namespace": "shop", "name": "data"},
+            "csi": {"driver": "topolvm.io", "volumeHandle": "v"}},
+        "status": {"phase": "Bound"},
+    }));
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "shop", "uid": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "volumeName": "pv"}, "status": {"phase": "Bound"},
+    }));
+    let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    objects.named("Pod", "web-1-1")["spec"]["volumes"] = volumes.clone();
+    objects.named("ReplicaSet", "web-1")["spec"]["template"]["spec"]["volumes"] = volumes;
+    let (_, audit) = objects.run("audit n2").await;
+    let kinds = audit["findings"].as_array().expect("findings").iter().map(|finding| finding["kind"].clone());
+    assert!(kinds.clone().any(|kind| kind == "localVolume"), "{:?}", kinds.collect::<Vec<_>>());
+}
