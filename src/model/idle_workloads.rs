@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, Phase, Workload, WorkloadKind, WorkloadStage},
-    plan::{environment::has_running_kubelet, owner},
+    cluster::{Cluster, Key, Phase, Workload, WorkloadKind, WorkloadStage},
+    plan::owner,
 };
 
 /// Returns the known workloads that want pods and of which no pod runs or is about to start, sorted. A Deployment stands
@@ -36,9 +36,6 @@ fn runs_none(cluster: &Cluster, workload: &Workload) -> bool {
         let is_unscheduled = pod.phase == Phase::Pending && pod.unscheduled.is_some();
         // A container that crashes again and again leaves the phase of its pod Running.
         let is_in_trouble = pod.trouble().is_some() && !pod.is_ready();
-        // It is not known when a node that is down comes back.
-        let is_down = |node: &NodeName| !has_running_kubelet(cluster, node);
-        let is_lost = !pod.is_ready() && pod.node.as_ref().is_some_and(is_down);
-        pod.is_finished() || is_unscheduled || is_in_trouble || is_lost
+        pod.is_finished() || is_unscheduled || is_in_trouble
     })
 }
