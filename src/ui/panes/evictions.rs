@@ -250,8 +250,11 @@ fn outcome(scene: &Scene, key: &Key, row: &EvictionRow, style: OutcomeStyle) -> 
         cell.and(&text, scene.style(role(outcome.kind())))
     };
     match &row.state {
-        EvictionState::Never => Cell::new("tolerates the taint", dim),
-        EvictionState::Cancelled { .. } => Cell::new("cancelled: its node has no such taint any more", dim),
+        EvictionState::Never => match outcome {
+            Some(outcome) => with_outcome(Cell::default(), &outcome),
+            None => Cell::new("tolerates the taint", dim),
+        },
+        EvictionState::Cancelled { .. } => Cell::new("cancelled: nothing evicts it any more", dim),
         EvictionState::Scheduled { .. } | EvictionState::Predicted { .. } => match outcome {
             None if scene.shown.feeds.state(FeedKind::Pods) == Some(&FeedState::Off) => {
                 Cell::new("not known", dim)
