@@ -105,7 +105,9 @@ impl ClusterVerdict {
         }
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
         let subject = findings.first().and_then(|worst| worst.node.clone());
-        let users = nowhere(model, now).into_iter().chain(remedy_for_stuck(model));
+        let remedy = remedy_for_stuck(model);
+        let (and_remedy, later) = if are_all_stuck(model) { (remedy, None) } else { (None, remedy) };
+        let users = nowhere(model, now).into_iter().chain(and_remedy);
         // Pods that have nowhere to run come first, because users notice them, unless another problem is worse.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
@@ -118,6 +120,7 @@ impl ClusterVerdict {
         if deleted.is_none_or(|deleted| deleted.leaving < model.views.counts.leaving()) {
             findings.extend(next(model, subject.as_ref(), now));
         }
+        findings.extend(later);
         findings.extend(evicted(model, now));
         findings.extend(rest);
         findings.extend(unknown_heartbeats(model));
@@ -324,17 +327,34 @@ fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
 }
 
-/// Finding about what stuck pods wait for: `2 of them stuck on dead nodes until these are back, deleted or tainted
-/// out-of-service`, `until these are back, deleted or tainted out-of-service`.
+/// Whether all pods that have nowhere to run are stuck on dead nodes, and no other pod will have nowhere to run.
+fn are_all_stuck(model: &Model) -> bool {
+    stuck(model) == nowhere_now(model) && will_have_nowhere(model) == 0
+}
+
+/// Number of pods that will have nowhere to run once they are evicted; 0 while that is not predicted.
+fn will_have_nowhere(model: &Model) -> usize {
+    if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 }
+}
+
+/// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until these are back, deleted or tainted
+/// out-of-service`. If the finding before it names the pods, only the end: `until these are back or deleted`. The taint
+/// does not help pods that tolerate it.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
-    let (nodes, are) = if stuck == 1 { ("a dead node", "it is") } else { ("dead nodes", "these are") };
-    let which = match stuck < nowhere_now(model) {
-        true => format!("{stuck} of them stuck on {nodes} "),
-        false => String::new(),
+    let are = if stuck == 1 { "it is" } else { "these are" };
+    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(stuck) + " " };
+    let help = match stuck.saturating_sub(model.views.counts.unfenced) {
+        0 => "back or deleted".to_owned(),
+        fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
+        fenced => format!("back, deleted or (for {fenced}) tainted out-of-service"),
     };
-    let text = format!("{which}until {are} back, deleted or tainted out-of-service");
+    let text = format!("{which}until {are} {help}");
     (stuck > 0 && is_predicted(model)).then(|| Finding::new(VerdictLevel::Notice, text))
+}
+
+fn stuck_pods(stuck: usize) -> String {
+    counted(stuck, "pod stuck on a dead node", "pods stuck on dead nodes")
 }
 
 /// Whether any pod has nowhere to run now.
@@ -342,38 +362,34 @@ fn runs_nowhere(model: &Model) -> bool {
     nowhere_now(model) > 0
 }
 
-/// Returns the finding about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 10 Pending 1m58s`, `2 pods stuck on dead
-/// nodes, 2 more will have nowhere to run`, `2 pods will have nowhere to run`.
-fn nowhere(model: &Model, now: Timestamp) -> Option<Finding> {
+/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s`, `2 pods stuck on dead nodes`, `2
+/// pods will have nowhere to run`.
+fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
-    let will = if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 };
-    let (phrase, says_nowhere) = match (waiting, evicted) {
-        (0, 0) if will == 0 => return None,
-        (0, 0) => {
-            let text = format!("{} will have nowhere to run", counted(will, "pod", "pods"));
-            return Some(Finding::new(VerdictLevel::Warning, text));
+    let will = will_have_nowhere(model);
+    let pending = |text: String| match model.views.pending.since {
+        Some(since) => Phrase::from(text + " ").time(seconds(now.since(since))),
+        None => Phrase::from(text),
+    };
+    let phrases: Vec<Phrase> = match (waiting, evicted) {
+        (0, 0) if will == 0 => Vec::new(),
+        (0, 0) => vec![format!("{} will have nowhere to run", counted(will, "pod", "pods")).into()],
+        (pods, 0) => {
+            let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
+            let more = (will > 0).then(|| format!(", {will} more will have nowhere to run"));
+            vec![phrase.and(&more.unwrap_or_default())]
         }
-        (pods, 0) => (format!("{} Pending", counted(pods, "pod", "pods")), false),
-        (0, pods) if pods == stuck(model) => {
-            (counted(pods, "pod stuck on a dead node", "pods stuck on dead nodes"), false)
-        }
+        (0, pods) if are_all_stuck(model) => vec![stuck_pods(pods).into()],
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
-            let pending = if waiting > 0 { format!(", {waiting} Pending") } else { String::new() };
-            (format!("{pods} nowhere to run{pending}"), true)
+            let more = (will > 0).then(|| format!(", {will} more will")).unwrap_or_default();
+            let all = Phrase::from(format!("{pods} nowhere to run{more}"));
+            let waiting = (waiting > 0).then(|| pending(format!("{waiting} Pending")));
+            [all].into_iter().chain(waiting).collect()
         }
     };
-    let phrase = match model.views.pending.since {
-        Some(since) if waiting > 0 => Phrase::from(phrase + " ").time(seconds(now.since(since))),
-        _ => Phrase::from(phrase),
-    };
-    let phrase = match will {
-        0 => phrase,
-        more if says_nowhere => phrase.and(&format!(", {more} more will")),
-        more => phrase.and(&format!(", {more} more will have nowhere to run")),
-    };
-    Some(Finding::new(VerdictLevel::Warning, phrase))
+    phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Warning, phrase)).collect()
 }
 
 /// Finding about flapping nodes: `node n-3 flaps: Ready changed 4 times in 10m`.

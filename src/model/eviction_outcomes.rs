@@ -12,7 +12,8 @@ use super::{
     eviction::{EvictionRow, EvictionState},
 };
 use kordon_core::{
-    cluster::{Cluster, Key, NodeName, SortedWalk},
+    cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect},
+    engine::{Tolerance, tolerance},
     plan::{OutcomeCounts, OutcomeKind, PodOutcome},
 };
 use kordon_time::Timestamp;
@@ -76,6 +77,8 @@ pub struct EvictionCounts {
     /// Outcomes of pods on nodes whose kubelet is down: pods that are terminating, and pods that nothing evicts. These pods
     /// stay there until the kubelet is back.
     pub hanging: OutcomeCounts,
+    /// Number of the hanging pods that nothing evicts, even if their node is tainted out-of-service.
+    pub unfenced: usize,
     pub cancelled: usize,
     /// Number of pods that tolerate the taint without a limit.
     pub never: usize,
@@ -149,8 +152,10 @@ impl EvictionCounts {
                 EvictionState::Never => {
                     counts.never += 1;
                     let pod = cluster.pod(key);
-                    if let Some(outcome) = pod.and_then(|pod| PodOutcome::for_never_evicted(cluster, pod)) {
+                    let hangs = pod.and_then(|pod| Some((pod, PodOutcome::for_never_evicted(cluster, pod)?)));
+                    if let Some((pod, outcome)) = hangs {
                         counts.hanging.count(outcome.kind());
+                        counts.unfenced += usize::from(tolerates_fencing(pod));
                     }
                 }
             }
@@ -160,4 +165,10 @@ impl EvictionCounts {
             outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);
         counts
     }
+}
+
+/// Whether a pod tolerates the taint of a node that is out of service without a limit.
+fn tolerates_fencing(pod: &Pod) -> bool {
+    let taint = Taint { key: OUT_OF_SERVICE.into(), effect: TaintEffect::NoExecute, ..Taint::default() };
+    tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
 }

@@ -234,14 +234,14 @@ async fn a_timeout_that_some_pods_may_exceed_is_a_warning() {
 }
 
 /// The Job j0 has failed: its pod hangs on the dead node, and nothing replaces it. db-0 and the pod of jf are replaced
-/// when the old one is gone.
+/// when the old one is gone; nothing evicts the pod of forever.
 #[tokio::test]
 async fn the_outcome_of_a_pod_of_a_failed_job_stays_while_it_terminates() {
     let why = json("dead-node-evicted", "why pod j0-nrjjh -n e01").await;
     assert!(why.to_string().contains("fails Job j0 (BackoffLimitExceeded"), "{why:#}");
     let status = json("dead-node-evicted", "status").await;
     let text = status["verdict"]["text"].as_str().expect("a verdict");
-    assert!(text.contains("4 pods have nowhere to run"), "{text}");
+    assert!(text.contains("5 pods have nowhere to run"), "{text}");
 }
 
 /// A forced removal on a dead node: with `podReplacementPolicy: Failed` or a `podFailurePolicy`, the Job controller keeps

@@ -63,7 +63,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
     (
         "stuck-statefulset",
-        ["2 pods stuck on dead nodes", "2 pods stuck on dead nodes", "2 pods stuck on dead nodes"],
+        ["4 pods stuck on dead nodes", "4 pods stuck on dead nodes", "4 pods stuck on dead nodes"],
     ),
     (
         "blocked-drain",

@@ -207,7 +207,10 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     toleration.expect("a toleration").remove("tolerationSeconds");
     let status = objects.answer("status", DONE).await;
     let text = status["verdict"]["text"].as_str().expect("a text");
-    assert!(text.contains("1 pod stuck") && text.contains("no pod of pinned runs"), "{text}");
+    assert!(
+        text.contains("1 pod stuck on a dead node · until it is back, deleted or tainted out-of-service"),
+        "{text}"
+    );
     let evictions = objects.answer("evictions", DONE).await.to_string();
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
 }
