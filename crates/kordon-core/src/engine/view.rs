@@ -7,7 +7,6 @@ use std::{
 
 use super::{
     Engine,
-    eviction::no_execute,
     eviction_status::EvictionStatus,
     health::NodeHealth,
     heartbeats::{self, Heartbeats, Renewals, Silence},
@@ -16,7 +15,9 @@ use super::{
     why::{Certainty, HeartbeatSource, Why},
     zone::{Zone, ZoneState},
 };
-use crate::cluster::{Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, Uid, ZoneKey};
+use crate::cluster::{
+    Cluster, FeedKind, Key, Known, Node, NodeName, SortedWalk, Taint, TaintEffect, Uid, ZoneKey,
+};
 use kordon_time::{Span, Timestamp};
 
 /// When the engine must be woken, and why.
@@ -322,10 +323,12 @@ impl Engine {
     /// Whether the next pass removes the NoExecute taints of a node, because the node is Ready again and has no other ones
     /// (upstream `processTaintBaseEviction`, `markNodeAsReachable`). This cancels the evictions of its pods.
     pub fn untaints_soon(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> bool {
-        let is_of_condition = |taint: &Taint| [NOT_READY, UNREACHABLE].contains(&taint.key.as_str());
+        let goes = |taint: &Taint| {
+            taint.effect != TaintEffect::NoExecute || [NOT_READY, UNREACHABLE].contains(&taint.key.as_str())
+        };
         self.rules.profile == Profile::Taint
             && node.is_ready()
-            && no_execute(node).iter().all(is_of_condition)
+            && node.taints.iter().all(goes)
             && self.confidence(now).allows_predictions()
             && !self.is_silent(cluster, node, now)
     }
