@@ -27,7 +27,7 @@ use super::{
     quota::QuotaRefusal,
     replacement::{LivePods, Replacement},
     rules::EvictionRules,
-    starting::{Awaited, EvictedPod, StartingPod},
+    starting::{Awaited, LostPod, StartingPod},
     successor,
     surge::{Surge, SurgeRun},
     switchover::{BudgetsAfterMove, Switchover, role_of, switchover},
@@ -297,7 +297,7 @@ impl<'a> Simulation<'a> {
         for pod in awaited.returning() {
             simulation.add_task(&pod, input.groups.len(), rules);
         }
-        for EvictedPod { pod, after } in awaited.evicted(now) {
+        for LostPod { pod, after } in awaited.evicted(now) {
             simulation.evicted.push((simulation.tasks.len(), after));
             simulation.add_task(&pod, input.groups.len(), rules);
         }

@@ -28,7 +28,7 @@ pub(super) struct StartingPod {
 
 /// A pod of a lost node that is removed from there without the plan, so that its owner replaces it.
 #[derive(Clone, Debug)]
-pub(super) struct EvictedPod {
+pub(super) struct LostPod {
     pub pod: Arc<Pod>,
     /// Time from the start of the plan until the deletion starts.
     pub after: Estimate,
@@ -65,10 +65,10 @@ impl<'a> Awaited<'a> {
 
     /// Returns the pods on nodes whose kubelet is down that their taints evict at a known time, and those on nodes that
     /// do not exist, which the pod garbage collector removes.
-    pub fn evicted(&self, now: Timestamp) -> Vec<EvictedPod> {
+    pub fn evicted(&self, now: Timestamp) -> Vec<LostPod> {
         let evicted = |(pod, _): (&'a Arc<Pod>, Option<&'a Key>)| {
             let after = leaves_lost_node(self.cluster, pod, now)?;
-            Some((&pod.key, EvictedPod { pod: pod.clone(), after }))
+            Some((&pod.key, LostPod { pod: pod.clone(), after }))
         };
         self.others().filter_map(evicted).collect::<BTreeMap<_, _>>().into_values().collect()
     }
