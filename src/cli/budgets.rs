@@ -63,8 +63,9 @@ struct BudgetReport {
     budget: String,
     /// The rule of its spec, as in `minAvailable 2`; `null` if neither rule is set.
     rule: Option<String>,
-    /// Whether pods may leave: `now`, `after` (after more pods are healthy), `never`, `notComputed` (the disruption
-    /// controller has not computed it since it was changed), `noPods` (it selects none), `unknown` (pods are unknown).
+    /// Whether pods may leave: `now`, `after` (after more pods are healthy), `never`, `operator` (not by itself, but its
+    /// operator lifts it or moves the pod), `notComputed` (the disruption controller has not computed it since it was
+    /// changed), `noPods` (it selects none), `unknown` (pods are unknown).
     room: &'static str,
     /// Whether pods may leave, in words; text, not for parsing.
     says: String,

@@ -77,7 +77,7 @@ pub struct PlanReport {
 #[serde(rename_all = "camelCase")]
 pub struct NotModelledReport {
     /// The type: `quota`, `rollout`, `autoscalers`, `webhooks`, `schedulerConfiguration`, `kubeletAdmission`,
-    /// `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
+    /// `declaredFeatures`, `volumeLimitScaling`, `storageCapacityScoring` or `budgetUpdates`.
     pub r#type: &'static str,
     /// The aspect as text.
     pub text: String,
