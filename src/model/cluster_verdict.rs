@@ -337,13 +337,13 @@ fn will_have_nowhere(model: &Model) -> usize {
     if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 }
 }
 
-/// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until these are back, deleted or tainted
-/// out-of-service`. If the finding before it names the pods, only the end: `until these are back or deleted`. The taint
-/// does not help pods that tolerate it.
+/// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
+/// out-of-service`. If the finding before it names the pods, only the end: `until the node is back or deleted`. The
+/// taint does not help pods that tolerate it.
 fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     let stuck = stuck(model);
-    let are = if stuck == 1 { "it is" } else { "these are" };
-    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(stuck) + " " };
+    let are = if model.views.counts.stuck_on == 1 { "the node is" } else { "the nodes are" };
+    let which = if are_all_stuck(model) { String::new() } else { stuck_pods(model) + " " };
     let help = match stuck.saturating_sub(model.views.counts.unfenced) {
         0 => "back or deleted".to_owned(),
         fenced if fenced == stuck => "back, deleted or tainted out-of-service".to_owned(),
@@ -353,8 +353,9 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
     (stuck > 0 && is_predicted(model)).then(|| Finding::new(VerdictLevel::Notice, text))
 }
 
-fn stuck_pods(stuck: usize) -> String {
-    counted(stuck, "pod stuck on a dead node", "pods stuck on dead nodes")
+fn stuck_pods(model: &Model) -> String {
+    let nodes = if model.views.counts.stuck_on == 1 { "a dead node" } else { "dead nodes" };
+    format!("{} stuck on {nodes}", counted(stuck(model), "pod", "pods"))
 }
 
 /// Whether any pod has nowhere to run now.
@@ -363,7 +364,7 @@ fn runs_nowhere(model: &Model) -> bool {
 }
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s`, `2 pods stuck on dead nodes`, `2
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 of the 15 Pending 1m58s`, `2 pods stuck on dead nodes`, `2
 /// pods will have nowhere to run`.
 fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
@@ -380,12 +381,13 @@ fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
             let more = (will > 0).then(|| format!(", {will} more will have nowhere to run"));
             vec![phrase.and(&more.unwrap_or_default())]
         }
-        (0, pods) if are_all_stuck(model) => vec![stuck_pods(pods).into()],
+        (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let more = (will > 0).then(|| format!(", {will} more will")).unwrap_or_default();
             let all = Phrase::from(format!("{pods} nowhere to run{more}"));
-            let waiting = (waiting > 0).then(|| pending(format!("{waiting} Pending")));
+            let all_now = waiting + evicted;
+            let waiting = (waiting > 0).then(|| pending(format!("{waiting} of the {all_now} Pending")));
             [all].into_iter().chain(waiting).collect()
         }
     };
@@ -403,14 +405,14 @@ fn flapping(model: &Model, now: Timestamp) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Warning, text))
 }
 
-/// Finding about workloads of which no pod runs, although all nodes may be Ready: `no pod of web runs`.
+/// Finding about workloads of which no pod runs, although all nodes may be Ready: `web has no running pod`.
 fn idle_workloads(model: &Model) -> Option<Finding> {
     let text = match &model.views.idle_workloads.keys[..] {
         [] => return None,
-        [one] => format!("no pod of {} runs", one.name),
+        [one] => format!("{} has no running pod", one.name),
         [first, others @ ..] => {
             let others = counted(others.len(), "other workload", "other workloads");
-            format!("no pod of {} and {others} runs", first.name)
+            format!("{} and {others} have no running pod", first.name)
         }
     };
     Some(Finding::new(VerdictLevel::Warning, text))

@@ -77,6 +77,8 @@ pub struct EvictionCounts {
     /// Outcomes of pods on nodes whose kubelet is down: pods that are terminating, and pods that nothing evicts. These pods
     /// stay there until the kubelet is back.
     pub hanging: OutcomeCounts,
+    /// Number of nodes with hanging pods that are stuck.
+    pub stuck_on: usize,
     /// Number of the hanging pods that nothing evicts, even if their node is tainted out-of-service.
     pub unfenced: usize,
     pub cancelled: usize,
@@ -129,7 +131,7 @@ impl EvictionCounts {
         outcomes: Option<&EvictionOutcomes>,
     ) -> Self {
         let mut counts = Self::default();
-        let mut refused = 0;
+        let (mut refused, mut stuck_on) = (0, BTreeSet::new());
         let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
         let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
         let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
@@ -145,7 +147,9 @@ impl EvictionCounts {
                 EvictionState::Terminating { kubelet_silent, .. } => {
                     counts.terminating += 1;
                     if let Some(pod) = cluster.pod(key).filter(|_| kubelet_silent) {
-                        counts.hanging.count(PodOutcome::for_terminating(cluster, pod).kind());
+                        let kind = PodOutcome::for_terminating(cluster, pod).kind();
+                        counts.hanging.count(kind);
+                        stuck_on.extend((kind == OutcomeKind::Stuck).then_some(&row.node));
                     }
                 }
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
@@ -155,11 +159,13 @@ impl EvictionCounts {
                     let hangs = pod.and_then(|pod| Some((pod, PodOutcome::for_never_evicted(cluster, pod)?)));
                     if let Some((pod, outcome)) = hangs {
                         counts.hanging.count(outcome.kind());
+                        stuck_on.insert(&row.node);
                         counts.unfenced += usize::from(tolerates_fencing(pod));
                     }
                 }
             }
         }
+        counts.stuck_on = stuck_on.len();
         counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();
         counts.against_budgets =
             outcomes.is_some_and(|outcomes| outcomes.refused.is_some()).then_some(refused);

@@ -348,10 +348,10 @@ async fn a_workload_that_runs_nowhere_is_a_warning_although_all_nodes_are_ready(
     let (level, text) = verdict(&status);
     assert_eq!(level, "warning", "{text}");
     assert!(text.starts_with("3 pods Pending"), "{text}");
-    assert!(text.contains("no pod of web runs"), "{text}");
+    assert!(text.contains("web has no running pod"), "{text}");
     objects.without("Pod", "");
     let status = objects.answer("status", DONE).await;
-    assert_eq!(verdict(&status), ("warning", "no pod of web runs"));
+    assert_eq!(verdict(&status), ("warning", "web has no running pod"));
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ const WORST: [(&str, [&str; 3]); 15] = [
     ("kernel-upgrade", ["Draining", "drain of memory-1b-01 blocked", "Draining"]),
     (
         "stuck-statefulset",
-        ["4 pods stuck on dead nodes", "4 pods stuck on dead nodes", "4 pods stuck on dead nodes"],
+        ["4 pods stuck on a dead node", "4 pods stuck on a dead node", "4 pods stuck on a dead node"],
     ),
     (
         "blocked-drain",
@@ -240,12 +240,14 @@ fn different_counts(frame: &str) -> Option<BTreeSet<&str>> {
 }
 
 /// Returns all counts of pods to be evicted in a text, except counts for single nodes: `44 to be evicted`, `44 pods to
-/// be evicted`, `44 on all nodes, next in 12s`.
+/// be evicted`, `44 in all, next in 12s`.
 pub fn counts_to_be_evicted(text: &str) -> impl Iterator<Item = &str> {
     let before = text.match_indices(" to be evicted").map(|(place, _)| &text[..place]);
     let of_all = before.filter(|before| !before.ends_with("of its pods"));
     let without_unit = of_all.map(|before| before.trim_end_matches(" pods").trim_end_matches(" pod"));
-    let all_nodes = text.match_indices(" on all nodes").map(|(place, _)| &text[..place]);
+    let all_nodes =
+        [" in all, next", " in all within"].into_iter().flat_map(|words| text.match_indices(words));
+    let all_nodes = all_nodes.map(|(place, _)| &text[..place]);
     let beside_one = all_nodes.filter_map(|before| before.rsplit(' ').next());
     without_unit.filter_map(|before| before.rsplit([' ', '│']).next()).chain(beside_one)
 }

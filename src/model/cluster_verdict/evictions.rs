@@ -20,8 +20,8 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// Returns the findings about the next pods to be evicted. If the worst finding is about one node, the pods of this
 /// node come first, then those of all nodes.
 ///
-/// `3 of its pods to be evicted, next in 4m57s · 7 on all nodes, next in 12s`, `44 pods to be evicted, next in 1m12s`,
-/// `71 pods to be evicted within 10m, more later, next in 1s`.
+/// `3 of its pods to be evicted, next in 4m57s · 7 in all, next in 12s`, `44 pods to be evicted, next in 1m12s`, `71 pods
+/// to be evicted within 10m, next in 1s, more later`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -40,8 +40,8 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
             match views.leaving.first.filter(|_| total > own) {
                 // The part before this one already has the words "pods to be evicted".
                 Some(first) if own > 0 => {
-                    let phrase = Phrase::from(format!("{total} on all nodes{}, next ", within(model)));
-                    phrases.push(phrase.time(time_until(first, now)));
+                    let phrase = Phrase::from(format!("{total} in all{}, next ", within(model)));
+                    phrases.push(phrase.time(time_until(first, now)).and(later(model)));
                 }
                 Some(first) => phrases.push(leave_in_all(model, total, first, now)),
                 None => {}
@@ -56,7 +56,7 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
 }
 
 /// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted. This
-/// time is left out if a pod is evicted at the same time: `5 evicted and replaced · eviction slot in 6s (1 node waiting)`.
+/// time is left out if a pod is evicted at the same time: `5 already evicted and replaced · eviction slot in 6s (1 node waiting)`.
 pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
     let replaced = views.counts.hanging.of(OutcomeKind::Replaced);
-    phrases.extend((replaced > 0).then(|| format!("{replaced} evicted and replaced").into()));
+    phrases.extend((replaced > 0).then(|| format!("{replaced} already evicted and replaced").into()));
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();
     let slot = waiting().filter_map(|zone| zone.next_token).min();
@@ -88,24 +88,29 @@ fn leave(whose: String, pods: usize, within: &str, next: Timestamp, now: Timesta
 /// Returns the phrase about the next eviction of all nodes: `44 pods to be evicted, next in 1m12s`. Where no node
 /// reports, it names the condition of the forecast: the controller pauses evictions once all nodes are down.
 fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> Phrase {
-    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now);
+    let phrase = leave(counted(pods, "pod", "pods"), pods, &within(model), next, now).and(later(model));
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
     match model.watchlist.counts().iter().any(reports) {
         true => phrase,
-        false => phrase.and(", none if no node comes back"),
+        false => phrase.and(", unless all nodes stay down"),
     }
 }
 
-/// Returns the horizon of the forecast, ` within 10m, more later`, if nodes still wait for an eviction slot at its end: then more
-/// pods are evicted later. Empty if the forecast has all evictions.
+/// Returns the horizon of the forecast, ` within 10m`, if more pods are evicted later; otherwise the empty string.
 fn within(model: &Model) -> String {
-    let goes_on = |forecast: &Forecast| forecast.zones.iter().any(|zone| !zone.queue.is_empty());
-    match model.predictions.forecast() {
-        Some(forecast) if goes_on(forecast) => {
-            format!(" within {}, more later", coarse(forecast.until.since(forecast.made)))
-        }
-        _ => String::new(),
-    }
+    let forecast = model.predictions.forecast().filter(|forecast| goes_on(forecast));
+    forecast
+        .map_or(String::new(), |forecast| format!(" within {}", coarse(forecast.until.since(forecast.made))))
+}
+
+/// Returns `, more later` if more pods are evicted after the end of the forecast.
+fn later(model: &Model) -> &'static str {
+    if model.predictions.forecast().is_some_and(|forecast| goes_on(forecast)) { ", more later" } else { "" }
+}
+
+/// Whether nodes still wait for an eviction slot at the end of a forecast.
+fn goes_on(forecast: &Forecast) -> bool {
+    forecast.zones.iter().any(|zone| !zone.queue.is_empty())
 }
 
 /// Number of pods of a node that are to be evicted, and the time of the first eviction.
