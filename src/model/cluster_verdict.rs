@@ -378,14 +378,17 @@ fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
         (0, 0) => vec![format!("{} will have nowhere to run", counted(will, "pod", "pods")).into()],
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            let more = (will > 0).then(|| format!(", {will} more will have nowhere to run"));
-            vec![phrase.and(&more.unwrap_or_default())]
+            vec![if will == 0 {
+                phrase
+            } else {
+                phrase.and(&format!(", {will} more will have nowhere to run"))
+            }]
         }
         (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
-            let more = (will > 0).then(|| format!(", {will} more will")).unwrap_or_default();
-            let all = Phrase::from(format!("{pods} nowhere to run{more}"));
+            let all = Phrase::from(format!("{pods} nowhere to run"));
+            let all = if will == 0 { all } else { all.and(&format!(", {will} more will")) };
             let all_now = waiting + evicted;
             let waiting = (waiting > 0).then(|| pending(format!("{waiting} of the {all_now} Pending")));
             [all].into_iter().chain(waiting).collect()
