@@ -228,7 +228,7 @@ fn a_running_dashboard_notifies_whom_the_changed_file_names() {
     let shell = notified("");
     let mut terminal = Terminal::with(shell.under_terminal(&["demo"]));
     terminal.resize(30, 160);
-    terminal.wait(NODE);
+    terminal.wait("2 Nodes");
     terminal.type_in(":notify-test\r");
     terminal.wait("notifications are off");
     configure(&shell, "on = [\"node\"]\nby = [\"osc9\"]");
