@@ -4,11 +4,15 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod, policy::v1::PodDisruptionBudget};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Node, Pod},
+    policy::v1::PodDisruptionBudget,
+};
 use kordon_time::Span;
 use kube::{
     Api, Client, ResourceExt,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -84,15 +88,21 @@ pub async fn a_single_replica_moves_without_a_gap(plane: &mut Plane) -> Result<(
     Ok(())
 }
 
-/// Waits until the only pod of solo is Ready under a budget that knows it. Returns its node.
+/// Waits until the only pod of solo is Ready under a budget that knows it, and its Deployment is settled: a plan does not
+/// scale up a Deployment whose ReplicaSet is still being scaled. Returns the pod's node.
 async fn settled(client: &Client) -> Result<String> {
     let budgets = Api::<PodDisruptionBudget>::namespaced(client.clone(), "default");
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     eventually("one Ready pod that its budget counts", Span::from_secs(60), async || {
+        let deployment = deployments.get("solo").await?;
+        let is_settled = deployment.status.is_some_and(|status| {
+            status.observed_generation == deployment.metadata.generation && status.replicas == Some(1)
+        });
         let healthy = budgets.get("solo").await?.status.map(|status| status.current_healthy);
         let found = solo(client).await?;
         let [pod] = &found[..] else { return Ok(None) };
         let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-        Ok(node.filter(|_| is_ready(pod) && healthy == Some(1)))
+        Ok(node.filter(|_| is_settled && is_ready(pod) && healthy == Some(1)))
     })
     .await
 }
@@ -103,13 +113,16 @@ async fn solo(client: &Client) -> Result<Vec<Pod>> {
     Ok(found)
 }
 
-/// Checks that the Deployment has one pod again, on another node.
+/// Checks that the Deployment has one pod again, on another node. Uncordons the first node: the pod may be on the other
+/// node of the zone, and a drain does not take a zone's last schedulable node.
 async fn check_moved(client: &Client, from: &str) -> Result<()> {
     let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
     let spec = deployments.get("solo").await?.spec.context("a spec")?;
     ensure!(spec.replicas == Some(1), "{:?}", spec.replicas);
     let to = settled(client).await?;
     ensure!(to != from, "it is still on {from}");
+    let uncordon = Patch::Merge(json!({"spec": {"unschedulable": false}}));
+    Api::<Node>::all(client.clone()).patch(from, &PatchParams::default(), &uncordon).await?;
     Ok(())
 }
 
