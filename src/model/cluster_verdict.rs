@@ -12,7 +12,7 @@ use std::{
 
 use self::{
     drains::{blocked_drains, stopped_maintenances},
-    evictions::{evicted, next, own_event},
+    evictions::{evicted, next, node_leaving, own_event},
     losses::DeletedNodes,
 };
 use super::{HeadroomRest, KnownHeadroom, Model, NodeState, StateDetail, StateRole, zone_names::ZoneNames};
@@ -107,7 +107,7 @@ impl ClusterVerdict {
         let subject = findings.first().and_then(|worst| worst.node.clone());
         let remedy = remedy_for_stuck(model);
         let (and_remedy, later) = if are_all_stuck(model) { (remedy, None) } else { (None, remedy) };
-        let users = nowhere(model, now).into_iter().chain(and_remedy);
+        let users = nowhere(model, subject.as_ref(), now).into_iter().chain(and_remedy);
         // Pods that have nowhere to run come first, because users notice them, unless another problem is worse.
         let is_worse = |worst: &Finding| !runs_nowhere(model) || worst.level > VerdictLevel::Warning;
         let rest = findings.split_off(usize::from(findings.first().is_some_and(is_worse)));
@@ -364,9 +364,10 @@ fn runs_nowhere(model: &Model) -> bool {
 }
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 of the 15 Pending 1m58s`, `2 pods stuck on dead nodes`, `2
-/// pods will have nowhere to run`.
-fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
+/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s, 5 stuck`, `2 pods stuck on dead nodes`, `2
+/// pods will have nowhere to run`. If the worst finding is about one node, but pods of others leave too: `2 pods in all
+/// will have nowhere to run`.
+fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
     let pending = |text: String| match model.views.pending.since {
@@ -375,7 +376,11 @@ fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
     };
     let phrases: Vec<Phrase> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
-        (0, 0) => vec![format!("{} will have nowhere to run", counted(will, "pod", "pods")).into()],
+        (0, 0) => {
+            let are_of_others = |node| node_leaving(model, node).0 < model.views.counts.leaving();
+            let in_all = if subject.is_some_and(are_of_others) { " in all" } else { "" };
+            vec![format!("{}{in_all} will have nowhere to run", counted(will, "pod", "pods")).into()]
+        }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
             vec![if will == 0 {
@@ -389,9 +394,10 @@ fn nowhere(model: &Model, now: Timestamp) -> Vec<Finding> {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{pods} nowhere to run"));
             let all = if will == 0 { all } else { all.and(&format!(", {will} more will")) };
-            let all_now = waiting + evicted;
-            let waiting = (waiting > 0).then(|| pending(format!("{waiting} of the {all_now} Pending")));
-            [all].into_iter().chain(waiting).collect()
+            let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
+            let parts = (waiting > 0)
+                .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));
+            [all].into_iter().chain(parts).collect()
         }
     };
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Warning, phrase)).collect()

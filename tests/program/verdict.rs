@@ -217,9 +217,13 @@ fn expect_consequences(fixture: &DashboardFixture, verdict: &ClusterVerdict, see
         "seed {seed}: {verdict:?}"
     );
     let will = model.views.counts.will_have_nowhere();
-    // The text depends on whether other pods have nowhere to run already.
-    let nowhere =
-        [format!("{will} more will"), format!("{} will have nowhere", counted(will, "pod", "pods"))];
+    // The text depends on whether other pods have nowhere to run already, and on whether other nodes have such pods.
+    let pods = counted(will, "pod", "pods");
+    let nowhere = [
+        format!("{will} more will"),
+        format!("{pods} will have nowhere"),
+        format!("{pods} in all will have nowhere"),
+    ];
     let predicts = !is_said("evictions paused") && !is_said("no active kube-controller-manager");
     let expected = will > 0 && predicts;
     assert_eq!(

@@ -1,6 +1,8 @@
 //! Findings about pods that are to be evicted, that were, and about what happens to nodes next.
 
-use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, is_predicted, stuck, time_until};
+use super::{
+    Finding, Phrase, VerdictLevel, coarse, is_missing, is_predicted, runs_nowhere, stuck, time_until,
+};
 use crate::model::{Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, NodeName},
@@ -64,7 +66,9 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
     let replaced = views.counts.hanging.of(OutcomeKind::Replaced);
-    phrases.extend((replaced > 0).then(|| format!("{replaced} already evicted and replaced").into()));
+    // Those that have nowhere to run are named before, and are other pods.
+    let others = if runs_nowhere(model) { " others" } else { "" };
+    phrases.extend((replaced > 0).then(|| format!("{replaced}{others} already evicted and replaced").into()));
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();
     let slot = waiting().filter_map(|zone| zone.next_token).min();
@@ -92,7 +96,7 @@ fn leave_in_all(model: &Model, pods: usize, next: Timestamp, now: Timestamp) -> 
     let reports = |(state, _): (&NodeState, &usize)| !is_missing(*state);
     match model.watchlist.counts().iter().any(reports) {
         true => phrase,
-        false => phrase.and(", unless all nodes stay down"),
+        false => phrase.and(", none if the Late nodes stay silent"),
     }
 }
 
