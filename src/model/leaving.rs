@@ -235,10 +235,7 @@ impl Sources<'_> {
             .filter(|name| cluster.node(name).is_some_and(|node| engine.untaints_soon(cluster, node, now)))
             .collect();
         for eviction in engine.evictions(cluster) {
-            // A timer that is due before the next pass may still fire.
-            let is_later =
-                eviction.due.at().is_none_or(|at| at > now + engine.settings().node_monitor_period.value);
-            if is_later && untainted.contains(&eviction.node) {
+            if untainted.contains(&eviction.node) && !engine.is_before_next_pass(eviction.due, now) {
                 continue;
             }
             let state = match eviction.due {

@@ -294,6 +294,20 @@ impl Engine {
         }
     }
 
+    /// The pending evictions of one node's pods that the next pass does not cancel, sorted by pod.
+    pub fn evictions_left_on(&self, cluster: &Cluster, node: &Node, now: Timestamp) -> Vec<PendingEviction> {
+        let mut pending = self.evictions_on(cluster, node);
+        if self.untaints_soon(cluster, node, now) {
+            pending.retain(|eviction| self.is_before_next_pass(eviction.due, now));
+        }
+        pending
+    }
+
+    /// Whether an eviction may be due before the next pass, so that the pass may come too late to cancel it.
+    pub fn is_before_next_pass(&self, due: Due, now: Timestamp) -> bool {
+        due.at().is_some_and(|at| at <= now + self.settings.node_monitor_period.value)
+    }
+
     /// Whether a pod of the node is terminating or has a time set for its eviction, and when this may change.
     pub fn leaving_pods(&self, cluster: &Cluster, node: &Node) -> LeavingPods {
         match self.rules.profile {

@@ -325,16 +325,16 @@ impl JobConsequences {
     /// Computes the consequences of evictions by taints, or of removals by the pod garbage collector. Both mark the
     /// pods as DisruptionTarget.
     pub fn new(cluster: &Cluster, departures: &[Departure]) -> Self {
-        Self::of_pods(cluster, departures, true)
+        Self::from_departures(cluster, departures, true)
     }
 
     /// Computes the consequences of deletions. Unlike an eviction (upstream `addConditionAndDeletePod`), a deletion does not
     /// mark the pod as DisruptionTarget, so other rules of a `podFailurePolicy` match.
-    pub fn of_deletions(cluster: &Cluster, departures: &[Departure]) -> Self {
-        Self::of_pods(cluster, departures, false)
+    pub fn for_deletions(cluster: &Cluster, departures: &[Departure]) -> Self {
+        Self::from_departures(cluster, departures, false)
     }
 
-    fn of_pods(cluster: &Cluster, departures: &[Departure], are_disrupted: bool) -> Self {
+    fn from_departures(cluster: &Cluster, departures: &[Departure], are_disrupted: bool) -> Self {
         let failed_at = |departure: &Departure| match owner::recreation(cluster, &departure.pod) {
             Recreation::Immediately => Some(departure.leaves),
             Recreation::WhenGone => departure.gone,

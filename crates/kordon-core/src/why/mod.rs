@@ -532,10 +532,7 @@ impl Explainer<'_> {
             let text = format!("its evictions are unknown: {gaps}");
             explanation.push(Step::new(Tense::Never, Topic::Eviction, text));
         }
-        let mut pending = self.engine.evictions_on(self.cluster, node);
-        if self.engine.untaints_soon(self.cluster, node, self.now) {
-            pending.clear();
-        }
+        let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
         let mut due: Vec<(Timestamp, bool)> = Vec::new();
         let mut stay = 0;
         for eviction in &pending {

@@ -83,7 +83,7 @@ impl Explainer<'_> {
         let (leaves, gone) = (self.now, Some(self.now));
         let departures = [Departure { pod: pod.clone(), leaves, gone, unready: None }];
         let evicted = self.loss(pod, &JobConsequences::new(self.cluster, &departures));
-        let deleted = self.loss(pod, &JobConsequences::of_deletions(self.cluster, &departures));
+        let deleted = self.loss(pod, &JobConsequences::for_deletions(self.cluster, &departures));
         let are_equal =
             evicted.as_ref().map(|(outcome, _)| outcome) == deleted.as_ref().map(|(outcome, _)| outcome);
         let losses = match are_equal {
@@ -282,9 +282,8 @@ impl Explainer<'_> {
             explanation.extend(step);
             return;
         }
-        let pending =
-            self.engine.evictions_on(self.cluster, node).into_iter().find(|eviction| eviction.pod == pod.key);
-        let pending = pending.filter(|_| !self.engine.untaints_soon(self.cluster, node, self.now));
+        let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
+        let pending = pending.into_iter().find(|eviction| eviction.pod == pod.key);
         match (pending.map(|eviction| (eviction.due, eviction.why)), predicted) {
             (Some((Due::At { at, certainty }, why)), _) => {
                 explanation
