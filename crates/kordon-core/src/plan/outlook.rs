@@ -93,14 +93,15 @@ impl Outlook<'_> {
         {
             return never(pattern);
         }
+        let on_silent = on_silent_nodes(cluster, state, result, rules);
         if unhealthy.is_empty()
-            && on_silent_nodes(cluster, state, result, rules).is_empty()
+            && on_silent.is_empty()
             && let Some(budget) = cluster.budgets().get(&state.key)
             && are_all_healthy(cluster, budget, state, rules)
         {
             return never(BlockPattern::AllHealthy { needs: numbers.desired });
         }
-        unhealthy.extend(on_silent_nodes(cluster, state, result, rules));
+        unhealthy.extend(on_silent);
         // A pod that is not Ready uses no disruption if enough other pods are Ready (upstream `EvictionREST.Create`).
         let spare = i32::from(pod.is_ready() || numbers.desired <= 0);
         let recoveries = numbers.desired.saturating_sub(numbers.healthy).saturating_add(spare).max(1);
