@@ -4,14 +4,14 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     cluster::{
-        Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady, Taint,
+        Change, Cluster, ConditionStatus, Key, Node, NodeName, ObjectEvent, Phase, Pod, PodReady,
         TaintEffect, Uid, Version,
     },
-    engine::UNREACHABLE,
     placement::{SchedulingRequest, Snapshot},
     plan::{
         Environment, EvictionRules, Landing, OutcomeKind, PlacingEnvironment, Plan, PodOutcome, PodPlan,
-        PreemptedPod, TypicalEnvironment, failover, likely_ready, owner, successor,
+        PreemptedPod, TypicalEnvironment, failover, likely_ready, owner, placing_environment::tainted,
+        successor,
     },
 };
 use kordon_time::Timestamp;
@@ -32,13 +32,9 @@ impl WaveState {
     pub fn new(cluster: &Cluster, rules: EvictionRules, now: Timestamp) -> Self {
         let mut state = Self { cluster: cluster.clone(), moved: BTreeSet::new(), made: 0 };
         for node in rules.silent_nodes(cluster, now).iter().filter_map(|name| cluster.node(name)) {
-            let effect = TaintEffect::NoSchedule;
-            if !node.taints.iter().any(|taint| taint.is(UNREACHABLE, effect)) {
-                let taint = Taint { key: UNREACHABLE.into(), effect, ..Taint::default() };
-                let taints = node.taints.iter().cloned().chain([taint]).collect();
-                let version = Version(node.version.0 + 1);
-                state.apply(Change::Node(ObjectEvent::Applied(Node { taints, version, ..(**node).clone() })));
-            }
+            let version = Version(node.version.0 + 1);
+            let node = Node { version, ..tainted(node, &[TaintEffect::NoSchedule]) };
+            state.apply(Change::Node(ObjectEvent::Applied(node)));
         }
         state
     }

@@ -40,7 +40,7 @@ impl PlanJob {
         let snapshot = snapshot.map(|lease| lease.of(&cluster, rules.version));
         let plan = match snapshot.clone().filter(|_| gaps::can_place(&cluster)) {
             Some(snapshot) => {
-                let placing = PlacingEnvironment::of_present(&cluster, snapshot, &rules, now)
+                let placing = PlacingEnvironment::for_present(&cluster, snapshot, &rules, now)
                     .until_cancelled(cancellation);
                 Plan::new(action, &cluster, &placing, rules, now)
             }

@@ -120,7 +120,7 @@ impl<'a> PlacingEnvironment<'a> {
 
     /// Creates an environment for a plan that is applied now. Nodes that are not Ready get their taint before the first
     /// replacement is placed (upstream `doNoScheduleTaintingPass`). Silent nodes are still Ready, and have no taint.
-    pub fn of_present(
+    pub fn for_present(
         cluster: &'a Cluster,
         snapshot: Snapshot,
         rules: &EvictionRules,
@@ -403,7 +403,7 @@ fn failed(node: &Node) -> Node {
 }
 
 /// Returns a node with the taints of its failure, unless it has them.
-fn tainted(node: &Node, effects: &[TaintEffect]) -> Node {
+pub(crate) fn tainted(node: &Node, effects: &[TaintEffect]) -> Node {
     let is_unknown = node.ready().is_none_or(|ready| ready.status != ConditionStatus::False);
     let key = if is_unknown { UNREACHABLE } else { NOT_READY };
     let missing = effects.iter().filter(|effect| {

@@ -32,7 +32,7 @@ impl Plan {
         match snapshot.filter(|_| gaps::can_place(cluster)) {
             Some(snapshot) => {
                 let rules = rules.into();
-                let environment = PlacingEnvironment::of_present(cluster, snapshot, &rules, now);
+                let environment = PlacingEnvironment::for_present(cluster, snapshot, &rules, now);
                 Self::new(action, cluster, &environment, rules, now)
             }
             None => Self::new(action, cluster, &TypicalEnvironment { cluster, now }, rules, now),
