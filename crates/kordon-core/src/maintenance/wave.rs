@@ -97,13 +97,17 @@ impl WavePlan {
 
     /// Number of pods that wait for room in a budget.
     pub fn waiting(&self) -> usize {
-        self.plan.pods.iter().filter(|row| matches!(row.verdict, Verdict::LeavesAfter { .. })).count()
+        self.waits().count()
     }
 
     /// When the last of the pods that wait for room in a budget leaves; `None` if none waits.
     pub fn last_wait(&self) -> Option<Timestamp> {
-        let waits = |row: &&PodPlan| matches!(row.verdict, Verdict::LeavesAfter { .. });
-        self.plan.pods.iter().filter(waits).filter_map(|row| row.leaves.likely).max()
+        self.waits().filter_map(|row| row.leaves.likely).max()
+    }
+
+    /// The pods that wait for room in a budget.
+    fn waits(&self) -> impl Iterator<Item = &PodPlan> {
+        self.plan.pods.iter().filter(|row| matches!(row.verdict, Verdict::LeavesAfter { .. }))
     }
 
     /// Whether the outcome of a pod is unknown.
