@@ -6,9 +6,13 @@ use super::{
     filter::is_left_to_devices, node_resources::NodeResources, scheduling_request::SchedulingRequest,
     snapshot::Snapshot, storage::claims_volumes, volume_topology::VolumeReach,
 };
-use crate::cluster::{
-    Name, NodeName, Requests, SchedulingSpec, Taint, Toleration, TolerationOperator, quantity,
-    scheduling::{NodeOperator, SpreadConstraint},
+use crate::{
+    cluster::{
+        Name, NodeName, OUT_OF_SERVICE, Requests, SchedulingSpec, Taint, Toleration, TolerationOperator,
+        quantity,
+        scheduling::{NodeOperator, SpreadConstraint},
+    },
+    engine::{NOT_READY, UNREACHABLE},
 };
 
 /// Ways to make a node feasible for a pod that has no feasible node.
@@ -184,12 +188,7 @@ pub struct RequiredNode {
 
 /// Keys of the taints of nodes whose kubelet is down (upstream of 1.37, `pkg/controller/nodelifecycle`,
 /// `staging/src/k8s.io/cloud-provider/controllers/nodelifecycle`, `pkg/controller/podgc`).
-const DOWN: [&str; 4] = [
-    "node.kubernetes.io/not-ready",
-    "node.kubernetes.io/unreachable",
-    "node.kubernetes.io/out-of-service",
-    "node.cloudprovider.kubernetes.io/shutdown",
-];
+const DOWN: [&str; 4] = [NOT_READY, UNREACHABLE, OUT_OF_SERVICE, "node.cloudprovider.kubernetes.io/shutdown"];
 
 impl Snapshot {
     /// Returns ways to place a pod for which [`Snapshot::place`] found no node. Does not suggest nodes for which
