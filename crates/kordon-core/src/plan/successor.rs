@@ -205,27 +205,20 @@ fn resources(pod: &Pod, template: &Pod, is_of_template: bool) -> Arc<PodResource
         return if asks { new.clone() } else { old.clone() };
     }
     let containers = containers(&new.kubelet, &old.kubelet, is_of_template);
+    let sum = ContainerResources::sum;
     let overhead = |request: fn(&ContainerResources) -> i64, all: i64| match &*old.kubelet.containers {
-        known if is_of_template && !known.is_empty() => {
-            (all - ContainerResources::sum(known, request)).max(0)
-        }
+        known if is_of_template && !known.is_empty() => (all - sum(known, request)).max(0),
         _ => 0,
     };
     // Requests of the pod as a whole replace those of its containers.
     let total = |request: fn(&ContainerResources) -> i64, new: i64, own: i64, old: i64| {
-        if new == own { ContainerResources::sum(&containers, request) + overhead(request, old) } else { new }
+        if new == own { sum(&containers, request) + overhead(request, old) } else { new }
     };
     let cpu = |container: &ContainerResources| container.cpu_request_milli;
     let memory = |container: &ContainerResources| container.memory_request_bytes;
     let own = &new.kubelet.containers;
-    let cpu_milli =
-        total(cpu, new.requests.cpu_milli, ContainerResources::sum(own, cpu), old.requests.cpu_milli);
-    let memory_bytes = total(
-        memory,
-        new.requests.memory_bytes,
-        ContainerResources::sum(own, memory),
-        old.requests.memory_bytes,
-    );
+    let cpu_milli = total(cpu, new.requests.cpu_milli, sum(own, cpu), old.requests.cpu_milli);
+    let memory_bytes = total(memory, new.requests.memory_bytes, sum(own, memory), old.requests.memory_bytes);
     let or_old = |new: i64, old: i64| if new == 0 { old } else { new };
     let ephemeral_bytes = or_old(new.requests.ephemeral_bytes, old.requests.ephemeral_bytes);
     let is_old = |new: (i64, i64, i64), requests: &Requests| {
