@@ -363,16 +363,20 @@ fn runs_nowhere(model: &Model) -> bool {
     nowhere_now(model) > 0
 }
 
-/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted: `10
-/// pods Pending 1m58s`, `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s, 5 stuck`, `2 pods stuck on dead nodes`, `2
-/// pods will have nowhere to run`. If the worst finding is about one node, but pods of others leave too: `2 pods in all
-/// will have nowhere to run`.
+/// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted:
+/// `10 pods Pending 1m58s`; `15 pods have nowhere to run, 2 more will` and `10 Pending 1m58s, 5 stuck`; `2 pods stuck on
+/// dead nodes`; `2 pods will have nowhere to run`. If the worst finding is about one node, but pods of others leave too:
+/// `2 pods in all will have nowhere to run`.
 fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
     let (waiting, evicted) = (model.views.pending.pods, model.views.counts.hanging.nowhere());
     let will = will_have_nowhere(model);
     let pending = |text: String| match model.views.pending.since {
         Some(since) => Phrase::from(text + " ").time(seconds(now.since(since))),
         None => Phrase::from(text),
+    };
+    let and_more = |phrase: Phrase, rest: &str| match will {
+        0 => phrase,
+        more => phrase.and(&format!(", {more} more will{rest}")),
     };
     let phrases: Vec<Phrase> = match (waiting, evicted) {
         (0, 0) if will == 0 => Vec::new(),
@@ -383,17 +387,13 @@ fn nowhere(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Fin
         }
         (pods, 0) => {
             let phrase = pending(format!("{} Pending", counted(pods, "pod", "pods")));
-            vec![if will == 0 {
-                phrase
-            } else {
-                phrase.and(&format!(", {will} more will have nowhere to run"))
-            }]
+            vec![and_more(phrase, " have nowhere to run")]
         }
         (0, _) if are_all_stuck(model) => vec![stuck_pods(model).into()],
         (waiting, evicted) => {
             let pods = counted(waiting + evicted, "pod has", "pods have");
             let all = Phrase::from(format!("{pods} nowhere to run"));
-            let all = if will == 0 { all } else { all.and(&format!(", {will} more will")) };
+            let all = and_more(all, "");
             let rest = if evicted == stuck(model) { "stuck" } else { "not replaced" };
             let parts = (waiting > 0)
                 .then(|| pending(format!("{waiting} Pending")).and(&format!(", {evicted} {rest}")));

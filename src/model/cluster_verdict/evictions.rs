@@ -57,8 +57,9 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
     phrases.into_iter().map(|phrase| Finding::new(VerdictLevel::Notice, phrase)).collect()
 }
 
-/// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted. This
-/// time is left out if a pod is evicted at the same time: `5 already evicted and replaced · eviction slot in 6s (1 node waiting)`.
+/// Returns the findings about evicted pods that are replaced, and about the time at which the next node is tainted: `5
+/// already evicted and replaced · eviction slot in 6s (1 node waiting)`. The time is left out if a pod is evicted at the
+/// same time.
 pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     if !is_predicted(model) {
         return Vec::new();
@@ -66,7 +67,7 @@ pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
     let replaced = views.counts.hanging.of(OutcomeKind::Replaced);
-    // Those that have nowhere to run are named before, and are other pods.
+    // An earlier finding counts the pods that have nowhere to run. Replaced pods are not among them.
     let others = if runs_nowhere(model) { " others" } else { "" };
     phrases.extend((replaced > 0).then(|| format!("{replaced}{others} already evicted and replaced").into()));
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
