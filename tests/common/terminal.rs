@@ -113,6 +113,10 @@ impl Terminal {
             let over = |screen: &str| assent(screen, words).is_some() || screen.contains("2 Progress");
             self.wait_until("no question", over);
             let Some(keys) = assent(&self.text(), words) else { return };
+            if keys == words {
+                // Deletes keys of `type_once_ready` that were typed while the question opened.
+                self.type_in("\x15");
+            }
             self.type_in(keys);
             self.wait_until("no key is taken", |screen| assent(screen, words) != Some(keys));
         }
