@@ -317,11 +317,6 @@ fn one_node(model: &Model, state: NodeState, name: &NodeName, now: Timestamp) ->
     }
 }
 
-/// Number of pods that have nowhere to run now.
-fn nowhere_now(model: &Model) -> usize {
-    model.views.pending.pods + model.views.counts.hanging.nowhere()
-}
-
 /// Number of evicted pods that are not replaced before their node is back or fenced.
 fn stuck(model: &Model) -> usize {
     model.views.counts.hanging.of(OutcomeKind::Stuck)
@@ -329,12 +324,12 @@ fn stuck(model: &Model) -> usize {
 
 /// Whether all pods that have nowhere to run are stuck on dead nodes, and no other pod will have nowhere to run.
 fn are_all_stuck(model: &Model) -> bool {
-    stuck(model) == nowhere_now(model) && will_have_nowhere(model) == 0
+    stuck(model) == model.views.nowhere_now() && will_have_nowhere(model) == 0
 }
 
 /// Number of pods that will have nowhere to run once they are evicted; 0 while that is not predicted.
 fn will_have_nowhere(model: &Model) -> usize {
-    if is_predicted(model) { model.views.counts.will_have_nowhere() } else { 0 }
+    if model.views.is_predicted() { model.views.counts.will_have_nowhere() } else { 0 }
 }
 
 /// Finding about what stuck pods wait for: `2 pods stuck on dead nodes until the nodes are back, deleted or tainted
@@ -350,7 +345,7 @@ fn remedy_for_stuck(model: &Model) -> Option<Finding> {
         fenced => format!("back, deleted or (for {fenced}) tainted out-of-service"),
     };
     let text = format!("{which}until {are} {help}");
-    (stuck > 0 && is_predicted(model)).then(|| Finding::new(VerdictLevel::Notice, text))
+    (stuck > 0 && model.views.is_predicted()).then(|| Finding::new(VerdictLevel::Notice, text))
 }
 
 fn stuck_pods(model: &Model) -> String {
@@ -360,7 +355,7 @@ fn stuck_pods(model: &Model) -> String {
 
 /// Whether any pod has nowhere to run now.
 fn runs_nowhere(model: &Model) -> bool {
-    nowhere_now(model) > 0
+    model.views.nowhere_now() > 0
 }
 
 /// Returns the findings about pods that have nowhere to run now, or will have nowhere to run once they are evicted:
@@ -616,12 +611,6 @@ fn all_well(model: &Model) -> Option<Finding> {
     Some(Finding::new(VerdictLevel::Healthy, text))
 }
 
-/// Whether the verdict may contain predictions: they are reliable, and at least one zone is not down.
-fn is_predicted(model: &Model) -> bool {
-    let views = &model.views;
-    views.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&views.zones)
-}
-
 /// Returns what DeviceTaintRules without an effect would do, for those that would delete pods.
 fn taint_rules(model: &Model) -> Vec<Finding> {
     let previews = taint_rule_previews(&model.cluster, model.settings.version);
@@ -646,8 +635,8 @@ fn unknown_heartbeats(model: &Model) -> Option<Finding> {
     is_unknown.then(|| Finding::new(VerdictLevel::Notice, "heartbeats unknown: the files have no Leases"))
 }
 
-/// Returns the finding that the pods are not known, because the list of pods is stale, the files have no pods, or kordon has no
-/// permission to list pods.
+/// Returns the finding that the pods are not known, because the list of pods is stale, the files have no pods, a flag says
+/// not to read them, or kordon has no permission to list pods.
 fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
     if matches!(model.views.confidence, None | Some(Confidence::Disconnected { .. })) {
         // Another finding already reports that the watches are disconnected or that lists are missing.
@@ -661,8 +650,12 @@ fn gaps(model: &Model, now: Timestamp) -> Option<Finding> {
         }
         Known::Forbidden { .. } => "evictions unknown: no permission to list pods",
         Known::Absent => "evictions unknown: the files have no pods",
+        Known::Off { flag } => {
+            // Whoever gave the flag knows it: the level stays.
+            return Some(Finding::new(VerdictLevel::Healthy, format!("pods are not read ({flag})")));
+        }
         // Pods that are not listed yet are reported by `loading`.
-        Known::Live | Known::NotListed | Known::Off { .. } => return None,
+        Known::Live | Known::NotListed => return None,
     };
     Some(Finding::new(VerdictLevel::Notice, text))
 }

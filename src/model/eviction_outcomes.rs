@@ -14,7 +14,7 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, Key, NodeName, OUT_OF_SERVICE, Pod, SortedWalk, Taint, TaintEffect},
     engine::{Tolerance, tolerance},
-    plan::{OutcomeCounts, OutcomeKind, PodOutcome},
+    plan::{OutcomeCounts, OutcomeKind, PodOutcome, TerminatingPods},
 };
 use kordon_time::Timestamp;
 
@@ -25,6 +25,8 @@ pub struct EvictionOutcomes {
     pub at: Timestamp,
     pub(super) basis: OutcomesBasis,
     pub(super) by_pod: BTreeMap<Key, PodOutcome>,
+    /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
+    pub(super) staying: BTreeMap<Key, OutcomeKind>,
     /// Outcomes of the pods that are preempted on other nodes.
     pub(super) preempted: OutcomeCounts,
     /// The pods that have nowhere to run, by their node.
@@ -71,12 +73,17 @@ pub struct EvictionCounts {
     pub working_out: usize,
     /// Outcomes of the pods that are preempted on other nodes to make room for replacements.
     pub preempted: OutcomeCounts,
+    /// Number of pods that will have nowhere to run, although nothing evicts them within the forecast: pods of nodes that
+    /// will be lost.
+    pub staying: usize,
     /// Number of evictions that a budget would refuse; `None` if budgets or outcomes are unknown.
     pub against_budgets: Option<usize>,
     pub terminating: usize,
     /// Outcomes of pods on nodes whose kubelet is down: pods that are terminating, and pods that nothing evicts. These pods
     /// stay there until the kubelet is back.
     pub hanging: OutcomeCounts,
+    /// Number of the hanging pods whose replacements are Pending.
+    pub pending_replacements: usize,
     /// Number of nodes with hanging pods that are stuck.
     pub stuck_on: usize,
     /// Number of the hanging pods that nothing evicts, even if their node is tainted out-of-service.
@@ -87,7 +94,7 @@ pub struct EvictionCounts {
 }
 
 impl Model {
-    /// Returns the outcome of an evicted pod. `None` for a pod that stays, or while the outcome is still being
+    /// Returns the outcome of an evicted pod. `None` if the eviction was cancelled, or while the outcome is still being
     /// computed.
     pub fn outcome(&self, pod: &Key, row: &EvictionRow) -> Option<Cow<'_, PodOutcome>> {
         match row.state {
@@ -98,10 +105,21 @@ impl Model {
                 Some(Cow::Owned(PodOutcome::for_terminating(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Never => {
-                PodOutcome::for_never_evicted(&self.cluster, self.cluster.pod(pod)?).map(Cow::Owned)
+                Some(Cow::Owned(PodOutcome::for_never_evicted(&self.cluster, self.cluster.pod(pod)?)))
             }
             EvictionState::Cancelled { .. } => None,
         }
+    }
+
+    /// Returns how many pods have nowhere to run now; `None` if pods are not known.
+    pub fn nowhere_now(&self) -> Option<usize> {
+        self.eviction_gaps().is_empty().then(|| self.views.nowhere_now())
+    }
+
+    /// Returns how many more pods will have nowhere to run; `None` while that is not known or not predicted.
+    pub fn nowhere_predicted(&self) -> Option<usize> {
+        let is_known = self.eviction_gaps().is_empty() && self.views.counts.working_out == 0;
+        (is_known && self.views.is_predicted()).then(|| self.views.counts.will_have_nowhere())
     }
 
     /// Stores new outcomes and returns the previous ones.
@@ -118,10 +136,15 @@ impl EvictionCounts {
         self.outcomes.total() + self.working_out
     }
 
-    /// Number of pods that will have nowhere to run: leaving pods, and pods that are preempted for the replacements of
-    /// leaving pods.
+    /// Number of pods that will have nowhere to run: leaving pods, pods that are preempted for their replacements, and
+    /// pods that stay on nodes that will be lost.
     pub fn will_have_nowhere(&self) -> usize {
-        self.outcomes.nowhere() + self.preempted.nowhere()
+        self.outcomes.nowhere() + self.preempted.nowhere() + self.staying
+    }
+
+    /// Number of the hanging pods that are replaced, by pods that have a node.
+    pub fn replaced(&self) -> usize {
+        self.hanging.of(OutcomeKind::Replaced).saturating_sub(self.pending_replacements)
     }
 
     /// Counts the evictions by state and outcome.
@@ -132,6 +155,8 @@ impl EvictionCounts {
     ) -> Self {
         let mut counts = Self::default();
         let (mut refused, mut stuck_on) = (0, BTreeSet::new());
+        let mut terminating = TerminatingPods::new(cluster);
+        let mut staying = outcomes.map(|outcomes| outcomes.staying.clone()).unwrap_or_default();
         let refusals = outcomes.and_then(|outcomes| outcomes.refused.as_ref()).into_iter().flatten();
         let mut refusals = SortedWalk::new(refusals.map(|key| (key, ())));
         let mut by_pod = SortedWalk::new(outcomes.into_iter().flat_map(|outcomes| &outcomes.by_pod));
@@ -147,24 +172,29 @@ impl EvictionCounts {
                 EvictionState::Terminating { kubelet_silent, .. } => {
                     counts.terminating += 1;
                     if let Some(pod) = cluster.pod(key).filter(|_| kubelet_silent) {
-                        let kind = PodOutcome::for_terminating(cluster, pod).kind();
-                        counts.hanging.count(kind);
-                        stuck_on.extend((kind == OutcomeKind::Stuck).then_some(&row.node));
+                        let outcome = terminating.outcome(pod);
+                        counts.hanging.count(outcome.kind());
+                        counts.pending_replacements +=
+                            usize::from(matches!(outcome, PodOutcome::Replaced { is_pending: true, .. }));
+                        stuck_on.extend((outcome.kind() == OutcomeKind::Stuck).then_some(&row.node));
                     }
                 }
                 EvictionState::Cancelled { .. } => counts.cancelled += 1,
                 EvictionState::Never => {
                     counts.never += 1;
-                    let pod = cluster.pod(key);
-                    let hangs = pod.and_then(|pod| Some((pod, PodOutcome::for_never_evicted(cluster, pod)?)));
-                    if let Some((pod, outcome)) = hangs {
-                        counts.hanging.count(outcome.kind());
+                    let pod = cluster.pod(key).filter(|pod| pod.lives());
+                    let kind = pod.map(|pod| PodOutcome::for_never_evicted(cluster, pod).kind());
+                    if let (Some(pod), Some(kind @ OutcomeKind::Stuck)) = (pod, kind) {
+                        counts.hanging.count(kind);
                         stuck_on.insert(&row.node);
                         counts.unfenced += usize::from(tolerates_fencing(pod));
+                        staying.remove(key);
                     }
                 }
             }
         }
+        let lives = |key: &&Key| cluster.pod(key).is_some_and(|pod| pod.lives());
+        counts.staying = staying.keys().filter(lives).count();
         counts.stuck_on = stuck_on.len();
         counts.preempted = outcomes.map(|outcomes| outcomes.preempted).unwrap_or_default();
         counts.against_budgets =

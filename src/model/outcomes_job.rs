@@ -13,7 +13,7 @@ use super::{
 use kordon_core::{
     cluster::{Cluster, FeedKind, Key, NodeName, Pod},
     engine::ServerVersion,
-    forecast::Forecast,
+    forecast::{Forecast, LeavingOutcomes},
     placement::ClusterSnapshot,
     plan::{
         Cancellation, EvictionRules, OutcomeKind, PlacingEnvironment, PodOutcome, budget,
@@ -38,13 +38,16 @@ pub struct OutcomesJob {
 const MAX_LOOKS: usize = 10_000_000;
 
 impl Model {
-    /// Returns the next outcomes to compute; `None` if the outcomes are up to date, no pod leaves, or nodes or pods are
-    /// unknown.
+    /// Returns the next outcomes to compute; `None` if the outcomes are up to date, no pod leaves and no node is down, or
+    /// nodes or pods are unknown.
     pub fn next_outcomes_job(&self, now: Timestamp) -> Option<OutcomesJob> {
         let changes = self.plan_revision()?;
         let leaving = &self.views.leaving;
-        leaving.first?;
         let down = self.predictions.forecast().map(|forecast| forecast.down.clone()).unwrap_or_default();
+        let is_any_left = self.predictions.outcomes().is_some_and(|outcomes| !outcomes.staying.is_empty());
+        if leaving.first.is_none() && down.is_empty() && !is_any_left {
+            return None;
+        }
         let basis = OutcomesBasis { changes, down, leaving: leaving.changes.pods };
         if self.predictions.outcomes().is_some_and(|outcomes| outcomes.basis == basis) {
             return None;
@@ -77,10 +80,11 @@ impl OutcomesJob {
         let ClusterSnapshot { cluster, snapshot } = ClusterSnapshot::new(cluster, version, earlier);
         let most = MAX_LOOKS / cluster.nodes().len().max(1);
         let environment = PlacingEnvironment::new(&cluster, snapshot, at).until_cancelled(cancellation);
-        let (by_pod, preempted) = forecast.outcomes(&leaving, most, &cluster, environment);
+        let LeavingOutcomes { by_pod, staying, preempted } =
+            forecast.outcomes(&leaving, most, &cluster, environment);
         let refused = refused(&cluster, &leaving, version, at);
-        let nowhere = nowhere(&cluster, &by_pod);
-        EvictionOutcomes { at, basis, by_pod, preempted, nowhere, refused }
+        let nowhere = nowhere(&cluster, &by_pod, &staying);
+        EvictionOutcomes { at, basis, by_pod, staying, preempted, nowhere, refused }
     }
 }
 
@@ -88,13 +92,14 @@ impl OutcomesJob {
 fn nowhere(
     cluster: &Cluster,
     by_pod: &BTreeMap<Key, PodOutcome>,
+    staying: &BTreeMap<Key, OutcomeKind>,
 ) -> BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> {
     let mut nowhere: BTreeMap<NodeName, BTreeMap<Key, OutcomeKind>> = BTreeMap::new();
-    for (key, outcome) in by_pod {
-        if outcome.kind().has_nowhere_to_run()
-            && let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone())
-        {
-            nowhere.entry(node).or_default().insert(key.clone(), outcome.kind());
+    let leaving = by_pod.iter().map(|(key, outcome)| (key, outcome.kind()));
+    let staying = staying.iter().map(|(key, kind)| (key, *kind));
+    for (key, kind) in leaving.chain(staying).filter(|(_, kind)| kind.has_nowhere_to_run()) {
+        if let Some(node) = cluster.pod(key).and_then(|pod| pod.node.clone()) {
+            nowhere.entry(node).or_default().insert(key.clone(), kind);
         }
     }
     nowhere

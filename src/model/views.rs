@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{
     DepartureLoops, Model,
+    cluster_verdict::is_every_zone_down,
     eviction_outcomes::EvictionCounts,
     idle_workloads::idle_workloads,
     leaving::{CountedLeaving, Leaving},
@@ -70,6 +71,16 @@ pub enum Leadership<'a> {
 }
 
 impl Views {
+    /// Whether predictions may be told: they are reliable, and at least one zone is not down.
+    pub fn is_predicted(&self) -> bool {
+        self.confidence.is_some_and(Confidence::allows_predictions) && !is_every_zone_down(&self.zones)
+    }
+
+    /// Number of pods that are known to have nowhere to run now.
+    pub fn nowhere_now(&self) -> usize {
+        self.pending.pods + self.counts.hanging.nowhere()
+    }
+
     fn says_the_same_of_zones(&self, confidence: Option<Confidence>, zones: &[ZoneView]) -> bool {
         self.confidence == confidence
             && self.zones.len() == zones.len()

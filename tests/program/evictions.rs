@@ -128,6 +128,16 @@ proptest! {
             for number in counts_to_be_evicted(&said) {
                 prop_assert_eq!(number, leaving.to_string(), "{}", said);
             }
+            // The forecast counts the pods that have nowhere to run on its own, and has no Pending pods.
+            let nowhere = model.nowhere_predicted().map(|more| counts.hanging.nowhere() + more);
+            if let Some((nowhere, forecast)) = nowhere.zip(model.predictions.forecast()) {
+                let snapshot = Snapshot::new(&model.cluster, model.settings.version);
+                let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
+                let succession = forecast.successors(&Assumptions::default(), &model.cluster, environment);
+                prop_assert_eq!(nowhere, succession.counts().nowhere(), "{}: {:?}", said, succession.counts());
+                let line = format!("kordon_pods_nowhere_to_run{{when=\"predicted\"}} {}.0\n", counts.will_have_nowhere());
+                prop_assert!(metrics.contains(&line), "{}: {}", line, metrics);
+            }
             // A StatefulSet creates a replacement only once the old pod is gone, which never happens on a dead node
             // (docs/upstream/neighbours.md#3). So the pod is stuck from the first prediction on.
             let keeps_name = |pod: &Pod| {
@@ -182,7 +192,8 @@ fn an_outcome_says_where_the_pod_goes_or_why_it_does_not() {
     );
     assert_eq!(text("default/bare-0").as_deref(), Some("lost: no controller recreates it"));
     assert!(matches!(outcome(&fixture, "shop/cart-13-x7f2q"), Some(PodOutcome::Moves { .. })));
-    assert_eq!(outcome(&fixture, "kube-system/proxy-13-k9x"), None, "it is never evicted");
+    let proxy = outcome(&fixture, "kube-system/proxy-13-k9x");
+    assert_eq!(proxy, Some(PodOutcome::SameNode), "nothing evicts it");
     let counts = fixture.app.model.views.counts;
     assert_eq!((counts.leaving(), counts.outcomes.text()), (5, "1 lost, 1 stuck, 1 Pending, 2 move".into()));
 }
@@ -218,7 +229,10 @@ fn a_pod_that_is_stuck_stays_so_while_it_terminates_on_a_node_that_is_down() {
     let mut fixture = incident();
     fixture.run(300);
     assert_eq!(outcome(&fixture, "default/store-0"), Some(PodOutcome::Stuck(StuckReason::OldPod)));
-    assert_eq!(outcome(&fixture, "default/huge-0"), Some(PodOutcome::Replaced { hangs: true }));
+    assert_eq!(
+        outcome(&fixture, "default/huge-0"),
+        Some(PodOutcome::Replaced { hangs: true, is_pending: false })
+    );
     assert_eq!(fixture.app.model.views.counts.leaving(), 0);
     assert_eq!(fixture.app.model.views.counts.terminating, 5);
 }
@@ -276,7 +290,7 @@ fn where_there_are_too_many_pods_the_first_to_be_placed_are_worked_out_as_ever()
     let outcomes = |most| {
         let snapshot = Snapshot::new(&model.cluster, model.settings.version);
         let environment = PlacingEnvironment::new(&model.cluster, snapshot, fixture.now);
-        forecast.outcomes(&leaving, most, &model.cluster, environment).0
+        forecast.outcomes(&leaving, most, &model.cluster, environment).by_pod
     };
     let (all, first) = (outcomes(usize::MAX), outcomes(3));
     let left_out = first.values().filter(|outcome| **outcome == PodOutcome::LeftOut).count();

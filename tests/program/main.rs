@@ -59,6 +59,7 @@ mod small_clusters;
 mod tables;
 mod terminal;
 mod terminal_keys;
+mod terminating;
 mod tuning;
 mod verdict;
 mod yaml_view;

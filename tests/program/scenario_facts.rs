@@ -258,6 +258,18 @@ async fn zone_outage() {
         at_340.with_outcome("pending").intersection(&stateful).cloned().collect::<BTreeSet<_>>(),
         set([]),
     );
+    let all_stateful = in_zone(&|pod| owner(pod) == "StatefulSet");
+    for moment in [&at_48, &at_340, &at_480] {
+        facts.equal(
+            &format!(
+                "a pod of a StatefulSet has nowhere to run until its node is back, whether or not it tolerates the taint: known \
+                 beforehand at {} s",
+                moment.at
+            ),
+            moment.nowhere(),
+            all_stateful.len(),
+        );
+    }
     let short = in_zone(&|pod| tolerates(pod, UNREACHABLE).is_some_and(|span| span <= 60));
     let left_by = |moment: &Moment| moment.departed(|kind| kind == DepartureKind::TaintEviction);
     facts.equal(
@@ -417,6 +429,13 @@ async fn stuck_statefulset() {
     }
     let forever =
         start.pods_on(LOST, |pod| owner(pod) == "StatefulSet" && tolerates(pod, UNREACHABLE).is_none());
+    for moment in &moments {
+        facts.equal(
+            &format!("nothing runs in place of either kind at {} s", moment.at),
+            moment.nowhere(),
+            stuck.len() + forever.len(),
+        );
+    }
     facts.equal(
         "those that tolerate it without a limit never leave",
         moments[2].evictions_on(LOST, "never").into_keys().filter(|pod| forever.contains(pod)).collect(),
@@ -542,6 +561,13 @@ async fn quota() {
         "whose replacement the quota refuses while it is there, and which there is afterwards",
         at_25.objects.named("payments", "api-").count(),
         5,
+    );
+    let deleted = at_25.objects.named("payments", "api-").filter(|pod| is_deleted(pod)).map(key_of);
+    let deleted: BTreeSet<String> = deleted.collect();
+    facts.equal(
+        "so it is not said to be replaced, but to be waited for",
+        at_25.with_outcome("replacedWhenGone").intersection(&deleted).cloned().collect::<BTreeSet<_>>(),
+        deleted.clone(),
     );
     facts.equal(
         "when it is gone, there are five again",
@@ -984,6 +1010,17 @@ impl Moment {
 
     fn with_outcome(&self, outcome: &str) -> BTreeSet<String> {
         self.evictions().iter().filter(|row| row["outcome"] == outcome).map(pod_of).collect()
+    }
+
+    fn count(&self, field: &str) -> usize {
+        let number =
+            self.status["verdict"][field].as_u64().unwrap_or_else(|| panic!("no {field} at {} s", self.at));
+        usize::try_from(number).expect("a small number")
+    }
+
+    /// Returns the number of pods that have nowhere to run, or will have.
+    fn nowhere(&self) -> usize {
+        self.count("nowhereNow") + self.count("nowherePredicted")
     }
 
     /// Returns the pods that kordon lists as waiting for a node.

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::case_objects::{DONE, Objects, STALLS};
 
 /// Newest time of the objects, which is that of the clock.
-const NOW: &str = "2026-11-29T15:00:00Z";
+pub const NOW: &str = "2026-11-29T15:00:00Z";
 const BEFORE: &str = "2026-11-28T15:00:00Z";
 
 /// Adds a Ready node with 4 CPU whose Lease was renewed at this time.
-fn add_node(objects: &mut Objects, name: &str, renewed: &str) {
+pub fn add_node(objects: &mut Objects, name: &str, renewed: &str) {
     let condition = json!({
         "type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": BEFORE, "lastTransitionTime": BEFORE,
     });
@@ -32,7 +32,7 @@ fn add_node(objects: &mut Objects, name: &str, renewed: &str) {
 }
 
 /// Sets when the Ready condition of a node became Unknown, with the taints of that.
-fn lose(objects: &mut Objects, node: &str, since: &str) {
+pub fn lose(objects: &mut Objects, node: &str, since: &str) {
     let lost = objects.named("Node", node);
     let ready = &mut lost["status"]["conditions"][0];
     (ready["status"], ready["lastTransitionTime"]) = ("Unknown".into(), since.into());
@@ -42,7 +42,7 @@ fn lose(objects: &mut Objects, node: &str, since: &str) {
 }
 
 /// Adds a Deployment of pods that ask for 1 CPU, one on each of these nodes, and a budget of these rules.
-fn add_deployment(objects: &mut Objects, name: &str, on: &[&str], budget: Value) {
+pub fn add_deployment(objects: &mut Objects, name: &str, on: &[&str], budget: Value) {
     let labels = json!({"app": name, "pod-template-hash": "1"});
     let spec = json!({
         "containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "1"}}}],
@@ -88,12 +88,12 @@ fn add_deployment(objects: &mut Objects, name: &str, on: &[&str], budget: Value)
     }));
 }
 
-fn budget(name: &str) -> Value {
+pub fn budget(name: &str) -> Value {
     json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": name}}})
 }
 
 /// Makes a pod not Ready.
-fn unready(objects: &mut Objects, pod: &str) {
+pub fn unready(objects: &mut Objects, pod: &str) {
     objects.named("Pod", pod)["status"]["conditions"][0]["status"] = "False".into();
 }
 
@@ -104,7 +104,7 @@ fn namespace(labels: &Value) -> Value {
 }
 
 /// Three nodes, n1 renewed at this time, and a Deployment web with two pods on n3 and one on n2, so that n1 is the emptiest.
-fn cluster(renewed: &str) -> Objects {
+pub fn cluster(renewed: &str) -> Objects {
     let mut objects = Objects(vec![namespace(&json!({}))]);
     for (node, renewed) in [("n1", renewed), ("n2", NOW), ("n3", NOW)] {
         add_node(&mut objects, node, renewed);
@@ -215,6 +215,101 @@ async fn pods_that_nothing_evicts_from_a_dead_node_are_in_the_verdict() {
     );
     let evictions = objects.answer("evictions", DONE).await.to_string();
     assert!(evictions.contains("\"outcome\":\"stuck\""), "{evictions}");
+}
+
+/// `kordon why pod` names the outcomes that `kordon evictions` lists: of a pod that is evicted 300 s after the taint, and of one
+/// that tolerates the taint without a limit. Before the taint, the forecast predicts both.
+#[tokio::test]
+async fn why_names_the_outcome_of_a_pod_on_a_dead_node() {
+    let mut objects = cluster("2026-11-29T14:59:00Z");
+    for name in ["moves", "pinned"] {
+        let budget = json!({"minAvailable": 0, "selector": {"matchLabels": {"app": name}}});
+        add_deployment(&mut objects, name, &["n1"], budget);
+    }
+    let toleration = objects.named("Pod", "pinned-1-0")["spec"]["tolerations"][0].as_object_mut();
+    toleration.expect("a toleration").remove("tolerationSeconds");
+    for is_tainted in [false, true] {
+        if is_tainted {
+            lose(&mut objects, "n1", "2026-11-29T14:59:52Z");
+            unready(&mut objects, "moves-1-0");
+            unready(&mut objects, "pinned-1-0");
+        }
+        let evictions = objects.answer("evictions", DONE).await;
+        let listed = |name: &str| {
+            let mut rows = evictions["evictions"].as_array().expect("evictions").iter();
+            let row = rows.find(|row| row["pod"] == name).unwrap_or_else(|| panic!("{name}: {evictions:#}"));
+            row["outcomeText"].as_str().expect("an outcome").to_owned()
+        };
+        for (name, topic, start) in [
+            ("moves-1-0", "eviction", "outcome: → n2"),
+            ("pinned-1-0", "outcome", "outcome: stuck: it tolerates the taint"),
+        ] {
+            let why = objects.answer(&format!("why pod {name} -n shop"), DONE).await;
+            let steps = why["steps"].as_array().expect("steps");
+            let is_outcome = |step: &&Value| {
+                step["topic"] == topic
+                    && step["text"].as_str().is_some_and(|text| text.starts_with("outcome: "))
+            };
+            let outcome = steps.iter().find(is_outcome).and_then(|step| step["text"].as_str());
+            let outcome = outcome.unwrap_or_else(|| panic!("{name}, {is_tainted}: {steps:#?}"));
+            assert!(outcome.starts_with(start), "{outcome}");
+            // Without the taint, nothing evicts the pod that tolerates it, and it is no eviction.
+            if topic == "eviction" || is_tainted {
+                assert_eq!(outcome, format!("outcome: {}", listed(name)));
+            }
+        }
+    }
+}
+
+/// The API server refuses every eviction of a budget that allows no disruption. A drain of another process counts the pods
+/// that such a budget keeps as the verdict does: once it has made no progress for 30 s.
+#[tokio::test]
+async fn a_drain_of_another_process_counts_what_its_budgets_block() {
+    for (cordoned, blocked, waiting) in [("2026-11-29T14:58:00Z", 2, 0), ("2026-11-29T14:59:40Z", 0, 2)] {
+        let mut objects = cluster(NOW);
+        let budget = objects.named("PodDisruptionBudget", "web");
+        budget["spec"]["maxUnavailable"] = 0.into();
+        let status = &mut budget["status"];
+        (status["desiredHealthy"], status["disruptionsAllowed"]) = (3.into(), 0.into());
+        let cordon = json!({"by": "ann", "at": cordoned, "why": "disk", "operation": "drain-1"});
+        let claim = json!({"by": "ann", "operation": "drain-1", "renewed": NOW, "pods": 4, "stay": 0});
+        let node = objects.named("Node", "n3");
+        node["spec"]["unschedulable"] = true.into();
+        node["metadata"]["annotations"] =
+            json!({"kordon.dev/cordon": cordon.to_string(), "kordon.dev/drain": claim.to_string()});
+        let status = objects.answer("status", DONE).await;
+        let text = status["verdict"]["text"].as_str().expect("a text");
+        let said = "drain of n3 blocked 2m00s by PodDisruptionBudget shop/web";
+        assert_eq!(text.contains(said), blocked > 0, "{text}");
+        let nodes = status["nodes"].as_array().expect("nodes").iter();
+        let drained = nodes.filter(|node| node["name"] == "n3").map(|node| &node["drainClaim"]["count"]);
+        let expected = json!({
+            "total": 4, "gone": 2, "terminating": 0, "blocked": blocked, "waiting": waiting, "finished": 0,
+        });
+        assert_eq!(drained.collect::<Vec<_>>(), [&expected]);
+    }
+}
+
+/// The taint manager deletes finished pods too (kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`,
+/// `processPodOnNode`), and their outcome is `finished`.
+#[tokio::test]
+async fn finished_pods_are_among_the_outcomes_of_the_pods_that_a_failure_deletes() {
+    let mut objects = cluster(NOW);
+    let mut done = objects.named("Pod", "web-1-0").clone();
+    (done["metadata"]["name"], done["metadata"]["uid"]) = ("report-1".into(), "report-1".into());
+    done["metadata"]["labels"] = json!({"app": "report"});
+    let owner = &mut done["metadata"]["ownerReferences"][0];
+    (owner["apiVersion"], owner["kind"]) = ("batch/v1".into(), "Job".into());
+    (owner["name"], owner["uid"]) = ("report".into(), "report".into());
+    done["status"] = json!({"phase": "Succeeded"});
+    objects.0.push(done);
+    let impact = objects.answer("plan node-failure n3", DONE).await;
+    let totals = &impact["totals"];
+    assert_eq!((&totals["deleted"], &totals["pods"]), (&json!(3), &json!(3)), "{totals:#}");
+    assert_eq!(totals["outcomes"], json!({"finished": 1, "moves": 2}));
+    let table = objects.table("plan node-failure n3").await;
+    assert!(table.contains("3 pods deleted"), "{table}");
+    assert!(table.contains("3 pods are evicted: 1 finished, 2 move"), "{table}");
 }
 
 /// A toleration would bind the pod to a node whose kubelet starts nothing.

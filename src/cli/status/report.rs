@@ -64,6 +64,11 @@ pub struct ClusterVerdictReport {
     /// The verdict in one line: the worst thing first, then what happens next, then the consequence. The dashboard says
     /// the same. For people, not for parsing.
     pub text: String,
+    /// How many pods have nowhere to run now: Pending ones, and pods of dead nodes that nothing runs in place of
+    /// ([outcomes.md](../outcomes.md)); `null` if pods are unknown.
+    pub nowhere_now: Option<usize>,
+    /// How many more pods will have nowhere to run; `null` if that is unknown or cannot be predicted.
+    pub nowhere_predicted: Option<usize>,
     #[serde(skip)]
     pub severity: VerdictLevel,
 }
@@ -465,6 +470,8 @@ impl StatusReport {
             verdict: ClusterVerdictReport {
                 level: verdict.level.as_str(),
                 text: verdict.text(),
+                nowhere_now: model.nowhere_now(),
+                nowhere_predicted: model.nowhere_predicted(),
                 severity: verdict.level,
             },
             cluster: ClusterReport {

@@ -1,20 +1,18 @@
 //! Findings about pods that are to be evicted, that were, and about what happens to nodes next.
 
-use super::{
-    Finding, Phrase, VerdictLevel, coarse, is_missing, is_predicted, runs_nowhere, stuck, time_until,
-};
+use super::{Finding, Phrase, VerdictLevel, coarse, is_missing, runs_nowhere, stuck, time_until};
 use crate::model::{Model, NextEventKind, NodeState};
 use kordon_core::{
     cluster::{FeedKind, NodeName},
     engine::controllers_own,
     forecast::Forecast,
-    plan::{OutcomeKind, words::counted},
+    plan::words::counted,
 };
 use kordon_time::Timestamp;
 
 /// Returns the next event of the node in the worst finding: `Unknown in 14s`.
 pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Option<Finding> {
-    let event = model.views.leaving.next.get(node).filter(|_| is_predicted(model))?;
+    let event = model.views.leaving.next.get(node).filter(|_| model.views.is_predicted())?;
     let phrase = Phrase::from(format!("{} ", state_word(event.what)?)).time(time_until(event.at?, now));
     Some(Finding::new(VerdictLevel::Notice, phrase))
 }
@@ -25,7 +23,7 @@ pub(super) fn own_event(model: &Model, node: &NodeName, now: Timestamp) -> Optio
 /// `3 of its pods to be evicted, next in 4m57s · 7 in all, next in 12s`, `44 pods to be evicted, next in 1m12s`, `71 pods
 /// to be evicted within 10m, next in 1s, more later`.
 pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) -> Vec<Finding> {
-    if !is_predicted(model) {
+    if !model.views.is_predicted() {
         return Vec::new();
     }
     let views = &model.views;
@@ -61,14 +59,18 @@ pub(super) fn next(model: &Model, subject: Option<&NodeName>, now: Timestamp) ->
 /// already evicted and replaced · eviction slot in 6s (1 node waiting)`. The time is left out if a pod is evicted at the
 /// same time.
 pub(super) fn evicted(model: &Model, now: Timestamp) -> Vec<Finding> {
-    if !is_predicted(model) {
+    if !model.views.is_predicted() {
         return Vec::new();
     }
     let views = &model.views;
     let mut phrases: Vec<Phrase> = Vec::new();
-    let replaced = views.counts.hanging.of(OutcomeKind::Replaced);
+    let replaced = views.counts.replaced();
     // An earlier finding counts the pods that have nowhere to run. Replaced pods are not among them.
-    let others = if runs_nowhere(model) { " others" } else { "" };
+    let others = match (runs_nowhere(model), replaced) {
+        (false, _) => "",
+        (true, 1) => " other",
+        (true, _) => " others",
+    };
     phrases.extend((replaced > 0).then(|| format!("{replaced}{others} already evicted and replaced").into()));
     let waiting = || views.zones.iter().filter(|zone| !zone.queue.is_empty());
     let nodes = waiting().map(|zone| zone.queue.len()).sum();

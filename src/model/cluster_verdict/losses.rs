@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Finding, Phrase, VerdictLevel, evictions::node_leaving, is_predicted, time_until};
+use super::{Finding, Phrase, VerdictLevel, evictions::node_leaving, time_until};
 use crate::model::Model;
 use kordon_core::{
     cluster::{NodeName, Pod},
@@ -61,7 +61,7 @@ impl DeletedNodes {
             counted(all, "node", "nodes"),
             self.pods,
         );
-        let phrase = match self.first.filter(|_| is_predicted(model)) {
+        let phrase = match self.first.filter(|_| model.views.is_predicted()) {
             Some(first) => Phrase::from(text + " ").time(time_until(first, now)),
             None => Phrase::from(text),
         };

@@ -96,6 +96,7 @@ const RATE: &str = "kordon_zone_eviction_rate";
 const PREDICTED: &str = "kordon_pods_predicted_evicted";
 const NEXT: &str = "kordon_next_eviction_seconds";
 const OUTCOMES: &str = "kordon_pods_predicted_outcome";
+const NOWHERE: &str = "kordon_pods_nowhere_to_run";
 const SHORT: &str = "kordon_headroom_pending_pods";
 const STRANDED: &str = "kordon_headroom_stranded_pods";
 const CONTRADICTED: &str = "kordon_settings_contradicted";
@@ -167,6 +168,11 @@ pub const METRICS: &[Metric] = &[
         OUTCOMES,
         &["outcome"],
         "Pods to be evicted by what becomes of them (docs/outcomes.md); absent while that is not known",
+    ),
+    gauge(
+        NOWHERE,
+        &["when"],
+        "Pods that have nowhere to run (docs/outcomes.md) now, and how many more will (predicted); absent while that is not known",
     ),
     gauge(
         SHORT,
@@ -315,6 +321,11 @@ impl MetricsView<'_> {
             }
             if let Some(next) = times.iter().min() {
                 samples.add(NEXT, Vec::new(), next.since(*now).or_zero().as_secs_f64());
+            }
+        }
+        for (when, pods) in [("now", model.nowhere_now()), ("predicted", model.nowhere_predicted())] {
+            if let Some(pods) = pods {
+                samples.add(NOWHERE, vec![("when", when.into())], count(pods));
             }
         }
         if let Some((headroom, clause)) = model.known_headroom(*now).known() {

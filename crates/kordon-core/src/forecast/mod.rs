@@ -20,6 +20,7 @@ pub use assumptions::{Assumptions, Incident, IncidentKind};
 pub use chance::{Chance, DeletedRange};
 pub use comparison::{ControllerEvent, EventKind};
 pub use lanes::{Chart, Lane, LaneFold, LanePods, fold};
+pub use outcome::LeavingOutcomes;
 pub use outcome_record::{
     Became, OutcomeDifference, OutcomeDifferences, OutcomeRecord, OutcomeReport, OutcomeScore, SETTLES,
 };

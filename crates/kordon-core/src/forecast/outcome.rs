@@ -5,29 +5,46 @@ use std::collections::BTreeMap;
 use super::{Forecast, Succession};
 use crate::{
     cluster::{Cluster, Key},
-    plan::{Environment, OutcomeCounts, PodOutcome},
+    plan::{Environment, OutcomeCounts, OutcomeKind, PodOutcome},
 };
 use kordon_time::Timestamp;
 
+/// Outcomes of the pods that leave, and of those that are affected.
+#[derive(Clone, Debug, Default)]
+pub struct LeavingOutcomes {
+    /// Outcomes of the pods that leave.
+    pub by_pod: BTreeMap<Key, PodOutcome>,
+    /// Pods of lost nodes that are not deleted within the forecast and have nowhere to run.
+    pub staying: BTreeMap<Key, OutcomeKind>,
+    /// Outcomes of pods on other nodes that are preempted for the placed replacements.
+    pub preempted: OutcomeCounts,
+}
+
 impl Forecast {
     /// Returns the outcomes of the pods in `leaving`, which leave at the given times. Only the first `most`
-    /// replacements are placed; the outcome of the other pods is [`PodOutcome::LeftOut`]. Also counts the outcomes of
-    /// other pods that are preempted for the placed replacements.
+    /// replacements are placed; the outcome of the other pods is [`PodOutcome::LeftOut`].
     pub fn outcomes<E: Environment>(
         &self,
         leaving: &BTreeMap<Key, Timestamp>,
         most: usize,
         cluster: &Cluster,
         environment: E,
-    ) -> (BTreeMap<Key, PodOutcome>, OutcomeCounts) {
+    ) -> LeavingOutcomes {
         if let Some(outcome) = PodOutcome::for_unknown_cluster(cluster) {
-            let outcomes = leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
-            return (outcomes, OutcomeCounts::default());
+            let by_pod = leaving.keys().map(|key| (key.clone(), outcome.clone())).collect();
+            return LeavingOutcomes { by_pod, ..LeavingOutcomes::default() };
         }
         let succession: Succession = self.successors_of_first(most, leaving, cluster, environment);
-        let preempted = succession.counts().preempted;
-        let is_asked = |key: &Key| leaving.contains_key(key);
-        let successors = succession.successors.into_iter().filter(|successor| is_asked(&successor.of));
-        (successors.map(|successor| (successor.of, successor.outcome)).collect(), preempted)
+        let mut outcomes =
+            LeavingOutcomes { preempted: succession.counts().preempted, ..LeavingOutcomes::default() };
+        for successor in succession.successors {
+            let kind = successor.outcome.kind();
+            if leaving.contains_key(&successor.of) {
+                outcomes.by_pod.insert(successor.of, successor.outcome);
+            } else if successor.evicted.is_none() && kind.has_nowhere_to_run() {
+                outcomes.staying.insert(successor.of, kind);
+            }
+        }
+        outcomes
     }
 }

@@ -11,9 +11,10 @@ use crate::{
     cluster::{Cluster, Key, NodeName, Pod},
     plan::{
         self, Departing, Environment, Failover, FailoverPod, JobConsequences, Landing, LeavingPod, LostNodes,
-        OutcomeCounts, OutcomeKind, PodOutcome, QuotaRefusal, Recreation, RunTrace,
+        OutcomeCounts, OutcomeKind, PodOutcome, Recreation, RunTrace, TerminatingPods,
+        environment::has_running_kubelet,
         failover::{self, failover_of_first},
-        forced_removal::{FORCED_DETACH, is_out_of_service},
+        forced_removal::{FORCED_DETACH, is_out_of_service, keeps_pods},
         quota_delay, succession_gaps,
     },
 };
@@ -32,7 +33,7 @@ pub struct Succession {
 pub struct SuccessionCounts {
     /// Outcomes of the pods that are deleted within the forecast.
     pub evicted: OutcomeCounts,
-    /// Outcomes of the pods on lost nodes that are not deleted within the forecast.
+    /// Outcomes of the pods on lost nodes that are not deleted within the forecast, terminating ones included.
     pub left_behind: OutcomeCounts,
     /// Outcomes of the pods on other nodes that the replacements preempt.
     pub preempted: OutcomeCounts,
@@ -189,7 +190,26 @@ impl Forecast {
     ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
         let leaving = self.leaving(self.pods(&departures, cluster), &departures, assumptions, cluster);
-        succession(usize::MAX, leaving, &departures, self.lost(), cluster, environment)
+        let mut succession = succession(usize::MAX, leaving, &departures, self.lost(), cluster, environment);
+        succession.successors.extend(self.hanging(&departures, cluster));
+        succession
+    }
+
+    /// Returns the outcomes of the pods whose deletion has started and that hang on nodes that are down at the end.
+    fn hanging(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Successor> {
+        let mut outcomes = TerminatingPods::new(cluster);
+        let hangs = |pod: &&Arc<Pod>| {
+            let node = pod.node.as_ref();
+            node.is_some_and(|node| self.down.contains(node) && keeps_pods(cluster, node))
+                && !departures.contains_key(&pod.key)
+        };
+        let hanging = cluster.terminating_pods().filter(hangs);
+        let successor = |pod: &Arc<Pod>| {
+            let (of, from) = (pod.key.clone(), pod.node.clone()?);
+            let outcome = outcomes.outcome(pod);
+            Some(Successor { of, from, evicted: None, outcome, landing: None, created: None, ready: None })
+        };
+        hanging.filter_map(successor).collect()
     }
 
     /// Like [`Forecast::successors`] without assumptions, but only the first `most` replacements are placed. The pods
@@ -224,7 +244,10 @@ impl Forecast {
         environment: E,
     ) -> Succession {
         let departures = self.departures(assumptions, cluster, &environment);
-        let pods = failover::pods_of(cluster, failing);
+        let mut pods = failover::pods_of(cluster, failing);
+        let is_of_failing = |pod: &&Arc<Pod>| pod.node.as_ref().is_some_and(|node| failing.contains(node));
+        let finished = departures.keys().filter_map(|pod| cluster.pod(pod)).filter(|pod| pod.is_finished());
+        pods.extend(finished.filter(is_of_failing).cloned());
         let leaving = self.leaving(pods, &departures, assumptions, cluster);
         let LostNodes { failed, removed, .. } = self.lost();
         let failed = Arc::new(failed.union(failing).cloned().collect());
@@ -241,15 +264,17 @@ impl Forecast {
         }
     }
 
-    /// The pods on nodes that are down at the end, the pods that are deleted on other nodes, and the removed
-    /// terminating pods whose replacements wait for their end.
+    /// The pods on nodes that are down at the end, the finished pods that are deleted there, the pods that are deleted on
+    /// other nodes, and the removed terminating pods whose replacements wait for their end.
     fn pods(&self, departures: &BTreeMap<Key, Departure>, cluster: &Cluster) -> Vec<Arc<Pod>> {
         let mut pods = failover::pods_of(cluster, &self.down);
-        let is_elsewhere = |pod: &&Arc<Pod>| pod.node.as_ref().is_none_or(|node| !self.down.contains(node));
+        let is_missing = |pod: &&Arc<Pod>| {
+            pod.is_finished() || pod.node.as_ref().is_none_or(|node| !self.down.contains(node))
+        };
         let deleted = departures.keys().filter_map(|pod| cluster.pod(pod));
         let is_waited_for = |pod: &&Arc<Pod>| failover::is_waited_for(cluster, pod);
         pods.extend(deleted.clone().filter(is_waited_for).cloned());
-        pods.extend(deleted.filter(|pod| pod.termination.is_none()).filter(is_elsewhere).cloned());
+        pods.extend(deleted.filter(|pod| pod.termination.is_none()).filter(is_missing).cloned());
         pods
     }
 
@@ -263,7 +288,7 @@ impl Forecast {
         assumptions: &Assumptions,
         cluster: &Cluster,
     ) -> Vec<LeavingPod> {
-        let mut refusals = refusals(cluster, departures, self.until);
+        let mut refusals = quota_delay::refusals(cluster, &known(cluster, departures));
         let jobs = JobConsequences::new(cluster, &known(cluster, departures));
         let is_known = succession_gaps(cluster).unknown().is_empty();
         let has_order = assumptions.incidents.is_empty() || !self.recovered.is_empty();
@@ -278,6 +303,9 @@ impl Forecast {
                     ..Departing::from_running_node(cluster, &pod, is_known)
                 }
                 .with_recreation(cluster, &pod, recreation(cluster, &jobs, &pod)),
+                None if self.has_kubelet(cluster, &pod) => {
+                    Departing::from_not_ready_node(cluster, &pod, is_known)
+                }
                 None => Departing::from_lost_node(cluster, &pod, is_known),
             };
             let created = match departure {
@@ -352,6 +380,12 @@ impl Forecast {
         recoveries.map(|incident| incident.at).min()
     }
 
+    /// Whether the kubelet of a pod's node runs at the end of the forecast, even if the node is not Ready.
+    fn has_kubelet(&self, cluster: &Cluster, pod: &Pod) -> bool {
+        let runs_now = pod.node.as_ref().is_some_and(|node| has_running_kubelet(cluster, node));
+        runs_now && self.unready(pod, self.until).is_none()
+    }
+
     /// Returns when the node of a pod becomes Unknown, if it does by `leaves`.
     fn unready(&self, pod: &Pod, leaves: Timestamp) -> Option<Timestamp> {
         let unknown = self
@@ -394,20 +428,6 @@ fn known(cluster: &Cluster, departures: &BTreeMap<Key, Departure>) -> Vec<plan::
         Some(plan::Departure { pod: cluster.pod(pod)?.clone(), leaves, gone, unready })
     };
     departures.iter().filter_map(departure).collect()
-}
-
-/// Returns the quota refusals of replacements, by pod. A refusal whose admission would be after the end of the forecast
-/// has no admission.
-fn refusals(
-    cluster: &Cluster,
-    departures: &BTreeMap<Key, Departure>,
-    until: Timestamp,
-) -> BTreeMap<Key, QuotaRefusal> {
-    let mut refusals = quota_delay::refusals(cluster, &known(cluster, departures));
-    for refusal in refusals.values_mut() {
-        refusal.admitted = refusal.admitted.filter(|at| *at <= until);
-    }
-    refusals
 }
 
 /// Returns the outcome of a pod with its times; none for a pod without a node.

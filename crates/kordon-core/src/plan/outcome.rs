@@ -1,8 +1,8 @@
 //! Outcomes of pods that leave their nodes, for whatever reason. Evictions, verdict, forecast, what-if, N-1, plans and
 //! reports all use them (docs/outcomes.md).
 //!
-//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`PodOutcome::for_terminating`]
-//! decides it for a pod whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
+//! [`Departing::decide`] decides the outcome once the replacement has been placed. [`TerminatingPods`](super::TerminatingPods)
+//! decide it for pods whose deletion has started. [`OutcomeCounts`] counts outcomes. Every pod has exactly one
 //! outcome, so the parts add up to the total.
 
 use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
@@ -10,7 +10,6 @@ use std::{collections::BTreeMap, fmt, ops::Add, sync::Arc};
 use super::{
     environment::has_running_kubelet,
     eviction_note::{self, EvictionNote},
-    forced_removal::keeps_pods,
     job_failure::JobFailure,
     job_owner::FailedJob,
     landing::Landing,
@@ -58,7 +57,7 @@ pub enum PodOutcome {
         /// The changes that would let a node take the replacement.
         help: Vec<String>,
     },
-    /// A quota refuses the replacement until the end of the forecast.
+    /// A quota refuses the replacement, and no pod that leaves makes room for it.
     Refused(Box<QuotaRefusal>),
     /// Nothing runs in the pod's place until its node is back, its Node object or the pod is deleted, or the node is
     /// tainted out-of-service.
@@ -83,6 +82,8 @@ pub enum PodOutcome {
     Replaced {
         /// Whether the old pod stays Terminating, because its kubelet is down.
         hangs: bool,
+        /// Whether the replacement has no node yet. It is a Pending pod, and counts as such.
+        is_pending: bool,
     },
     /// The replacement is created once the kubelet or the pod garbage collector has removed the pod's object.
     WaitsForOldPod,
@@ -305,6 +306,8 @@ pub struct Departing {
     pub not_needed: Option<NotNeeded>,
     /// Gaps in the objects that decide whether the pod is recreated and where its volumes can be reached.
     pub missing: Gaps,
+    /// Whether the pod's kubelet runs.
+    pub has_kubelet: bool,
     /// Whether the pod's deletion starts at all.
     pub is_deleted: bool,
     /// Whether the pod's object is removed in the end.
@@ -338,13 +341,18 @@ impl Departing {
     /// Creates the departure of a pod whose node is lost for good. No kubelet ends the pod. The node's taint evicts it,
     /// unless the pod tolerates the taint. `is_known` means that no object of the cluster is missing.
     pub fn from_lost_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
-        let is_deleted = !is_never_evicted(pod);
         Self {
-            is_deleted,
+            has_kubelet: false,
             is_gone: false,
             is_detached: false,
-            ..Self::from_running_node(cluster, pod, is_known)
+            ..Self::from_not_ready_node(cluster, pod, is_known)
         }
+    }
+
+    /// Creates the departure of a pod whose node is not Ready, but whose kubelet runs. The node's taint evicts it, unless
+    /// the pod tolerates the taint.
+    pub fn from_not_ready_node(cluster: &Cluster, pod: &Pod, is_known: bool) -> Self {
+        Self { is_deleted: !is_never_evicted(pod), ..Self::from_running_node(cluster, pod, is_known) }
     }
 
     /// Creates the departure of a pod that is deleted and that its kubelet ends. `is_known` means that no object of the
@@ -360,6 +368,7 @@ impl Departing {
             not_needed: NotNeeded::find(cluster, pod, recreation),
             unknown,
             missing: if is_known { Gaps::default() } else { missing(cluster, pod) },
+            has_kubelet: true,
             is_deleted: true,
             is_gone: true,
             is_detached: true,
@@ -402,6 +411,7 @@ impl Departing {
         // These outcomes follow from the pod alone.
         match self.recreation {
             Recreation::Never(NotRecreated::Finished) => return PodOutcome::Finished,
+            _ if !self.is_deleted && self.has_kubelet => return PodOutcome::not_evicted(),
             Recreation::OnSameNode => return PodOutcome::on_same_node(self.not_needed),
             Recreation::Never(NotRecreated::NoOwner) if self.is_deleted => return PodOutcome::Lost,
             _ => {}
@@ -497,7 +507,7 @@ fn is_never_evicted(pod: &Pod) -> bool {
 }
 
 /// Returns the gaps in the objects that decide whether a pod is recreated and where its volumes can be reached.
-fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
+pub(super) fn missing(cluster: &Cluster, pod: &Pod) -> Gaps {
     let scopes = EvictionNote::needs(cluster, pod);
     cluster.gaps_in(scopes.into_iter().filter(|scope| !matches!(scope, Scope::BudgetsIn(_)))).unknown()
 }
@@ -525,59 +535,24 @@ impl PodOutcome {
         }
     }
 
-    /// Returns the outcome of a pod whose deletion has started.
-    pub fn for_terminating(cluster: &Cluster, pod: &Pod) -> Self {
-        let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(cluster, node));
-        Self::for_terminating_on(cluster, pod, hangs)
+    /// Returns the outcome of a pod that tolerates the taints of its node without a limit, so that nothing evicts it.
+    pub fn for_never_evicted(cluster: &Cluster, pod: &Pod) -> Self {
+        let has_kubelet = pod.node.as_ref().is_some_and(|node| has_running_kubelet(cluster, node));
+        match owner::recreation(cluster, pod) {
+            _ if has_kubelet => Self::not_evicted(),
+            Recreation::OnSameNode => Self::SameNode,
+            _ => Self::Stuck(StuckReason::NotEvicted),
+        }
     }
 
-    /// Returns the outcome of a pod that tolerates the taints of its node without a limit, so that nothing evicts it. `None`
-    /// if it still runs, or should run on this node only.
-    pub fn for_never_evicted(cluster: &Cluster, pod: &Pod) -> Option<Self> {
-        let is_down = |node: &NodeName| !has_running_kubelet(cluster, node);
-        let is_lost = pod.lives() && !pod.is_ready() && pod.node.as_ref().is_some_and(is_down);
-        let runs_there_only = owner::recreation(cluster, pod) == Recreation::OnSameNode;
-        (is_lost && !runs_there_only).then_some(Self::Stuck(StuckReason::NotEvicted))
-    }
-
-    /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
-    pub(super) fn for_terminating_on(cluster: &Cluster, pod: &Pod, hangs: bool) -> Self {
-        let (recreation, missing) = (owner::recreation(cluster, pod), missing(cluster, pod));
-        let shows_by_itself = matches!(
-            recreation,
-            Recreation::OnSameNode | Recreation::Never(NotRecreated::Finished | NotRecreated::NoOwner)
-        );
-        if !missing.is_empty() && !shows_by_itself {
-            return Self::Unknown { why: missing.to_string().into() };
-        }
-        let not_needed = NotNeeded::find(cluster, pod, recreation);
-        match recreation {
-            Recreation::OnSameNode => Self::on_same_node(not_needed),
-            Recreation::Immediately | Recreation::WhenGone if let Some(why) = not_needed => {
-                Self::NotRecreated(why)
-            }
-            Recreation::WhenGone if !owner::needs_another(cluster, pod) => {
-                Self::NotRecreated(NotNeeded::EnoughPods)
-            }
-            Recreation::WhenGone if hangs => Self::Stuck(StuckReason::OldPod),
-            Recreation::WhenGone => Self::WaitsForOldPod,
-            Recreation::Immediately => match eviction_note::attached_once(cluster, pod).filter(|_| hangs) {
-                Some(claim) => Self::Stuck(StuckReason::Volume { claim }),
-                None => Self::Replaced { hangs },
-            },
-            Recreation::Never(NotRecreated::Finished) => Self::Finished,
-            Recreation::Never(NotRecreated::JobFails(why)) => {
-                Self::for_failed_job(pod, why, FailedJob::new(cluster, pod))
-            }
-            Recreation::Never(NotRecreated::RunFails) => Self::for_failed_run(pod),
-            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => Self::Lost,
-            Recreation::Unknown => Self::Unknown { why: owner::unknown_text(cluster, pod) },
-        }
+    /// Returns the outcome of a pod that nothing evicts, and whose kubelet runs.
+    fn not_evicted() -> Self {
+        Self::Stays { why: "nothing evicts it".into() }
     }
 
     /// Returns the outcome of a pod of a DaemonSet, or of a static pod. It is recreated on its node unless it is not
     /// needed.
-    fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
+    pub(super) fn on_same_node(not_needed: Option<NotNeeded>) -> Self {
         not_needed.map_or(Self::SameNode, Self::NotRecreated)
     }
 
@@ -596,12 +571,12 @@ impl PodOutcome {
         }
     }
 
-    fn for_failed_run(pod: &Pod) -> Self {
+    pub(super) fn for_failed_run(pod: &Pod) -> Self {
         let owner = pod.owner.as_ref().map(|owner| format!("{} {}", owner.kind.as_str(), owner.name));
         Self::FailsRun { owner: owner.unwrap_or_default().into() }
     }
 
-    fn for_failed_job(pod: &Pod, why: JobFailure, takes: FailedJob) -> Self {
+    pub(super) fn for_failed_job(pod: &Pod, why: JobFailure, takes: FailedJob) -> Self {
         let job = pod.owner.as_ref().map(|owner| owner.name.clone()).unwrap_or_default();
         Self::FailsJob { job, why, takes: Box::new(takes) }
     }
@@ -636,8 +611,9 @@ impl PodOutcome {
             Self::Stays { .. } => "stays".into(),
             Self::NotRecreated(_) => "not recreated".into(),
             Self::Finished => "finished".into(),
-            Self::Replaced { hangs: false } => "replaced".into(),
-            Self::Replaced { hangs: true } => "replaced; old pod hangs".into(),
+            Self::Replaced { is_pending: true, .. } => "replaced: Pending".into(),
+            Self::Replaced { hangs: false, .. } => "replaced".into(),
+            Self::Replaced { hangs: true, .. } => "replaced; old pod hangs".into(),
             Self::WaitsForOldPod => "waits for the old pod".into(),
             Self::Unknown { .. } => "not known".into(),
             Self::LeftOut => "not worked out".into(),
@@ -750,8 +726,11 @@ impl fmt::Display for PodOutcome {
             Self::SameNode => f.write_str("→ the same node, once that is back"),
             Self::Stays { why } => write!(f, "stays: {why}"),
             Self::NotRecreated(why) => write!(f, "not recreated: {why}"),
-            Self::Replaced { hangs: false } => f.write_str("replaced when its deletion started"),
-            Self::Replaced { hangs: true } => f.write_str("replaced; old pod hangs until its kubelet is back"),
+            Self::Replaced { is_pending: true, .. } => f.write_str("replaced; its replacement is Pending"),
+            Self::Replaced { hangs: false, .. } => f.write_str("replaced when its deletion started"),
+            Self::Replaced { hangs: true, .. } => {
+                f.write_str("replaced; old pod hangs until its kubelet is back")
+            }
             Self::WaitsForOldPod => f.write_str("replaced when the old pod is gone"),
             Self::Unknown { why } => write!(f, "not known: {why}"),
             Self::LeftOut => f.write_str("not worked out: too many pods"),

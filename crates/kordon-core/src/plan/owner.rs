@@ -248,10 +248,26 @@ pub fn creates_replacement(cluster: &Cluster, pod: &Pod, live_pods: i32) -> bool
             if let Some(ordinals) = workload.stateful.as_ref().and_then(|rules| rules.ordinals(replicas)) {
                 return ordinal(&pod.key.name).is_some_and(|own| ordinals.contains(&own));
             }
-            let wanted = workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods));
-            live_pods < wanted
+            live_pods < wanted(&workload, replicas, live_pods)
         }),
         Some(OwnerLookup::Gone | OwnerLookup::Unknown) | None => true,
+    }
+}
+
+/// Returns how many pods a workload wants at present.
+fn wanted(workload: &Workload, replicas: i32, live_pods: i32) -> i32 {
+    workload.job.as_ref().map_or(replicas, |job| job.wanted(replicas, live_pods))
+}
+
+/// Returns how many pods the owner of a pod creates while it has `live_pods` live pods; 0 if that is not known.
+pub fn missing_pods(cluster: &Cluster, pod: &Pod, live_pods: usize) -> usize {
+    let live = i32::try_from(live_pods).unwrap_or(i32::MAX);
+    match pod.owner.as_ref().map(|owner| find(cluster, &pod.key.namespace, owner)) {
+        Some(OwnerLookup::Found(workload)) if workload.stage == WorkloadStage::Active => {
+            let missing = workload.replicas.map_or(0, |replicas| wanted(&workload, replicas, live) - live);
+            usize::try_from(missing).unwrap_or_default()
+        }
+        _ => 0,
     }
 }
 

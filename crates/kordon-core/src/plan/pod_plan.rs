@@ -115,9 +115,7 @@ impl PodPlan {
             Verdict::Terminating if !self.is_ended_by_plan(cluster) => {
                 PodOutcome::for_terminating(cluster, pod)
             }
-            Verdict::Terminating if self.is_replaced_before() => {
-                PodOutcome::for_terminating_on(cluster, pod, false)
-            }
+            Verdict::Terminating if self.is_replaced_before() => PodOutcome::for_ended(cluster, pod),
             Verdict::Terminating | Verdict::Leaves(_) | Verdict::LeavesAfter { .. } => {
                 self.outcome_of_leaving(cluster, pod)
             }
@@ -140,7 +138,7 @@ impl PodPlan {
 
     fn outcome_of_orphan(&self, cluster: &Cluster, pod: &Pod) -> PodOutcome {
         if pod.termination.is_some() && self.gone.likely.is_some() && self.is_replaced_before() {
-            return PodOutcome::for_terminating_on(cluster, pod, false);
+            return PodOutcome::for_ended(cluster, pod);
         }
         self.outcome_of_leaving(cluster, pod)
     }

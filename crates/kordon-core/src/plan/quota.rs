@@ -51,6 +51,17 @@ struct QuotaUse {
 }
 
 impl QuotaLedger {
+    /// Creates the use that the quotas of a namespace have once all its terminating pods are gone.
+    pub fn for_live_pods(cluster: &Cluster, namespace: &Namespace) -> Self {
+        let unused =
+            |quota: &Arc<Quota>| QuotaUse { quota: quota.clone(), used: vec![0; quota.limits.len()] };
+        let mut quotas: Vec<QuotaUse> = cluster.quotas_in(namespace).map(unused).collect();
+        for pod in cluster.pods_in(namespace).filter(|pod| pod.termination.is_none()) {
+            quotas.iter_mut().for_each(|quota| quota.count(pod, i64::saturating_add));
+        }
+        Self { by_namespace: BTreeMap::from([(namespace.clone(), quotas)]) }
+    }
+
     fn of(&mut self, cluster: &Cluster, namespace: &Namespace) -> &mut Vec<QuotaUse> {
         self.by_namespace.entry(namespace.clone()).or_insert_with(|| {
             let used = |quota: &Arc<Quota>| QuotaUse {

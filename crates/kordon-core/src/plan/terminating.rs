@@ -1,0 +1,159 @@
+//! Outcomes of pods whose deletion has started.
+
+use std::collections::BTreeMap;
+
+use super::{
+    eviction_note,
+    forced_removal::keeps_pods,
+    job_owner::FailedJob,
+    not_needed::NotNeeded,
+    outcome::{PodOutcome, StuckReason, missing},
+    owner::{self, NotRecreated, Recreation},
+    quota::{self, QuotaLedger},
+};
+use crate::cluster::{Cluster, Key, Pod, Uid};
+use kordon_time::ClusterTime;
+
+/// Computes outcomes of terminating pods. Keeps what it finds out about their owners.
+#[derive(Debug)]
+pub struct TerminatingPods<'a> {
+    cluster: &'a Cluster,
+    by_owner: BTreeMap<Uid, OwnedPods>,
+}
+
+/// The pods of an owner, as far as they show what has become of the replacements of its terminating pods.
+#[derive(Debug)]
+struct OwnedPods {
+    /// Number of pods that the owner still has to create.
+    missing: usize,
+    /// Number of live pods that have no node yet.
+    unscheduled: usize,
+    /// The terminating pods by the start of their deletion, the latest first.
+    terminating: Vec<Key>,
+}
+
+/// What has become of the replacement of a pod that is replaced as soon as its deletion starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReplacementStage {
+    NotCreated,
+    Unscheduled,
+    Scheduled,
+}
+
+impl<'a> TerminatingPods<'a> {
+    pub const fn new(cluster: &'a Cluster) -> Self {
+        Self { cluster, by_owner: BTreeMap::new() }
+    }
+
+    /// Returns the outcome of a pod whose deletion has started.
+    pub fn outcome(&mut self, pod: &Pod) -> PodOutcome {
+        let hangs = pod.node.as_ref().is_some_and(|node| keeps_pods(self.cluster, node));
+        self.outcome_on(pod, hangs)
+    }
+
+    /// Returns the outcome of a pod whose deletion has started. `hangs` is whether its object stays on its node.
+    fn outcome_on(&mut self, pod: &Pod, hangs: bool) -> PodOutcome {
+        let cluster = self.cluster;
+        let (recreation, missing) = (owner::recreation(cluster, pod), missing(cluster, pod));
+        let shows_by_itself = matches!(
+            recreation,
+            Recreation::OnSameNode | Recreation::Never(NotRecreated::Finished | NotRecreated::NoOwner)
+        );
+        if !missing.is_empty() && !shows_by_itself {
+            return PodOutcome::Unknown { why: missing.to_string().into() };
+        }
+        let not_needed = NotNeeded::find(cluster, pod, recreation);
+        match recreation {
+            Recreation::OnSameNode => PodOutcome::on_same_node(not_needed),
+            Recreation::Immediately | Recreation::WhenGone if let Some(why) = not_needed => {
+                PodOutcome::NotRecreated(why)
+            }
+            Recreation::WhenGone if !owner::needs_another(cluster, pod) => {
+                PodOutcome::NotRecreated(NotNeeded::EnoughPods)
+            }
+            Recreation::WhenGone if hangs => PodOutcome::Stuck(StuckReason::OldPod),
+            Recreation::WhenGone => PodOutcome::WaitsForOldPod,
+            Recreation::Immediately => self.replaced_at_once(pod, hangs),
+            Recreation::Never(NotRecreated::Finished) => PodOutcome::Finished,
+            Recreation::Never(NotRecreated::JobFails(why)) => {
+                PodOutcome::for_failed_job(pod, why, FailedJob::new(cluster, pod))
+            }
+            Recreation::Never(NotRecreated::RunFails) => PodOutcome::for_failed_run(pod),
+            Recreation::Never(NotRecreated::NoOwner | NotRecreated::OwnerGone) => PodOutcome::Lost,
+            Recreation::Unknown => PodOutcome::Unknown { why: owner::unknown_text(cluster, pod) },
+        }
+    }
+
+    fn replaced_at_once(&mut self, pod: &Pod, hangs: bool) -> PodOutcome {
+        let cluster = self.cluster;
+        match self.stage(pod) {
+            ReplacementStage::NotCreated => refused(cluster, pod),
+            ReplacementStage::Unscheduled => PodOutcome::Replaced { hangs, is_pending: true },
+            ReplacementStage::Scheduled => match eviction_note::attached_once(cluster, pod).filter(|_| hangs)
+            {
+                Some(claim) => PodOutcome::Stuck(StuckReason::Volume { claim }),
+                None => PodOutcome::Replaced { hangs, is_pending: false },
+            },
+        }
+    }
+
+    /// Returns the stage of a pod's replacement. Owners create replacements in the order of the deletions, so those of
+    /// the last deleted pods are missing, and those of the pods before them have no node yet. A replacement counts as
+    /// missing only if a quota limits its namespace: its owner creates any other within moments.
+    fn stage(&mut self, pod: &Pod) -> ReplacementStage {
+        let cluster = self.cluster;
+        let Some(owner) = &pod.owner else { return ReplacementStage::Scheduled };
+        let owned = self
+            .by_owner
+            .entry(owner.uid.clone())
+            .or_insert_with(|| OwnedPods::new(cluster, pod, &owner.uid));
+        match owned.terminating.iter().position(|other| *other == pod.key) {
+            Some(later) if later < owned.missing => ReplacementStage::NotCreated,
+            Some(later) if later < owned.missing + owned.unscheduled => ReplacementStage::Unscheduled,
+            Some(_) | None => ReplacementStage::Scheduled,
+        }
+    }
+}
+
+impl OwnedPods {
+    /// Reads the pods of the owner of `pod`.
+    fn new(cluster: &Cluster, pod: &Pod, owner: &Uid) -> Self {
+        let pods = || cluster.pods_owned_by(owner);
+        let mut terminating: Vec<(ClusterTime, Key)> = pods()
+            .filter(|pod| !pod.is_finished())
+            .filter_map(|pod| {
+                let termination = pod.termination.as_ref()?;
+                Some((termination.deadline - termination.grace, pod.key.clone()))
+            })
+            .collect();
+        terminating.sort_by(|one, other| other.cmp(one));
+        let live = pods().filter(|pod| pod.lives()).count();
+        let is_limited = quota::limits(cluster, pod);
+        Self {
+            missing: if is_limited { owner::missing_pods(cluster, pod, live) } else { 0 },
+            unscheduled: pods().filter(|pod| pod.is_unscheduled()).count(),
+            terminating: terminating.into_iter().map(|(_, key)| key).collect(),
+        }
+    }
+}
+
+/// Returns the outcome of a terminating pod whose replacement a quota has refused: whether the quota has room once all
+/// terminating pods are gone.
+fn refused(cluster: &Cluster, pod: &Pod) -> PodOutcome {
+    match QuotaLedger::for_live_pods(cluster, &pod.key.namespace).admit(cluster, pod) {
+        Ok(()) => PodOutcome::WaitsForOldPod,
+        Err(refusal) => PodOutcome::Refused(refusal),
+    }
+}
+
+impl PodOutcome {
+    /// Returns the outcome of a pod whose deletion has started. For many pods, use [`TerminatingPods`].
+    pub fn for_terminating(cluster: &Cluster, pod: &Pod) -> Self {
+        TerminatingPods::new(cluster).outcome(pod)
+    }
+
+    /// Returns the outcome of a pod whose deletion has started and whose object does not stay on its node.
+    pub(super) fn for_ended(cluster: &Cluster, pod: &Pod) -> Self {
+        TerminatingPods::new(cluster).outcome_on(pod, false)
+    }
+}

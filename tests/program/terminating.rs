@@ -1,0 +1,141 @@
+//! Pods that leave or stay on nodes that are not Ready: what is said of them before and after their deletion has started, and
+//! that all commands count the same pods that have nowhere to run.
+
+use serde_json::{Value, json};
+
+use super::{
+    case_objects::{DONE, Objects},
+    small_clusters::{NOW, add_deployment, budget, cluster, lose, unready},
+};
+
+/// When n1 was lost and its pods were evicted.
+const LOST: &str = "2026-11-29T14:54:00Z";
+const EVICTED: &str = "2026-11-29T14:59:00Z";
+
+/// n1 is down. The pods of `api` on it have been evicted, and nothing has been created in their place yet.
+fn evicted(pods: usize) -> Objects {
+    let mut objects = cluster("2026-11-29T14:53:00Z");
+    add_deployment(&mut objects, "api", &vec!["n1"; pods], budget("api"));
+    lose(&mut objects, "n1", LOST);
+    for number in 0..pods {
+        let name = format!("api-1-{number}");
+        unready(&mut objects, &name);
+        let pod = objects.named("Pod", &name);
+        pod["metadata"]["deletionTimestamp"] = "2026-11-29T14:59:30Z".into();
+        pod["metadata"]["deletionGracePeriodSeconds"] = 30.into();
+        let target = json!({
+            "type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager", "lastTransitionTime": EVICTED,
+        });
+        pod["status"]["conditions"].as_array_mut().expect("conditions").push(target);
+    }
+    objects
+}
+
+/// A quota of this many pods, of which three are those of `web`.
+fn quota(objects: &mut Objects, hard: usize, used: usize) {
+    let amount = |pods: usize| json!({"pods": pods.to_string()});
+    objects.0.push(json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "shop", "uid": "team"},
+        "spec": {"hard": amount(hard)}, "status": {"hard": amount(hard), "used": amount(used)},
+    }));
+}
+
+async fn outcomes(objects: &Objects) -> Vec<(String, Value)> {
+    let evictions = objects.answer("evictions", DONE).await;
+    let rows = evictions["evictions"].as_array().expect("rows").iter();
+    rows.map(|row| (row["pod"].as_str().expect("a name").to_owned(), row["outcome"].clone())).collect()
+}
+
+/// Asserts how many pods have nowhere to run now, by `status`, and that `forecast` counts them as well.
+async fn assert_nowhere(objects: &Objects, pending: usize, others: usize) -> String {
+    let status = objects.answer("status", DONE).await;
+    let verdict = &status["verdict"];
+    assert_eq!(
+        (&verdict["nowhereNow"], &verdict["nowherePredicted"]),
+        (&json!(pending + others), &json!(0)),
+        "{verdict:#}"
+    );
+    let forecast = objects.answer("forecast", DONE).await;
+    assert_eq!(forecast["totals"]["nowhere"], others, "{:#}", forecast["totals"]);
+    verdict["text"].as_str().expect("a text").to_owned()
+}
+
+/// The ReplicaSet controller retries what a quota refuses, and a quota counts a terminating pod up to twice its grace period
+/// (kubernetes 1.37.1 `pkg/quota/v1/evaluator/core/pods.go`, `QuotaV1Pod`).
+#[tokio::test]
+async fn a_pod_whose_replacement_a_quota_refuses_is_not_replaced() {
+    let mut full = evicted(1);
+    quota(&mut full, 3, 4);
+    assert_eq!(outcomes(&full).await, [("api-1-0".to_owned(), json!("refused"))]);
+    let text = assert_nowhere(&full, 0, 1).await;
+    assert!(!text.contains("replaced"), "{text}");
+
+    let mut full_until_it_is_gone = evicted(1);
+    quota(&mut full_until_it_is_gone, 4, 4);
+    assert_eq!(
+        outcomes(&full_until_it_is_gone).await,
+        [("api-1-0".to_owned(), json!("replacedWhenGone"))],
+        "three pods of web and its replacement are four"
+    );
+    assert_nowhere(&full_until_it_is_gone, 0, 0).await;
+}
+
+/// Where one of two replacements exists, it is that of the pod that was deleted first.
+#[tokio::test]
+async fn of_two_pods_the_replacement_of_the_last_deleted_is_missing() {
+    let mut objects = evicted(2);
+    objects.named("Pod", "api-1-1")["metadata"]["deletionTimestamp"] = "2026-11-29T14:59:40Z".into();
+    let mut new = objects.named("Pod", "api-1-0").clone();
+    new["metadata"] = json!({
+        "name": "api-1-new", "namespace": "shop", "uid": "api-1-new", "creationTimestamp": EVICTED,
+        "labels": new["metadata"]["labels"], "ownerReferences": new["metadata"]["ownerReferences"],
+    });
+    new["spec"]["nodeName"] = "n2".into();
+    new["status"]["conditions"] = json!([{"type": "Ready", "status": "True", "lastTransitionTime": EVICTED}]);
+    objects.0.push(new);
+    quota(&mut objects, 4, 6);
+    let of = |pod: &str, outcome: &str| (pod.to_owned(), json!(outcome));
+    assert_eq!(outcomes(&objects).await, [of("api-1-0", "replaced"), of("api-1-1", "refused")]);
+    assert_nowhere(&objects, 0, 1).await;
+}
+
+/// A replacement that is Pending is a pod of its own: it is counted, and its old pod is not another one that is well.
+#[tokio::test]
+async fn a_pod_whose_replacement_is_pending_is_counted_once() {
+    let mut objects = evicted(2);
+    for number in 0..2 {
+        let mut new = objects.named("Pod", "api-1-0").clone();
+        let name = format!("api-1-new{number}");
+        new["metadata"] = json!({
+            "name": name, "namespace": "shop", "uid": name, "creationTimestamp": EVICTED,
+            "labels": new["metadata"]["labels"], "ownerReferences": new["metadata"]["ownerReferences"],
+        });
+        new["spec"].as_object_mut().expect("a spec").remove("nodeName");
+        new["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "5".into();
+        new["status"] = json!({"phase": "Pending", "conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": NOW,
+        }]});
+        objects.0.push(new);
+    }
+    let text = assert_nowhere(&objects, 2, 0).await;
+    assert!(text.contains("2 pods Pending") && !text.contains("replaced"), "{text}");
+}
+
+/// The kubelet of a node that reports not Ready runs, and so do pods that tolerate the taint
+/// (kubernetes 1.37.1 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`).
+#[tokio::test]
+async fn a_pod_that_nothing_evicts_from_a_node_with_a_kubelet_stays() {
+    let mut objects = cluster(NOW);
+    add_deployment(&mut objects, "pinned", &["n1"], budget("pinned"));
+    lose(&mut objects, "n1", LOST);
+    let node = objects.named("Node", "n1");
+    node["status"]["conditions"][0]["status"] = "False".into();
+    for taint in node["spec"]["taints"].as_array_mut().expect("taints") {
+        taint["key"] = "node.kubernetes.io/not-ready".into();
+    }
+    unready(&mut objects, "pinned-1-0");
+    let tolerations = json!([{"operator": "Exists", "effect": "NoExecute"}]);
+    objects.named("Pod", "pinned-1-0")["spec"]["tolerations"] = tolerations;
+    assert_eq!(outcomes(&objects).await, [("pinned-1-0".to_owned(), json!("stays"))]);
+    assert_nowhere(&objects, 0, 0).await;
+}
