@@ -36,11 +36,14 @@ impl NodeChoice {
     /// The chosen nodes, by name.
     ///
     /// # Errors
-    /// A named node or zone does not exist, or no node is left.
+    /// A named node, pool or zone does not exist, or no node is left.
     pub fn names(&self, cluster: &Cluster) -> Result<Vec<NodeName>, CliError> {
         let missing = |name: &&String| cluster.node(&NodeName::from(name.as_str())).is_none();
         if let Some(name) = self.nodes.iter().find(missing) {
             return Err(CliError::no_node(name, cluster));
+        }
+        if let Some(pool) = &self.pool {
+            check_pool(pool, cluster)?;
         }
         let zones: BTreeSet<ZoneKey> = cluster.nodes().iter().map(|node| node.zone()).collect();
         let zone = self.zone.as_ref().map(|name| zone_named(name, &zones)).transpose()?;
@@ -60,6 +63,21 @@ impl NodeChoice {
         }
         Ok(chosen)
     }
+}
+
+/// Fails if no node is in the pool. A cluster without nodes is no error.
+fn check_pool(pool: &str, cluster: &Cluster) -> Result<(), CliError> {
+    let pools = cluster.nodes().iter().filter_map(|node| node.pool());
+    let pools: BTreeSet<&str> = pools.map(|pool| &**pool).collect();
+    if pools.contains(pool) || cluster.nodes().is_empty() {
+        return Ok(());
+    }
+    let known = match pools.is_empty() {
+        true => "no node is in a pool".to_owned(),
+        false => format!("the pools are {}", pools.iter().copied().collect::<Vec<_>>().join(", ")),
+    };
+    let meant = nearest(pool, pools.iter().copied()).into_iter().map(str::to_owned).collect();
+    Err(CliError::NotFound { what: format!("{known}: pool {pool}"), meant })
 }
 
 /// The zone with this name: with or without its region, or as the dashboard shortens it.
@@ -85,10 +103,17 @@ pub fn zone_named(name: &str, zones: &BTreeSet<ZoneKey>) -> Result<ZoneKey, CliE
         }
     }
     let known: Vec<String> = zones.iter().map(ZoneKey::to_string).collect();
+    let shorts: Vec<String> = zones.iter().map(|zone| short.short(zone)).collect();
+    let listed = shorts.iter().zip(&known).map(|(short, full)| match short == full {
+        true => full.clone(),
+        false => format!("{short} ({full})"),
+    });
+    let listed: Vec<String> = listed.collect();
     let in_full = known.iter().map(String::as_str);
     let without_region = zones.iter().map(|zone| &*zone.zone);
+    let names = shorts.iter().map(String::as_str).chain(without_region).chain(in_full);
     Err(CliError::NotFound {
-        what: format!("the zones are {}: zone {name}", known.join(", ")),
-        meant: nearest(name, without_region.chain(in_full)).into_iter().map(str::to_owned).collect(),
+        what: format!("the zones are {}: zone {name}", listed.join(", ")),
+        meant: nearest(name, names).into_iter().map(str::to_owned).collect(),
     })
 }

@@ -257,6 +257,24 @@ impl OneShot {
         Ok(Self { model, at, ..Self::unread(connection) })
     }
 
+    /// Watches all kinds over the same connection, and waits until the given kinds are listed. A recording has them already.
+    pub async fn listed(self, args: &OnceArgs, wanted: &[FeedKind]) -> Result<Self, CliError> {
+        if args.is_recorded() {
+            return Ok(self);
+        }
+        let options = ModelOptions {
+            connection: connection_info(&self.connection),
+            settings: self.model.settings,
+            role: ControllerRole::Shadow,
+        };
+        let kinds = Watched { kinds: &FeedKind::ALL, wanted, no_pods: false };
+        let mut shot = Self::watch(self.connection, options, kinds, args.patience()).await?;
+        if shot.model.engine.is_none() {
+            shot.in_time()?;
+        }
+        Ok(shot)
+    }
+
     /// Connects as a shadow of the cluster's controller.
     async fn as_shadow(
         args: &OnceArgs,

@@ -26,8 +26,9 @@ use crate::{
 };
 use kordon_core::{
     cluster::{
-        Cluster, ClusterEvent, EventSubject, FeedKind, Key, KnownNodeClaims, NodeName, Pod, Scope, Selector,
-        event::fold, nearest::nearest_pod,
+        Cluster, ClusterEvent, EventSubject, FeedKind, Key, KnownNodeClaims, NodeName, Pod, Scope,
+        event::fold,
+        nearest::{nearest_pod, scopes_near_pod},
     },
     engine::ServerVersion,
     placement::Snapshot,
@@ -172,27 +173,24 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     args.once.output.refuse_csv("an explanation is a list of steps")?;
     let mut shot = match &args.subject {
         Subject::Pod { placement: true, .. } | Subject::Node { placement: true, .. } => {
-            OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection.clone()).await?
+            OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?
         }
         Subject::Pod { name, .. } => {
             let needs = |model: &Model, namespace: &str| {
                 needs::of_pod(&pod_key(name, namespace), &model.cluster, &model.settings)
             };
-            OneShot::ask_about(&args.once, connection.clone(), needs).await?
+            OneShot::ask_about(&args.once, connection, needs).await?
         }
         Subject::Node { name, .. } => {
             let needs = |model: &Model, _: &str| {
                 needs::of_node(&name.as_str().into(), &model.cluster, &model.settings)
             };
-            OneShot::ask_about(&args.once, connection.clone(), needs).await?
+            OneShot::ask_about(&args.once, connection, needs).await?
         }
     };
-    if let Subject::Node { name, placement: false, .. } = &args.subject
-        && waits_for_pending_pods(&shot.model, &name.as_str().into(), shot.at)
-    {
-        // Finding what the drain waits for means to compute where these pods could run. This needs everything that
-        // decides placements.
-        shot = OneShot::ask_for(&args.once, &FeedKind::PREDICTION, connection).await?;
+    if rests_on_placements(&mut shot, &args.subject) {
+        // What a drain waits for, and what becomes of an evicted pod, depends on where pods could run.
+        shot = shot.listed(&args.once, &FeedKind::PREDICTION).await?;
     }
     if let Subject::Node { name, pressure: true, .. } = &args.subject
         && let Some(node) = shot.model.cluster.node(&NodeName::from(name.as_str())).cloned()
@@ -211,16 +209,31 @@ pub async fn run(args: WhyArgs, connection: ConnectionArgs) -> Result<(), CliErr
     if let Subject::Pod { name, .. } = &args.subject {
         let key = pod_key(name, &shot.namespace);
         if shot.model.cluster.pod(&key).is_none() {
-            shot.read_near([Scope::PodsWith(Some(key.namespace), Selector::default())].into()).await;
+            shot.read_near(scopes_near_pod(&key).into()).await;
         }
     }
     shot.model.run_pending(None);
     shot.run_forecast();
+    shot.model.run_outcomes(None, shot.at);
     let events = events(&shot, &args.subject).await;
     let departure = departure(&shot, &args.subject, events.as_deref().unwrap_or_default()).await;
     let report = report(&shot, &args.subject, events.map(|events| fold(&events)), departure)?;
     args.once.output.print(&report, render)?;
     shot.done()
+}
+
+/// Whether the explanation rests on placements, and not all that decides them has been read.
+fn rests_on_placements(shot: &mut OneShot, subject: &Subject) -> bool {
+    match subject {
+        Subject::Node { placement: true, .. } | Subject::Pod { placement: true, .. } => false,
+        Subject::Node { name, .. } => waits_for_pending_pods(&shot.model, &name.as_str().into(), shot.at),
+        Subject::Pod { name, .. } => {
+            shot.run_forecast();
+            let evictions = &shot.model.views.leaving.evictions;
+            let row = evictions.get(&pod_key(name, &shot.namespace));
+            row.is_some_and(|row| row.state.leaves_at().is_some())
+        }
+    }
 }
 
 /// Whether the node is cordoned, and one of its pods may not be evicted before a Pending pod runs.

@@ -68,7 +68,8 @@ impl Objects {
     pub async fn table(&self, command: &str) -> String {
         let shell = Shell::new();
         let file = shell.file("objects.json", &self.list());
-        shell.run(&[command, "--from", &file, "--complete"]).await.out
+        let words = command.split(' ').chain(["--from", &file, "--complete"]);
+        shell.run(&words.collect::<Vec<_>>()).await.out
     }
 
     /// Returns the JSON of a command that ends with this exit code.

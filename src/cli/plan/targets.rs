@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Display};
 
 use super::super::exit::CliError;
 use kordon_core::{
-    cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector},
+    cluster::{Cluster, FieldSelector, Key, Namespace, NodeName, Scope, Selector, nearest::scopes_near_pod},
     plan::{Action, DrainOptions, EvictionRules, MetadataEdits, RemovalOptions, TaintEdits, needs},
 };
 use kordon_time::Timestamp;
@@ -82,7 +82,7 @@ impl PlanTarget {
             |name: &NodeName| cluster.node(name).is_none() && cluster.knows(&Scope::Node(name.clone()));
         let pods_near = |key: &Key| {
             let is_missing = cluster.pod(key).is_none() && cluster.knows(&Scope::Pod(key.clone()));
-            is_missing.then(|| Scope::PodsWith(Some(key.namespace.clone()), Selector::default()))
+            is_missing.then(|| scopes_near_pod(key)).into_iter().flatten()
         };
         match self.action(cluster, namespace) {
             Action::Cordon { nodes }
@@ -94,7 +94,7 @@ impl PlanTarget {
                 nodes.iter().any(no_node).then_some(Scope::Nodes).into_iter().collect()
             }
             Action::Evict { pods, .. } | Action::Delete { pods, .. } => {
-                pods.iter().filter_map(pods_near).collect()
+                pods.iter().flat_map(pods_near).collect()
             }
         }
     }

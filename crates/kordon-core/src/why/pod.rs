@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Explainer, Step, Tense, Topic, in_order, toleration};
 use crate::{
-    cluster::{Name, Node, Phase, Pod, TaintEffect, Termination},
-    engine::{Certainty, DeviceEviction, Due, device_evictions},
+    cluster::{Name, Node, Phase, Pod, Taint, TaintEffect, Termination},
+    engine::{Certainty, DeviceEviction, Due, Tolerance, UNREACHABLE, device_evictions, tolerance},
     forecast::{ForecastKind, ForecastStep},
     plan::{
         Departing, Departure, EvictionNote, EvictionRules, JobConsequences, NotRecreated, PodOutcome,
@@ -65,12 +65,13 @@ impl Explainer<'_> {
         self.explain_refusal(pod, &mut explanation);
         self.explain_end_by_shutdown(pod, node, &mut explanation);
         self.explain_eviction(pod, node, &mut explanation);
-        if explanation.iter().any(|step| step.topic == Topic::Eviction && step.tense == Tense::Future) {
+        if explanation.iter().any(is_eviction) {
             let notes = EvictionNote::for_pod(self.cluster, pod);
             let note = |note: &EvictionNote| Step::new(Tense::Future, Topic::Eviction, note.to_string());
             explanation.extend(notes.iter().map(note));
             self.explain_outcome(pod, &mut explanation);
         } else {
+            self.explain_never_evicted(pod, node, &mut explanation);
             self.explain_loss(pod, &mut explanation);
         }
         self.explain_finalizers(pod, &mut explanation);
@@ -256,6 +257,50 @@ impl Explainer<'_> {
         explanation.extend(texts.map(|text| Step::new(Tense::Future, Topic::Eviction, text)));
     }
 
+    /// Adds the outcome of a pod that nothing evicts, although its kubelet is down or soon counts as down.
+    fn explain_never_evicted(&self, pod: &Pod, node: &Node, explanation: &mut Vec<Step>) {
+        if !pod.lives() {
+            return;
+        }
+        let is_tainted = node.taints.iter().any(|taint| taint.effect == TaintEffect::NoExecute);
+        let is_down = !has_running_kubelet(self.cluster, &node.name);
+        let outcome = if is_tainted && is_down && self.tolerates_taints_of(pod, node) {
+            PodOutcome::for_never_evicted(self.cluster, pod)
+        } else if self.becomes_unknown(node) && self.tolerates_next_taint(pod, node) {
+            Departing::from_lost_node(self.cluster, pod, false).decide(pod, None)
+        } else {
+            return;
+        };
+        let text = format!("outcome: {outcome}");
+        explanation.push(Step::new(Tense::Present, Topic::Outcome, text));
+    }
+
+    /// Whether the pod tolerates the NoExecute taints of its node without a limit.
+    fn tolerates_taints_of(&self, pod: &Pod, node: &Node) -> bool {
+        let pending = self.engine.evictions_left_on(self.cluster, node, self.now);
+        pending.iter().any(|eviction| eviction.pod == pod.key && eviction.due == Due::Never)
+    }
+
+    /// Whether the node is Unknown, or is tainted as unreachable within the forecast.
+    fn becomes_unknown(&self, node: &Node) -> bool {
+        let is_taint = |step: &ForecastStep| matches!(&step.kind, ForecastKind::NoExecute { key, .. } if **key == *UNREACHABLE);
+        !has_running_kubelet(self.cluster, &node.name) || self.steps(node).any(is_taint)
+    }
+
+    /// Whether the forecast has a NoExecute taint of the node that the pod tolerates without a limit.
+    fn tolerates_next_taint(&self, pod: &Pod, node: &Node) -> bool {
+        self.steps(node).any(|step| match &step.kind {
+            ForecastKind::NoExecute { key, .. } => {
+                let taint = Taint { key: key.clone(), effect: TaintEffect::NoExecute, ..Taint::default() };
+                tolerance(&pod.tolerations, [&taint]) == Tolerance::Forever
+            }
+            ForecastKind::Unknown { .. }
+            | ForecastKind::Ended { .. }
+            | ForecastKind::Deleted { .. }
+            | ForecastKind::Removed { .. } => false,
+        })
+    }
+
     /// Adds the time since when a pod is not ready, and so not in the endpoints of its Services, and why.
     fn explain_endpoints(&self, pod: &Pod, explanation: &mut Vec<Step>) {
         let Some(ready) = pod.ready.as_ref().filter(|_| !pod.is_ready()) else { return };
@@ -310,7 +355,7 @@ impl Explainer<'_> {
                 let text = format!("it is evicted{chance}");
                 explanation.push(Step::new(Tense::Future, Topic::Eviction, text).at(step.at).estimated(true));
             }
-            (None, None) => explanation.push(self.not_evicted(node)),
+            (None, None) => explanation.push(self.not_evicted(pod, node)),
         }
     }
 
@@ -327,10 +372,13 @@ impl Explainer<'_> {
         Some([cause, Step::new(tense, Topic::Eviction, text.into()).at(at)])
     }
 
-    fn not_evicted(&self, node: &Node) -> Step {
+    fn not_evicted(&self, pod: &Pod, node: &Node) -> Step {
         let taint_comes = self.steps(node).any(|step| matches!(step.kind, ForecastKind::NoExecute { .. }));
         let step = |text: &str| Step::new(Tense::Never, Topic::Eviction, text.into());
         match self.forecast {
+            Some(_) if self.tolerates_next_taint(pod, node) => {
+                step("it tolerates the taint that its node gets: never evicted")
+            }
             Some(forecast) if taint_comes => {
                 step("its tolerations outlast the forecast: it is not evicted before then").at(forecast.until)
             }
@@ -340,4 +388,13 @@ impl Explainer<'_> {
             _ => step("its node has no NoExecute taint, and none is predicted: nothing evicts it"),
         }
     }
+}
+
+/// Whether a step says that the pod is evicted, now or later.
+fn is_eviction(step: &Step) -> bool {
+    let is_ahead = match step.tense {
+        Tense::Present | Tense::Future => true,
+        Tense::Past | Tense::Never => false,
+    };
+    step.topic == Topic::Eviction && is_ahead
 }
