@@ -311,11 +311,12 @@ impl Model {
     }
 
     /// Returns the progress of a drain. If the operation runs in this process, the progress comes from the operation,
-    /// otherwise from the claim on the node.
+    /// otherwise from the claim on the node, and from the budgets that block the drain as of the last refresh.
     pub fn drain_count(&self, node: &Node) -> Option<DrainCount> {
         let claim = node.drain_claim.as_ref()?;
         let of_ours = self.maintenance.drain(&node.name, &claim.operation);
-        of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster))
+        let blocked = || self.views.blocked_drains.iter().find(|drain| drain.node == node.name);
+        of_ours.or_else(|| DrainCount::from_claim(claim, &node.name, &self.cluster, blocked()))
     }
 
     fn state_since(&self, node: &Node, state: NodeState) -> Option<Timestamp> {

@@ -72,8 +72,8 @@ pub struct DrainCountReport {
     pub gone: usize,
     /// Pods that are terminating.
     pub terminating: usize,
-    /// Pods whose eviction is refused, by a budget for example. Only the drain itself knows that: `kordon status`
-    /// counts them as `waiting`.
+    /// Pods whose eviction is refused, by a budget for example. The drain itself knows that at once; `kordon status` counts
+    /// them once budgets have refused all that is left for 30 seconds, and as `waiting` before that.
     pub blocked: usize,
     /// Pods that are not evicted.
     pub waiting: usize,

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use crate::cluster::{Cluster, DrainClaim, NodeName, Pod, Scope};
+use crate::{
+    cluster::{Cluster, DrainClaim, NodeName, Pod, Scope},
+    plan::BlockedDrain,
+};
 
 /// Number of pods in each part of a drain. Pods that stay on the node are not counted.
 ///
 /// For a drain of this process, the operation knows the part of each pod ([`OperationProgress::count`]). For a drain of
-/// another process, the claim on the node has the total, and the pods on the node show their parts
+/// another process, the claim on the node has the total, and the pods on the node and their budgets show the parts
 /// ([`DrainCount::from_claim`]).
 ///
 /// [`OperationProgress::count`]: super::OperationProgress::count
@@ -26,8 +29,8 @@ pub enum DrainPart {
     /// Deleted.
     Gone,
     Terminating,
-    /// The eviction of the pod was refused, or the pod cannot be removed. Only the process that drains knows this.
-    /// Other processes count such a pod as waiting.
+    /// The eviction of the pod was refused, or the pod cannot be removed. The process that drains knows this at once. Other
+    /// processes know it of a [`BlockedDrain`], and count the pods of other drains as waiting.
     Blocked,
     /// Not evicted yet.
     Waiting,
@@ -60,14 +63,27 @@ impl DrainPart {
 
 impl DrainCount {
     /// The count of a drain, computed from its claim and from the pods on the node; `None` if one of the two is
-    /// unknown.
-    pub fn from_claim(claim: &DrainClaim, node: &NodeName, cluster: &Cluster) -> Option<Self> {
+    /// unknown. `blocked` has the pods that budgets keep from leaving, if they block the drain.
+    pub fn from_claim(
+        claim: &DrainClaim,
+        node: &NodeName,
+        cluster: &Cluster,
+        blocked: Option<&BlockedDrain>,
+    ) -> Option<Self> {
         let total = claim.pods?;
         if !cluster.knows(&Scope::PodsOn(node.clone())) {
             return None;
         }
-        let mut count: Self = cluster.workload_pods(node).map(|pod| DrainPart::from_pod(pod)).collect();
-        count.waiting = count.waiting.saturating_sub(claim.stay.unwrap_or(0));
+        let is_blocked = |pod: &Pod| blocked.is_some_and(|drain| drain.pods.contains(&pod.key));
+        let part = |pod: &Pod| match DrainPart::from_pod(pod) {
+            DrainPart::Waiting if is_blocked(pod) => DrainPart::Blocked,
+            part => part,
+        };
+        let mut count: Self = cluster.workload_pods(node).map(|pod| part(pod)).collect();
+        let stay = claim.stay.unwrap_or(0);
+        let stay_waiting = stay.min(count.waiting);
+        count.waiting -= stay_waiting;
+        count.blocked = count.blocked.saturating_sub(stay - stay_waiting);
         count.gone = total.saturating_sub(count.left());
         Some(count)
     }

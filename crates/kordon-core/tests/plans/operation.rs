@@ -674,7 +674,8 @@ fn check_count(harness: &Harness, operation: &Operation) -> Result<(), TestCaseE
         // A claim includes a late pod only once it is renewed.
         let is_current = |claim: &&DrainClaim| claim.pods == Some(count.total());
         if let Some(claim) = claim.filter(is_current).filter(|_| left.all(|pod| known(&pod))) {
-            let seen = DrainCount::from_claim(claim, &node.node, &harness.cluster).expect("pods are known");
+            let seen =
+                DrainCount::from_claim(claim, &node.node, &harness.cluster, None).expect("pods are known");
             let as_seen = DrainCount { blocked: 0, waiting: waiting + blocked, ..count };
             prop_assert_eq!(seen, as_seen, "by the claim on {}", node.node);
         }
