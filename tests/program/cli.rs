@@ -523,7 +523,8 @@ async fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
     let pods = pods.list(&ListParams::default()).await.expect("pods").items;
     let pod = pods.iter().find(|pod| pod.namespace().as_deref() == Some("shop")).expect("a pod").name_any();
     let mistyped = format!("{}x", &pod[..pod.len() - 1]);
-    let cases: [(&[&str], &str); 11] = [
+    let elsewhere = format!("shp/{pod}");
+    let cases: [(&[&str], &str); 18] = [
         (&["why", "node", "genral-1a-02"], "general-1a-02"),
         (&["plan", "node-failure", "general-1a-2"], "general-1a-02"),
         (&["forecast", "--fail", "general-1a-2"], "general-1a-02"),
@@ -535,6 +536,13 @@ async fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
         (&["why", "pod", &mistyped, "-n", "shop"], &pod),
         (&["plan", "delete", &mistyped, "-n", "shop"], &pod),
         (&["plan", "evict", &pod, "-n", "default", "--placement", "wait"], &pod),
+        (&["plan", "evict", &pod, "-n", "default", "--placement", "skip"], &pod),
+        (&["why", "pod", &pod, "-n", "default"], &pod),
+        (&["why", "pod", &mistyped, "-n", "default"], &pod),
+        (&["why", "pod", &elsewhere], &pod),
+        (&["plan", "zone-failure", "eu-central-1d"], "eu-central-1a"),
+        (&["plan", "zone-failure", "B"], "b"),
+        (&["audit", "--pool", "memori"], "memory"),
     ];
     for (line, meant) in cases {
         let output = shell.run(&[line, &["--server", &server.url]].concat()).await;
@@ -543,8 +551,11 @@ async fn a_name_that_does_not_exist_is_answered_with_the_nearest() {
         assert!(output.code != DONE && is_meant, "{line:?}: {}", output.err);
     }
     let file = shell.kubeconfig(&server.url, json!({}));
-    let output = shell.refused(&["status", "--kubeconfig", &file, "--context", "heer"], NO_CONNECTION).await;
-    assert!(output.contains("; did you mean here?"), "{output}");
+    for context in ["heer", "HERE"] {
+        let line = ["status", "--kubeconfig", &file, "--context", context];
+        let output = shell.refused(&line, NO_CONNECTION).await;
+        assert!(output.contains("; did you mean here?"), "{output}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -568,9 +579,47 @@ async fn a_zone_that_does_not_exist_is_answered_with_those_that_do() {
     let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
     let _world = server.inhabit();
     let output = shell.run(&["plan", "zone-failure", "x", "--server", &server.url]).await;
-    let zones = "eu-central-1/eu-central-1a, eu-central-1/eu-central-1b, eu-central-1/eu-central-1c";
+    let zones =
+        "a (eu-central-1/eu-central-1a), b (eu-central-1/eu-central-1b), c (eu-central-1/eu-central-1c)";
     let text = format!("the zones are {zones}: zone x not found");
     assert!(output.code == FAILED && output.err.contains(&text), "{}: {}", output.code, output.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_that_matches_nothing_finds_no_resources() {
+    let (shell, server) = (Shell::new(), Server::start(ApiOptions::default()).await);
+    let _world = server.inhabit();
+    let run = async |line: &[&str]| shell.run(&[line, &["--server", &server.url]].concat()).await;
+    let lines: [&[&str]; 11] = [
+        &["plan", "drain", "-l", "pool=memori"],
+        &["drain", "-l", "pool=memori"],
+        &["cordon", "-l", "pool=memori"],
+        &["uncordon", "-l", "pool=memori"],
+        &["taint", "nodes", "-l", "pool=memori", "a=b:NoSchedule"],
+        &["label", "nodes", "-l", "pool=memori", "a=b"],
+        &["annotate", "nodes", "-l", "pool=memori", "a=b"],
+        &["evict", "-l", "app=nix"],
+        &["delete", "-l", "app=nix"],
+        &["plan", "delete", "-A", "-l", "app=nix"],
+        &["delete", "pod", "nope", "--ignore-not-found"],
+    ];
+    for line in lines {
+        let said = run(line).await.done();
+        assert_eq!(said, "No resources found\n\nNothing would be written.\n", "{line:?}");
+        let report = run(&[line, &["-o", "json"]].concat()).await.done();
+        let report: Value = serde_json::from_str(&report).expect("a report");
+        assert_eq!(report["command"], Value::Null, "{line:?}");
+    }
+    let lines: [&[&str]; 3] = [
+        &["cordon", "-l", "pool=memori", "--diff"],
+        &["label", "nodes", "-l", "pool=memori", "--list"],
+        &["cordon", "-l", "pool=memori", "--enforce", "--yes"],
+    ];
+    for line in lines {
+        let output = run(line).await;
+        let has_said = output.err.contains("No resources found");
+        assert!(output.code == DONE && has_said, "{line:?}: {}", output.err);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

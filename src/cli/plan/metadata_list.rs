@@ -9,7 +9,10 @@ use crate::cli::{
     once::OneShot,
     page::shown,
 };
-use kordon_core::{cluster::Gaps, plan::MetadataField};
+use kordon_core::{
+    cluster::Gaps,
+    plan::{MetadataField, words},
+};
 
 /// Prints the labels or annotations of nodes, one per line. With several nodes, a line with the node's name precedes its
 /// entries.
@@ -25,7 +28,11 @@ pub async fn list(
     let cluster = &shot.model.cluster;
     let is_one = matches!(&targets, NodeTargets::Names(names) if names.len() == 1);
     let mut out = String::new();
-    for name in targets.names(cluster) {
+    let names = targets.names(cluster);
+    if names.is_empty() {
+        exit::note(words::NO_RESOURCES);
+    }
+    for name in names {
         let node = cluster.node(&name).ok_or_else(|| CliError::no_node(&name, cluster))?;
         if !is_one {
             let _ = writeln!(out, "Listing {field} for Node./{}:", shown(&name));

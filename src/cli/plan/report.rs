@@ -31,7 +31,7 @@ pub struct PlanReport {
     pub taken_at: Timestamp,
     /// `cordon`, `uncordon`, `taint`, `label`, `annotate`, `drain`, `evict` or `delete`.
     pub action: &'static str,
-    /// The equivalent kubectl command; `null` if there is none (`evict`).
+    /// The equivalent kubectl command; `null` if there is none (`evict`, or nothing is selected).
     pub command: Option<String>,
     /// Where the kubectl command does something else than the plan says; not for parsing.
     pub command_differences: Vec<String>,

@@ -79,6 +79,10 @@ fn pods(out: &mut Page, report: &PlanReport) {
 }
 
 fn summary(out: &mut Page, report: &PlanReport) {
+    if report.nodes.is_empty() && report.pods.is_empty() {
+        let _ = writeln!(out, "{}", words::NO_RESOURCES);
+        return;
+    }
     let totals = &report.totals;
     let names: Vec<&str> = report.nodes.iter().map(|node| &*node.name).collect();
     let pods = words::counted(totals.pods, "pod", "pods");

@@ -121,6 +121,19 @@ impl Default for Retry {
 }
 
 impl Action {
+    /// Returns whether the action has no targets, for example because a selector matches nothing.
+    pub const fn has_no_targets(&self) -> bool {
+        match self {
+            Self::Cordon { nodes }
+            | Self::Uncordon { nodes }
+            | Self::Taint { nodes, .. }
+            | Self::Metadata { nodes, .. }
+            | Self::Drain { nodes, .. }
+            | Self::DeleteNode { nodes } => nodes.is_empty(),
+            Self::Evict { pods, .. } | Self::Delete { pods, .. } => pods.is_empty(),
+        }
+    }
+
     /// Returns whether the action may scale Deployments up, so that its plan depends on autoscalers.
     pub const fn surges(&self) -> bool {
         match self {

@@ -10,9 +10,11 @@ use super::{
 use crate::cluster::{Key, Namespace, NodeName};
 use kordon_time::Span;
 
-/// Returns the equivalent kubectl command; `None` if kubectl has no such command.
+/// Returns the equivalent kubectl command; `None` if kubectl has no such command, or if the action has no targets.
 pub fn command(action: &Action) -> Option<String> {
     match action {
+        // Without a name, kubectl would refuse the command.
+        _ if action.has_no_targets() => None,
         // kubectl has no command that evicts single pods. It evicts pods only when it drains a node.
         Action::Evict { .. } => None,
         Action::Cordon { .. }
@@ -285,6 +287,13 @@ mod tests {
             "kordon evict pod db-0 -n data --grace-period=5 --timeout=90s; \
              kordon evict pod web-0 web-1 -n shop --grace-period=5 --timeout=90s"
         );
+    }
+
+    #[test]
+    fn an_action_without_targets_has_no_command() {
+        assert_eq!(command(&Action::Cordon { nodes: Vec::new() }), None);
+        let delete = Action::Delete { pods: Vec::new(), options: RemovalOptions::default() };
+        assert_eq!(command(&delete), None);
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub fn not_before(least: Span) -> String {
     if least == Span::ZERO { "possibly immediately".into() } else { format!("not before ~{least}") }
 }
 
+/// Says that an action has no targets, in kubectl's words.
+pub const NO_RESOURCES: &str = "No resources found";
+
 /// Formats a number of things: `1 pod`, `2 pods`.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })

@@ -22,7 +22,7 @@ use crate::{
     cluster::{Cluster, NodeName, OperationId, Scope},
     engine::{ServerVersion, Severity},
     placement::SnapshotLease,
-    plan::{Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, needs},
+    plan::{Action, EvictionRules, MetadataField, Permission, Plan, PlanJob, Prospect, needs, words},
 };
 use kordon_time::Timestamp;
 
@@ -497,7 +497,9 @@ impl Approval {
                     return self.refuse(refusal);
                 }
                 if resumes.is_none() && Confirmation::to(plan) == Confirmation::Needless {
-                    return self.end(Decision::NothingToDo("it changes nothing".into()));
+                    let has_targets = !plan.action.has_no_targets();
+                    let why = if has_targets { "it changes nothing" } else { words::NO_RESOURCES };
+                    return self.end(Decision::NothingToDo(why.into()));
                 }
                 let mut permissions = confirmation::permissions(plan);
                 permissions.extend(resumes.iter().flat_map(|prior| prior.scale_permissions()));
