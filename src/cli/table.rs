@@ -1,7 +1,8 @@
 //! Tables for people. Each column is declared once, with its heading, cells, rank and alignment.
 //!
 //! On a terminal a table fits the width: long cells are cut, then columns of the lowest rank are left out. A key column
-//! is neither cut nor left out; a long key gets a line of its own. In a pipe and with `-o wide`, every row is complete.
+//! is neither cut nor left out; a long key gets a line of its own. Essential columns are cut before one of them is left
+//! out. In a pipe and with `-o wide`, every row is complete.
 
 use super::page::{Emphasis, Page, shown};
 use crate::ui::{exported_table::ExportedTable, text};
@@ -264,7 +265,7 @@ struct Fit {
 
 impl Fit {
     /// Computes the widths for a terminal of width `room`. Cells are cut first, then columns of low rank are left out.
-    /// If that is not enough, long keys get lines of their own.
+    /// If that is not enough, long keys get lines of their own, then essential columns are cut.
     fn new<R>(columns: &[PageColumn<'_, R>], rows: &[TableRow], room: Option<usize>) -> Self {
         let natural = |(place, column): (usize, &PageColumn<'_, R>)| {
             rows.iter().map(|row| row.width(place)).chain([text::width(column.head)]).max().unwrap_or(0)
@@ -279,13 +280,26 @@ impl Fit {
                 Rank::Essential | Rank::Useful | Rank::Detail => *width,
             };
             let narrowed: Vec<usize> = columns.iter().zip(&natural).map(narrowed).collect();
-            Self::within(columns, &narrowed, room, Rank::Essential).unwrap_or_else(|| {
+            let whole = Self::within(columns, &narrowed, room, Rank::Useful);
+            let fit = whole.or_else(|| Self::essential_only(columns, &narrowed, room));
+            fit.or_else(|| Self::within(columns, &narrowed, room, Rank::Essential)).unwrap_or_else(|| {
                 let only_keys = |(column, width): (&PageColumn<'_, R>, usize)| {
                     Some(width).filter(|_| column.rank == Rank::Key)
                 };
                 Self { widths: columns.iter().zip(narrowed).map(only_keys).collect(), is_shortened: true }
             })
         })
+    }
+
+    /// Widths of only the keys and essential columns, all of which may be cut; `None` if they do not fit.
+    fn essential_only<R>(columns: &[PageColumn<'_, R>], natural: &[usize], room: usize) -> Option<Self> {
+        let shown = |(column, width): (&PageColumn<'_, R>, &usize)| match column.rank {
+            Rank::Key | Rank::Essential => Some(*width),
+            Rank::Useful | Rank::Detail => None,
+        };
+        let whole = columns.iter().zip(natural).map(shown).collect();
+        let widths = cut(columns, whole, room, |column| column.rank == Rank::Essential);
+        (used(&widths) <= room).then_some(Self { widths, is_shortened: true })
     }
 
     /// Widths that fit if columns of this rank and lower ones may be left out; `None` if no widths fit.
@@ -299,7 +313,7 @@ impl Fit {
         loop {
             let shown = natural.iter().zip(&is_shown).map(|(width, is_shown)| is_shown.then_some(*width));
             let whole: Vec<Option<usize>> = shown.collect();
-            let widths = cut(columns, whole.clone(), room);
+            let widths = cut(columns, whole.clone(), room, |column| column.is_flexible);
             if used(&widths) <= room {
                 let is_shortened = widths != whole || is_shown.contains(&false);
                 return Some(Self { widths, is_shortened });
@@ -317,13 +331,18 @@ fn used(widths: &[Option<usize>]) -> usize {
     widths.iter().flatten().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
 }
 
-/// Cuts flexible columns, the widest first, until the widths fit or none can be cut.
-fn cut<R>(columns: &[PageColumn<'_, R>], mut widths: Vec<Option<usize>>, room: usize) -> Vec<Option<usize>> {
+/// Cuts columns, the widest first, until the widths fit or none can be cut. `may_be_cut` chooses the columns.
+fn cut<R>(
+    columns: &[PageColumn<'_, R>],
+    mut widths: Vec<Option<usize>>,
+    room: usize,
+    may_be_cut: impl Fn(&PageColumn<'_, R>) -> bool,
+) -> Vec<Option<usize>> {
     while used(&widths) > room {
         let can_shrink = |(place, width): (usize, &Option<usize>)| {
             let column = &columns[place];
             let least = NARROWEST.max(text::width(column.head));
-            let width = width.filter(|width| *width > least && column.is_flexible)?;
+            let width = width.filter(|width| *width > least && may_be_cut(column))?;
             Some((width, place))
         };
         let Some((width, place)) = widths.iter().enumerate().filter_map(can_shrink).max() else { break };
@@ -401,6 +420,21 @@ mod tests {
         let table = "\nPOD           VERDICT            LEAVES\nmonitoring/prometheus-agent-0\n              \
                      it leaves at once  12s\n";
         assert_eq!(narrow("monitoring/prometheus-agent-0", 40), format!("{table}{SHORTENED}"));
+    }
+
+    #[test]
+    fn essential_columns_are_cut_before_one_of_them_is_left_out() {
+        let mut out = page(Some(48), false);
+        PageTable::new(&["general-1a-01"])
+            .key("NODE", |name| *name)
+            .useful("ZONE", |_| "eu-central-1a")
+            .essential("DRAIN", |_| "drains in ~42s with --delete-emptydir-data")
+            .essential("FIRST CAUSE", |_| "Deployment batch/image-resize")
+            .flexible()
+            .print(&mut out);
+        let table = "\nNODE          DRAIN             FIRST CAUSE\ngeneral-1a-01\n              \
+                     drains in ~42s …  Deployment batc…\n";
+        assert_eq!(out.into_text(), format!("{table}{SHORTENED}"));
     }
 
     #[test]

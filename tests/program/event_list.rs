@@ -171,7 +171,7 @@ fn a_frozen_screen_reads_no_events() {
 }
 
 /// Returns Events as `kubectl get events` has them.
-fn objects() -> Objects {
+pub fn objects() -> Objects {
     let mut objects = Objects::of(CASE);
     let event = |name: &str, about: Value, kind: &str, reason: &str, last: &str| {
         json!({

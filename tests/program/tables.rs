@@ -1,5 +1,6 @@
 //! Every table of every command at several terminal widths: cells agree with the head of their column, columns are
-//! aligned, and the names of the rows are always shown and never truncated.
+//! aligned, the names of the rows are always shown and never truncated, no two rows are equal, and a column beside the
+//! names is always left.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,18 +12,20 @@ use crate::{
         program::{Server, Shell},
         terminal::Terminal,
     },
+    event_list,
     tuning::{record, settings},
 };
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
 
 /// Tables by their first heads, each with the heads of the columns that name its rows.
-const KEYS: [(&str, &[&str]); 29] = [
+const KEYS: [(&str, &[&str]); 35] = [
     ("ZONE", &["ZONE"]),
     ("NODE ZONE", &["NODE"]),
     ("NODE STATE", &["NODE"]),
     ("NODE POD", &["NODE", "POD"]),
     ("NODE CHANGE", &["NODE"]),
+    ("NODE DRAIN", &["NODE"]),
     ("NODE CORDONED BY THIS", &["NODE"]),
     ("CORDONED NODE", &["CORDONED NODE"]),
     ("POD", &["POD"]),
@@ -36,7 +39,12 @@ const KEYS: [(&str, &[&str]); 29] = [
     ("DRY RUN", &["DRY RUN"]),
     ("SIGNAL", &["SIGNAL"]),
     ("PLACE", &["PLACE", "POD"]),
+    ("LAST TYPE REASON", &["OBJECT"]),
     ("LAST", &["EVENT"]),
+    ("KIND", &["KIND"]),
+    ("WAVE", &["WAVE"]),
+    ("LOST", &["LOST"]),
+    ("LEFT OUT", &["LEFT OUT"]),
     ("BEST NODES", &["BEST NODES"]),
     ("NODES", &["DO NOT FIT BECAUSE"]),
     ("CAVEATS", &["CAVEATS"]),
@@ -82,6 +90,9 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
         let line = [line, &of_recording].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
+    // Pods have left by then.
+    let line = ["departures", "--recording", file, "--at", "6m"];
+    heads.extend(check(&shell, &line, &known).await);
     for line in [
         &["tune", file][..],
         &["config"],
@@ -90,11 +101,44 @@ async fn tables_over_a_recording_say_below_each_head_what_the_head_says() {
     ] {
         heads.extend(check(&shell, line, &known).await);
     }
-    for head in
-        ["ZONE", "NODE", "POD", "RECEIVING NODE", "SIGNAL", "PLACE", "BEST NODES", "CHART", "PROFILE", "KEY"]
-    {
+    for head in [
+        "ZONE",
+        "NODE",
+        "POD",
+        "RECEIVING NODE",
+        "SIGNAL",
+        "PLACE",
+        "BEST NODES",
+        "KIND",
+        "CHART",
+        "PROFILE",
+        "KEY",
+    ] {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_table_of_pending_pods_says_below_each_head_what_the_head_says() {
+    let shell = Shell::new();
+    let recording = record("preemption", &settings(40), &[], 150).await;
+    let file = shell.home.path().join("preemption.kordon");
+    std::fs::write(&file, recording).expect("written");
+    let of_recording = ["--recording", file.to_str().expect("text"), "--at", "2m"];
+    let status = shell.run(&[&["status", "-o", "json"][..], &of_recording].concat()).await;
+    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let heads = check(&shell, &[&["pending"][..], &of_recording].concat(), &known).await;
+    assert!(heads.contains("POD"), "{heads:?}");
+}
+
+#[tokio::test]
+async fn the_table_of_events_says_below_each_head_what_the_head_says() {
+    let shell = Shell::new();
+    let file = shell.file("objects.json", &event_list::objects().list());
+    let status = shell.run(&["status", "-o", "json", "--from", &file]).await;
+    let known = Known::new(&serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err)));
+    let heads = check(&shell, &["events", "--from", &file], &known).await;
+    assert!(heads.contains("LAST"), "{heads:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -115,6 +159,9 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         &["plan", "taint", node, "a=b:NoExecute"],
         &["plan", "label", node, "a=b"],
         &["plan", "delete", "-A", "--all", "--field-selector", "spec.nodeName=general-1a-02"],
+        &["budgets"],
+        &["audit"],
+        &["maintenance", "--zone", "a"],
         // The cordon is the last command that changes anything. Repeated runs of it change nothing more and print the
         // same table.
         &["cordon", "general-1a-03", "--enforce", "--yes", "--reason", "a test of tables"],
@@ -124,7 +171,7 @@ async fn tables_of_plans_and_operations_say_below_each_head_what_the_head_says()
         let line = [line, &of_server].concat();
         heads.extend(check(&shell, &line, &known).await);
     }
-    for head in ["NODE", "POD", "BUDGET", "DRY RUN", "CORDONED NODE", "OPERATION"] {
+    for head in ["NODE", "POD", "BUDGET", "WAVE", "LEFT OUT", "DRY RUN", "CORDONED NODE", "OPERATION"] {
         assert!(heads.contains(head), "no table begins with {head}: {heads:?}");
     }
 }
@@ -239,9 +286,17 @@ impl Known {
                 kind == Kind::Node || cell.ends_with(" nodes") || cell.ends_with(" (not cordoned)")
             }
             "POD" | "POD NOT EVICTED" | "STAYS PENDING" | "PENDING POD" | "BUDGET" => kind == Kind::Pod,
+            "LEFT OUT" => kind == Kind::Node,
             "ZONE" => kind == Kind::Zone,
-            // A number, or names in the list of operations.
-            "NODES" => matches!(kind, Kind::Number | Kind::Node) || cell.ends_with(" nodes"),
+            // A number, or names in the list of operations and in waves.
+            "NODES" => {
+                let are_nodes = || cell.split(", ").all(|name| self.kind(name) == Kind::Node);
+                kind == Kind::Number || cell.ends_with(" nodes") || are_nodes()
+            }
+            // A number, or the names of pods that a maintenance loses.
+            "LOST" => matches!(kind, Kind::Number | Kind::Pod),
+            // A number, or the number of pods that are healthy and that have to be.
+            "HEALTHY" => kind == Kind::Number || cell.contains(" of "),
             "NOT READY"
             | "NOT READY AT END"
             | "QUEUE"
@@ -251,11 +306,16 @@ impl Known {
             | "NOT BACK: MOVES"
             | "UNCERTAIN"
             | "NEEDS"
-            | "HEALTHY"
             | "EXPECTED"
             | "ALLOWED"
             | "TRIES"
             | "COUNT"
+            | "WAVE"
+            | "LEAVE"
+            | "DATA LOST"
+            | "PENDING"
+            | "IN 2H"
+            | "N-1 STRANDS"
             | "PLACE"
             | "PRIORITY"
             | "SCORE"
@@ -270,7 +330,7 @@ impl Known {
             "CPU" => kind == Kind::Number || cell.contains("->") || cell.ends_with('m') || cell.contains('.'),
             "MEMORY" => kind == Kind::Number || cell.contains("->") || cell.ends_with('i'),
             "CPU REQ" | "CPU USED" | "MEM REQ" | "MEM USED" | "UNHEALTHY" | "CHANCE" => cell.ends_with('%'),
-            "READY" | "CORDONED" | "BUDGET IGNORED" => is_words(&["yes", "no"]),
+            "READY" | "CORDONED" | "BUDGET IGNORED" | "CORDONED AHEAD" => is_words(&["yes", "no"]),
             "PHASE" => is_words(&["Pending", "Running", "Succeeded", "Failed", "Unknown"]),
             "RATE" => cell.contains("/s "),
             "EVICTION RATE" | "EVICTION RATE AT END" => cell.ends_with("/s"),
@@ -278,7 +338,7 @@ impl Known {
             "IN" | "EVICTION" => kind == Kind::Span || is_words(&["now", "stuck ", "never"]),
             "RAN NOWHERE" | "NOT BACK: NOWHERE" | "HEARTBEAT" | "GRACE LEFT" | "REPLACED IN" | "READY IN"
             | "READY AGAIN" | "LEAVES" | "DELETED" | "FOR" | "GRACE" | "PERIOD" | "STATUS" | "LAST"
-            | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" | "AGE" => {
+            | "BEST" | "TYPICAL" | "WORST" | "BLIP OF" | "AGE" | "AGO" | "FIRST" | "TAKES" => {
                 kind == Kind::Span || is_words(&["never", "from death"])
             }
             "EVENT" => kind == Kind::Other && !cell.starts_with(char::is_numeric),
@@ -342,6 +402,20 @@ impl Known {
             | "OWNER"
             | "FINALIZERS"
             | "NODE STATES"
+            | "FIRST CAUSE"
+            | "POOL"
+            | "ROOM"
+            | "RULE"
+            | "BLOCKS"
+            | "DRAINS"
+            | "DRAINED"
+            | "DOWN MEANWHILE"
+            | "WHAT WOULD HELP"
+            | "KIND"
+            | "STAGE"
+            | "EVIDENCE"
+            | "OBJECT"
+            | "SOURCE"
             | "BY THE REPLACEMENT OF" => true,
             other => panic!("nothing says what stands below {other}: {cell:?}"),
         }
@@ -429,13 +503,14 @@ impl Printed {
     }
 
     fn keys(&self) -> &'static [&'static str] {
-        let two = self.heads.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
-        let found = KEYS.iter().find(|(first, _)| *first == two);
-        let found = found.or_else(|| KEYS.iter().find(|(first, _)| *first == self.heads[0]));
+        let found = (1..=3).rev().find_map(|count| {
+            let heads = self.heads.iter().take(count).cloned().collect::<Vec<_>>().join(" ");
+            KEYS.iter().find(|(first, _)| *first == heads)
+        });
         found.unwrap_or_else(|| panic!("nothing says what names the rows of {:?}", self.heads)).1
     }
 
-    /// Asserts that cells agree with their heads, and that lines fit the width.
+    /// Asserts that cells agree with their heads, and that no two rows are equal: each is about another object.
     fn check(&self, known: &Known, width: Option<usize>, command: &[&str]) {
         let whole = self.lines.join("\n");
         for row in &self.rows {
@@ -448,6 +523,13 @@ impl Printed {
                 );
             }
         }
+        // A line below a cell, which the cell continues on, names nothing.
+        let names_something = |row: &&BTreeMap<String, String>| {
+            self.keys().iter().any(|key| row.get(*key).is_some_and(|cell| !cell.is_empty()))
+        };
+        let rows: Vec<_> = self.rows.iter().filter(names_something).collect();
+        let distinct: BTreeSet<_> = rows.iter().collect();
+        assert_eq!(distinct.len(), rows.len(), "{command:?} at {width:?} has equal rows:\n{whole}");
     }
 
     /// Whether all columns of this table are columns of `whole`, in the same order.
@@ -456,7 +538,8 @@ impl Printed {
         self.heads.iter().all(|head| rest.any(|other| other == head))
     }
 
-    /// Asserts that no column with the names of the rows is left out or truncated.
+    /// Asserts that no column with the names of the rows is left out or truncated, that another column is left beside
+    /// them, and that lines fit the width.
     fn check_rows(&self, whole: &Self, width: u16, command: &[&str]) {
         let text = self.lines.join("\n");
         for key in whole.keys() {
@@ -468,10 +551,14 @@ impl Printed {
                 assert!(!row[*key].contains('…'), "{command:?} at {width} cuts {:?}:\n{text}", row[*key]);
             }
         }
-        let has_others = self.heads.iter().any(|head| !whole.keys().contains(&&**head));
+        let has_others = |table: &Self| table.heads.iter().any(|head| !whole.keys().contains(&&**head));
+        assert!(
+            has_others(self) || !has_others(whole),
+            "{command:?} at {width} only names its rows:\n{text}"
+        );
         let longest = self.lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
         assert!(
-            longest <= usize::from(width) || !has_others || self.is_long_by_keys(whole, width),
+            longest <= usize::from(width) || !has_others(self) || self.is_long_by_keys(whole, width),
             "{command:?} at {width}:\n{text}"
         );
     }

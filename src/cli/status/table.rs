@@ -1,6 +1,9 @@
 //! The table of `kordon status`.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use super::{
     super::{
@@ -12,7 +15,11 @@ use super::{
         ConfidenceReport, EvictionReport, StatusNodeReport, StatusReport, StatusZoneReport, WatchReport,
     },
 };
-use crate::{model::NodeState, ui::text};
+use crate::{
+    model::{NodeState, zone_names::ZoneNames},
+    ui::text,
+};
+use kordon_core::cluster::ZoneKey;
 use kordon_time::{Span, Timestamp};
 
 /// Renders the report. Control characters in text from the cluster are made visible.
@@ -104,11 +111,13 @@ fn nodes(out: &mut Page, report: &StatusReport) {
     let (calm, notable): (Vec<_>, Vec<_>) =
         report.nodes.iter().partition(|node| out.folds() && is_calm(node));
     let mut rows: Vec<NodeRow<'_>> = notable.into_iter().map(NodeRow::One).collect();
-    let mut zones: BTreeMap<&str, Vec<&StatusNodeReport>> = BTreeMap::new();
-    calm.into_iter().for_each(|node| zones.entry(&node.zone).or_default().push(node));
-    rows.extend(zones.into_values().map(|nodes| match nodes[..] {
+    let all_zones: BTreeSet<ZoneKey> = report.nodes.iter().map(zone_of).collect();
+    let names = ZoneNames::for_zones(&all_zones);
+    let mut zones: BTreeMap<ZoneKey, Vec<&StatusNodeReport>> = BTreeMap::new();
+    calm.into_iter().for_each(|node| zones.entry(zone_of(node)).or_default().push(node));
+    rows.extend(zones.into_iter().map(|(zone, nodes)| match nodes[..] {
         [node] => NodeRow::One(node),
-        _ => NodeRow::Calm(nodes),
+        _ => NodeRow::Calm { zone: (all_zones.len() > 1).then(|| zone_words(&zone, &names)), nodes },
     }));
     let now = report.taken_at;
     PageTable::new(&rows)
@@ -138,10 +147,27 @@ fn nodes(out: &mut Page, report: &StatusReport) {
         .print(out);
 }
 
-/// A node, or all nodes of a zone that are Ready and need no attention: `10 nodes  eu-1a  Ready`.
+fn zone_of(node: &StatusNodeReport) -> ZoneKey {
+    ZoneKey { region: node.region.as_str().into(), zone: node.zone.as_str().into() }
+}
+
+/// A zone as the verdict names it: `zone b`.
+fn zone_words(zone: &ZoneKey, names: &ZoneNames) -> String {
+    if zone.zone.is_empty() && zone.region.is_empty() {
+        "no zone".into()
+    } else {
+        format!("zone {}", names.short(zone))
+    }
+}
+
+/// A node, or all nodes of a zone that are Ready and need no attention: `zone b: 10 nodes  Ready`.
 enum NodeRow<'a> {
     One(&'a StatusNodeReport),
-    Calm(Vec<&'a StatusNodeReport>),
+    Calm {
+        /// The zone, which tells such rows apart; `None` if the cluster has only one.
+        zone: Option<String>,
+        nodes: Vec<&'a StatusNodeReport>,
+    },
 }
 
 impl NodeRow<'_> {
@@ -149,7 +175,7 @@ impl NodeRow<'_> {
     fn of_node(&self, cell: impl Fn(&StatusNodeReport) -> Option<String>) -> String {
         match self {
             Self::One(node) => cell(node),
-            Self::Calm(_) => None,
+            Self::Calm { .. } => None,
         }
         .unwrap_or_else(none)
     }
@@ -157,21 +183,22 @@ impl NodeRow<'_> {
     fn name(&self) -> String {
         match self {
             Self::One(node) => node.name.to_string(),
-            Self::Calm(nodes) => format!("{} nodes", nodes.len()),
+            Self::Calm { zone: Some(zone), nodes } => format!("{zone}: {} nodes", nodes.len()),
+            Self::Calm { zone: None, nodes } => format!("{} nodes", nodes.len()),
         }
     }
 
     fn zone(&self) -> String {
         match self {
             Self::One(node) => node.zone.clone(),
-            Self::Calm(nodes) => nodes.first().map_or_else(none, |node| node.zone.clone()),
+            Self::Calm { nodes, .. } => nodes.first().map_or_else(none, |node| node.zone.clone()),
         }
     }
 
     fn state(&self, now: Timestamp) -> String {
         match self {
             Self::One(node) => node.status.map_or_else(none, |status| status.text(now)),
-            Self::Calm(_) => NodeState::Ready.to_string(),
+            Self::Calm { .. } => NodeState::Ready.to_string(),
         }
     }
 
@@ -180,14 +207,14 @@ impl NodeRow<'_> {
             Self::One(node) => {
                 node.status.map_or(Emphasis::Plain, |status| Emphasis::for_state(status.state.role()))
             }
-            Self::Calm(_) => Emphasis::Plain,
+            Self::Calm { .. } => Emphasis::Plain,
         }
     }
 
     fn pods(&self) -> String {
         let pods = match self {
             Self::One(node) => node.pods,
-            Self::Calm(nodes) => nodes.iter().map(|node| node.pods).sum(),
+            Self::Calm { nodes, .. } => nodes.iter().map(|node| node.pods).sum(),
         };
         pods.map_or_else(none, |pods| pods.to_string())
     }
