@@ -45,7 +45,9 @@ pub async fn run(args: JournalArgs, connection: ConnectionArgs) -> Result<(), Cl
     if once.is_recorded() {
         let shot = OneShot::ask(once, connection, false).await?;
         let entries = shot.model.journal.numbered();
-        let entries = entries.map(|(number, entry)| EntryReport::new(number, entry)).collect();
+        let mut entries: Vec<EntryReport> =
+            entries.map(|(number, entry)| EntryReport::new(number, entry)).collect();
+        entries.sort_by_key(|entry| entry.last_at);
         let report = JournalReport { entries: Some(entries), ..JournalReport::default() };
         once.output.print(&report, entry_table)?;
         return shot.done();
@@ -124,7 +126,7 @@ struct JournalReport {
     folder: Option<String>,
     /// The operations, the oldest first; `null` with `--recording`.
     operations: Option<Vec<OperationReport>>,
-    /// The entries, the oldest first; `null` without `--recording`.
+    /// The entries by `lastAt`, the oldest first; `null` without `--recording`.
     entries: Option<Vec<EntryReport>>,
 }
 

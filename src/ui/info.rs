@@ -124,11 +124,7 @@ fn outcomes(report: &OutcomeReport) -> Vec<String> {
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let others: String = others.map(|(count, words)| format!(", {count} {words}")).collect();
     let mut lines = vec![format!("{} of {} as predicted{chance}{others}", right + by_chance, counts.all())];
-    lines.extend(
-        differences.iter().map(|other| {
-            format!("not: {} predicted {}, became {}", other.pods, other.predicted, other.became)
-        }),
-    );
+    lines.extend(differences.iter().map(|other| format!("not: {other}")));
     lines
 }
 

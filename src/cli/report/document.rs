@@ -142,7 +142,8 @@ pub struct ReportedEvictions {
     pub kinds: Vec<EvictionKindCount>,
     /// `--back-within` in seconds.
     pub back_within_seconds: f64,
-    /// Pods that were evicted although their node was Ready again within `--back-within`.
+    /// Pods that were evicted although their node was Ready again within `--back-within` (5m). Only in JSON. It does not
+    /// compare settings, as [tune.md](tune.md) does.
     pub unnecessary: Vec<UnnecessaryEviction>,
 }
 

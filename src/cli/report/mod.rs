@@ -41,7 +41,7 @@ pub struct ReportArgs {
     /// Where to end (default: the end)
     #[arg(long, value_name = "TIME", value_parser = recorded_time, allow_hyphen_values = true)]
     to: Option<RecordedTime>,
-    /// An eviction was not necessary if its node was Ready again within this time
+    /// An eviction was not necessary if its node was Ready again within this time (evictions.unnecessary in JSON)
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = span::span)]
     back_within: Span,
     /// How to print it

@@ -1,7 +1,8 @@
 //! Accuracy of predictions, as cells and sentences of the postmortem.
 
 use super::document::{PredictedEvents, ReportedPredictions};
-use crate::cli::status::predictions::OutcomesReport;
+use crate::cli::status::predictions::{OutcomeDifferencesReport, OutcomesReport};
+use kordon_core::forecast::OutcomeDifferences;
 
 pub const EVENT_COLUMNS: [&str; 8] =
     ["event", "all", "on time", "by chance", "not predictable", "missed", "why missed", "not compared"];
@@ -33,10 +34,10 @@ pub fn event_cells(event: &PredictedEvents) -> [String; 8] {
 }
 
 pub fn outcome_cells(outcomes: &OutcomesReport) -> [String; 7] {
-    let differences = outcomes
-        .differences
-        .iter()
-        .map(|other| format!("{} predicted {}, became {}", other.pods, other.predicted, other.became));
+    let differences = outcomes.differences.iter().map(|other| {
+        let OutcomeDifferencesReport { predicted, became, pods } = *other;
+        OutcomeDifferences { predicted, became, pods }.to_string()
+    });
     [
         outcomes.pods.to_string(),
         outcomes.right.to_string(),

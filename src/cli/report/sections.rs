@@ -70,11 +70,6 @@ fn summary(report: &IncidentReport) -> Block {
             summary.workloads_affected,
             seconds(summary.missing_pod_seconds)
         ),
-        format!(
-            "Evictions that were not necessary (node back within {}): {}",
-            seconds(report.evictions.back_within_seconds),
-            report.evictions.unnecessary.len()
-        ),
     ])
 }
 
@@ -126,22 +121,9 @@ fn workloads(report: &IncidentReport) -> Block {
     table(columns, rows)
 }
 
-fn evictions(report: &IncidentReport) -> [Block; 4] {
+fn evictions(report: &IncidentReport) -> [Block; 2] {
     let kinds = report.evictions.kinds.iter().map(|kind| [kind.kind.to_owned(), kind.pods.to_string()]);
-    let unnecessary = report.evictions.unnecessary.iter().map(|eviction| {
-        [
-            eviction.pod.to_string(),
-            eviction.node.to_string(),
-            time(Some(eviction.at)),
-            seconds(eviction.back_after_seconds),
-        ]
-    });
-    [
-        Block::Heading("Evictions"),
-        table(["kind", "pods"], kinds),
-        Block::Heading("Evictions that were not necessary"),
-        table(["pod", "node", "evicted", "node back after"], unnecessary),
-    ]
+    [Block::Heading("Evictions"), table(["kind", "pods"], kinds)]
 }
 
 fn predictions(report: &IncidentReport) -> Vec<Block> {

@@ -3,6 +3,7 @@
 mod observations;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::Arc,
@@ -209,10 +210,19 @@ impl JournalEntry {
         };
         let word = subject.and_then(|subject| subject.word(self.subjects.len())).unwrap_or_default();
         let name = subject.map(ToString::to_string).unwrap_or_default();
-        let parts = [&self.verb, word, &name, &others, &self.text];
+        let predicate = self.predicate();
+        let parts = [self.verb.as_str(), word, &name, &others, &predicate];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         let detail = if self.detail.is_empty() { String::new() } else { format!(": {}", self.detail) };
         format!("{}{detail}", parts.join(" "))
+    }
+
+    /// Returns the text after the subjects, which agrees with their number: `is gone`, `are gone`.
+    pub fn predicate(&self) -> Cow<'_, str> {
+        match self.text.strip_prefix("is ").filter(|_| self.others() > 0) {
+            Some(rest) => Cow::Owned(format!("are {rest}")),
+            None => Cow::Borrowed(&self.text),
+        }
     }
 
     /// Returns the accuracy of the prediction as text: `predicted 6s before`, `not predicted`. `None` if the event
@@ -530,6 +540,10 @@ mod tests {
             ("", String::new(), 0, "zone z is Normal"),
         ];
         assert_eq!(entries, expected);
+        let words: Vec<String> = journal.entries().map(JournalEntry::words).collect();
+        let expected =
+            ["nodes a and 1 more are silent", "cancelled the eviction of pod x/y", "zone z is Normal"];
+        assert_eq!(words, expected);
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Phrase {
             0 => String::new(),
             others => format!(" and {} more", text::count(others)),
         };
-        let words = text::brief(&entry.text);
+        let words = text::brief(&entry.predicate());
         let mut before = before.join(" ");
         if !before.is_empty() && subject.is_some() {
             before.push(' ');

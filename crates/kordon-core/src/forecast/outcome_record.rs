@@ -170,12 +170,33 @@ pub struct OutcomeReport {
     pub last: Vec<OutcomeDifference>,
 }
 
-/// Number of pods with a certain predicted and a certain, different observed outcome.
+/// Number of pods with a certain predicted and a certain observed outcome, which differ in kind or in the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutcomeDifferences {
     pub predicted: &'static str,
     pub became: &'static str,
     pub pods: usize,
+}
+
+impl OutcomeDifferences {
+    /// Whether the replacements were to land on certain nodes.
+    fn had_nodes(&self) -> bool {
+        let words = [OutcomeKind::Moves.word(), OutcomeKind::Preempts.word()];
+        words.contains(&self.predicted)
+    }
+}
+
+/// Formats the difference: `5 predicted moves, became pending`, `5 predicted moves, became moves to another node`.
+impl fmt::Display for OutcomeDifferences {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { predicted, became, pods } = self;
+        let node = match *became {
+            "moves" if self.had_nodes() => " to another node",
+            "notStarted" if self.had_nodes() => " on another node",
+            _ => "",
+        };
+        write!(f, "{pods} predicted {predicted}, became {became}{node}")
+    }
 }
 
 impl OutcomeRecord {
@@ -418,6 +439,23 @@ mod tests {
         assert_eq!(runs("n2"), OutcomeScore { by_chance: 1, ..none });
         assert_eq!(runs("n3"), OutcomeScore { wrong: 1, ..none });
         assert_eq!(counts(Became::Pending), OutcomeScore { wrong: 1, ..none });
+    }
+
+    #[test]
+    fn a_difference_says_what_differed() {
+        let became = |became: Became| {
+            let mut record = OutcomeRecord::default();
+            record.count(case("cart", false), became);
+            record.report().differences[0].to_string()
+        };
+        assert_eq!(became(Became::Runs("n3".into())), "1 predicted moves, became moves to another node");
+        assert_eq!(
+            became(Became::NotStarted("n3".into())),
+            "1 predicted moves, became notStarted on another node"
+        );
+        assert_eq!(became(Became::Pending), "1 predicted moves, became pending");
+        let stuck = OutcomeDifferences { predicted: "stuck", became: "moves", pods: 2 };
+        assert_eq!(stuck.to_string(), "2 predicted stuck, became moves");
     }
 
     /// Seven pods of a Job that fail at once are replaced after ten minutes, when the forecast has ended.
