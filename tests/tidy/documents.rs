@@ -36,3 +36,22 @@ fn the_repository_has_what_a_newcomer_looks_for() {
         assert!(architecture.contains(&format!("`{layer}`")), "ARCHITECTURE.md does not speak of `{layer}`");
     }
 }
+
+/// The figures of kordon's memory in README.md are those of the smaller cluster in `docs/performance.md`, with their date.
+#[test]
+fn the_readme_has_the_measured_memory() {
+    let (readme, measured) = (file("README.md"), file("docs/performance.md"));
+    let row = |page: &str, start: &str| {
+        let row = page.lines().find(|line| line.starts_with(start));
+        row.unwrap_or_else(|| panic!("no row {start:?}")).to_owned()
+    };
+    let stated = row(&readme, "| Memory on 5,000 nodes and 150,000 pods |");
+    for what in ["| resident memory with everything loaded |", "| resident memory at its peak under load |"] {
+        let row = row(&measured, what);
+        let figure = row.split('|').nth(2).expect("a cell").trim();
+        assert!(stated.contains(figure), "README.md does not say {figure}: {stated}");
+    }
+    let (_, date) = measured.split_once("the smaller cluster on ").expect("a date");
+    let date = date.split(',').next().expect("a date");
+    assert!(stated.contains(date), "README.md does not say {date}: {stated}");
+}
