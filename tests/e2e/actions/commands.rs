@@ -1,11 +1,11 @@
 //! The commands that kordon prints, run in a shell with the real kubectl: first as a dry run that changes nothing, then
 //! for real. Each must do what kordon says.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::{
-    apps::v1::Deployment,
+    apps::v1::{Deployment, StatefulSet},
     core::v1::{Namespace, Node, Pod},
 };
 use kordon_time::Span;
@@ -15,10 +15,13 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::cluster::{ClusterSize, UserShell, budgets, nodes, pods, pods_on, set_budget, start_cluster};
+use super::cluster::{
+    ClusterSize, UserShell, budgets, create_budget, nodes, pods, pods_on, set_budget, start_cluster,
+};
 use crate::harness::{
     eventually::eventually,
-    kubelets::Kubelets,
+    kubelets::{CONTAINER, Kubelets},
+    objects::deployment,
     plane::{ADMIN, Plane},
 };
 
@@ -29,6 +32,8 @@ pub async fn printed_commands_do_what_they_claim(plane: &mut Plane) -> Result<()
     nodes_are_changed(plane, &kordon).await?;
     pods_and_what_they_belong_to_are_changed(plane, &kordon).await?;
     nodes_are_drained(plane, &kordon).await?;
+    what_a_budget_keeps_is_let_go(plane, &kordon).await?;
+    a_node_is_drained_without_evictions(plane, &kordon).await?;
     what_hangs_on_a_silent_node_is_removed(plane, &kordon, &kubelets).await
 }
 
@@ -71,6 +76,16 @@ async fn nodes_are_changed(plane: &Plane, kordon: &UserShell) -> Result<()> {
     ensure!(label().await?.as_deref() == Some("b"));
     run(plane, &of_plan(kordon, &["label", "a1", "team-"]).await?).await?;
     ensure!(label().await?.is_none());
+
+    let note = async || Ok::<_, anyhow::Error>(all.get("a1").await?.annotations().get(NOTE).cloned());
+    let text = "disk swap, until noon";
+    run(plane, &of_plan(kordon, &["annotate", "nodes", "a1", &format!("{NOTE}={text}")]).await?).await?;
+    ensure!(note().await?.as_deref() == Some(text), "{:?}", note().await?);
+    let line = ["annotate", "a1", &format!("{NOTE}=done"), "--overwrite"];
+    run(plane, &of_plan(kordon, &line).await?).await?;
+    ensure!(note().await?.as_deref() == Some("done"));
+    run(plane, &of_plan(kordon, &["annotate", "a1", &format!("{NOTE}-")]).await?).await?;
+    ensure!(note().await?.is_none());
     Ok(())
 }
 
@@ -84,11 +99,7 @@ async fn pods_and_what_they_belong_to_are_changed(plane: &Plane, kordon: &UserSh
     // The budget requires all seven pods, so it refuses evictions. Its numbers depend on whether the seventh pod is
     // Ready.
     set_budget(&client, "web", json!(7)).await?;
-    eventually("seven ready pods", Span::from_secs(30), async || {
-        let healthy = budgets(&client).get("web").await?.status.map(|status| status.current_healthy);
-        Ok((healthy == Some(7)).then_some(()))
-    })
-    .await?;
+    wait_for_healthy(&client, "web", 7).await?;
     run(plane, &wait_for_why(kordon, &["pod", &web], "relaxBudget").await?).await?;
     let budget = budgets(&client).get("web").await?;
     let least = budget.spec.and_then(|spec| spec.min_available);
@@ -123,6 +134,75 @@ async fn nodes_are_drained(plane: &Plane, kordon: &UserShell) -> Result<()> {
     run(plane, &of_why(kordon, &["node", "c1"], "drain").await?).await?;
     ensure!(apps("c1").await?.is_empty(), "{:?}", apps("c1").await?);
     Ok(())
+}
+
+/// Budgets keep a pod of a StatefulSet, a pod that is never Ready, and a pod that two budgets protect.
+async fn what_a_budget_keeps_is_let_go(plane: &Plane, kordon: &UserShell) -> Result<()> {
+    let client = plane.client();
+    let sets = Api::<StatefulSet>::namespaced(client.clone(), "default");
+    let mut store = deployment("store", 2, 2);
+    store["spec"]["serviceName"] = "store".into();
+    sets.create(&PostParams::default(), &serde_json::from_value(store)?).await?;
+    create_budget(&client, "store", "store", json!(2)).await?;
+    wait_for_healthy(&client, "store", 2).await?;
+    run(plane, &wait_for_why(kordon, &["pod", "store-0"], "scaleUp").await?).await?;
+    ensure!(sets.get("store").await?.spec.and_then(|spec| spec.replicas) == Some(3));
+
+    let mut sick = deployment("sick", 1, 2);
+    sick["spec"]["template"]["metadata"]["labels"][CONTAINER] = "unready".into();
+    let deployments = Api::<Deployment>::namespaced(client.clone(), "default");
+    deployments.create(&PostParams::default(), &serde_json::from_value(sick)?).await?;
+    create_budget(&client, "sick", "sick", json!(1)).await?;
+    let pod = eventually("a pod that runs", Span::from_secs(20), async || {
+        let found = pods(&client).await?.into_iter().find(|pod| pod.name_any().starts_with("sick"));
+        let runs =
+            |pod: &Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Running");
+        Ok(found.filter(runs).map(|pod| pod.name_any()))
+    })
+    .await?;
+    run(plane, &wait_for_why(kordon, &["pod", &pod], "alwaysAllow").await?).await?;
+    let policy = budgets(&client).get("sick").await?.spec.and_then(|spec| spec.unhealthy_pod_eviction_policy);
+    ensure!(policy.as_deref() == Some("AlwaysAllow"), "{policy:?}");
+
+    create_budget(&client, "store", "store-2", json!(1)).await?;
+    run(plane, &wait_for_why(kordon, &["pod", "store-0"], "deleteBudget").await?).await?;
+    let left = budgets(&client).list(&ListParams::default()).await?;
+    let left: BTreeSet<String> = left.iter().map(ResourceExt::name_any).collect();
+    ensure!(left == BTreeSet::from(["sick", "store", "web"].map(str::to_owned)), "{left:?}");
+
+    for (name, kind) in [("store", "statefulsets"), ("sick", "deployments")] {
+        plane
+            .shell(&format!("kubectl delete {kind}/{name} pdb/{name} -n default --cascade=foreground"))
+            .await?;
+    }
+    Ok(())
+}
+
+/// A budget refuses every eviction from the node, and a finalizer holds a pod there.
+async fn a_node_is_drained_without_evictions(plane: &Plane, kordon: &UserShell) -> Result<()> {
+    let client = plane.client();
+    set_budget(&client, "web", json!("100%")).await?;
+    let listed = pods(&client).await?;
+    let protected = listed.iter().filter(|pod| pod.name_any().starts_with("web"));
+    let mut nodes = protected.filter_map(|pod| pod.spec.as_ref()?.node_name.clone());
+    let node =
+        nodes.find(|node| ["a2", "b1", "b2"].contains(&&**node)).context("a node with a pod of web")?;
+    create_pod(&client, "default", "stale", &node, &["example.com/held"]).await?;
+    let of_default = Api::<Pod>::namespaced(client.clone(), "default");
+    of_default.delete("stale", &DeleteParams::default().grace_period(1)).await?;
+    // kubectl leaves a pod alone whose deletion is overdue by more than the limit, in whole seconds.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let line = ["drain", &node, "--disable-eviction", "--skip-wait-for-delete-timeout=1", "--timeout=25s"];
+    let command = of_plan(kordon, &line).await?;
+    for flag in ["--disable-eviction", "--skip-wait-for-delete-timeout=1"] {
+        ensure!(command.contains(flag), "{command}");
+    }
+    run(plane, &command).await?;
+    let left: Vec<String> = pods_on(&client, &node).await?.iter().map(ResourceExt::name_any).collect();
+    ensure!(left == ["stale"], "{left:?}");
+    run(plane, &wait_for_why(kordon, &["pod", "stale"], "removeFinalizers").await?).await?;
+    run(plane, &of_plan(kordon, &["uncordon", &node]).await?).await?;
+    set_budget(&client, "web", json!(1)).await
 }
 
 /// Pods in two namespaces stay Terminating on a node whose kubelet does not confirm their deletion. A command that did
@@ -196,6 +276,15 @@ async fn create_pod(
     .await
 }
 
+/// Waits until a budget counts this many healthy pods.
+async fn wait_for_healthy(client: &Client, budget: &str, pods: i32) -> Result<()> {
+    eventually("healthy pods", Span::from_secs(30), async || {
+        let healthy = budgets(client).get(budget).await?.status.map(|status| status.current_healthy);
+        Ok((healthy == Some(pods)).then_some(()))
+    })
+    .await
+}
+
 async fn pod_of(client: &Client, app: &str) -> Result<String> {
     let found = pods(client).await?.into_iter().find(|pod| pod.name_any().starts_with(app));
     Ok(found.context("a pod")?.name_any())
@@ -245,6 +334,9 @@ async fn run(plane: &Plane, command: &str) -> Result<()> {
     plane.shell(command).await.map(drop)
 }
 
+/// An annotation of a node that no controller writes.
+const NOTE: &str = "example.com/note";
+
 /// Commands for which kubectl 1.37.1 prints nothing in a server-side dry run.
 const QUIET: [&str; 2] = ["kubectl taint ", "kubectl patch "];
 
@@ -263,7 +355,7 @@ impl State {
             let spec = node.spec.clone().unwrap_or_default();
             let mut taints = spec.taints.unwrap_or_default();
             taints.retain(|taint| !CONTROLLERS_TAINTS.contains(&&*taint.key));
-            json!([node.name_any(), node.labels(), spec.unschedulable, taints])
+            json!([node.name_any(), node.labels(), node.annotations().get(NOTE), spec.unschedulable, taints])
         };
         let nodes: Vec<Value> = nodes(&client).await?.into_iter().map(of_node).collect();
         let all = Api::<Pod>::all(client.clone()).list(&ListParams::default()).await?.items;
