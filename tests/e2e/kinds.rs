@@ -9,8 +9,8 @@
 //! `KORDON_DUMPS=FOLDER` the objects of each variant are written to `NAME.json`, as they were at the question, and an
 //! answer that differs, with what happened, to `NAME.answer`.
 
-mod comparison;
-mod history;
+pub mod comparison;
+pub mod history;
 mod variant;
 
 use std::{
@@ -50,8 +50,6 @@ use variant::Variant;
 
 /// The tolerationSeconds that admission adds here, instead of 300.
 const TOLERATION: u32 = 8;
-/// Time without a change after which a namespace counts as settled: longer than the first back-off of a Job.
-const QUIET: Span = Span::from_secs(12);
 /// Longest time for which one variant is observed.
 const OBSERVED: Span = Span::from_secs(180);
 /// Variants that are tried at once: kubelets that are short of time would start pods late.
@@ -170,8 +168,8 @@ impl Trial<'_> {
         let answer = self.ask(variant).await?;
         let mut found = unexpected(variant, &answer);
         let Done { since, is_complete } = self.act(variant).await?;
-        self.observe(variant, since, comparison::lasts(&answer).max(Span::from_secs(variant.lasts.into())))
-            .await?;
+        let at_least = since + comparison::lasts(&answer).max(Span::from_secs(variant.lasts.into()));
+        self.history.until_quiet(&variant.name, at_least, since + OBSERVED).await;
         let (failed_jobs, failed_indexes) = self.jobs(variant).await?;
         let pods = self.history.of(&variant.name);
         if let Some(node) = variant.ask.strip_prefix("drain ") {
@@ -184,8 +182,13 @@ impl Trial<'_> {
                 ));
             }
         }
-        let happened =
-            Happened { since, pods: &pods, failed_jobs: &failed_jobs, failed_indexes: &failed_indexes };
+        let happened = Happened {
+            since,
+            names_nodes: true,
+            pods: &pods,
+            failed_jobs: &failed_jobs,
+            failed_indexes: &failed_indexes,
+        };
         found.extend(comparison::differences(&answer, &variant.name, &happened));
         if !found.is_empty() {
             self.keep_answer(variant, &answer, &format!("{pods:#?}"))?;
@@ -334,23 +337,6 @@ impl Trial<'_> {
         let _turn = self.processes.acquire().await?;
         let since = Clock::system().now();
         Ok((since, self.plane.kubectl(words).await))
-    }
-
-    /// Watches until nothing has changed for a while.
-    async fn observe(&self, variant: &Variant, since: Timestamp, at_least: Span) -> Result<()> {
-        let clock = Clock::system();
-        let (mut last, mut changed) = (self.history.of(&variant.name), clock.now());
-        loop {
-            tokio::time::sleep(Span::from_millis(500).to_std()).await;
-            let (pods, now) = (self.history.of(&variant.name), clock.now());
-            if pods != last {
-                (last, changed) = (pods, now);
-            }
-            let is_quiet = now.since(changed) >= QUIET && now.since(since) >= at_least + QUIET;
-            if is_quiet || now.since(since) >= OBSERVED {
-                return Ok(());
-            }
-        }
     }
 
     /// Returns the reasons of failed Jobs, and the numbers of failed indexes.

@@ -46,9 +46,12 @@ struct Predicted<'a> {
 }
 
 /// What happened in a namespace.
+#[derive(Clone, Copy)]
 pub struct Happened<'a> {
     /// When the observation began.
     pub since: Timestamp,
+    /// Whether pods have to be on the very nodes that the answer names.
+    pub names_nodes: bool,
     pub pods: &'a BTreeMap<String, Seen>,
     /// The condition `Failed` of each Job that has it: its reason, by the name of the Job.
     pub failed_jobs: &'a BTreeMap<String, String>,
@@ -63,7 +66,7 @@ pub fn differences(answer: &Value, namespace: &str, happened: &Happened<'_>) -> 
         let name = pod["pod"].as_str().unwrap_or_default();
         let old = happened.pods.values().find(|seen| seen.name == name && seen.first_seen < happened.since);
         let owner = old.and_then(|seen| seen.owner.clone()).unwrap_or_else(|| ("Pod".into(), name.into()));
-        by_owner.entry(owner).or_default().push(predicted(pod, name));
+        by_owner.entry(owner).or_default().push(predicted(pod, name, happened.names_nodes));
     }
     let mut found = Vec::new();
     for (owner, predicted) in &by_owner {
@@ -101,10 +104,10 @@ pub fn pods(answer: &Value) -> impl Iterator<Item = &Value> {
     of_plan.or_else(|| answer["replacements"].as_array()).into_iter().flatten()
 }
 
-fn predicted<'a>(pod: &'a Value, name: &'a str) -> Predicted<'a> {
+fn predicted<'a>(pod: &'a Value, name: &'a str, names_nodes: bool) -> Predicted<'a> {
     let text = |field: &str| pod[field].as_str();
     let is_tied = pod["placement"]["tied"].as_u64().is_some_and(|tied| tied > 1);
-    let node = || text("landingNode").filter(|_| !is_tied).map(str::to_owned);
+    let node = || text("landingNode").filter(|_| names_nodes && !is_tied).map(str::to_owned);
     let outcome = text("outcome").unwrap_or_default();
     let fate = match outcome {
         "moves" | "preempts" => Fate::Runs(node()),

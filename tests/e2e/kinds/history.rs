@@ -8,7 +8,7 @@ use std::{
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Pod;
 use kordon_clock::Clock;
-use kordon_time::Timestamp;
+use kordon_time::{Span, Timestamp};
 use kube::{
     Api, Client, ResourceExt,
     runtime::{
@@ -19,6 +19,9 @@ use kube::{
 use tokio::task::JoinSet;
 
 use crate::harness::kubelets::is_ready;
+
+/// Time without a change after which a namespace counts as settled: longer than the first back-off of a Job.
+const QUIET: Span = Span::from_secs(12);
 
 /// A pod, as the watch has shown it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +76,22 @@ impl History {
             .filter(|(_, seen)| seen.namespace == namespace)
             .map(|(uid, seen)| (uid.clone(), seen.clone()))
             .collect()
+    }
+
+    /// Waits until nothing has changed in a namespace for a while, first until `at_least`, and at most until `at_most`.
+    pub async fn until_quiet(&self, namespace: &str, at_least: Timestamp, at_most: Timestamp) {
+        let clock = Clock::system();
+        let (mut last, mut changed) = (self.of(namespace), clock.now());
+        loop {
+            tokio::time::sleep(Span::from_millis(500).to_std()).await;
+            let (pods, now) = (self.of(namespace), clock.now());
+            if pods != last {
+                (last, changed) = (pods, now);
+            }
+            if now >= changed.max(at_least) + QUIET || now >= at_most {
+                return;
+            }
+        }
     }
 }
 

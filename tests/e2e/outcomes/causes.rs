@@ -1,0 +1,116 @@
+//! Why outcomes differ from their predictions.
+
+use std::collections::BTreeMap;
+
+use kordon_time::{Span, Timestamp};
+use serde_json::Value;
+
+use super::{Act, Done, Homes};
+
+/// Pods that are evicted within this time of each other are replaced in random order.
+const AT_ONCE: Span = Span::from_secs(5);
+/// Time from the silence of a node until its pods are evicted: grace period, queue and toleration.
+const NOTICED: Span = Span::from_secs(40);
+/// Maximum age of a prediction.
+const PREDICTED_WITHIN: Span = Span::from_secs(3);
+
+/// A reason why an outcome differs from its prediction. Every reason arises between the start of the pod's deletion and
+/// the reading of its outcome.
+enum Cause {
+    /// An action on the old pod's node ended the wait for the old pod: the node came back, was deleted, or was tainted
+    /// out-of-service.
+    NodeOfOldPod,
+    /// The predicted node became silent.
+    PredictedNodeLost,
+    /// The node of the replacement became schedulable again.
+    OtherNodeBack,
+    /// The node of the replacement was silent but not tainted yet; predictions leave out such nodes (docs/outcomes.md).
+    SilentNode,
+    /// Another pod was placed on the predicted node or on the actual node at almost the same time. Which of the two
+    /// pods is placed first is random.
+    PlacedAtOnce,
+    /// A node became schedulable or unschedulable, and the prediction did not include that change yet: outcomes are
+    /// computed once a second, on another thread.
+    OlderPrediction,
+    /// Another pod of the same Job failed before the replacement was created, which starts a longer back-off.
+    JobFailedAgain,
+}
+
+/// Describes each difference, with its explanation.
+pub fn explain(
+    differences: &BTreeMap<(String, String), Value>,
+    done: &[Done],
+    homes: &Homes,
+) -> Vec<(String, Option<String>)> {
+    let explain = |((at, pod), difference): (&(String, String), &Value)| {
+        let text = |field: &str| difference[field].as_str().unwrap_or("-");
+        let (predicted, expected) = (text("predicted"), text("predictedNode"));
+        let (became, node) = (text("became"), text("node"));
+        let began = Timestamp::parse(at)?;
+        let read = Timestamp::parse(text("readAt"))?;
+        let home = homes.get(pod).and_then(|homes| homes.iter().rev().find(|(seen, _)| *seen <= began));
+        let home = home.map_or("-", |(_, node)| node);
+        let words = format!("{at} {pod} on {home}: predicted {predicted} {expected}, became {became} {node}");
+        let act = |node: &str, acts: &[Act]| {
+            let is_meant = |done: &&Done| done.node == node && acts.contains(&done.act);
+            let act = done.iter().find(|done| is_meant(done) && done.at > began && done.at <= read);
+            act.map(|done| format!("{node} {}", done.act.word()))
+        };
+        let others = || {
+            let at_once = |(seen, other): &(Timestamp, String)| {
+                (other == expected || other == node) && *seen > began && seen.since(began) < AT_ONCE
+            };
+            let mut others = homes.iter().filter(|(other, homes)| *other != pod && homes.iter().any(at_once));
+            others.next().map(|(other, _)| format!("{other} was placed at the same time"))
+        };
+        let explain = |cause: &Cause| match cause {
+            Cause::NodeOfOldPod => act(home, &[Act::Back, Act::InService, Act::Deleted, Act::OutOfService]),
+            Cause::PredictedNodeLost => act(expected, &[Act::Lost]),
+            Cause::OtherNodeBack => act(node, &[Act::Back, Act::InService, Act::JoinedAgain]),
+            Cause::SilentNode => {
+                let last = done.iter().rev().find(|done| done.node == node && done.at <= began);
+                last.filter(|done| done.act == Act::Lost).map(|_| format!("{node} was silent"))
+            }
+            Cause::PlacedAtOnce => others(),
+            Cause::JobFailedAgain => {
+                let failed = |(other, homes): &(&String, &Vec<(Timestamp, String)>)| {
+                    let is_on = |done: &Done| {
+                        let last = homes.iter().rev().find(|(seen, _)| *seen <= done.at);
+                        last.is_some_and(|(_, node)| *node == done.node)
+                    };
+                    // Pods that were lost together with this pod's node were part of the prediction.
+                    let is_between = |done: &&Done| {
+                        let is_lost = done.act == Act::Lost && done.node != home;
+                        is_lost && done.at + NOTICED > began && done.at < read
+                    };
+                    other.contains("/report-") && *other != pod && done.iter().filter(is_between).any(is_on)
+                };
+                let other = homes.iter().find(failed).filter(|_| pod.contains("/report-"));
+                other.map(|(other, _)| format!("{other} failed before its replacement was created"))
+            }
+            Cause::OlderPrediction => {
+                let just_before = |done: &&Done| {
+                    done.act != Act::Lost && done.at <= began && began.since(done.at) < PREDICTED_WITHIN
+                };
+                let done = done.iter().find(just_before);
+                done.map(|done| format!("predicted before {} {}", done.node, done.act.word()))
+            }
+        };
+        let causes: &[Cause] = match (predicted, became) {
+            ("stuck" | "replacedWhenGone", "moves" | "notStarted" | "pending") => &[Cause::NodeOfOldPod],
+            ("moves", "moves") => {
+                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::PlacedAtOnce, Cause::OlderPrediction]
+            }
+            ("moves", "notStarted") => {
+                &[Cause::PredictedNodeLost, Cause::OtherNodeBack, Cause::SilentNode, Cause::PlacedAtOnce]
+            }
+            ("moves", "pending") => &[Cause::PredictedNodeLost, Cause::PlacedAtOnce],
+            ("pending", "moves") => &[Cause::OtherNodeBack],
+            ("pending", "notStarted") => &[Cause::OtherNodeBack, Cause::SilentNode],
+            ("moves", "stuck" | "notReplaced") => &[Cause::JobFailedAgain],
+            _ => &[],
+        };
+        Some((words, causes.iter().find_map(explain)))
+    };
+    differences.iter().filter_map(explain).collect()
+}
